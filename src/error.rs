@@ -1,0 +1,153 @@
+//! The one error type: what kind of failure, where, and what was expected.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// What the caller can do about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The operating system refused or failed; retry, or fix the system.
+    Io,
+    /// The disk is full.
+    NoSpace,
+    /// The bytes contradict the format: the file is damaged or is something else.
+    Format,
+    /// Legal, but not implemented here.
+    Unsupported,
+    /// More memory, nesting or indirection than the limits allow.
+    Limit,
+    /// The call is wrong.
+    Usage,
+    /// What was asked for is not there.
+    NotFound,
+    /// The target exists already.
+    Exists,
+    /// Another process holds the lock.
+    Locked,
+    /// The operation was told to stop.
+    Interrupted,
+}
+
+/// A failure: its kind, its place (outermost first) and one sentence.
+///
+/// Printed as `a.ms: table.f3 (StandardStMan): index at byte 4196: last row 9000, table has 120 rows`.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    /// Innermost first; printed in reverse.
+    place: Vec<String>,
+    message: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// The result of everything in this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of `kind` with a sentence that says what was found and what was expected.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner { kind, place: Vec::new(), message: message.into(), source: None }))
+    }
+
+    pub(crate) fn format(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Format, message)
+    }
+
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Limit, message)
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, message)
+    }
+
+    /// Keeps the error underneath.
+    pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Adds the place, outside of those already known: file, table, column …
+    #[must_use]
+    pub fn at(mut self, place: impl fmt::Display) -> Self {
+        self.0.place.push(place.to_string());
+        self
+    }
+
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for place in self.0.place.iter().rev() {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        use std::io::ErrorKind as Os;
+        let kind = match error.kind() {
+            Os::NotFound | Os::NotADirectory => ErrorKind::NotFound,
+            Os::StorageFull | Os::QuotaExceeded => ErrorKind::NoSpace,
+            Os::AlreadyExists => ErrorKind::Exists,
+            _ => ErrorKind::Io,
+        };
+        Error::new(kind, error.to_string()).caused_by(error)
+    }
+}
+
+/// Adds the place to the error of a result.
+pub(crate) trait Place<T> {
+    fn at(self, place: impl fmt::Display) -> Result<T>;
+    fn at_with<P: fmt::Display>(self, place: impl FnOnce() -> P) -> Result<T>;
+}
+
+impl<T, E: Into<Error>> Place<T> for Result<T, E> {
+    fn at(self, place: impl fmt::Display) -> Result<T> {
+        self.map_err(|error| error.into().at(place))
+    }
+
+    fn at_with<P: fmt::Display>(self, place: impl FnOnce() -> P) -> Result<T> {
+        self.map_err(|error| error.into().at(place()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_print_outermost_first() {
+        let error = Error::format("9000 rows claimed").at("index at byte 4196").at("table.f3").at("a.ms");
+        assert_eq!(error.to_string(), "a.ms: table.f3: index at byte 4196: 9000 rows claimed");
+        assert_eq!(error.kind(), ErrorKind::Format);
+    }
+}

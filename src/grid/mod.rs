@@ -1,0 +1,77 @@
+//! Chunked N-dimensional storage, written once: a tiled hypercube and a chunked dataset are the same thing.
+//!
+//! A format supplies the coding of one chunk; reading boxes across chunks and caching are here.
+
+mod cache;
+mod region;
+
+use crate::error::Result;
+use crate::io::ByteOrder;
+use crate::value::{DataType, Shape, Values};
+
+pub(crate) use cache::ChunkCache;
+pub(crate) use region::{copy_box, read_region};
+
+/// An array of `shape` cut into equal chunks, first axis fastest in both.
+///
+/// Chunks at the far edges are stored whole; what lies outside the array is padding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Grid {
+    pub(crate) shape: Shape,
+    pub(crate) chunk: Shape,
+}
+
+impl Grid {
+    /// Chunks on each axis.
+    pub(crate) fn counts(&self) -> Shape {
+        self.shape.iter().zip(self.chunk.iter()).map(|(&extent, &chunk)| extent.div_ceil(chunk.max(1))).collect()
+    }
+
+    /// The linear number of the chunk at `index`, first axis fastest.
+    pub(crate) fn number(&self, index: &[u64]) -> u64 {
+        self.counts().iter().zip(index).rev().fold(0, |number, (&count, &i)| number * count + i)
+    }
+
+    /// Whether a chunk covers all of every axis but the last, so that chunks follow each other along it.
+    pub(crate) fn covers_cells(&self) -> bool {
+        let cell_axes = self.shape.len().saturating_sub(1);
+        self.shape[..cell_axes] == self.chunk[..cell_axes]
+    }
+}
+
+/// An array that can be read chunk by chunk, from any thread.
+pub(crate) trait ChunkRead: Send + Sync {
+    /// Shape and chunk shape in elements, first axis fastest.
+    fn grid(&self) -> &Grid;
+
+    /// The type of the elements.
+    fn data_type(&self) -> DataType;
+
+    /// Appends the elements of a whole chunk, edge padding included.
+    fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()>;
+
+    /// The byte order in which a chunk's bytes are its elements one after the other, unfiltered;
+    /// `None` where they are not: packed Bools.
+    fn raw_order(&self) -> Option<ByteOrder> {
+        None
+    }
+
+    /// Fills `out` with the bytes of consecutive chunks from linear number `first` on, as they are stored.
+    ///
+    /// Only where [`raw_order`](Self::raw_order) is known; `out` holds whole chunks.
+    fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbering_is_first_axis_fastest() {
+        let grid = Grid { shape: Shape::from([4, 10, 7]), chunk: Shape::from([4, 3, 2]) };
+        assert_eq!(*grid.counts(), [1, 4, 4]);
+        assert_eq!(grid.number(&[0, 1, 2]), 9);
+        assert!(!grid.covers_cells());
+        assert!(Grid { shape: Shape::from([4, 10, 7]), chunk: Shape::from([4, 10, 2]) }.covers_cells());
+    }
+}

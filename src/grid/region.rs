@@ -1,0 +1,202 @@
+//! Boxes across chunks.
+
+use std::sync::Arc;
+
+use super::{ChunkCache, ChunkRead};
+use crate::error::Result;
+use crate::value::{Region, Shape, Values};
+
+/// Appends the elements of `region`, which must lie within the grid, to `out`.
+pub(crate) fn read_region(from: &dyn ChunkRead, cache: &ChunkCache, region: &Region, out: &mut Values) -> Result<()> {
+    let grid = from.grid();
+    region.check(&grid.shape)?;
+    let base = out.len();
+    out.extend_default(region.shape.elements()? as usize);
+    if region.shape.contains(&0) {
+        return Ok(());
+    }
+    let axes = grid.shape.len();
+    let first: Shape = (0..axes).map(|axis| region.start[axis] / grid.chunk[axis]).collect();
+    let last: Shape = (0..axes).map(|axis| (region.start[axis] + region.shape[axis] - 1) / grid.chunk[axis]).collect();
+    let mut index = first.to_vec();
+    loop {
+        let chunk = cache.get(grid.number(&index), || {
+            let mut values = Values::new(from.data_type());
+            from.read_chunk(&index, &mut values)?;
+            Ok(values)
+        })?;
+        copy_chunk(&chunk, grid.chunk.as_ref(), &index, region, out, base);
+        // next chunk of the box, first axis fastest
+        let Some(axis) = (0..axes).find(|&axis| {
+            index[axis] += 1;
+            if index[axis] <= last[axis] {
+                return true;
+            }
+            index[axis] = first[axis];
+            false
+        }) else {
+            return Ok(());
+        };
+        debug_assert!(axis < axes);
+    }
+}
+
+/// Copies what a chunk shares with the region.
+fn copy_chunk(chunk: &Arc<Values>, chunk_shape: &[u64], index: &[u64], region: &Region, out: &mut Values, base: usize) {
+    let axes = chunk_shape.len();
+    let mut from_start = Shape::scalar().to_vec();
+    let mut to_start = Vec::with_capacity(axes);
+    let mut extent = Vec::with_capacity(axes);
+    for axis in 0..axes {
+        let chunk_start = index[axis] * chunk_shape[axis];
+        let begin = chunk_start.max(region.start[axis]);
+        let end = (chunk_start + chunk_shape[axis]).min(region.start[axis] + region.shape[axis]);
+        from_start.push(begin - chunk_start);
+        to_start.push(begin - region.start[axis]);
+        extent.push(end - begin);
+    }
+    copy_box(chunk, chunk_shape, &from_start, out, base, &region.shape, &to_start, &extent);
+}
+
+/// Copies a box of `extent` elements from one array to another of the same type, each with its shape and the start of
+/// the box in it; the target array begins at element `base`.
+#[allow(clippy::too_many_arguments, reason = "two arrays, two places, one extent")]
+pub(crate) fn copy_box(
+    from: &Values,
+    from_shape: &[u64],
+    from_start: &[u64],
+    to: &mut Values,
+    base: usize,
+    to_shape: &[u64],
+    to_start: &[u64],
+    extent: &[u64],
+) {
+    macro_rules! same {
+        ($($variant:ident)*) => {
+            match (from, to) {
+                $((Values::$variant(from), Values::$variant(to)) => for_each_run(
+                    from_shape, from_start, to_shape, to_start, extent,
+                    |source, target, run| to[base + target..base + target + run].clone_from_slice(&from[source..source + run]),
+                ),)*
+                _ => unreachable!("a box is copied between arrays of one type"),
+            }
+        };
+    }
+    same!(Bool UChar Short UShort Int UInt Int64 Float Double Complex DComplex String Record);
+}
+
+/// Calls `run(from, to, elements)` for every stretch of the box that is contiguous in both arrays.
+fn for_each_run(
+    from_shape: &[u64],
+    from_start: &[u64],
+    to_shape: &[u64],
+    to_start: &[u64],
+    extent: &[u64],
+    mut run: impl FnMut(usize, usize, usize),
+) {
+    if extent.contains(&0) {
+        return;
+    }
+    let offset = |shape: &[u64], at: &dyn Fn(usize) -> u64| {
+        (0..shape.len()).rev().fold(0, |sum, axis| sum * shape[axis] + at(axis))
+    };
+    // leading axes that the box spans in both arrays join into one run
+    let mut joined = 0;
+    let mut elements = 1;
+    while joined < extent.len() {
+        elements *= extent[joined];
+        joined += 1;
+        if extent[joined - 1] != from_shape[joined - 1] || extent[joined - 1] != to_shape[joined - 1] {
+            break;
+        }
+    }
+    let mut at = vec![0u64; extent.len()];
+    loop {
+        let source = offset(from_shape, &|axis| from_start[axis] + at[axis]);
+        let target = offset(to_shape, &|axis| to_start[axis] + at[axis]);
+        run(source as usize, target as usize, elements as usize);
+        let Some(_) = (joined..extent.len()).find(|&axis| {
+            at[axis] += 1;
+            if at[axis] < extent[axis] {
+                return true;
+            }
+            at[axis] = 0;
+            false
+        }) else {
+            return;
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::Grid;
+    use crate::io::ByteOrder;
+    use crate::value::DataType;
+
+    /// Element at `[x, y, z]` is `x + 10 y + 100 z`, chunk by chunk; padding is -1.
+    struct Numbers(Grid);
+
+    impl ChunkRead for Numbers {
+        fn grid(&self) -> &Grid {
+            &self.0
+        }
+        fn data_type(&self) -> DataType {
+            DataType::Int
+        }
+        fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()> {
+            let Values::Int(out) = out else { panic!() };
+            let c = &self.0.chunk;
+            for z in 0..c[2] {
+                for y in 0..c[1] {
+                    for x in 0..c[0] {
+                        let at = [index[0] * c[0] + x, index[1] * c[1] + y, index[2] * c[2] + z];
+                        let inside = (0..3).all(|axis| at[axis] < self.0.shape[axis]);
+                        out.push(if inside { (at[0] + 10 * at[1] + 100 * at[2]) as i32 } else { -1 });
+                    }
+                }
+            }
+            Ok(())
+        }
+        fn raw_order(&self) -> Option<ByteOrder> {
+            None
+        }
+        fn read_raw(&self, _: u64, _: &mut [u8]) -> Result<()> {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn every_region_of_a_small_grid() {
+        let shape = Shape::from([5, 4, 3]);
+        let numbers = Numbers(Grid { shape: shape.clone(), chunk: Shape::from([2, 3, 2]) });
+        let cache = ChunkCache::new(1 << 10, 48);
+        let ranges = |extent: u64| (0..extent).flat_map(move |a| (a..=extent).map(move |b| (a, b - a)));
+        for (x, nx) in ranges(5) {
+            for (y, ny) in ranges(4) {
+                for (z, nz) in ranges(3) {
+                    let region = Region { start: Shape::from([x, y, z]), shape: Shape::from([nx, ny, nz]) };
+                    let mut out = Values::Int(vec![7]);
+                    read_region(&numbers, &cache, &region, &mut out).unwrap();
+                    let mut expected = vec![7];
+                    for k in z..z + nz {
+                        for j in y..y + ny {
+                            expected.extend((x..x + nx).map(|i| (i + 10 * j + 100 * k) as i32));
+                        }
+                    }
+                    assert_eq!(out, Values::Int(expected));
+                }
+            }
+        }
+        assert!(
+            read_region(
+                &numbers,
+                &cache,
+                &Region { start: Shape::from([0, 0, 2]), shape: Shape::from([5, 4, 2]) },
+                &mut Values::Int(vec![])
+            )
+            .is_err()
+        );
+    }
+}

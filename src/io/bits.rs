@@ -1,0 +1,53 @@
+//! Packed Bools: element `i` is bit `i % 8` of byte `i / 8`, least significant first, everywhere in CTDS.
+
+/// Bytes that `count` packed Bools take.
+pub(crate) fn packed_len(count: u64) -> u64 {
+    count.div_ceil(8)
+}
+
+/// Appends `count` Bools, the first of them bit `first_bit` of `bits`.
+pub(crate) fn unpack(bits: &[u8], first_bit: usize, count: usize, out: &mut Vec<bool>) {
+    let start = out.len();
+    out.resize(start + count, false);
+    let mut to = &mut out[start..];
+    let mut bit = first_bit;
+    while !to.is_empty() && !bit.is_multiple_of(8) {
+        to[0] = bits[bit / 8] >> (bit % 8) & 1 != 0;
+        to = &mut to[1..];
+        bit += 1;
+    }
+    let (whole, rest) = to.as_chunks_mut::<8>();
+    for (eight, &byte) in whole.iter_mut().zip(&bits[bit / 8..]) {
+        *eight = std::array::from_fn(|i| byte >> i & 1 != 0);
+    }
+    bit += whole.len() * 8;
+    for (i, value) in rest.iter_mut().enumerate() {
+        *value = bits[bit / 8] >> i & 1 != 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documented_example() {
+        // formats/table.md 1.2: T F T T F F F F T is 0D 01
+        let mut out = Vec::new();
+        unpack(&[0x0d, 0x01], 0, 9, &mut out);
+        assert_eq!(out, [true, false, true, true, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn any_start_and_length() {
+        let bits = [0b1010_0110, 0b0101_1100, 0b1111_0000, 0b0011_0011];
+        let all: Vec<bool> = (0..32).map(|i| bits[i / 8] >> (i % 8) & 1 != 0).collect();
+        for first in 0..32 {
+            for count in 0..=32 - first {
+                let mut out = Vec::new();
+                unpack(&bits, first, count, &mut out);
+                assert_eq!(out, all[first..first + count], "{first}+{count}");
+            }
+        }
+    }
+}

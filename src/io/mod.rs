@@ -1,0 +1,121 @@
+//! Where bytes live: positioned reads, byte order, packed bits.
+
+pub(crate) mod bits;
+mod file;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+pub use file::FileSource;
+
+/// Positioned reads on `&self`, from any thread.
+///
+/// Implemented by files, virtual files in containers, and plain memory; callers can bring their own.
+pub trait ReadAt: fmt::Debug + Send + Sync {
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be found out.
+    fn len(&self) -> Result<u64>;
+
+    /// Fills `out` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    /// `Format` if the file ends before that, `Io` if the system fails. `out` is then unspecified.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
+
+    /// Whether there are no bytes.
+    ///
+    /// # Errors
+    /// As [`len`](Self::len).
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+impl ReadAt for [u8] {
+    fn len(&self) -> Result<u64> {
+        Ok(<[u8]>::len(self) as u64)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let end = offset.checked_add(out.len() as u64).filter(|&end| end <= <[u8]>::len(self) as u64);
+        let Some(end) = end else { return Err(past_end(offset, out.len() as u64, <[u8]>::len(self) as u64)) };
+        out.copy_from_slice(&self[offset as usize..end as usize]);
+        Ok(())
+    }
+}
+
+impl ReadAt for Vec<u8> {
+    fn len(&self) -> Result<u64> {
+        ReadAt::len(self.as_slice())
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.as_slice().read_at(offset, out)
+    }
+}
+
+impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
+    fn len(&self) -> Result<u64> {
+        (**self).len()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        (**self).read_at(offset, out)
+    }
+}
+
+impl<T: ReadAt + ?Sized> ReadAt for &T {
+    fn len(&self) -> Result<u64> {
+        (**self).len()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        (**self).read_at(offset, out)
+    }
+}
+
+/// The error of a read past the end of a file.
+pub(crate) fn past_end(offset: u64, wanted: u64, len: u64) -> Error {
+    Error::format(format!("{wanted} bytes expected at byte {offset}, but the file has {len} bytes"))
+}
+
+/// All bytes of `source`, which the caller knows to be small or wants whole.
+pub(crate) fn read_all(source: &dyn ReadAt) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; source.len()? as usize];
+    source.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Which end of a number comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ByteOrder {
+    /// Most significant byte first; casacore's "canonical" order.
+    Big,
+    /// Least significant byte first.
+    Little,
+}
+
+impl ByteOrder {
+    /// `big` or `little`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ByteOrder::Big => "big",
+            ByteOrder::Little => "little",
+        }
+    }
+}
+
+/// Reverses each unit of `width` bytes in place.
+pub(crate) fn swap_bytes(bytes: &mut [u8], width: usize) {
+    match width {
+        0 | 1 => {}
+        2 => bytes.as_chunks_mut::<2>().0.iter_mut().for_each(|unit| unit.reverse()),
+        4 => bytes.as_chunks_mut::<4>().0.iter_mut().for_each(|unit| unit.reverse()),
+        8 => bytes.as_chunks_mut::<8>().0.iter_mut().for_each(|unit| unit.reverse()),
+        _ => bytes.chunks_exact_mut(width).for_each(|unit| unit.reverse()),
+    }
+}

@@ -1,0 +1,14 @@
+//! Casacore tables (CTDS, MeasurementSets) in pure Rust, and the bridge to HDF5.
+#![deny(missing_docs)]
+
+mod aipsio;
+mod container;
+mod error;
+mod grid;
+pub mod io;
+mod limits;
+mod schema;
+mod stman;
+pub mod value;
+
+pub use error::{Error, ErrorKind, Result};

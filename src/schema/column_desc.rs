@@ -1,0 +1,136 @@
+//! The description of a column. formats/table.md 2.3.
+
+use bstr::{BString, ByteSlice};
+
+use crate::aipsio::Decoder;
+use crate::error::{Error, Result};
+use crate::value::{DataType, Record, Shape, Values};
+
+/// What a cell of a column is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// One element.
+    Scalar,
+    /// An array.
+    Array,
+}
+
+/// The description of a column; it has no AipsIO header of its own.
+///
+/// | field         | type          | present                                |
+/// |---------------|---------------|----------------------------------------|
+/// | format        | u32 = 1       |                                        |
+/// | class         | string        | type padded to 8 characters, no `>`    |
+/// | base format   | u32 = 1       |                                        |
+/// | name          | string        |                                        |
+/// | comment       | string        |                                        |
+/// | manager_type  | string        |                                        |
+/// | manager_group | string        |                                        |
+/// | data_type     | i32           | code of the element                    |
+/// | options       | i32           | 1 Direct, 2 Undefined, 4 FixedShape    |
+/// | ndim          | i32           | 0 scalar, -1 free                      |
+/// | shape         | `IPosition`   | arrays                                 |
+/// | max_length    | u32           |                                        |
+/// | keywords      | `TableRecord` |                                        |
+/// | class format  | u32 = 1       |                                        |
+/// | default       | element       | scalars; arrays: a Bool, always False  |
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnDesc {
+    /// Unique within the table.
+    pub name: BString,
+    /// Free text.
+    pub comment: BString,
+    /// The data manager suggested when the column was described; its binding may be another.
+    pub manager_type: BString,
+    /// The group suggested with it.
+    pub manager_group: BString,
+    /// The type of the elements.
+    pub data_type: DataType,
+    /// Scalar (records included) or array.
+    pub kind: ColumnKind,
+    /// Bits: 1 Direct, 2 Undefined, 4 FixedShape.
+    pub options: i32,
+    /// Axes of a cell; 0 for scalars, -1 if it may differ between cells.
+    pub ndim: i32,
+    /// The shape of every cell if the description fixes it, first axis fastest; else empty.
+    pub shape: Shape,
+    /// Longest string in bytes, 0 for any.
+    pub max_length: u32,
+    /// The column keywords.
+    pub keywords: Record,
+    /// The value of cells nobody wrote, as described; storage managers ignore it.
+    pub default: Option<Values>,
+}
+
+const DIRECT: i32 = 1;
+const FIXED_SHAPE: i32 = 4;
+
+impl ColumnDesc {
+    pub(super) fn decode(d: &mut Decoder<'_>) -> Result<Self> {
+        let start = d.position();
+        expect_version(d, "ColumnDesc")?;
+        let class = d.string("column class")?;
+        expect_version(d, "BaseColumnDesc")?;
+        let name = d.string("column name")?;
+        let comment = d.string("column comment")?;
+        let manager_type = d.string("data manager type")?;
+        let manager_group = d.string("data manager group")?;
+        let code = d.i32("data type")?;
+        let options = d.i32("options")?;
+        let ndim = d.i32("ndim")?;
+        let (kind, has_shape) = match class.as_bytes() {
+            class if class.starts_with(b"ScalarColumnDesc<") => (ColumnKind::Scalar, false),
+            class if class.starts_with(b"ArrayColumnDesc<") => (ColumnKind::Array, true),
+            b"ScalarRecordColumnDesc" => (ColumnKind::Scalar, false),
+            _ => {
+                return Err(Error::unsupported(format!("column {name:?} of class {class:?} is not supported"))
+                    .at(format!("TableDesc at byte {start}")));
+            }
+        };
+        let data_type = DataType::from_code(code)
+            .ok_or_else(|| d.error(format!("column {name:?}: data type code {code}, which no column can have")))?;
+        let shape = if has_shape { d.shape("column shape")? } else { Shape::scalar() };
+        let max_length = d.u32("maximum string length")?;
+        let keywords = d.record()?;
+        expect_version(d, "column class")?;
+        let default = match kind {
+            ColumnKind::Array => {
+                d.bool("default")?;
+                None
+            }
+            ColumnKind::Scalar if data_type == DataType::Record => None,
+            ColumnKind::Scalar => Some(d.values("default", data_type, 1)?),
+        };
+        Ok(ColumnDesc {
+            name,
+            comment,
+            manager_type,
+            manager_group,
+            data_type,
+            kind,
+            options,
+            ndim,
+            shape,
+            max_length,
+            keywords,
+            default,
+        })
+    }
+
+    /// Whether the cells are arrays stored in the manager's own rows (option Direct).
+    pub fn is_direct(&self) -> bool {
+        self.kind == ColumnKind::Array && self.options & DIRECT != 0
+    }
+
+    /// Whether all cells have the same shape (option FixedShape).
+    pub fn is_fixed_shape(&self) -> bool {
+        self.kind == ColumnKind::Array && self.options & (FIXED_SHAPE | DIRECT) != 0
+    }
+}
+
+fn expect_version(d: &mut Decoder<'_>, what: &str) -> Result<()> {
+    match d.u32("version")? {
+        1 => Ok(()),
+        version => Err(d.error(format!("{what} version {version}, only 1 exists"))),
+    }
+}

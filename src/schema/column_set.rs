@@ -1,0 +1,161 @@
+//! The column set: which data manager holds which column. formats/table.md 2.4.
+
+use bstr::BString;
+
+use super::TableDesc;
+use crate::aipsio::Decoder;
+use crate::error::{Error, Result};
+use crate::value::{Record, Shape};
+
+/// Where the files of the managers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StorageOption {
+    /// In `table.mf`.
+    MultiFile,
+    /// In `table.mfh5`.
+    MultiHdf5,
+    /// Each on its own.
+    SepFile,
+}
+
+/// A data manager of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ManagerEntry {
+    pub(crate) type_name: BString,
+    /// Its files are `table.f<sequence>…`; survives the removal of other managers.
+    pub(crate) sequence: u32,
+    /// What the manager keeps in table.dat; an AipsIO stream of its own, or empty.
+    pub(crate) info: Vec<u8>,
+}
+
+/// Which manager holds a column.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ColumnBinding {
+    /// The name at creation; a rename does not change it.
+    pub(crate) original_name: BString,
+    /// Of the manager.
+    pub(crate) sequence: u32,
+    /// The fixed shape of all cells, which may be known here only.
+    pub(crate) shape: Option<Shape>,
+}
+
+/// The column set follows the `TableDesc` object, without a header.
+///
+/// | field    | v1          | v2  | v3  | meaning                                         |
+/// |----------|-------------|-----|-----|-------------------------------------------------|
+/// | version  | i32 rows ≥ 0| -2  | -3  | i32                                             |
+/// | rows     |             | u32 | u64 | ignored: see [`super::Sync`]                    |
+/// | storage  |             |     | i32 | 0 MultiFile, 1 MultiHDF5, 2 SepFile             |
+/// | block    |             |     | u32 | container block size in bytes; informative      |
+/// | counter  | u32         | u32 | u32 | next sequence number                            |
+/// | managers | u32 n, n × (string type, u32 sequence) | | |                               |
+/// | columns  | one each; v1: sorted by name           | | |                               |
+/// | info     | u32 length and bytes per manager       | | |                               |
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ColumnSet {
+    pub(crate) storage: StorageOption,
+    pub(crate) managers: Vec<ManagerEntry>,
+    /// In the order of the table description.
+    pub(crate) columns: Vec<ColumnBinding>,
+}
+
+impl ColumnSet {
+    pub(super) fn decode(d: &mut Decoder<'_>, desc: &mut TableDesc) -> Result<Self> {
+        let start = d.position();
+        let version = match d.i32("column set version")? {
+            0.. => 1,
+            -2 => 2,
+            -3 => 3,
+            version => return Err(d.error_at(start, format!("column set version {version}, known are -2 and -3"))),
+        };
+        let mut storage = StorageOption::SepFile;
+        if version >= 2 {
+            d.uint("column set rows", version >= 3)?;
+        }
+        if version >= 3 {
+            storage = match d.i32("storage option")? {
+                0 => StorageOption::MultiFile,
+                1 => StorageOption::MultiHdf5,
+                2 => StorageOption::SepFile,
+                option => return Err(d.error(format!("storage option {option}, known are 0 to 2"))),
+            };
+            d.u32("block size")?;
+        }
+        d.u32("data manager counter")?;
+        let count = d.u32("number of data managers")?;
+        let mut managers: Vec<ManagerEntry> = Vec::new();
+        for _ in 0..count {
+            let type_name = d.string("data manager type")?;
+            let sequence = d.u32("data manager sequence number")?;
+            if managers.iter().any(|other| other.sequence == sequence) {
+                return Err(d.error(format!("two data managers with sequence number {sequence}")));
+            }
+            managers.push(ManagerEntry { type_name, sequence, info: Vec::new() });
+        }
+        let mut order: Vec<usize> = (0..desc.columns.len()).collect();
+        if version == 1 {
+            order.sort_by(|&a, &b| desc.columns[a].name.cmp(&desc.columns[b].name));
+        }
+        let mut columns = vec![None; desc.columns.len()];
+        for index in order {
+            let column = &mut desc.columns[index];
+            let binding = ColumnBinding::decode(d, column.kind == super::ColumnKind::Array, &mut column.keywords)?;
+            if !managers.iter().any(|manager| manager.sequence == binding.sequence) {
+                return Err(d.error(format!(
+                    "column {:?} in data manager {}, which does not exist",
+                    column.name, binding.sequence
+                )));
+            }
+            columns[index] = Some(binding);
+        }
+        for manager in &mut managers {
+            let len = d.u32("data manager info")?;
+            manager.info = d.bytes("data manager info", u64::from(len))?;
+        }
+        let columns = columns.into_iter().map(|binding| binding.expect("every column was decoded")).collect();
+        Ok(ColumnSet { storage, managers, columns })
+    }
+}
+
+impl ColumnBinding {
+    /// | field         | type          | present                      |
+    /// |---------------|---------------|------------------------------|
+    /// | version       | u32           | 1 or 2                       |
+    /// | keywords      | `TableRecord` | version 1                    |
+    /// | original_name | string        |                              |
+    /// | class version | u32 = 1       |                              |
+    /// | sequence      | u32           |                              |
+    /// | has shape     | Bool          | arrays                       |
+    /// | shape         | `IPosition`   | arrays that have it          |
+    fn decode(d: &mut Decoder<'_>, is_array: bool, keywords: &mut Record) -> Result<Self> {
+        let version = d.u32("column info version")?;
+        if !(1..=2).contains(&version) {
+            return Err(d.error(format!("column info version {version}, known are 1 and 2")));
+        }
+        if version == 1 {
+            for field in d.record()?.fields {
+                keywords.set(field.name, field.value);
+            }
+        }
+        let original_name = d.string("original column name")?;
+        let class = d.u32("column class version")?;
+        if class != 1 {
+            return Err(d.error(format!("column class version {class}, only 1 exists")));
+        }
+        let sequence = d.u32("data manager sequence number")?;
+        let shape = if is_array && d.bool("shape is fixed")? { Some(d.shape("fixed shape")?) } else { None };
+        Ok(ColumnBinding { original_name, sequence, shape })
+    }
+}
+
+impl StorageOption {
+    /// Refuses what is not read yet.
+    pub(crate) fn supported(self) -> Result<()> {
+        let file = match self {
+            StorageOption::SepFile => return Ok(()),
+            StorageOption::MultiFile => "a MultiFile (table.mf)",
+            StorageOption::MultiHdf5 => "a MultiHDF5 file (table.mfh5)",
+        };
+        Err(Error::unsupported(format!("the table's files are in {file}, which is not supported yet")))
+    }
+}

@@ -1,0 +1,45 @@
+//! table.info: type, subtype and readme of a table. formats/table.md 4.1.
+
+use bstr::{BString, ByteSlice};
+
+/// What `table.info` says; empty if there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TableInfo {
+    /// `Measurement Set`, `Image` …
+    pub table_type: BString,
+    /// Free text.
+    pub sub_type: BString,
+    /// Lines, each ending in LF.
+    pub readme: BString,
+}
+
+impl TableInfo {
+    /// Reads `Type = …`, `SubType = …`, an empty line and the readme. The texts before the values are not checked, as
+    /// casacore does not.
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
+        let mut lines = bytes.splitn(4, |&byte| byte == b'\n');
+        let mut value = |prefix: usize| -> BString {
+            lines.next().and_then(|line| line.get(prefix..)).unwrap_or(b"").as_bstr().into()
+        };
+        let table_type = value("Type = ".len());
+        let sub_type = value("SubType = ".len());
+        value(0);
+        let readme = value(0);
+        TableInfo { table_type, sub_type, readme }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn untyped_and_typed() {
+        assert_eq!(TableInfo::decode(b"Type = \nSubType = \n\n"), TableInfo::default());
+        let info = TableInfo::decode(b"Type = Measurement Set\nSubType = UVFITS\n\nThis is\na readme\n");
+        assert_eq!(info.table_type, "Measurement Set");
+        assert_eq!(info.sub_type, "UVFITS");
+        assert_eq!(info.readme, "This is\na readme\n");
+        assert_eq!(TableInfo::decode(b""), TableInfo::default());
+    }
+}

@@ -1,0 +1,17 @@
+//! table.dat: what a table is, not where its cells are. formats/table.md sections 2 to 4.
+
+mod column_desc;
+mod column_set;
+mod info;
+mod sync;
+mod table_dat;
+mod table_desc;
+mod table_name;
+
+pub use column_desc::{ColumnDesc, ColumnKind};
+pub(crate) use column_set::{ColumnBinding, ColumnSet, ManagerEntry, StorageOption};
+pub use info::TableInfo;
+pub(crate) use sync::Sync;
+pub(crate) use table_dat::{Body, TableDat};
+pub use table_desc::TableDesc;
+pub(crate) use table_name::resolve;

@@ -1,0 +1,56 @@
+//! Object `TableDesc`. formats/table.md 2.2.
+
+use bstr::BString;
+
+use super::ColumnDesc;
+use crate::aipsio::Decoder;
+use crate::error::Result;
+use crate::value::Record;
+
+/// The description of a table.
+///
+/// | field            | type            | since     |
+/// |------------------|-----------------|-----------|
+/// | name             | string          |           |
+/// | version          | string          |           |
+/// | comment          | string          |           |
+/// | keywords         | `TableRecord`   |           |
+/// | private_keywords | `TableRecord`   | version 2 |
+/// | columns          | u32, then each  |           |
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableDesc {
+    /// Often empty.
+    pub name: BString,
+    /// A text; not a format version.
+    pub version: BString,
+    /// Free text.
+    pub comment: BString,
+    /// The table keywords; subtables are among them.
+    pub keywords: Record,
+    /// Hypercolumn definitions.
+    pub private_keywords: Record,
+    /// In the order of their addition.
+    pub columns: Vec<ColumnDesc>,
+}
+
+impl TableDesc {
+    pub(super) fn decode(d: &mut Decoder<'_>) -> Result<Self> {
+        let format = d.start("TableDesc", 1..=2)?;
+        let name = d.string("name")?;
+        let version = d.string("version")?;
+        let comment = d.string("comment")?;
+        let keywords = d.record()?;
+        let private_keywords = if format >= 2 { d.record()? } else { Record::default() };
+        let count = d.u32("number of columns")?;
+        let mut columns: Vec<ColumnDesc> = Vec::new();
+        for _ in 0..count {
+            let column = ColumnDesc::decode(d)?;
+            if columns.iter().any(|other| other.name == column.name) {
+                return Err(d.error(format!("two columns named {:?}", column.name)));
+            }
+            columns.push(column);
+        }
+        d.end()?;
+        Ok(TableDesc { name, version, comment, keywords, private_keywords, columns })
+    }
+}

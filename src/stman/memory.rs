@@ -1,0 +1,46 @@
+//! MemoryStMan: cells exist, values do not persist. formats/stman.md 5.
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, extend_unbacked, read_part, undefined};
+use crate::error::Result;
+use crate::value::{Region, Shape, Values};
+
+pub(super) static KIND: Kind = Kind { names: &["MemoryStMan"], open };
+
+/// There is no file and no info: the columns are all there is.
+#[derive(Debug)]
+struct Memory {
+    name: BString,
+    columns: Vec<MemoryColumn>,
+}
+
+#[derive(Debug)]
+struct MemoryColumn(ColumnSpec);
+
+fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
+    let columns = args.columns.iter().cloned().map(MemoryColumn).collect();
+    Ok(Box::new(Memory { name: "MemoryStMan".into(), columns }))
+}
+
+impl Manager for Memory {
+    fn name(&self) -> &BStr {
+        self.name.as_bstr()
+    }
+
+    fn column(&self, index: usize) -> &dyn Column {
+        &self.columns[index]
+    }
+}
+
+impl Column for MemoryColumn {
+    /// Scalars and arrays of fixed shape have a value, zero; other arrays are undefined.
+    fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
+        Ok(self.0.shape.clone())
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let Some(shape) = &self.0.shape else { return Err(undefined(row)) };
+        read_part(region, shape, out, |out| extend_unbacked(shape, out))
+    }
+}

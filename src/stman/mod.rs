@@ -1,0 +1,207 @@
+//! Storage managers: who turns the bytes of `table.f<sequence>` into cells. formats/stman.md.
+//!
+//! A manager is a file here that exports its [`Kind`], and a line in [`KINDS`]. Everything above sees [`Manager`] and
+//! [`Column`] only; where the bytes lie is [`Container`]'s business.
+
+mod aipsio;
+mod bucket;
+mod incremental;
+mod indirect;
+mod memory;
+mod standard;
+mod tiled;
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::container::Container;
+use crate::error::{Error, Result};
+use crate::grid::{ChunkRead, copy_box};
+use crate::io::{ByteOrder, ReadAt};
+use crate::limits;
+use crate::value::{DataType, Record, Region, Shape, Values};
+
+/// A storage manager that this crate knows.
+pub(crate) struct Kind {
+    /// Its type names as stored in table.dat.
+    names: &'static [&'static str],
+    open: fn(&OpenArgs<'_>) -> Result<Box<dyn Manager>>,
+}
+
+static KINDS: &[&Kind] = &[
+    &standard::KIND,
+    &incremental::KIND,
+    &aipsio::KIND,
+    &memory::KIND,
+    &tiled::COLUMN,
+    &tiled::SHAPE,
+    &tiled::CELL,
+    &tiled::DATA,
+];
+
+/// The names of all storage managers that can be read, as table.dat stores them.
+pub fn supported() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().flat_map(|kind| kind.names.iter().copied())
+}
+
+/// Opens the manager with type name `name`.
+pub(crate) fn open(name: &BStr, args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
+    match KINDS.iter().find(|kind| kind.names.iter().any(|known| known.as_bytes().as_bstr() == name)) {
+        Some(kind) => (kind.open)(args),
+        None => Err(Error::unsupported(format!("data manager {name} is not supported yet"))),
+    }
+}
+
+/// What a manager is told about the table and its part of it.
+#[derive(Debug)]
+pub(crate) struct OpenArgs<'a> {
+    pub(crate) files: &'a dyn Container,
+    pub(crate) sequence: u32,
+    /// Of the table.
+    pub(crate) rows: u64,
+    /// Of the table's data files.
+    pub(crate) order: ByteOrder,
+    /// The manager's columns, in the order of the table description.
+    pub(crate) columns: &'a [ColumnSpec],
+    /// What the manager keeps in table.dat.
+    pub(crate) info: &'a [u8],
+    /// Of the table: hypercolumn definitions.
+    pub(crate) private_keywords: &'a Record,
+}
+
+impl OpenArgs<'_> {
+    /// Opens the manager's file `table.f<sequence><suffix>`; errors name it.
+    pub(crate) fn file(&self, suffix: &str) -> Result<Arc<dyn ReadAt>> {
+        let name = self.file_name(suffix);
+        self.files.open(&name).map_err(|error| {
+            // a table without its file is damaged, whatever the system calls that
+            match error.kind() {
+                crate::ErrorKind::NotFound => Error::format("the file is missing").at(name),
+                _ => error,
+            }
+        })
+    }
+
+    /// `table.f<sequence><suffix>`.
+    pub(crate) fn file_name(&self, suffix: &str) -> String {
+        format!("table.f{}{suffix}", self.sequence)
+    }
+}
+
+/// What a manager must know of a column.
+#[derive(Debug, Clone)]
+pub(crate) struct ColumnSpec {
+    pub(crate) name: BString,
+    /// Of the elements; a record column is stored as arrays of `UChar`.
+    pub(crate) data_type: DataType,
+    pub(crate) storage: Storage,
+    /// The shape that all cells have, if it is fixed; that of scalars has no axes.
+    pub(crate) shape: Option<Shape>,
+    /// Axes of a cell: 0 for scalars, -1 if free.
+    pub(crate) ndim: i32,
+    /// Longest string in bytes, 0 for any.
+    pub(crate) max_length: u32,
+}
+
+/// How managers store a column's cells. formats/stman.md 0.4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// One element in the manager's rows.
+    Scalar,
+    /// An array of fixed shape in the manager's rows.
+    Direct,
+    /// An array elsewhere; the shape may be fixed nevertheless. Record columns too.
+    Indirect,
+}
+
+/// An open storage manager.
+pub(crate) trait Manager: Debug + Send + Sync {
+    /// The name that the user gave it (`dataManagerGroup`).
+    fn name(&self) -> &BStr;
+
+    /// Its column, by the order in [`OpenArgs::columns`].
+    fn column(&self, index: usize) -> &dyn Column;
+}
+
+/// The cells of a column.
+pub(crate) trait Column: Send + Sync {
+    /// The shape of a cell, first axis fastest; `None` if it is undefined. That of scalars has no axes.
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>>;
+
+    /// Appends the elements of a cell, or of a region of it, to `out`.
+    ///
+    /// The cell must be defined: `NotFound` if it is not.
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()>;
+
+    /// Appends the elements of all defined cells of `rows` to `out`.
+    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        for row in rows {
+            if self.cell_shape(row)?.is_some() {
+                self.read_cell(row, None, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The hypercubes behind the column, if it is tiled with one row axis.
+    fn tiling(&self) -> Option<Tiling<'_>> {
+        None
+    }
+}
+
+/// A tiled column as its hypercubes.
+pub(crate) struct Tiling<'a> {
+    /// The last axis of each is the position that rows are mapped to.
+    pub(crate) cubes: Vec<&'a dyn ChunkRead>,
+    /// Ascending and disjoint; rows in none of them are undefined.
+    pub(crate) runs: Vec<RowRun>,
+}
+
+/// Consecutive rows at consecutive positions of a cube.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RowRun {
+    pub(crate) rows: Range<u64>,
+    pub(crate) cube: usize,
+    /// Of the first row, on the cube's last axis.
+    pub(crate) position: u64,
+}
+
+/// Appends `region` of a cell of `shape` that `read` appends whole.
+pub(crate) fn read_part(
+    region: Option<&Region>,
+    shape: &Shape,
+    out: &mut Values,
+    read: impl FnOnce(&mut Values) -> Result<()>,
+) -> Result<()> {
+    let Some(region) = region else { return read(out) };
+    region.check(shape)?;
+    let mut whole = Values::new(out.data_type());
+    read(&mut whole)?;
+    let base = out.len();
+    out.extend_default(region.shape.elements()? as usize);
+    let zero = vec![0; shape.len()];
+    copy_box(&whole, shape, &region.start, out, base, &region.shape, &zero, &region.shape);
+    Ok(())
+}
+
+/// The error of reading an undefined cell.
+pub(crate) fn undefined(row: u64) -> Error {
+    Error::not_found(format!("the cell in row {row} is undefined"))
+}
+
+/// Bytes that a cell of `elements` elements takes in memory.
+pub(crate) fn memory_bytes(data_type: DataType, elements: u64) -> u64 {
+    let size = if data_type.is_fixed_size() { data_type.size() } else { size_of::<BString>() };
+    elements.saturating_mul(size as u64)
+}
+
+/// Appends a cell of which the file stores nothing: zeros, `false`, empty strings.
+pub(crate) fn extend_unbacked(shape: &Shape, out: &mut Values) -> Result<()> {
+    let elements = shape.elements()?;
+    limits::unbacked_cell(memory_bytes(out.data_type(), elements))?;
+    out.extend_default(elements as usize);
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! The element types of casacore columns and keywords.
+
+use std::fmt;
+
+/// The type of one element. Casacore's `DataType` enum, without the types no column or keyword can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DataType {
+    /// Truth value; a bit or a byte on disk.
+    Bool,
+    /// Unsigned 8 bits.
+    UChar,
+    /// Signed 16 bits.
+    Short,
+    /// Unsigned 16 bits.
+    UShort,
+    /// Signed 32 bits.
+    Int,
+    /// Unsigned 32 bits.
+    UInt,
+    /// Signed 64 bits.
+    Int64,
+    /// IEEE 754, 32 bits.
+    Float,
+    /// IEEE 754, 64 bits.
+    Double,
+    /// Two [`Float`](Self::Float): real, imaginary.
+    Complex,
+    /// Two [`Double`](Self::Double): real, imaginary.
+    DComplex,
+    /// Bytes without a declared encoding.
+    String,
+    /// A set of named values.
+    Record,
+}
+
+/// Code, CTFP-1 name, size in bytes; in the order of the enum.
+const TABLE: [(DataType, i32, &str, usize); 13] = [
+    (DataType::Bool, 0, "boolean", 1),
+    (DataType::UChar, 2, "uchar", 1),
+    (DataType::Short, 3, "short", 2),
+    (DataType::UShort, 4, "ushort", 2),
+    (DataType::Int, 5, "int", 4),
+    (DataType::UInt, 6, "uint", 4),
+    (DataType::Int64, 29, "int64", 8),
+    (DataType::Float, 7, "float", 4),
+    (DataType::Double, 8, "double", 8),
+    (DataType::Complex, 9, "complex", 8),
+    (DataType::DComplex, 10, "dcomplex", 16),
+    (DataType::String, 11, "string", 0),
+    (DataType::Record, 25, "record", 0),
+];
+
+/// Casacore's code of a table keyword.
+pub(crate) const TABLE_CODE: i32 = 12;
+
+impl DataType {
+    /// The type with casacore's scalar code.
+    pub(crate) fn from_code(code: i32) -> Option<Self> {
+        TABLE.iter().find(|entry| entry.1 == code).map(|entry| entry.0)
+    }
+
+    /// The element type of casacore's array code (13 … 24 and 30).
+    pub(crate) fn from_array_code(code: i32) -> Option<Self> {
+        match code {
+            13..=24 => Self::from_code(code - 13),
+            30 => Some(DataType::Int64),
+            _ => None,
+        }
+    }
+
+    /// The name that python-casacore and CTFP-1 use: `boolean`, `uchar`, `short` …
+    pub fn name(self) -> &'static str {
+        TABLE[self as usize].2
+    }
+
+    /// The type with this [`name`](Self::name).
+    pub fn from_name(name: &str) -> Option<Self> {
+        TABLE.iter().find(|entry| entry.2 == name).map(|entry| entry.0)
+    }
+
+    /// Bytes of one element in memory and, but for packed Bools, on disk; 0 for strings and records.
+    pub fn size(self) -> usize {
+        TABLE[self as usize].3
+    }
+
+    /// Whether every element has the same [`size`](Self::size).
+    pub fn is_fixed_size(self) -> bool {
+        self.size() > 0
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_is_in_enum_order() {
+        for (index, entry) in TABLE.iter().enumerate() {
+            assert_eq!(entry.0 as usize, index);
+            assert_eq!(DataType::from_code(entry.1), Some(entry.0));
+            assert_eq!(DataType::from_name(entry.2), Some(entry.0));
+        }
+        assert_eq!(DataType::from_array_code(30), Some(DataType::Int64));
+        assert_eq!(DataType::from_array_code(13), Some(DataType::Bool));
+        assert_eq!(DataType::from_array_code(14), None);
+    }
+}

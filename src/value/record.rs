@@ -1,0 +1,92 @@
+//! Keyword sets and record cells: ordered, named, nested values.
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{DataType, Shape, Values};
+
+/// A value in a [`Record`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// One element.
+    Scalar(Values),
+    /// An array: its shape (first axis fastest) and elements.
+    Array(Shape, Values),
+    /// A record within the record.
+    Record(Record),
+    /// A subtable: its name as stored, relative to the table that holds the record.
+    Table(BString),
+}
+
+/// A named value and its comment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// Unique within the record.
+    pub name: BString,
+    /// Usually empty.
+    pub comment: BString,
+    /// What the name stands for.
+    pub value: Value,
+}
+
+/// An ordered set of named values: casacore's `Record` and `TableRecord`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Record {
+    /// The fields in the order in which they were defined.
+    pub fields: Vec<Field>,
+}
+
+impl Record {
+    /// The value of a field.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.fields.iter().find(|field| field.name == name).map(|field| &field.value)
+    }
+
+    /// Adds a field, or replaces the value of the one with this name.
+    pub fn set(&mut self, name: impl Into<BString>, value: Value) {
+        let name = name.into();
+        match self.fields.iter_mut().find(|field| field.name == name) {
+            Some(field) => field.value = value,
+            None => self.fields.push(Field { name, comment: BString::default(), value }),
+        }
+    }
+
+    /// The string in a field, if it is one.
+    pub fn string(&self, name: &str) -> Option<&BStr> {
+        match self.get(name)? {
+            Value::Scalar(Values::String(v)) => v.first().map(|string| string.as_bstr()),
+            _ => None,
+        }
+    }
+
+    /// The strings of a one-dimensional array field.
+    pub fn strings(&self, name: &str) -> Option<&[BString]> {
+        match self.get(name)? {
+            Value::Array(_, Values::String(v)) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// The record in a field, if it is one.
+    pub fn record(&self, name: &str) -> Option<&Record> {
+        match self.get(name)? {
+            Value::Record(record) => Some(record),
+            _ => None,
+        }
+    }
+}
+
+impl Value {
+    /// A string.
+    pub fn string(value: impl Into<BString>) -> Self {
+        Value::Scalar(Values::String(vec![value.into()]))
+    }
+
+    /// The element type; `None` for subtables.
+    pub fn data_type(&self) -> Option<DataType> {
+        match self {
+            Value::Scalar(values) | Value::Array(_, values) => Some(values.data_type()),
+            Value::Record(_) => Some(DataType::Record),
+            Value::Table(_) => None,
+        }
+    }
+}

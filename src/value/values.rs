@@ -1,0 +1,271 @@
+//! A flat buffer of elements of one type.
+
+use std::ops::Range;
+
+use bstr::BString;
+use byteorder::{BigEndian, ByteOrder as _, LittleEndian};
+use num_complex::{Complex32, Complex64};
+
+use super::{DataType, Record};
+use crate::error::{Error, Result};
+use crate::io::ByteOrder;
+
+/// Elements of one [`DataType`], in casacore's order (first axis fastest).
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "each variant is named for the DataType of its elements")]
+pub enum Values {
+    Bool(Vec<bool>),
+    UChar(Vec<u8>),
+    Short(Vec<i16>),
+    UShort(Vec<u16>),
+    Int(Vec<i32>),
+    UInt(Vec<u32>),
+    Int64(Vec<i64>),
+    Float(Vec<f32>),
+    Double(Vec<f64>),
+    Complex(Vec<Complex32>),
+    DComplex(Vec<Complex64>),
+    String(Vec<BString>),
+    Record(Vec<Record>),
+}
+
+/// Runs `$body` with `$v` bound to the vector, whatever its element type.
+macro_rules! for_each_type {
+    ($values:expr, $v:ident => $body:expr) => {
+        match $values {
+            $crate::value::Values::Bool($v) => $body,
+            $crate::value::Values::UChar($v) => $body,
+            $crate::value::Values::Short($v) => $body,
+            $crate::value::Values::UShort($v) => $body,
+            $crate::value::Values::Int($v) => $body,
+            $crate::value::Values::UInt($v) => $body,
+            $crate::value::Values::Int64($v) => $body,
+            $crate::value::Values::Float($v) => $body,
+            $crate::value::Values::Double($v) => $body,
+            $crate::value::Values::Complex($v) => $body,
+            $crate::value::Values::DComplex($v) => $body,
+            $crate::value::Values::String($v) => $body,
+            $crate::value::Values::Record($v) => $body,
+        }
+    };
+}
+pub(crate) use for_each_type;
+
+impl Values {
+    /// An empty buffer for elements of `data_type`.
+    pub fn new(data_type: DataType) -> Self {
+        match data_type {
+            DataType::Bool => Values::Bool(Vec::new()),
+            DataType::UChar => Values::UChar(Vec::new()),
+            DataType::Short => Values::Short(Vec::new()),
+            DataType::UShort => Values::UShort(Vec::new()),
+            DataType::Int => Values::Int(Vec::new()),
+            DataType::UInt => Values::UInt(Vec::new()),
+            DataType::Int64 => Values::Int64(Vec::new()),
+            DataType::Float => Values::Float(Vec::new()),
+            DataType::Double => Values::Double(Vec::new()),
+            DataType::Complex => Values::Complex(Vec::new()),
+            DataType::DComplex => Values::DComplex(Vec::new()),
+            DataType::String => Values::String(Vec::new()),
+            DataType::Record => Values::Record(Vec::new()),
+        }
+    }
+
+    /// The type of the elements.
+    pub fn data_type(&self) -> DataType {
+        match self {
+            Values::Bool(_) => DataType::Bool,
+            Values::UChar(_) => DataType::UChar,
+            Values::Short(_) => DataType::Short,
+            Values::UShort(_) => DataType::UShort,
+            Values::Int(_) => DataType::Int,
+            Values::UInt(_) => DataType::UInt,
+            Values::Int64(_) => DataType::Int64,
+            Values::Float(_) => DataType::Float,
+            Values::Double(_) => DataType::Double,
+            Values::Complex(_) => DataType::Complex,
+            Values::DComplex(_) => DataType::DComplex,
+            Values::String(_) => DataType::String,
+            Values::Record(_) => DataType::Record,
+        }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        for_each_type!(self, v => v.len())
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Removes all elements and keeps the memory.
+    pub fn clear(&mut self) {
+        for_each_type!(self, v => v.clear())
+    }
+
+    /// Appends `count` zeros, `false`s, empty strings or empty records.
+    pub fn extend_default(&mut self, count: usize) {
+        for_each_type!(self, v => v.resize_with(v.len() + count, Default::default))
+    }
+
+    /// Appends the elements `range` of `from`, which must have the same type.
+    ///
+    /// # Errors
+    /// `Usage` if the types differ.
+    pub fn extend_from(&mut self, from: &Values, range: Range<usize>) -> Result<()> {
+        macro_rules! same {
+            ($($variant:ident)*) => {
+                match (&mut *self, from) {
+                    $((Values::$variant(to), Values::$variant(from)) => to.extend_from_slice(&from[range]),)*
+                    _ => return Err(Error::usage(format!("{} values where {} are stored", from.data_type(), self.data_type()))),
+                }
+            };
+        }
+        same!(Bool UChar Short UShort Int UInt Int64 Float Double Complex DComplex String Record);
+        Ok(())
+    }
+
+    /// Appends the last `cell` elements again, `times` times.
+    pub(crate) fn repeat_last(&mut self, cell: usize, times: usize) {
+        for_each_type!(self, v => {
+            let start = v.len() - cell;
+            if cell == 1 {
+                let last = v[start].clone();
+                v.resize(start + 1 + times, last);
+            } else {
+                v.reserve(cell * times);
+                for _ in 0..times {
+                    v.extend_from_within(start..start + cell);
+                }
+            }
+        })
+    }
+
+    /// Appends numbers from their bytes on disk; a Bool is one byte, 0 or not.
+    ///
+    /// `bytes` holds whole elements. Strings and records have no such form.
+    pub(crate) fn extend_from_bytes(&mut self, bytes: &[u8], order: ByteOrder) {
+        macro_rules! numbers {
+            ($v:ident, $size:literal, $read:ident) => {{
+                let start = $v.len();
+                $v.resize(start + bytes.len() / $size, Default::default());
+                match order {
+                    ByteOrder::Big => BigEndian::$read(bytes, bytemuck::cast_slice_mut(&mut $v[start..])),
+                    ByteOrder::Little => LittleEndian::$read(bytes, bytemuck::cast_slice_mut(&mut $v[start..])),
+                }
+            }};
+        }
+        match self {
+            Values::Bool(v) => v.extend(bytes.iter().map(|&byte| byte != 0)),
+            Values::UChar(v) => v.extend_from_slice(bytes),
+            Values::Short(v) => numbers!(v, 2, read_i16_into),
+            Values::UShort(v) => numbers!(v, 2, read_u16_into),
+            Values::Int(v) => numbers!(v, 4, read_i32_into),
+            Values::UInt(v) => numbers!(v, 4, read_u32_into),
+            Values::Int64(v) => numbers!(v, 8, read_i64_into),
+            Values::Float(v) => numbers!(v, 4, read_f32_into),
+            Values::Double(v) => numbers!(v, 8, read_f64_into),
+            Values::Complex(v) => numbers!(v, 8, read_f32_into),
+            Values::DComplex(v) => numbers!(v, 16, read_f64_into),
+            Values::String(_) | Values::Record(_) => unreachable!("strings and records have no fixed size"),
+        }
+    }
+
+    /// Appends `count` Bools from packed bits, starting at `first_bit`; bit `i` is bit `i % 8` of byte `i / 8`.
+    ///
+    /// `bits` holds at least `first_bit + count` bits; the buffer is of Bools.
+    pub(crate) fn extend_from_bits(&mut self, bits: &[u8], first_bit: usize, count: usize) {
+        let Values::Bool(v) = self else { unreachable!("only Bools are packed") };
+        crate::io::bits::unpack(bits, first_bit, count, v);
+    }
+
+    /// The elements as little-endian bytes; `None` for strings and records. Bools are bytes 0 and 1.
+    ///
+    /// Borrows on little-endian machines.
+    pub(crate) fn le_bytes(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
+        use std::borrow::Cow;
+        let bytes: &[u8] = match self {
+            Values::Bool(v) => bytemuck::cast_slice(v),
+            Values::UChar(v) => v,
+            Values::Short(v) => bytemuck::cast_slice(v),
+            Values::UShort(v) => bytemuck::cast_slice(v),
+            Values::Int(v) => bytemuck::cast_slice(v),
+            Values::UInt(v) => bytemuck::cast_slice(v),
+            Values::Int64(v) => bytemuck::cast_slice(v),
+            Values::Float(v) => bytemuck::cast_slice(v),
+            Values::Double(v) => bytemuck::cast_slice(v),
+            Values::Complex(v) => bytemuck::cast_slice(v),
+            Values::DComplex(v) => bytemuck::cast_slice(v),
+            Values::String(_) | Values::Record(_) => return None,
+        };
+        if cfg!(target_endian = "little") {
+            return Some(Cow::Borrowed(bytes));
+        }
+        let mut bytes = bytes.to_vec();
+        crate::io::swap_bytes(&mut bytes, swap_width(self.data_type()));
+        Some(Cow::Owned(bytes))
+    }
+}
+
+/// Bytes of the unit whose order differs between machines: a component, for complex numbers.
+pub(crate) fn swap_width(data_type: DataType) -> usize {
+    match data_type {
+        DataType::Complex | DataType::DComplex => data_type.size() / 2,
+        _ => data_type.size(),
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust type that is the element of some column: `bool`, `u8` … `f64`, complex, [`BString`], [`Record`].
+pub trait Element: sealed::Sealed + Clone + Default + 'static {
+    /// The casacore type it stands for.
+    const DATA_TYPE: DataType;
+    /// The vector inside `values`, if it is of this type.
+    fn of(values: Values) -> Option<Vec<Self>>;
+}
+
+macro_rules! elements {
+    ($($rust:ty => $variant:ident),* $(,)?) => {$(
+        impl sealed::Sealed for $rust {}
+        impl Element for $rust {
+            const DATA_TYPE: DataType = DataType::$variant;
+            fn of(values: Values) -> Option<Vec<Self>> {
+                match values {
+                    Values::$variant(v) => Some(v),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+elements! {
+    bool => Bool, u8 => UChar, i16 => Short, u16 => UShort, i32 => Int, u32 => UInt, i64 => Int64, f32 => Float,
+    f64 => Double, Complex32 => Complex, Complex64 => DComplex, BString => String, Record => Record,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_both_orders() {
+        let mut values = Values::new(DataType::Complex);
+        values.extend_from_bytes(&[0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0], ByteOrder::Big);
+        values.extend_from_bytes(&[0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0], ByteOrder::Little);
+        assert_eq!(values, Values::Complex(vec![Complex32::new(1., -2.); 2]));
+        assert_eq!(values.le_bytes().unwrap()[..8], [0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0]);
+    }
+
+    #[test]
+    fn last_cell_repeats() {
+        let mut values = Values::Int(vec![1, 2, 3]);
+        values.repeat_last(2, 2);
+        values.repeat_last(1, 1);
+        assert_eq!(values, Values::Int(vec![1, 2, 3, 2, 3, 2, 3, 3]));
+    }
+}

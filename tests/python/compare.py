@@ -1,0 +1,230 @@
+"""Compares a native file, as h5py reads it, with the table it was made from, as python-casacore reads it.
+
+    compare.py TABLE FILE.h5      prints the differences and how much was compared
+"""
+import os
+import sys
+from collections import Counter
+
+import h5py
+import numpy as np
+import casacore.tables as ct
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, '..', '..', 'testdata', 'oracle'))
+import fingerprint  # noqa: E402
+import layout       # noqa: E402
+
+Table = fingerprint._patch()
+
+
+def compare(path, file, counts=None, columns=None, rows=None):
+    """Differences between the table at PATH, with its subtables, and the open native FILE.
+
+    COLUMNS restricts the main table to these, ROWS to this range."""
+    differences = []
+    counts = Counter() if counts is None else counts
+    compare_table(Table(path, ack=False), file['MAIN'], differences, counts, columns, rows)
+    return differences
+
+
+def compare_table(table, group, differences, counts, columns=None, rows=None):
+    counts['tables'] += 1
+    where = group.name
+    say = lambda *words: differences.append(' '.join(map(str, (where,) + words)))  # noqa: E731
+    rows = range(table.nrows()) if rows is None else rows
+    if not np.array_equal(group['row'][...], np.arange(rows.start, rows.stop)) or group['row'].dtype != np.int64:
+        say('row is %s' % group['row'])
+    names = [c for c in table.colnames() if columns is None or c in columns]
+    if layout.columns_of(group) != set(names):
+        say('columns', sorted(layout.columns_of(group)), 'expected', sorted(names))
+    for name in names:
+        try:
+            compare_column(table, group, name, rows, say, counts)
+        except (AssertionError, KeyError, ValueError, IndexError, TypeError) as error:
+            say(name, type(error).__name__, error)
+    keywords = table.getkeywords()
+    compare_keywords(keywords, group, layout.exact_table(group)['keywords'], say, counts)
+    info = table.info()
+    for attribute, key in (('table_type', 'type'), ('table_subtype', 'subType'), ('readme', 'readme')):
+        if attribute not in keywords and group.attrs.get(attribute, '').rstrip('\n') != info[key].rstrip('\n'):
+            say('attribute', attribute, repr(group.attrs.get(attribute)), 'expected', repr(info[key]))
+    table_keywords = {k: v for k, v in keywords.items() if isinstance(v, str) and v.startswith('Table: ')}
+    for keyword, value in table_keywords.items():
+        if not os.path.exists(value[len('Table: '):]):
+            continue        # the keyword may name a table that is not there
+        try:
+            inside = layout.subtable(group, keyword)
+        except KeyError as error:
+            if columns is None:
+                say(error)
+            continue
+        if group.attrs.get(keyword) != 'Table: ' + inside.name and keyword not in layout.OWN:
+            say('keyword', keyword, 'is', group.attrs.get(keyword), 'and the subtable', inside.name)
+        subtable = Table(value[len('Table: '):], ack=False)
+        compare_table(subtable, inside, differences, counts)
+    table.close()
+
+
+def compare_column(table, group, name, rows, say, counts):
+    description = fingerprint.coldesc(table, name)
+    dtype = description['valueType']
+    scalar = table.isscalarcol(name)
+    item = layout.column_item(group, name, 'scalar' if scalar else 'array')
+    counts['columns'] += 1
+    counts['form ' + layout.form(item)] += 1
+
+    found = layout.cells(group, item, dtype, scalar)
+    assert len(found) == len(rows), '%d cells, expected %d' % (len(found), len(rows))
+    odd = layout.exact_strings(group, name)
+    assert not odd or dtype == 'string', 'exact strings of a column of %s' % dtype
+    element = 0     # flat number of a string, to look it up in the exact ones
+    for row, ours in zip(rows, found):
+        theirs = cell(table, name, row, dtype, scalar)
+        counts['cells'] += 1
+        if (ours is None) != (theirs is None):
+            say(name, 'row', row, 'is', 'undefined' if ours is None else 'defined')
+            return
+        if dtype == 'record':
+            if ours is not None and fingerprint.enc_record(ours) != fingerprint.enc_record(theirs):
+                say(name, 'row', row, ours, 'expected', theirs)
+                return
+            continue
+        if ours is None:
+            if layout.form(item) == 'dense':    # its elements are there, and zero
+                element += int(np.prod(item.shape[1:]))
+            continue
+        ours = np.asarray(ours)
+        if ours.shape != theirs.shape:
+            say(name, 'row', row, 'shape', ours.shape, 'expected', theirs.shape)
+            return
+        if dtype == 'string':
+            for mine, exact in zip(ours.ravel(), theirs.ravel()):
+                whole = odd.pop(element, None)
+                element += 1
+                if mine != exact.split('\0')[0] or (whole is not None and whole != exact.encode()) \
+                        or ('\0' in exact and whole is None):
+                    say(name, 'row', row, repr(mine), whole, 'expected', repr(exact))
+                    return
+        # as bytes: a NaN is equal to itself, and -0.0 is not 0.0
+        elif ours.tobytes() != theirs.astype(layout.DTYPES[dtype]).tobytes():
+            say(name, 'row', row, ours.ravel()[:4], 'expected', theirs.ravel()[:4])
+            return
+    if odd:
+        say(name, 'has exact strings that it does not need', odd)
+
+    keywords = table.getcolkeywords(name)
+    described = layout.exact_column(group, name)
+    compare_keywords(keywords, item, described['keywords'], lambda *words: say(name, *words), counts)
+    for key, expected in (('form', 'record' if dtype == 'record' else layout.form(item)), ('dtype', dtype),
+                          ('kind', 'scalar' if scalar else 'array')):
+        if described.get(key) != expected:
+            say(name, '_ctds', key, described.get(key), 'expected', expected)
+    compare_own_attributes(keywords, description, item, lambda *words: say(name, *words))
+
+
+def cell(table, name, row, dtype, scalar):
+    """A cell in the form of layout.cells. Cell by cell, because python-casacore's getcol is wrong for some columns."""
+    if (dtype == 'record' or not scalar) and not table.iscelldefined(name, row):
+        return None
+    value = table.getcell(name, row)
+    if dtype == 'record':
+        return value
+    if dtype == 'string':
+        if scalar:
+            return np.array(value, dtype=object)
+        shape = None
+        if isinstance(value, dict):
+            shape, value = value['shape'] or (0,), value['array']
+        elif isinstance(value, str):
+            value = [value]
+        result = np.empty(len(value), dtype=object)
+        result[:] = value
+        return result if shape is None else result.reshape(shape)
+    return np.asarray(value)
+
+
+# ---- keywords -------------------------------------------------------------------------------------------------------
+
+def compare_keywords(expected, item, exact, say, counts):
+    ours = layout.parse_record(exact)
+    if fingerprint.enc_record(ours) != fingerprint.enc_record(expected):
+        say('keywords under _ctds', ours, 'expected', expected)
+    compare_attributes(expected, '', item.attrs, say, counts)
+
+
+def compare_attributes(expected, prefix, attributes, say, counts):
+    for key, value in expected.items():
+        name = prefix + key
+        if name in layout.OWN or name + '__shape' in expected:
+            continue        # taken by something else
+        counts['keywords'] += 1
+        if isinstance(value, dict) and set(value) != {'shape', 'array'}:
+            compare_attributes(value, name + '.', attributes, say, counts)
+            continue
+        if isinstance(value, str):
+            if value.startswith('Table: '):
+                continue    # compared where the subtable is
+            good = attributes.get(name) == value.split('\0')[0]
+        else:
+            strings = isinstance(value, dict) or isinstance(value, list) and all(isinstance(x, str) for x in value)
+            shape = ()
+            if isinstance(value, dict):
+                shape, value = tuple(value['shape']), value['array']
+            elif strings:
+                shape = (len(value),)
+            value = np.array(value, dtype=object if strings else None)
+            shape = shape or value.shape
+            if value.size == 0:
+                good = name not in attributes       # HDF5 attributes without elements trip some readers
+            else:
+                if name not in attributes:
+                    say('keyword', name, 'is not an attribute')
+                    continue
+                got = np.asarray(attributes[name])
+                if value.dtype.kind == 'c':
+                    value = value.astype('c16').reshape(-1).view('f8')
+                    good = got.dtype.kind == 'f' and got.shape == value.shape
+                elif value.dtype.kind == 'b':
+                    good = got.dtype == np.int8
+                elif strings:
+                    good = True
+                else:
+                    good = got.dtype.kind in ('f' if value.dtype.kind == 'f' else 'iu')
+                good = good and got.ndim <= 1 and got.shape == (value.reshape(-1).shape if shape or value.ndim else ())
+                good = good and all(same(a, b) for a, b in zip(got.reshape(-1).tolist(), value.reshape(-1).tolist()))
+                if len(shape) > 1:
+                    good = good and list(attributes.get(name + '__shape', ())) == list(shape)
+        if not good:
+            say('keyword', name, 'is', repr(attributes.get(name)), 'expected', repr(value))
+
+
+def same(a, b):
+    return a == b or a != a and b != b
+
+
+def compare_own_attributes(keywords, description, item, say):
+    expected = {}
+    comment = description.get('comment', '')
+    if comment and 'long_name' not in keywords:
+        expected['long_name'] = comment
+    units = keywords.get('QuantumUnits')
+    if isinstance(units, (list, tuple)) and units and 'units' not in keywords:
+        expected['units'] = units[0]
+    measure = keywords.get('MEASINFO')
+    if isinstance(measure, dict):
+        for attribute, key in (('measure_type', 'type'), ('measure_ref', 'Ref')):
+            if isinstance(measure.get(key), str) and attribute not in keywords:
+                expected[attribute] = measure[key]
+    for attribute, value in expected.items():
+        if item.attrs.get(attribute) != value:
+            say('attribute', attribute, repr(item.attrs.get(attribute)), 'expected', repr(value))
+
+
+if __name__ == '__main__':
+    total = Counter()
+    with h5py.File(sys.argv[2]) as opened:
+        found = compare(sys.argv[1], opened, total)
+    print(*found, sep='\n')
+    print(dict(total))
+    sys.exit(bool(found))

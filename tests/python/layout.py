@@ -1,0 +1,212 @@
+"""Reads a native file as docs/layout.md describes it, with nothing but h5py and numpy.
+
+Written from that page alone and not from the Rust code, so that the two check each other.
+"""
+import json
+import struct
+
+import h5py
+import numpy as np
+
+DTYPES = {'boolean': '?', 'uchar': '<u1', 'short': '<i2', 'ushort': '<u2', 'int': '<i4', 'uint': '<u4', 'int64': '<i8',
+          'float': '<f4', 'double': '<f8', 'complex': '<c8', 'dcomplex': '<c16'}
+# Attributes that a table or column has besides its keywords. A keyword of such a name may not be readable as one.
+OWN = {'units', 'long_name', 'measure_type', 'measure_ref', 'ctds_name', 'table_type', 'table_subtype', 'readme',
+       'format', 'format_version', 'creator', 'source', 'source_digest',
+       'CLASS', 'NAME', 'DIMENSION_LIST', 'REFERENCE_LIST', '_Netcdf4Dimid', '_Netcdf4Coordinates', '_FillValue',
+       '_NCProperties', '_nc3_strict'}
+
+
+def exact_name(item):
+    """The name in casacore of a dataset or group."""
+    return item.attrs.get('ctds_name', item.name.rsplit('/', 1)[-1])
+
+
+def is_table(item):
+    return isinstance(item, h5py.Group) and isinstance(item.get('row'), h5py.Dataset)
+
+
+def tables(file):
+    """{path in the form of `digest --json`: group}; '.' is the main table."""
+    found = {'.': file['MAIN']}
+
+    def walk(group, prefix):
+        for name, item in group.items():
+            # the main table's subtables are in the root group, beside MAIN
+            if name not in ('MAIN', '_ctds') or prefix:
+                if is_table(item):
+                    found[prefix + name] = item
+                    walk(item, prefix + name + '/')
+    walk(file, '')
+    return found
+
+
+def subtable(group, keyword):
+    """The group of the subtable that table GROUP has under KEYWORD."""
+    inside = group.file if group.name == '/MAIN' else group
+    for name, item in inside.items():
+        if is_table(item) and item.name != '/MAIN' and name != '_ctds' and exact_name(item) == keyword:
+            return item
+    raise KeyError('%s has no subtable %s' % (group.name, keyword))
+
+
+def exact(group):
+    """The group below _ctds that belongs to a table's group."""
+    return group.file['_ctds' + group.name]
+
+
+def exact_table(group):
+    return json.loads(exact(group).attrs['table'])
+
+
+def exact_column(group, name):
+    return json.loads(exact(group).attrs['column.' + name])
+
+
+def column_item(group, name, kind):
+    """The dataset or group of a column. A subtable is never a column."""
+    described = exact_column(group, name)
+    for item in group.values():
+        if exact_name(item) == name and not is_table(item) and not is_scale(item):
+            return item
+    raise KeyError('%s has no column %s (_ctds says %s)' % (group.name, name, described))
+
+
+def is_scale(item):
+    return isinstance(item, h5py.Dataset) and item.attrs.get('CLASS') == b'DIMENSION_SCALE'
+
+
+# ---- cells ----------------------------------------------------------------------------------------------------------
+
+def form(item):
+    if isinstance(item, h5py.Dataset):
+        return 'dense'
+    return 'ragged' if 'values' in item else 'cubes'
+
+
+def dtype_problem(item, dtype):
+    """What is wrong with the HDF5 type of a column's dataset, or None."""
+    if dtype in ('string', 'record'):
+        info = h5py.check_string_dtype(item.dtype)
+        if info is None or info.encoding != 'utf-8' or info.length is not None:
+            return 'not a variable-length UTF-8 string'
+        return None
+    if item.dtype != np.dtype(DTYPES[dtype]):
+        return 'type %s, not %s' % (item.dtype, DTYPES[dtype])
+    stored = item.id.get_type()
+    if dtype == 'boolean':
+        names = {stored.get_member_value(i): stored.get_member_name(i) for i in range(stored.get_nmembers())}
+        if names != {0: b'FALSE', 1: b'TRUE'} or stored.get_size() != 1:
+            return 'bool is %s' % names
+    if dtype.endswith('complex'):
+        names = [stored.get_member_name(i) for i in range(stored.get_nmembers())]
+        if names != [b'r', b'i'] or stored.get_size() != np.dtype(DTYPES[dtype]).itemsize:
+            return 'complex is %s' % names
+    return None
+
+
+def load(dataset, dtype):
+    return dataset.asstr()[...] if dtype in ('string', 'record') else dataset[...]
+
+
+def cells(group, item, dtype, kind):
+    """Every cell of a column: None where undefined, else a numpy array (of str objects for strings)."""
+    rows = group['row'].shape[0]
+    which = form(item)
+    if which == 'dense':
+        problem = dtype_problem(item, dtype)
+        assert not problem, problem
+        data = load(item, dtype)
+        assert data.shape[0] == rows, 'shape %s in a table of %d rows' % (data.shape, rows)
+        if dtype == 'record':
+            return [parse_record(json.loads(text)) if text else None for text in data]
+        defined = group.get(item.name.rsplit('/', 1)[-1] + '__defined')
+        # a column may be called like that as well; then it is not of this column
+        if defined is None or exact_name(defined) in columns_of(group):
+            mask = np.ones(rows, bool)
+        else:
+            mask = defined[...]
+            assert mask.dtype == bool and mask.shape == (rows,), '__defined is %s %s' % (mask.dtype, mask.shape)
+            for row in np.flatnonzero(~mask):
+                blank = data[row] if dtype == 'string' else np.atleast_1d(data[row]).view('u1')
+                assert not np.any(blank), 'row %d is undefined and not zero' % row
+        return [data[row] if mask[row] else None for row in range(rows)]
+    if which == 'ragged':
+        values, offset, shape, defined = (item[name] for name in ('values', 'offset', 'shape', 'defined'))
+        problem = dtype_problem(values, dtype)
+        assert not problem, problem
+        assert (offset.dtype, shape.dtype, defined.dtype) == (np.int64, np.int32, bool)
+        values, offset, shape, defined = load(values, dtype), offset[...], shape[...], defined[...]
+        assert offset.shape == (rows + 1,) and shape.shape[0] == rows and defined.shape == (rows,)
+        assert rows == 0 or (offset[0] == 0 and offset[-1] == len(values))
+        return [values[offset[r]:offset[r + 1]].reshape(shape[r][shape[r] >= 0]) if defined[r] else None
+                for r in range(rows)]
+    row_cube, row_index = item['row_cube'], item['row_index']
+    assert (row_cube.dtype, row_index.dtype) == (np.int32, np.int64)
+    assert row_cube.shape == row_index.shape == (rows,)
+    cubes = []
+    while 'cube%d' % len(cubes) in item:
+        cube = item['cube%d' % len(cubes)]
+        problem = dtype_problem(cube, dtype)
+        assert not problem, problem
+        cubes.append(load(cube, dtype))
+    assert len(cubes) <= 64 and set(item) == {'row_cube', 'row_index'} | {'cube%d' % i for i in range(len(cubes))}, \
+        'unexpected members %s' % list(item)
+    return [cubes[c][i] if c >= 0 else None for c, i in zip(row_cube[...], row_index[...])]
+
+
+def columns_of(group):
+    return {name[len('column.'):] for name in exact(group).attrs if name.startswith('column.')}
+
+
+def exact_strings(group, name):
+    """{flat element number: bytes} of the strings that the dataset cannot hold."""
+    holder = exact(group).get('strings.' + name)
+    if holder is None:
+        return {}
+    index, offset, data = (holder[part][...] for part in ('index', 'offset', 'bytes'))
+    assert (index.dtype, offset.dtype, data.dtype) == (np.uint64, np.uint64, np.uint8)
+    return {int(k): data[int(offset[i]):int(offset[i + 1])].tobytes() for i, k in enumerate(index)}
+
+
+# ---- keywords -------------------------------------------------------------------------------------------------------
+
+def _number(kind, value):
+    if kind in ('complex', 'dcomplex'):
+        part = 'float' if kind == 'complex' else 'double'
+        return complex(_number(part, value[0]), _number(part, value[1]))
+    if kind in ('float', 'double'):
+        if isinstance(value, str):      # the bits of a value that JSON has no number for
+            code, size = ('>f', 4) if kind == 'float' else ('>d', 8)
+            return struct.unpack(code, int(value, 16).to_bytes(size, 'big'))[0]
+        return float(np.float32(value)) if kind == 'float' else float(value)
+    if kind == 'bool':
+        return bool(value)
+    if kind == 'string':
+        return bytes.fromhex(value['bytes']) if isinstance(value, dict) else value
+    return int(value)
+
+
+ARRAYS = {'bool': '?', 'float': 'f4', 'double': 'f8', 'complex': 'c8', 'dcomplex': 'c16'}
+
+
+def parse_record(fields):
+    """The JSON form of "Exact values" as the values that oracle/fingerprint.py takes."""
+    record = {}
+    for name, entry in fields:
+        kind, value = entry['type'], entry['value']
+        if kind == 'record':
+            record[name] = parse_record(value)
+        elif kind == 'table':
+            record[name] = 'Table: ' + value
+        elif 'shape' in entry:
+            numbers = [_number(kind, x) for x in value]
+            if kind == 'string':
+                record[name] = {'shape': entry['shape'], 'array': numbers}
+            else:
+                # an array without axes counts as one of shape (0)
+                shape = entry['shape'] or [0]
+                record[name] = np.array(numbers, dtype=ARRAYS.get(kind, 'i8')).reshape(shape)
+        else:
+            record[name] = _number(kind, value)
+    return record
