@@ -3,6 +3,7 @@
 
 mod aipsio;
 mod container;
+pub mod convert;
 mod error;
 mod grid;
 pub mod io;
