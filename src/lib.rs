@@ -5,6 +5,7 @@ mod aipsio;
 mod container;
 mod error;
 mod grid;
+mod h5;
 pub mod io;
 mod limits;
 mod schema;
