@@ -6,6 +6,7 @@ mod container;
 pub mod convert;
 mod error;
 mod grid;
+mod h5;
 pub mod io;
 mod limits;
 mod schema;
