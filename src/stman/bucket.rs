@@ -45,7 +45,7 @@ impl Buckets {
     }
 
     /// The offset of a bucket, of which `what` is kept for errors.
-    pub(super) fn offset(&self, bucket: u32, what: &str) -> Result<u64> {
+    pub(super) fn offset(&self, bucket: u32, what: impl std::fmt::Display) -> Result<u64> {
         if bucket >= self.count {
             return Err(Error::format(format!("{what} is bucket {bucket}, the file has {}", self.count)));
         }

@@ -3,11 +3,11 @@
 use std::panic::Location;
 use std::sync::LazyLock;
 
-use super::{ColumnSpec, OpenArgs, Storage};
+use super::{Column, ColumnSpec, OpenArgs, Storage};
 use crate::container::Container;
 use crate::error::Result;
 use crate::io::ByteOrder;
-use crate::value::{DataType, Record, Shape};
+use crate::value::{DataType, Record, Region, Shape, Values};
 
 static NO_KEYWORDS: LazyLock<Record> = LazyLock::new(Record::default);
 
@@ -61,4 +61,30 @@ pub(super) fn damage(good: &[u8], read: impl Fn(Vec<u8>) -> Result<()>) {
             let _ = read(bytes);
         }
     }
+}
+
+/// All defined cells of a column, read at once and one by one, which must agree.
+pub(super) fn read_both_ways(column: &dyn Column, rows: u64, data_type: DataType) -> Result<Values> {
+    let mut at_once = Values::new(data_type);
+    column.read_rows(0..rows, &mut at_once)?;
+    let mut one_by_one = Values::new(data_type);
+    for row in 0..rows {
+        let Some(shape) = column.cell_shape(row)? else {
+            let error = column.read_cell(row, None, &mut one_by_one).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::NotFound);
+            continue;
+        };
+        let before = one_by_one.len();
+        column.read_cell(row, None, &mut one_by_one)?;
+        assert_eq!((one_by_one.len() - before) as u64, shape.elements()?);
+        let mut region = Values::new(data_type);
+        column.read_cell(row, Some(&Region::whole(&shape)), &mut region)?;
+        assert_eq!(region.len(), one_by_one.len() - before);
+    }
+    // bytes, because a damaged NaN differs from itself
+    match at_once.le_bytes() {
+        Some(bytes) => assert_eq!(Some(bytes), one_by_one.le_bytes()),
+        None => assert_eq!(at_once, one_by_one),
+    }
+    Ok(at_once)
 }
