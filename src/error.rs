@@ -84,6 +84,12 @@ impl Error {
         self
     }
 
+    /// The same error once more, without the error underneath.
+    pub(crate) fn again(&self) -> Self {
+        let Inner { kind, place, message, .. } = &*self.0;
+        Error(Box::new(Inner { kind: *kind, place: place.clone(), message: message.clone(), source: None }))
+    }
+
     /// What kind of failure this is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

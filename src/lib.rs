@@ -9,6 +9,11 @@ pub mod io;
 mod limits;
 mod schema;
 mod stman;
+mod table;
 pub mod value;
 
+pub use container::{Container, Directory};
 pub use error::{Error, ErrorKind, Result};
+pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
+pub use stman::supported as supported_managers;
+pub use table::{Column, ColumnInfo, Subtable, Table};

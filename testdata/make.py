@@ -426,8 +426,8 @@ def run(name, make):
                 if 'samples' not in expected:
                     expected['tables'] = fingerprint.fingerprint_tree(out)
                 with open(os.path.join(out, 'expected.json'), 'w') as f:
-                    json.dump(expected, f, indent=1, sort_keys=True)
-                    f.write('\n')
+                    text = json.dumps(expected, indent=1, sort_keys=True)
+                    f.write(text.replace(out + os.sep, '') + '\n')
                 print(name, len(expected.get('tables', ())), 'tables')
             code = 0
         except BaseException:

@@ -180,6 +180,12 @@ impl<'a> Decoder<'a> {
         Ok(&self.window[start..start + count])
     }
 
+    /// Whether `expected` stands `ahead` bytes from here.
+    pub(crate) fn peek(&self, ahead: u64, expected: &[u8]) -> bool {
+        let mut found = vec![0; expected.len()];
+        self.source.read_at(self.position + ahead, &mut found).is_ok() && found == expected
+    }
+
     /// Passes over `count` bytes.
     pub(crate) fn skip(&mut self, field: &str, count: u64) -> Result<()> {
         self.check_count(field, count, 1)?;

@@ -1,49 +1,63 @@
 //! A bounded cache of decoded chunks, for reads that are smaller than a chunk.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
 use crate::value::Values;
 
-/// The chunks used last, up to a number of them.
+/// Which of several grids, and the linear number of the chunk in it.
+pub(crate) type ChunkKey = (u64, u64);
+
+/// The chunks used last, up to a number of bytes.
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
-    capacity: usize,
-    /// Chunk number and content, least recently used first.
-    chunks: Mutex<Vec<(u64, Arc<Values>)>>,
+    /// Elements are counted at a byte each where their size is not fixed.
+    capacity_bytes: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    bytes: usize,
+    /// Least recently used first; a handful suffices for sweeps, so the search is linear.
+    chunks: Vec<(ChunkKey, Arc<Values>)>,
 }
 
 impl ChunkCache {
-    /// Keeps about `bytes` of chunks of `chunk_bytes` each, and at least one.
-    pub(crate) fn new(bytes: u64, chunk_bytes: u64) -> Self {
-        // a handful suffices for sweeps; the search is linear
-        let capacity = (bytes / chunk_bytes.max(1)).clamp(1, 256) as usize;
-        ChunkCache { capacity, chunks: Mutex::new(Vec::new()) }
+    /// Keeps at most `capacity_bytes` of chunks, and always the last one.
+    pub(crate) fn new(capacity_bytes: usize) -> Self {
+        ChunkCache { capacity_bytes, inner: Mutex::default() }
     }
 
-    /// The chunk `number`, from `read` if it is not here.
-    pub(crate) fn get(&self, number: u64, read: impl FnOnce() -> Result<Values>) -> Result<Arc<Values>> {
+    /// The chunk `key`, from `read` if it is not here.
+    pub(crate) fn get(&self, key: ChunkKey, read: impl FnOnce() -> Result<Values>) -> Result<Arc<Values>> {
         {
-            let mut chunks = self.lock();
-            if let Some(found) = chunks.iter().rposition(|(known, _)| *known == number) {
-                let entry = chunks.remove(found);
+            let mut inner = self.lock();
+            if let Some(found) = inner.chunks.iter().rposition(|(known, _)| *known == key) {
+                let entry = inner.chunks.remove(found);
                 let values = entry.1.clone();
-                chunks.push(entry);
+                inner.chunks.push(entry);
                 return Ok(values);
             }
         }
         // read without the lock: two threads may read the same chunk, which is harmless
         let values = Arc::new(read()?);
-        let mut chunks = self.lock();
-        if chunks.len() >= self.capacity {
-            chunks.remove(0);
+        let mut inner = self.lock();
+        inner.bytes += bytes(&values);
+        inner.chunks.push((key, values.clone()));
+        while inner.bytes > self.capacity_bytes && inner.chunks.len() > 1 {
+            let (_, oldest) = inner.chunks.remove(0);
+            inner.bytes -= bytes(&oldest);
         }
-        chunks.push((number, values.clone()));
         Ok(values)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(u64, Arc<Values>)>> {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
         // the list is whole between any two statements that can panic
-        self.chunks.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn bytes(values: &Values) -> usize {
+    values.len() * values.data_type().size().max(1)
 }

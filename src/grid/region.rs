@@ -7,7 +7,15 @@ use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
 /// Appends the elements of `region`, which must lie within the grid, to `out`.
-pub(crate) fn read_region(from: &dyn ChunkRead, cache: &ChunkCache, region: &Region, out: &mut Values) -> Result<()> {
+///
+/// Chunks come through `cache`, in which `grid_number` tells this grid from others.
+pub(crate) fn read_region(
+    from: &dyn ChunkRead,
+    cache: &ChunkCache,
+    grid_number: u64,
+    region: &Region,
+    out: &mut Values,
+) -> Result<()> {
     let grid = from.grid();
     region.check(&grid.shape)?;
     let base = out.len();
@@ -20,31 +28,31 @@ pub(crate) fn read_region(from: &dyn ChunkRead, cache: &ChunkCache, region: &Reg
     let last: Shape = (0..axes).map(|axis| (region.start[axis] + region.shape[axis] - 1) / grid.chunk[axis]).collect();
     let mut index = first.to_vec();
     loop {
-        let chunk = cache.get(grid.number(&index), || {
+        let chunk = cache.get((grid_number, grid.number(&index)), || {
             let mut values = Values::new(from.data_type());
             from.read_chunk(&index, &mut values)?;
             Ok(values)
         })?;
-        copy_chunk(&chunk, grid.chunk.as_ref(), &index, region, out, base);
+        copy_chunk(&chunk, &grid.chunk, &index, region, out, base);
         // next chunk of the box, first axis fastest
-        let Some(axis) = (0..axes).find(|&axis| {
+        let more = (0..axes).any(|axis| {
             index[axis] += 1;
             if index[axis] <= last[axis] {
                 return true;
             }
             index[axis] = first[axis];
             false
-        }) else {
+        });
+        if !more {
             return Ok(());
-        };
-        debug_assert!(axis < axes);
+        }
     }
 }
 
 /// Copies what a chunk shares with the region.
 fn copy_chunk(chunk: &Arc<Values>, chunk_shape: &[u64], index: &[u64], region: &Region, out: &mut Values, base: usize) {
     let axes = chunk_shape.len();
-    let mut from_start = Shape::scalar().to_vec();
+    let mut from_start = Vec::with_capacity(axes);
     let mut to_start = Vec::with_capacity(axes);
     let mut extent = Vec::with_capacity(axes);
     for axis in 0..axes {
@@ -115,16 +123,17 @@ fn for_each_run(
         let source = offset(from_shape, &|axis| from_start[axis] + at[axis]);
         let target = offset(to_shape, &|axis| to_start[axis] + at[axis]);
         run(source as usize, target as usize, elements as usize);
-        let Some(_) = (joined..extent.len()).find(|&axis| {
+        let more = (joined..extent.len()).any(|axis| {
             at[axis] += 1;
             if at[axis] < extent[axis] {
                 return true;
             }
             at[axis] = 0;
             false
-        }) else {
+        });
+        if !more {
             return;
-        };
+        }
     }
 }
 
@@ -171,14 +180,14 @@ mod tests {
     fn every_region_of_a_small_grid() {
         let shape = Shape::from([5, 4, 3]);
         let numbers = Numbers(Grid { shape: shape.clone(), chunk: Shape::from([2, 3, 2]) });
-        let cache = ChunkCache::new(1 << 10, 48);
+        let cache = ChunkCache::new(1 << 10);
         let ranges = |extent: u64| (0..extent).flat_map(move |a| (a..=extent).map(move |b| (a, b - a)));
         for (x, nx) in ranges(5) {
             for (y, ny) in ranges(4) {
                 for (z, nz) in ranges(3) {
                     let region = Region { start: Shape::from([x, y, z]), shape: Shape::from([nx, ny, nz]) };
                     let mut out = Values::Int(vec![7]);
-                    read_region(&numbers, &cache, &region, &mut out).unwrap();
+                    read_region(&numbers, &cache, 0, &region, &mut out).unwrap();
                     let mut expected = vec![7];
                     for k in z..z + nz {
                         for j in y..y + ny {
@@ -193,6 +202,7 @@ mod tests {
             read_region(
                 &numbers,
                 &cache,
+                0,
                 &Region { start: Shape::from([0, 0, 2]), shape: Shape::from([5, 4, 2]) },
                 &mut Values::Int(vec![])
             )

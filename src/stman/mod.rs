@@ -149,8 +149,8 @@ pub(crate) trait Column: Send + Sync {
         Ok(())
     }
 
-    /// The hypercubes behind the column, if it is tiled with one row axis.
-    fn tiling(&self) -> Option<Tiling<'_>> {
+    /// The hypercubes behind the column, if it is tiled with one row axis and they are at most `max_cubes`.
+    fn tiling(&self, _max_cubes: usize) -> Option<Tiling<'_>> {
         None
     }
 }
@@ -158,7 +158,7 @@ pub(crate) trait Column: Send + Sync {
 /// A tiled column as its hypercubes.
 pub(crate) struct Tiling<'a> {
     /// The last axis of each is the position that rows are mapped to.
-    pub(crate) cubes: Vec<&'a dyn ChunkRead>,
+    pub(crate) cubes: Vec<Box<dyn ChunkRead + 'a>>,
     /// Ascending and disjoint; rows in none of them are undefined.
     pub(crate) runs: Vec<RowRun>,
 }

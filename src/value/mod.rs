@@ -13,3 +13,6 @@ pub use region::Region;
 pub use shape::Shape;
 pub(crate) use values::for_each_type;
 pub use values::{Element, Values};
+
+pub use bstr::BString;
+pub use num_complex::{Complex32, Complex64};

@@ -1,7 +1,8 @@
 """Compares a native file, as h5py reads it, with the table it was made from, as python-casacore reads it.
 
-    compare.py TABLE FILE.h5      prints the differences and how much was compared
+    compare.py TABLE FILE.h5 [TABLE FILE.h5 ...]     prints the differences and how much was compared
 """
+import json
 import os
 import sys
 from collections import Counter
@@ -222,9 +223,10 @@ def compare_own_attributes(keywords, description, item, say):
 
 
 if __name__ == '__main__':
-    total = Counter()
-    with h5py.File(sys.argv[2]) as opened:
-        found = compare(sys.argv[1], opened, total)
+    total, found = Counter(), []
+    for table_path, file_path in zip(sys.argv[1::2], sys.argv[2::2]):
+        with h5py.File(file_path) as opened:
+            found += compare(table_path, opened, total)
     print(*found, sep='\n')
-    print(dict(total))
+    print(json.dumps(total))
     sys.exit(bool(found))

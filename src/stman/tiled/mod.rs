@@ -1,10 +1,399 @@
-//! Placeholder.
-use super::{Kind, Manager, OpenArgs};
-use crate::error::{Error, Result};
-pub(super) static COLUMN: Kind = Kind { names: &["TiledColumnStMan"], open };
-pub(super) static SHAPE: Kind = Kind { names: &["TiledShapeStMan"], open };
-pub(super) static CELL: Kind = Kind { names: &["TiledCellStMan"], open };
-pub(super) static DATA: Kind = Kind { names: &["TiledDataStMan"], open };
-fn open(_args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    Err(Error::unsupported("later"))
+//! The tiled storage managers: arrays as hypercubes cut into tiles. formats/stman.md section 6.
+//!
+//! `table.f<n>` is the header ([`header`], an AipsIO stream, always big endian), `table.f<n>_TSM<j>` the tiles, in the
+//! table's byte order. All data columns of a manager share its cubes. The four managers differ in how rows map to
+//! cubes, which is their [`RowMap`]:
+//!
+//! | manager          | cubes                                  | rows                            |
+//! |------------------|----------------------------------------|---------------------------------|
+//! | TiledColumnStMan | one                                    | position = row                  |
+//! | TiledShapeStMan  | one for each cell shape, 0 is a dummy  | intervals to positions          |
+//! | TiledCellStMan   | one for each row                       | cube = row                      |
+//! | TiledDataStMan   | one for each set of id values          | intervals to positions, several row axes |
+
+mod cube;
+mod header;
+mod row_map;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use self::cube::CubeColumn;
+use self::header::Header;
+use self::row_map::{Place as RowPlace, RowMap};
+use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, RowRun, Tiling, undefined};
+use crate::aipsio::Decoder;
+use crate::error::{Error, Place, Result};
+use crate::grid::{ChunkCache, ChunkRead, read_region};
+use crate::io::{ByteOrder, ReadAt};
+use crate::value::{DataType, Region, Shape, Value, Values};
+
+pub(super) static COLUMN: Kind = Kind { names: &["TiledColumnStMan"], open: |args| open(args, Type::Column) };
+pub(super) static SHAPE: Kind = Kind { names: &["TiledShapeStMan"], open: |args| open(args, Type::Shape) };
+pub(super) static CELL: Kind = Kind { names: &["TiledCellStMan"], open: |args| open(args, Type::Cell) };
+pub(super) static DATA: Kind = Kind { names: &["TiledDataStMan"], open: |args| open(args, Type::Data) };
+
+/// Decoded tiles kept for a column, for reads smaller than a tile.
+const CACHE_BYTES: usize = 8 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Column,
+    Shape,
+    Cell,
+    Data,
 }
+
+impl Type {
+    fn name(self) -> &'static str {
+        match self {
+            Type::Column => "TiledColumnStMan",
+            Type::Shape => "TiledShapeStMan",
+            Type::Cell => "TiledCellStMan",
+            Type::Data => "TiledDataStMan",
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Tiled {
+    name: BString,
+    columns: Vec<Box<dyn TiledColumn>>,
+}
+
+trait TiledColumn: Column + std::fmt::Debug {}
+impl TiledColumn for DataColumn {}
+impl TiledColumn for CoordinateColumn {}
+
+/// What the columns of a manager share.
+#[derive(Debug)]
+struct Cubes {
+    header: Header,
+    order: ByteOrder,
+    files: Vec<Option<Arc<dyn ReadAt>>>,
+    /// In the order of their pixels in a tile.
+    data_types: Vec<DataType>,
+    map: RowMap,
+    /// Leading axes of a cube that are those of a cell.
+    cell_axes: usize,
+}
+
+/// A column whose cells are in the tiles.
+#[derive(Debug)]
+struct DataColumn {
+    cubes: Arc<Cubes>,
+    /// In [`Cubes::data_types`].
+    index: usize,
+    cache: ChunkCache,
+}
+
+/// A column whose values are in the record of each cube: an id, or the coordinates of an axis.
+#[derive(Debug)]
+struct CoordinateColumn {
+    cubes: Arc<Cubes>,
+    spec: ColumnSpec,
+    /// Of the cube; `None` for an id.
+    axis: Option<usize>,
+}
+
+fn open(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
+    open_file(args, kind).map_err(|error| error.at(format!("{} ({})", args.file_name(""), kind.name())))
+}
+
+fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
+    let file = args.file("")?;
+    let mut d = Decoder::new(&file, 0, ByteOrder::Big, "tiled header")?;
+    let version = d.root(kind.name(), 1..=if kind == Type::Data { 2 } else { 1 })?;
+    if matches!(kind, Type::Column | Type::Cell) {
+        d.shape("default tile shape")?;
+    }
+    let header = Header::decode(&mut d, args)?;
+    let map = match kind {
+        Type::Column => RowMap::Column,
+        Type::Cell => RowMap::Cell,
+        Type::Shape => {
+            d.iposition("default tile shape")?;
+            RowMap::decode_shape(&mut d)?
+        }
+        Type::Data => RowMap::decode_data(&mut d, version, header.version)?,
+    };
+    d.end()?;
+
+    let roles = roles(args, &header.name, kind)?;
+    let order = tile_order(args.columns, &roles);
+    let data_types: Vec<DataType> = order.iter().map(|&column| args.columns[column].data_type).collect();
+    if let Some(other) = data_types.iter().find(|data_type| !data_type.is_fixed_size()) {
+        return Err(Error::format(format!("a {other} column, which cannot be tiled")));
+    }
+    let cell_axes = match kind {
+        Type::Column | Type::Shape => header.ndim.checked_sub(1),
+        Type::Cell => Some(header.ndim),
+        Type::Data => {
+            let first = roles.iter().position(|role| matches!(role, Role::Data(0)));
+            first.and_then(|first| usize::try_from(args.columns[first].ndim).ok()).filter(|&axes| axes < header.ndim)
+        }
+    };
+    let cell_axes = cell_axes
+        .ok_or_else(|| Error::format(format!("hypercubes of {} axes do not suit the columns", header.ndim)))?;
+    map.check(&header.cubes, args.rows)?;
+    let files = open_files(args, &header, &data_types)?;
+    let name = header.name.clone();
+    let cubes = Arc::new(Cubes { header, order: args.order, files, data_types, map, cell_axes });
+    let columns = args
+        .columns
+        .iter()
+        .zip(&roles)
+        .enumerate()
+        .map(|(column, (spec, role))| -> Box<dyn TiledColumn> {
+            let cubes = cubes.clone();
+            match *role {
+                Role::Data(_) => {
+                    let index = order.iter().position(|&other| other == column).unwrap_or_default();
+                    Box::new(DataColumn { cubes, index, cache: ChunkCache::new(CACHE_BYTES) })
+                }
+                Role::Coordinate(axis) => Box::new(CoordinateColumn { cubes, spec: spec.clone(), axis: Some(axis) }),
+                Role::Id => Box::new(CoordinateColumn { cubes, spec: spec.clone(), axis: None }),
+            }
+        })
+        .collect();
+    Ok(Box::new(Tiled { name, columns }))
+}
+
+/// What a column is to the hypercubes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// With its place in the list of data columns.
+    Data(usize),
+    /// Of this axis.
+    Coordinate(usize),
+    Id,
+}
+
+/// The hypercolumn definition says what a column is; without one all are data. formats/stman.md 6.3.
+fn roles(args: &OpenArgs<'_>, hypercolumn: &BString, kind: Type) -> Result<Vec<Role>> {
+    let key = format!("Hypercolumn_{}", hypercolumn.to_str_lossy());
+    let Some(definition) = args.private_keywords.record(&key) else {
+        if kind == Type::Data {
+            return Err(Error::format(format!("the table description lacks {key}, which says what its columns are")));
+        }
+        return Ok((0..args.columns.len()).map(Role::Data).collect());
+    };
+    let find = |field: &str, name: &BString| definition.strings(field)?.iter().position(|known| known == name);
+    args.columns
+        .iter()
+        .map(|column| {
+            if let Some(place) = find("data", &column.name) {
+                Ok(Role::Data(place))
+            } else if let Some(axis) = find("coord", &column.name) {
+                Ok(Role::Coordinate(axis))
+            } else if find("id", &column.name).is_some() {
+                Ok(Role::Id)
+            } else {
+                Err(Error::format(format!("column {} is not part of {key}", column.name)))
+            }
+        })
+        .collect()
+}
+
+/// The data columns in the order of their pixels in a tile: larger pixels first, Bools last, and those of equal size
+/// in reverse.
+///
+/// Before 2013 casacore kept columns of equal size in order; nothing in the file tells, and casacore itself reads such
+/// files by today's rule.
+fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
+    let mut data: Vec<(usize, usize)> = roles
+        .iter()
+        .enumerate()
+        .filter_map(|(column, role)| if let Role::Data(place) = *role { Some((place, column)) } else { None })
+        .collect();
+    data.sort_unstable();
+    let mut order: Vec<usize> = data.into_iter().map(|(_, column)| column).collect();
+    order.sort_by_key(|&column| match columns[column].data_type {
+        DataType::Bool => 0,
+        data_type => data_type.size(),
+    });
+    order.reverse();
+    order
+}
+
+/// Opens the data files that hold tiles and checks that all of them are there.
+fn open_files(args: &OpenArgs<'_>, header: &Header, data_types: &[DataType]) -> Result<Vec<Option<Arc<dyn ReadAt>>>> {
+    let mut files: Vec<Option<Arc<dyn ReadAt>>> = vec![None; header.files.len()];
+    let mut lens = vec![0; header.files.len()];
+    for cube in &header.cubes {
+        if !cube.is_defined() || cube.shape.contains(&0) {
+            continue;
+        }
+        let entry = cube.file.and_then(|index| Some((index, header.files[index].as_ref()?)));
+        let Some((index, entry)) = entry else {
+            return Err(Error::format(format!("hypercube of shape {} has no file", cube.shape)));
+        };
+        if files[index].is_none() {
+            let file = open_tiles(args, entry.sequence)?;
+            lens[index] = file.len()?;
+            files[index] = Some(file);
+        }
+        cube::layout(cube, data_types, lens[index]).at_with(|| args.file_name(&format!("_TSM{}", entry.sequence)))?;
+    }
+    Ok(files)
+}
+
+fn open_tiles(args: &OpenArgs<'_>, sequence: u32) -> Result<Arc<dyn ReadAt>> {
+    let suffix = format!("_TSM{sequence}");
+    match args.file(&suffix) {
+        // casacore from 3.6.0 on cuts the suffix to 7 characters
+        Err(_) if suffix.len() > 7 => args.file(&suffix[..7]),
+        result => result,
+    }
+}
+
+impl Manager for Tiled {
+    fn name(&self) -> &BStr {
+        self.name.as_bstr()
+    }
+
+    fn column(&self, index: usize) -> &dyn Column {
+        &*self.columns[index]
+    }
+}
+
+impl Cubes {
+    fn locate(&self, row: u64) -> Result<Option<RowPlace>> {
+        self.map.locate(row, &self.header.cubes, self.cell_axes)
+    }
+
+    fn cell_shape(&self, cube: usize) -> Shape {
+        self.header.cubes[cube].shape[..self.cell_axes].into()
+    }
+
+    /// Column `index` of cube `cube`; a cube that is a cell gets a row axis.
+    fn column(&self, cube: usize, index: usize) -> Result<CubeColumn> {
+        let entry = &self.header.cubes[cube];
+        // the file's length was checked when it was opened
+        let (stride, starts) = cube::layout(entry, &self.data_types, u64::MAX)?;
+        let file = entry.file.and_then(|file| self.files[file].clone());
+        let row_axis = self.cell_axes == entry.shape.len();
+        Ok(CubeColumn::new(entry, file, self.data_types[index], self.order, (starts[index], stride), row_axis))
+    }
+}
+
+impl DataColumn {
+    /// Appends `region` of the cells of `count` rows from that at `place` on, which lie along the first row axis.
+    fn read_at(&self, place: &RowPlace, count: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let cell = self.cubes.cell_shape(place.cube);
+        let region = match region {
+            Some(region) => {
+                region.check(&cell)?;
+                region.clone()
+            }
+            None => Region::whole(&cell),
+        };
+        let cube = self.cubes.column(place.cube, self.index)?;
+        let extents = std::iter::once(count).chain(std::iter::repeat(1));
+        let rows = cube.grid().shape.len() - cell.len();
+        let at = place.at.iter().copied().chain(std::iter::repeat(0)).take(rows);
+        let region = Region {
+            start: region.start.iter().copied().chain(at).collect(),
+            shape: region.shape.iter().copied().chain(extents.take(rows)).collect(),
+        };
+        read_region(&cube, &self.cache, place.cube as u64, &region, out)
+    }
+}
+
+impl Column for DataColumn {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        Ok(self.cubes.locate(row)?.map(|place| self.cubes.cell_shape(place.cube)))
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let place = self.cubes.locate(row)?.ok_or_else(|| undefined(row))?;
+        self.read_at(&place, 1, region, out)
+    }
+
+    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        let mut row = rows.start;
+        while row < rows.end {
+            let count = match self.cubes.locate(row)? {
+                Some(place) => {
+                    let count = place.stretch.min(rows.end - row);
+                    self.read_at(&place, count, None, out)?;
+                    count
+                }
+                None => 1,
+            };
+            row += count;
+        }
+        Ok(())
+    }
+
+    fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
+        let cubes = &self.cubes;
+        // the dummy and other undefined cubes stay in the count so that numbers in the row map need no translation
+        let runs = cubes.map.runs(&cubes.header.cubes, cubes.cell_axes, max_cubes)?;
+        let mut used: Vec<usize> = runs.iter().map(|run| run.cube).collect();
+        used.sort_unstable();
+        used.dedup();
+        let columns: Vec<Box<dyn ChunkRead>> = used
+            .iter()
+            .map(|&cube| cubes.column(cube, self.index).ok().map(|column| Box::new(column) as Box<dyn ChunkRead>))
+            .collect::<Option<_>>()?;
+        let runs = runs
+            .into_iter()
+            .map(|run| RowRun { cube: used.binary_search(&run.cube).unwrap_or_default(), ..run })
+            .collect();
+        Some(Tiling { cubes: columns, runs })
+    }
+}
+
+impl CoordinateColumn {
+    fn value(&self, cube: usize) -> Option<&Value> {
+        let values = self.cubes.header.cubes[cube].values.as_ref()?;
+        // a rename does not reach these fields, but then casacore does not find them either
+        values.get(self.spec.name.to_str().ok()?)
+    }
+}
+
+impl Column for CoordinateColumn {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        match self.axis {
+            Some(axis) if axis < self.cubes.cell_axes => {
+                let place = self.cubes.locate(row)?;
+                Ok(place.map(|place| Shape::from([self.cubes.header.cubes[place.cube].shape[axis]])))
+            }
+            _ => Ok(Some(Shape::scalar())),
+        }
+    }
+
+    /// Values that the cube does not have are 0.
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let shape = self.cell_shape(row)?.ok_or_else(|| undefined(row))?;
+        super::read_part(region, &shape, out, |out| {
+            let wanted = shape.elements()? as usize;
+            let Some(place) = self.cubes.locate(row)? else {
+                out.extend_default(wanted);
+                return Ok(());
+            };
+            let first = match self.axis {
+                Some(axis) if axis >= self.cubes.cell_axes => {
+                    place.at.get(axis - self.cubes.cell_axes).copied().unwrap_or_default() as usize
+                }
+                _ => 0,
+            };
+            let mut found = 0;
+            if let Some(Value::Scalar(values) | Value::Array(_, values)) = self.value(place.cube) {
+                let end = values.len().min(first + wanted);
+                if first < end {
+                    out.extend_from(values, first..end)?;
+                    found = end - first;
+                }
+            }
+            out.extend_default(wanted - found);
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+"""Runs `cp -r`, casacore+h5py, dask-ms and h5bridge in turn on the same MeasurementSet; prints medians and ratios.
+
+The reference is 284,200 rows, 864 MB; --big adds one four times as large, on which h5bridge must not need more memory.
+Only ratios within one run mean anything: every contender runs once a round, on a warm page cache, into a file that is
+removed afterwards. The disk is told to write everything back before each turn, so that none pays for another.
+"""
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, '..', '..')
+DASK = os.path.join(ROOT, '.venv', 'dask-ms', 'bin', 'python')
+
+parser = argparse.ArgumentParser(prog='scripts/bench', description=__doc__,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument('folder', nargs='?', default=os.environ.get('H5BRIDGE_BENCH_DIR'),
+                    help='where the data is kept between runs (or $H5BRIDGE_BENCH_DIR; default: below the temp dir)')
+parser.add_argument('--rounds', type=int, default=5)
+parser.add_argument('--big', action='store_true', help='also h5bridge and cp -r on data four times the size (3.5 GB)')
+parser.add_argument('--times', type=int, default=700, help='integrations of the reference (700: 864 MB)')
+parser.add_argument('--without', action='append', default=[], help='leave this contender out')
+
+
+def contenders(ms, out):
+    """{name: (command, file or folder it writes)}"""
+    found = {
+        'cp -r': (['cp', '-r', ms, out + '.ms'], out + '.ms'),
+        'h5bridge': ([os.environ['H5BRIDGE'], 'to-hdf5', '-q', '--compress', 'none', '--overwrite', ms, out + '.h5'],
+                     out + '.h5'),
+        'casacore+h5py': ([sys.executable, os.path.join(HERE, 'peer_casacore_h5py.py'), ms, out + '.peer.h5'],
+                          out + '.peer.h5'),
+    }
+    if os.path.exists(DASK):
+        found['dask-ms'] = ([DASK, os.path.join(HERE, 'peer_dask_ms.py'), ms, out + '.zarr'], out + '.zarr')
+    return found
+
+
+def make(folder, times):
+    """The MeasurementSet of so many integrations; made once."""
+    path = os.path.join(folder, 'bench%d.ms' % times)
+    if not os.path.exists(path):
+        print('making %s ...' % path, flush=True)
+        subprocess.run([sys.executable, os.path.join(HERE, 'make_ms.py'), path + '.new', str(times), '28', '64'],
+                       check=True, stdout=subprocess.DEVNULL)
+        os.rename(path + '.new', path)
+    return path
+
+
+def size(path):
+    if os.path.isfile(path):
+        return os.path.getsize(path)
+    return sum(os.path.getsize(os.path.join(d, f)) for d, _, files in os.walk(path) for f in files)
+
+
+def remove(path):
+    shutil.rmtree(path) if os.path.isdir(path) else os.path.exists(path) and os.unlink(path)
+
+
+def run(command):
+    """(seconds, peak resident MB, seconds by its own account or None) of a command."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output = process.stdout.read()
+    # wait4 and not RUSAGE_CHILDREN, which has the largest of all children so far
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    if status:
+        sys.exit('%s failed:\n%s' % (' '.join(command), output.decode(errors='replace')[-3000:]))
+    return seconds, usage.ru_maxrss / 1024, inner_seconds(output)
+
+
+def inner_seconds(output):
+    """What a peer's script says it took, without Python's start; None for the others."""
+    words = output.decode(errors='replace').split()
+    return float(words[-2]) if len(words) >= 2 and words[-1] == 's' else None
+
+
+def bench(folder, times, rounds, names=None):
+    ms = make(folder, times)
+    subprocess.run(['cat'] + [os.path.join(d, f) for d, _, fs in os.walk(ms) for f in fs], stdout=subprocess.DEVNULL)
+    chosen = {name: c for name, c in contenders(ms, os.path.join(folder, 'out')).items() if not names or name in names}
+    results, sizes = {name: [] for name in chosen}, {}
+    for number in range(rounds):
+        for name, (command, out) in chosen.items():
+            remove(out)
+            os.sync()
+            results[name].append(run(command))
+            sizes[name] = size(out)
+            remove(out)
+        print('round %d: %s' % (number + 1, '  '.join('%s %.2f s' % (n, r[-1][0]) for n, r in results.items())),
+              flush=True)
+    report(ms, results, sizes)
+    return {name: max(r[1] for r in runs) for name, runs in results.items()}
+
+
+def report(ms, results, sizes):
+    median = {name: statistics.median(r[0] for r in runs) for name, runs in results.items()}
+    print('\n%s, %.0f MB, %d rounds' % (os.path.basename(ms), size(ms) / 1e6, len(results['cp -r'])))
+    print('%-16s %8s %8s %8s %10s %10s %9s' % ('', 'median s', 'min s', 'max s', 'x cp -r', 'peak MB', 'out MB'))
+    for name, runs in results.items():
+        seconds = [r[0] for r in runs]
+        print('%-16s %8.2f %8.2f %8.2f %10.2f %10.0f %9.0f' % (
+            name, median[name], min(seconds), max(seconds), median[name] / median['cp -r'],
+            max(r[1] for r in runs), sizes[name] / 1e6))
+    for name, runs in results.items():
+        if name in ('casacore+h5py', 'dask-ms'):
+            inner = statistics.median(r[2] for r in runs)
+            print('h5bridge is %.1f times as fast as %s (%.1f times without Python\'s start and imports)' % (
+                median[name] / median['h5bridge'], name, inner / median['h5bridge']))
+    print(flush=True)
+
+
+def main():
+    arguments = parser.parse_args()
+    folder = arguments.folder or os.path.join(tempfile.gettempdir(), 'h5bridge-bench')
+    os.makedirs(folder, exist_ok=True)
+    print('data in %s, %d processors' % (folder, os.cpu_count()))
+    if not os.path.exists(DASK):
+        print('dask-ms is not installed: left out')
+    names = {'cp -r', 'casacore+h5py', 'dask-ms', 'h5bridge'} - set(arguments.without)
+    small = bench(folder, arguments.times, arguments.rounds, names)
+    if arguments.big:
+        large = bench(folder, 4 * arguments.times, arguments.rounds, {'cp -r', 'h5bridge'})
+        print('peak resident memory of h5bridge: %.0f MB, on four times the data %.0f MB' % (
+            small['h5bridge'], large['h5bridge']))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,159 @@
+//! The object `TiledStMan`: the hypercubes of a tiled manager and where their tiles are. formats/stman.md 6.2.
+
+use bstr::BString;
+
+use crate::aipsio::Decoder;
+use crate::error::Result;
+use crate::io::ByteOrder;
+use crate::stman::OpenArgs;
+use crate::value::{DataType, Record, Shape};
+
+/// What all tiled managers have in common.
+///
+/// | field   | v1, v2           | v3               | meaning                                  |
+/// |---------|------------------|------------------|------------------------------------------|
+/// | big     | v2: Bool         | Bool             | byte order of the tiles; v1: big         |
+/// | sequence| u32              | u32              | as in table.dat                          |
+/// | rows    | u32              | u64              | as in the table                          |
+/// | columns | u32, codes i32   | u32, codes i32   | data type of each                        |
+/// | name    | string           | string           | of the hypercolumn                       |
+/// | cache   | u32              | u32              | MiB, 0 any; a hint                       |
+/// | ndim    | u32              | u32              | of the cubes                             |
+/// | files   | u32, optional each | u64, optional each | [`FileEntry`]                        |
+/// | cubes   | u32, each        | u64, each        | [`CubeEntry`]                            |
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) version: u32,
+    pub(super) name: BString,
+    pub(super) ndim: usize,
+    pub(super) files: Vec<Option<FileEntry>>,
+    pub(super) cubes: Vec<CubeEntry>,
+}
+
+/// | field    | v1  | v2  | meaning                                    |
+/// |----------|-----|-----|--------------------------------------------|
+/// | version  | u32 | u32 |                                            |
+/// | sequence | u32 | u32 | of `table.f<n>_TSM<sequence>`              |
+/// | len      | u32 | i64 | bytes in use; the file itself says better  |
+#[derive(Debug, Clone)]
+pub(super) struct FileEntry {
+    pub(super) sequence: u32,
+}
+
+/// | field      | v1          | v2          | meaning                                        |
+/// |------------|-------------|-------------|------------------------------------------------|
+/// | version    | i32         | i32         |                                                |
+/// | values     | `Record`    | `Record`    | ids and coordinates                            |
+/// | extensible | Bool        | Bool        |                                                |
+/// | ndim       | u32         | u32         | 0: no shape yet                                |
+/// | shape      | `IPosition` | `IPosition` |                                                |
+/// | tile       | `IPosition` | `IPosition` |                                                |
+/// | file       | i32         | i32         | index in the list of files, -1 none            |
+/// | offset     | u32         | i64         | bytes, of the first tile                       |
+#[derive(Debug, Clone)]
+pub(super) struct CubeEntry {
+    /// Ids and coordinates; most cubes have none.
+    pub(super) values: Option<Box<Record>>,
+    /// No axes while the cube has no shape.
+    pub(super) shape: Shape,
+    pub(super) tile: Shape,
+    pub(super) file: Option<usize>,
+    pub(super) offset: u64,
+}
+
+impl Header {
+    pub(super) fn decode(d: &mut Decoder<'_>, args: &OpenArgs<'_>) -> Result<Self> {
+        let version = d.start("TiledStMan", 1..=3)?;
+        let order = if version == 1 || d.bool("big endian")? { ByteOrder::Big } else { ByteOrder::Little };
+        if order != args.order {
+            return Err(d.error(format!(
+                "tiles are {} endian, but the table is {} endian",
+                order.name(),
+                args.order.name()
+            )));
+        }
+        let wide = version == 3;
+        let sequence = d.u32("sequence number")?;
+        if sequence != args.sequence {
+            return Err(d.error(format!("sequence number {sequence}, but table.dat says {}", args.sequence)));
+        }
+        let rows = d.uint("rows", wide)?;
+        if rows != args.rows {
+            return Err(d.error(format!("{rows} rows, but the table has {}", args.rows)));
+        }
+        let columns = d.u32("columns")?;
+        if columns as usize != args.columns.len() {
+            return Err(d.error(format!("{columns} columns, but the table has {} here", args.columns.len())));
+        }
+        for column in args.columns {
+            let code = d.i32("data type")?;
+            if DataType::from_code(code) != Some(column.data_type) {
+                return Err(d.error(format!(
+                    "column {} has data type code {code}, but the table says {}",
+                    column.name, column.data_type
+                )));
+            }
+        }
+        let name = d.string("hypercolumn name")?;
+        d.u32("cache size")?;
+        let ndim = d.u32("ndim")? as usize;
+        let file_count = d.uint("files", wide)?;
+        let mut files = Vec::new();
+        for _ in 0..file_count {
+            files.push(if d.bool("file present")? { Some(FileEntry::decode(d)?) } else { None });
+        }
+        let cube_count = d.uint("hypercubes", wide)?;
+        let mut cubes = Vec::new();
+        for _ in 0..cube_count {
+            cubes.push(CubeEntry::decode(d, ndim, files.len())?);
+        }
+        d.end()?;
+        Ok(Header { version, name, ndim, files, cubes })
+    }
+}
+
+impl FileEntry {
+    fn decode(d: &mut Decoder<'_>) -> Result<Self> {
+        let version = d.u32("file version")?;
+        if !(1..=2).contains(&version) {
+            return Err(d.error(format!("TSMFile version {version}, known are 1 and 2")));
+        }
+        let sequence = d.u32("file sequence number")?;
+        d.uint("file length", version == 2)?;
+        Ok(FileEntry { sequence })
+    }
+}
+
+impl CubeEntry {
+    fn decode(d: &mut Decoder<'_>, ndim: usize, files: usize) -> Result<Self> {
+        let version = d.i32("hypercube version")?;
+        if !(1..=2).contains(&version) {
+            return Err(d.error(format!("TSMCube version {version}, known are 1 and 2")));
+        }
+        let values = d.record()?;
+        let values = (!values.fields.is_empty()).then(|| Box::new(values));
+        d.bool("extensible")?;
+        let own_ndim = d.u32("hypercube ndim")? as usize;
+        let shape = d.shape("hypercube shape")?;
+        let tile = d.shape("tile shape")?;
+        let file = d.i32("hypercube file")?;
+        let offset = d.uint("hypercube offset", version == 2)?;
+        let file = match usize::try_from(file) {
+            Ok(file) if file < files => Some(file),
+            Ok(file) => return Err(d.error(format!("hypercube in file {file} of {files}"))),
+            Err(_) => None,
+        };
+        if own_ndim != 0 && (own_ndim != ndim || shape.len() != ndim || tile.len() != ndim) {
+            return Err(d.error(format!("hypercube of shape {shape} in tiles {tile}, {ndim} axes expected")));
+        }
+        let shape = if own_ndim == 0 { Shape::scalar() } else { shape };
+        if !shape.contains(&0) && tile.contains(&0) {
+            return Err(d.error(format!("tile shape {tile} of a hypercube of shape {shape}")));
+        }
+        Ok(CubeEntry { values, shape, tile, file, offset })
+    }
+
+    pub(super) fn is_defined(&self) -> bool {
+        !self.shape.is_empty()
+    }
+}

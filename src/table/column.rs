@@ -1,0 +1,144 @@
+//! A typed view of a column: the only generic code users meet.
+
+use std::ops::Range;
+
+use bstr::ByteSlice;
+use ndarray::{ArrayD, IxDyn};
+
+use super::{Cells, ColumnInfo, RecordCells, Table};
+use crate::error::{Error, Result};
+use crate::schema::ColumnKind;
+use crate::value::{DataType, Element, Region, Shape, Values};
+
+/// A column of a table.
+///
+/// Arrays come as `ndarray` arrays in numpy's axis order, slowest first: a casacore cell of shape `[corr, chan]` is
+/// an array of shape `(chan, corr)`, in the same order in memory.
+///
+/// ```no_run
+/// use ctds_hdf5::{Table, value::Complex32};
+///
+/// let table = Table::open("my.ms")?;
+/// let data = table.column("DATA")?;
+/// let first: ndarray::ArrayD<Complex32> = data.cell(0)?;       // (chan, corr)
+/// let block: ndarray::ArrayD<Complex32> = data.rows(0..100)?;  // (row, chan, corr)
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Column<'a> {
+    table: &'a Table,
+    index: usize,
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn new(table: &'a Table, index: usize) -> Self {
+        Column { table, index }
+    }
+
+    /// What is known of the column besides its cells.
+    pub fn info(&self) -> &'a ColumnInfo {
+        &self.table.columns()[self.index]
+    }
+
+    /// The shape of a cell, first axis fastest; `None` if the cell is undefined. That of a scalar has no axes.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such row; `Format` and `Io` if the cell cannot be found.
+    pub fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        self.check_rows(&(row..row.saturating_add(1)))?;
+        self.with_cells(|cells| cells.cell_shape(row))
+    }
+
+    /// The value of a scalar cell.
+    ///
+    /// # Errors
+    /// `Usage` if the column holds arrays or another type, or there is no such row; `Format` and `Io` if the cell
+    /// cannot be read.
+    pub fn scalar<T: Element>(&self, row: u64) -> Result<T> {
+        if self.info().desc.kind != ColumnKind::Scalar {
+            return Err(self.error(Error::usage("the cells are arrays, not scalars")));
+        }
+        let mut values = self.elements::<T>(row..row.saturating_add(1))?;
+        values.pop().ok_or_else(|| self.error(Error::not_found(format!("the cell in row {row} is undefined"))))
+    }
+
+    /// A cell as an array, slowest axis first.
+    ///
+    /// # Errors
+    /// As [`scalar`](Self::scalar); `NotFound` if the cell is undefined.
+    pub fn cell<T: Element>(&self, row: u64) -> Result<ArrayD<T>> {
+        let shape = self.cell_shape(row)?;
+        let shape = shape.ok_or_else(|| self.error(Error::not_found(format!("the cell in row {row} is undefined"))))?;
+        self.array(&shape, self.elements(row..row + 1)?)
+    }
+
+    /// Part of a cell, slowest axis first; `region` is in casacore's order, first axis fastest.
+    ///
+    /// # Errors
+    /// As [`cell`](Self::cell); `Usage` if the region leaves the cell.
+    pub fn part<T: Element>(&self, row: u64, region: &Region) -> Result<ArrayD<T>> {
+        self.check_rows(&(row..row.saturating_add(1)))?;
+        let mut values = Values::new(self.info().data_type());
+        self.with_cells(|cells| cells.read_cell(row, Some(region), &mut values))?;
+        self.array(&region.shape, self.typed(values)?)
+    }
+
+    /// The cells of `rows`, which must all be defined and have one shape: an array with the row as its first axis.
+    ///
+    /// # Errors
+    /// As [`cell`](Self::cell); `Usage` if the shapes differ.
+    pub fn rows<T: Element>(&self, rows: Range<u64>) -> Result<ArrayD<T>> {
+        self.check_rows(&rows)?;
+        let mut shape = None;
+        for row in rows.clone() {
+            let found = self.cell_shape(row)?;
+            let found =
+                found.ok_or_else(|| self.error(Error::not_found(format!("the cell in row {row} is undefined"))))?;
+            if *shape.get_or_insert_with(|| found.clone()) != found {
+                return Err(self.error(Error::usage(format!("the cell in row {row} has shape {found}, others differ"))));
+            }
+        }
+        let count = rows.end.saturating_sub(rows.start);
+        let shape = shape.or_else(|| self.info().shape.clone()).unwrap_or_default();
+        self.array(&shape.with_axis(count), self.elements(rows)?)
+    }
+
+    fn elements<T: Element>(&self, rows: Range<u64>) -> Result<Vec<T>> {
+        self.check_rows(&rows)?;
+        let mut values = Values::new(self.info().data_type());
+        self.with_cells(|cells| cells.read_rows(rows, &mut values))?;
+        self.typed(values)
+    }
+
+    fn typed<T: Element>(&self, values: Values) -> Result<Vec<T>> {
+        let found = values.data_type();
+        T::of(values)
+            .ok_or_else(|| self.error(Error::usage(format!("the elements are of type {found}, not {}", T::DATA_TYPE))))
+    }
+
+    fn array<T: Element>(&self, shape: &Shape, values: Vec<T>) -> Result<ArrayD<T>> {
+        let axes: Vec<usize> = shape.reversed().iter().map(|&extent| extent as usize).collect();
+        ArrayD::from_shape_vec(IxDyn(&axes), values)
+            .map_err(|error| self.error(Error::format(format!("cell of shape {shape}: {error}"))))
+    }
+
+    fn with_cells<T>(&self, read: impl FnOnce(&dyn Cells) -> Result<T>) -> Result<T> {
+        let result = self.table.cells(self.index).and_then(|cells| match self.info().data_type() {
+            DataType::Record => read(&RecordCells(cells)),
+            _ => read(cells),
+        });
+        result.map_err(|error| self.error(error))
+    }
+
+    fn check_rows(&self, rows: &Range<u64>) -> Result<()> {
+        if rows.end > self.table.rows() {
+            let count = self.table.rows();
+            return Err(self.error(Error::usage(format!("rows {} to {} of a table of {count}", rows.start, rows.end))));
+        }
+        Ok(())
+    }
+
+    fn error(&self, error: Error) -> Error {
+        error.at(format!("column {}", self.info().desc.name.as_bstr())).at(self.table.path().display())
+    }
+}

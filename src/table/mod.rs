@@ -1,0 +1,259 @@
+//! What users hold: tables, their columns, their subtables.
+
+mod column;
+mod record;
+mod subtable;
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::container::{Container, Directory};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::io::{ByteOrder, read_all};
+use crate::schema::{Body, ColumnDesc, ColumnKind, ColumnSet, Sync, TableDat, TableDesc, TableInfo};
+use crate::stman::{self, ColumnSpec, Manager, OpenArgs, Storage};
+use crate::value::{DataType, Record, Shape};
+
+pub(crate) use crate::stman::{Column as Cells, RowRun, Tiling};
+pub use column::Column;
+pub(crate) use record::RecordCells;
+pub use subtable::Subtable;
+
+/// A casacore table, opened for reading.
+///
+/// ```no_run
+/// use ctds_hdf5::Table;
+///
+/// let table = Table::open("my.ms")?;
+/// println!("{} rows", table.rows());
+/// let time: f64 = table.column("TIME")?.scalar(0)?;
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Table {
+    path: PathBuf,
+    rows: u64,
+    order: ByteOrder,
+    desc: TableDesc,
+    info: TableInfo,
+    columns: Vec<ColumnInfo>,
+    managers: Vec<OpenManager>,
+}
+
+/// What is known of a column besides its cells.
+#[derive(Debug, Clone)]
+pub struct ColumnInfo {
+    /// As table.dat describes it.
+    pub desc: ColumnDesc,
+    /// The shape that all cells have, if it is fixed, first axis fastest; that of a scalar has no axes.
+    pub shape: Option<Shape>,
+    /// The type name of the data manager that holds the column.
+    pub manager: BString,
+    /// The name that the manager was given by the user.
+    pub manager_name: BString,
+    /// In the table's managers, and in the manager's columns.
+    binding: (usize, usize),
+}
+
+#[derive(Debug)]
+struct OpenManager {
+    type_name: BString,
+    sequence: u32,
+    /// Columns of a manager that cannot be read do not hinder those of others.
+    opened: Result<Box<dyn Manager>>,
+}
+
+impl Table {
+    /// Opens the table in the directory at `path`.
+    ///
+    /// Data managers that cannot be opened show when one of their columns is read.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, `Unsupported` if
+    /// it is a reference or concatenated table, or its files are in a container.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Self::open_at(path).map_err(|error| error.at(path.display()))
+    }
+
+    fn open_at(path: &Path) -> Result<Self> {
+        // stored names are relative to the absolute path, in which symbolic links stay
+        let path = std::path::absolute(path)?;
+        let files = Directory::new(&path);
+        let dat = files.open("table.dat").map_err(|error| match error.kind() {
+            ErrorKind::NotFound if path.is_dir() => {
+                Error::format("not a table: the directory has no table.dat").caused_by(error)
+            }
+            ErrorKind::NotFound if path.exists() => Error::format("not a table: not a directory").caused_by(error),
+            _ => error,
+        })?;
+        let dat = TableDat::decode(&dat).at("table.dat")?;
+        let (desc, columns) = match dat.body {
+            Body::Plain(plain) => *plain,
+            Body::Other(kind) => {
+                return Err(Error::unsupported(format!("tables of kind {kind} are not supported yet")).at("table.dat"));
+            }
+        };
+        columns.storage.supported()?;
+        // a lock record of 0 rows is not believed, as in casacore
+        let rows = match optional(&files, "table.lock")? {
+            Some(lock) => Sync::read(&lock).at("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),
+            None => None,
+        };
+        let rows = rows.unwrap_or(dat.rows);
+        let info = match optional(&files, "table.info")? {
+            Some(info) => TableInfo::decode(&read_all(&info)?),
+            None => TableInfo::default(),
+        };
+        let mut table = Table { path, rows, order: dat.order, desc, info, columns: Vec::new(), managers: Vec::new() };
+        table.open_managers(&files, &columns);
+        Ok(table)
+    }
+
+    fn open_managers(&mut self, files: &dyn Container, set: &ColumnSet) {
+        let mut counts = vec![0; set.managers.len()];
+        for (desc, binding) in self.desc.columns.iter().zip(&set.columns) {
+            let manager = set.managers.iter().position(|manager| manager.sequence == binding.sequence);
+            let manager = manager.expect("decoding checked that it exists");
+            let shape = match desc.kind {
+                ColumnKind::Scalar => Some(Shape::scalar()),
+                ColumnKind::Array if !desc.shape.is_empty() => Some(desc.shape.clone()),
+                ColumnKind::Array => binding.shape.clone(),
+            };
+            self.columns.push(ColumnInfo {
+                desc: desc.clone(),
+                shape,
+                manager: set.managers[manager].type_name.clone(),
+                manager_name: BString::default(),
+                binding: (manager, counts[manager]),
+            });
+            counts[manager] += 1;
+        }
+        for (index, entry) in set.managers.iter().enumerate() {
+            let specs: Vec<ColumnSpec> =
+                self.columns.iter().filter(|column| column.binding.0 == index).map(ColumnInfo::spec).collect();
+            let args = OpenArgs {
+                files,
+                sequence: entry.sequence,
+                rows: self.rows,
+                order: self.order,
+                columns: &specs,
+                info: &entry.info,
+                private_keywords: &self.desc.private_keywords,
+            };
+            let opened = stman::open(entry.type_name.as_bstr(), &args);
+            if let Ok(manager) = &opened {
+                for column in self.columns.iter_mut().filter(|column| column.binding.0 == index) {
+                    column.manager_name = manager.name().to_owned();
+                }
+            }
+            self.managers.push(OpenManager { type_name: entry.type_name.clone(), sequence: entry.sequence, opened });
+        }
+    }
+
+    /// Where the table lies; absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The byte order of the table's data files.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// The description: keywords, private keywords, comment.
+    pub fn description(&self) -> &TableDesc {
+        &self.desc
+    }
+
+    /// The table keywords; subtables are among them.
+    pub fn keywords(&self) -> &Record {
+        &self.desc.keywords
+    }
+
+    /// Type, subtype and readme.
+    pub fn info(&self) -> &TableInfo {
+        &self.info
+    }
+
+    /// What is known of each column, in the order of the table description.
+    pub fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+
+    /// The data managers: type name, sequence number, and the name that the user gave it.
+    pub fn managers(&self) -> impl Iterator<Item = (&BStr, u32, &BStr)> {
+        self.managers.iter().map(|manager| {
+            let name = manager.opened.as_ref().map_or(BStr::new(""), |opened| opened.name());
+            (manager.type_name.as_bstr(), manager.sequence, name)
+        })
+    }
+
+    /// A column.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of this name.
+    pub fn column(&self, name: &str) -> Result<Column<'_>> {
+        match self.columns.iter().position(|column| column.desc.name == name) {
+            Some(index) => Ok(Column::new(self, index)),
+            None => Err(Error::not_found(format!("no column {name}")).at(self.path.display())),
+        }
+    }
+
+    /// The cells of a column, by its number; record cells as stored bytes.
+    pub(crate) fn cells(&self, index: usize) -> Result<&dyn Cells> {
+        let (manager, column) = self.columns[index].binding;
+        match &self.managers[manager].opened {
+            Ok(opened) => Ok(opened.column(column)),
+            Err(error) => Err(error.again()),
+        }
+    }
+
+    /// The tables that keywords of this one name, its own and its columns', nested records included.
+    pub fn subtables(&self) -> Vec<Subtable> {
+        subtable::find(self)
+    }
+}
+
+impl ColumnInfo {
+    /// The data type as python-casacore and CTFP-1 name it.
+    pub fn data_type(&self) -> DataType {
+        self.desc.data_type
+    }
+
+    fn spec(&self) -> ColumnSpec {
+        let desc = &self.desc;
+        if desc.data_type == DataType::Record {
+            let (name, storage) = (desc.name.clone(), Storage::Indirect);
+            return ColumnSpec { name, data_type: DataType::UChar, storage, shape: None, ndim: 1, max_length: 0 };
+        }
+        let storage = match desc.kind {
+            ColumnKind::Scalar => Storage::Scalar,
+            ColumnKind::Array if desc.is_direct() => Storage::Direct,
+            ColumnKind::Array => Storage::Indirect,
+        };
+        ColumnSpec {
+            name: desc.name.clone(),
+            data_type: desc.data_type,
+            storage,
+            shape: self.shape.clone(),
+            ndim: self.shape.as_ref().map_or(desc.ndim, |shape| shape.len() as i32),
+            max_length: desc.max_length,
+        }
+    }
+}
+
+/// A file that need not be there.
+fn optional(files: &Directory, name: &str) -> Result<Option<std::sync::Arc<dyn crate::io::ReadAt>>> {
+    match files.open(name) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,31 @@
+//! Record columns: managers store each cell as bytes, which are a `TableRecord` stream.
+
+use crate::aipsio::Decoder;
+use crate::error::{Place, Result};
+use crate::io::ByteOrder;
+use crate::stman::Column as Cells;
+use crate::value::{DataType, Region, Shape, Values};
+
+/// The cells of a record column, decoded. A cell without bytes is undefined.
+pub(crate) struct RecordCells<'a>(pub(crate) &'a dyn Cells);
+
+impl Cells for RecordCells<'_> {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        Ok(self.0.cell_shape(row)?.map(|_| Shape::scalar()))
+    }
+
+    fn read_cell(&self, row: u64, _region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let mut bytes = Values::new(DataType::UChar);
+        self.0.read_cell(row, None, &mut bytes)?;
+        let (Values::UChar(bytes), Values::Record(out)) = (&bytes, out) else {
+            unreachable!("record cells are bytes and come out as records")
+        };
+        if bytes.is_empty() {
+            out.push(Default::default());
+            return Ok(());
+        }
+        let mut d = Decoder::new(bytes, 0, ByteOrder::Big, "record cell")?;
+        out.push(d.root_record().at_with(|| format!("row {row}"))?);
+        Ok(())
+    }
+}

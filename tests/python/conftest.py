@@ -1,0 +1,56 @@
+"""What the checks share: converted files, and the counts that are printed at the end."""
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+import support
+
+COUNTS = {}
+
+
+def pytest_sessionstart(session):
+    if not os.access(support.H5BRIDGE, os.X_OK):
+        pytest.exit('%s is missing: cargo build --release (or set H5BRIDGE)' % support.H5BRIDGE, returncode=2)
+
+
+@pytest.fixture
+def counts(request):
+    """A counter; that of each test function, over all its parameters, is printed at the end."""
+    return COUNTS.setdefault(request.node.originalname, Counter())
+
+
+def pytest_terminal_summary(terminalreporter):
+    for name, counter in COUNTS.items():
+        if counter:
+            terminalreporter.write_line('%s compared %s' % (
+                name, ', '.join('%d %s' % (counter[key], key) for key in sorted(counter))))
+    if support.corpus_missing():
+        terminalreporter.write_line('skipped: ' + support.corpus_missing())
+
+
+@pytest.fixture(scope='session')
+def converted(tmp_path_factory):
+    """converted(case, table, *options): the native file made from a table of testdata, made once."""
+    folder = tmp_path_factory.mktemp('converted')
+    made = {}
+
+    def convert(case, table, *options):
+        key = (case, table) + options
+        if key not in made:
+            out = folder / ('%d.h5' % len(made))
+            support.h5bridge('to-hdf5', os.path.join(support.TESTDATA, case, table), out, *options)
+            made[key] = out
+        return made[key]
+    return convert
+
+
+@pytest.fixture(scope='session')
+def big_ms(tmp_path_factory):
+    """A MeasurementSet of about 100 MB: many chunks, and time enough to interrupt its conversion."""
+    path = str(tmp_path_factory.mktemp('big') / 'big.ms')
+    subprocess.run([sys.executable, os.path.join(support.ROOT, 'scripts', 'bench.d', 'make_ms.py'), path,
+                    '80', '28', '64'], check=True, stdout=subprocess.DEVNULL)
+    return path

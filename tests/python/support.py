@@ -1,0 +1,141 @@
+"""Where things are, how h5bridge is run, and what it is expected to support today."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..'))
+TESTDATA = os.path.join(ROOT, 'testdata')
+CORPUS = os.path.join(ROOT, '..', 'shared', 'corpus')
+H5BRIDGE = os.environ.get('H5BRIDGE', os.path.join(ROOT, 'target', 'release', 'h5bridge'))
+
+# What is read today. An issue that adds a storage manager, a kind of table or a container adds it here.
+MANAGERS = {'StandardStMan', 'IncrementalStMan', 'StManAipsIO', 'MemoryStMan',
+            'TiledColumnStMan', 'TiledShapeStMan', 'TiledCellStMan', 'TiledDataStMan'}
+TABLE_CLASSES = {'PlainTable'}
+CONTAINERS = set()      # of 'table.mf', 'table.mfh5'
+
+# Exit codes of cli.md
+DONE, FAILED, USAGE, DAMAGED, UNSUPPORTED, DIFFERENT, WARNINGS, EXISTS, NO_SPACE, INTERRUPTED = (
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 130)
+
+
+def h5bridge(*words, code=DONE, timeout=300):
+    """Runs h5bridge without a terminal; fails unless it ends with CODE (None: any of cli.md's). Returns the process."""
+    process = subprocess.run([H5BRIDGE, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             timeout=timeout, errors='surrogateescape')
+    allowed = range(9) if code is None else [code]
+    assert process.returncode in allowed, 'h5bridge %s: exit code %d, not %s\n%s' % (
+        ' '.join(map(str, words)), process.returncode, code, process.stderr[-2000:])
+    return process
+
+
+def digest(source, code=DONE):
+    """{relative path: fingerprint} of `h5bridge digest --json`."""
+    document = json.loads(h5bridge('digest', '--json', source, code=code).stdout)
+    assert document['format'] == 'CTFP-1'
+    return document['tables']
+
+
+def unsupported(fingerprint):
+    """What a table with this expected fingerprint needs that is not supported yet; its error is to name one of these."""
+    needs = set()
+    kind = fingerprint.get('table_class') or 'PlainTable'
+    if kind not in TABLE_CLASSES:
+        return {kind}
+    needs |= {name for name in fingerprint.get('files', {}) if name in ('table.mf', 'table.mfh5')} - CONTAINERS
+    needs |= {m['type'].strip() for m in fingerprint.get('data_managers', ())} - MANAGERS
+    needs |= {c['dm'].strip() for c in fingerprint.get('columns', {}).values() if c.get('dm')} - MANAGERS
+    return needs
+
+
+def outcome(tables, root):
+    """(exit codes that converting this table may end with, words of which its error names one).
+
+    The table counts, and those inside it."""
+    inside = below(tables, root).values()
+    words = set().union(*(unsupported(f) for f in inside))
+    if any('error' in f for f in inside):
+        # casacore cannot open it; we need not find the same reason
+        return {DAMAGED, UNSUPPORTED}, set()
+    damaged = any(c['sha256'] is None and name not in not_utf8(f) for f in inside for name, c in f['columns'].items())
+    if words:
+        return ({DAMAGED, UNSUPPORTED} if damaged else {UNSUPPORTED}), (set() if damaged else words)
+    return ({DAMAGED} if damaged else {DONE}), set()
+
+
+def convertible():
+    """(case, table) of each table of testdata that can be converted today and is not inside another one."""
+    return [(case, root) for case in cases() for root in roots(expected(case)['tables'])
+            if outcome(expected(case)['tables'], root)[0] == {DONE}]
+
+
+def not_utf8(fingerprint):
+    """Columns that only python-casacore cannot read: their strings are not UTF-8."""
+    return {name for name, c in fingerprint.get('columns', {}).items() if 'UnicodeDecodeError' in c.get('error', '')}
+
+
+def cases():
+    """Names of the folders of testdata/ whose tables have fingerprints."""
+    return [name for name in sorted(os.listdir(TESTDATA))
+            if os.path.exists(os.path.join(TESTDATA, name, 'expected.json')) and 'tables' in expected(name)]
+
+
+def expected(case):
+    with open(os.path.join(TESTDATA, case, 'expected.json')) as f:
+        return json.load(f)
+
+
+def roots(tables):
+    """Of these paths those that are no subtable inside another one."""
+    return [path for path in tables
+            if not any(path != other and (other == '.' or path.startswith(other + '/')) for other in tables)]
+
+
+def below(tables, root):
+    """{path as `digest --json` gives it: fingerprint} of a table and those inside it."""
+    inside = {'.': tables[root]}
+    prefix = '' if root == '.' else root + '/'
+    inside.update({path[len(prefix):]: f for path, f in tables.items()
+                   if path != root and path != '.' and path.startswith(prefix)})
+    return inside
+
+
+def corpus_entries():
+    """The manifest's entries, fewer with H5BRIDGE_CORPUS="name,name"; none when the corpus is not there."""
+    manifest = os.path.join(CORPUS, 'manifest.json')
+    if not os.path.exists(manifest):
+        return []
+    with open(manifest) as f:
+        entries = json.load(f)['entries']
+    only = os.environ.get('H5BRIDGE_CORPUS', '').split(',')
+    # more than 2^32 rows: only samples of it can be compared
+    return [e for e in entries if (only == [''] or e['name'] in only) and not e['name'].endswith('_rows64')]
+
+
+def corpus_missing():
+    """Why the corpus cannot be used, or ''."""
+    if not os.path.exists(os.path.join(CORPUS, 'manifest.json')):
+        return '../shared/corpus is missing'
+    return '' if shutil.which('zstd') else 'zstd is missing: ../shared/corpus cannot be unpacked'
+
+
+def unpack(entry, folder):
+    """Unpacks an archive of the corpus; returns the folder with its tables."""
+    zstd = subprocess.Popen(['zstd', '-dcq', os.path.join(CORPUS, entry['file'])], stdout=subprocess.PIPE)
+    subprocess.run(['tar', 'xf', '-', '-C', folder], stdin=zstd.stdout, check=True)
+    assert zstd.wait() == 0
+    return os.path.join(folder, entry['name'])
+
+
+def make_tables(folder, seed, count, *more):
+    """Random tables of testdata/oracle/make_tables.py: {name: {path: fingerprint}}."""
+    subprocess.run([sys.executable, os.path.join(TESTDATA, 'oracle', 'make_tables.py'), '--out', folder, '--seed',
+                    str(seed), '--count', str(count), '--keep-going', *more], check=False, stdout=subprocess.DEVNULL)
+    made = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith('.json'):
+            with open(os.path.join(folder, name)) as f:
+                made[name[:-5]] = json.load(f)['tables']
+    return made

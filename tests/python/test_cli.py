@@ -1,0 +1,392 @@
+"""Manners of the command line: exit codes, targets left alone, selections, JSON, quiet pipes, interruptions."""
+import hashlib
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import h5py
+import numpy as np
+import pytest
+import casacore.tables as ct
+
+import compare
+import layout
+import support
+from support import h5bridge
+
+DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / 'out.h5'
+
+
+def only(folder, *names):
+    """True when nothing but these lies in the folder: no target, no OUT.partial."""
+    return sorted(os.listdir(folder)) == sorted(names)
+
+
+# ---- targets and exit codes -----------------------------------------------------------------------------------------
+
+def test_existing_target_is_left_alone(out):
+    out.write_text('mine')
+    process = h5bridge('to-hdf5', DEMO, out, code=support.EXISTS)
+    assert out.read_text() == 'mine' and only(out.parent, 'out.h5')
+    assert '--overwrite' in process.stderr and 'out.h5' in process.stderr
+
+
+def test_overwrite(out):
+    out.write_text('mine')
+    h5bridge('to-hdf5', '--overwrite', DEMO, out)
+    assert h5py.is_hdf5(out) and only(out.parent, 'out.h5')
+
+
+def test_overwrite_keeps_the_old_file_when_it_fails(out, tmp_path):
+    bad = tmp_path / 'bad.ms'
+    shutil.copytree(DEMO, bad)
+    (bad / 'table.f0_TSM1').write_bytes(b'short')
+    out.write_text('mine')
+    h5bridge('to-hdf5', '--overwrite', bad, out, code=support.DAMAGED)
+    assert out.read_text() == 'mine' and only(out.parent, 'bad.ms', 'out.h5')
+
+
+def test_same_input_same_bytes(tmp_path):
+    for name, threads in (('a.h5', 1), ('b.h5', 2)):
+        h5bridge('to-hdf5', '--threads', threads, DEMO, tmp_path / name)
+    assert (tmp_path / 'a.h5').read_bytes() == (tmp_path / 'b.h5').read_bytes()
+
+
+def test_mode_of_the_target_follows_the_umask(out):
+    h5bridge('to-hdf5', DEMO, out)
+    umask = os.umask(0)
+    os.umask(umask)
+    assert os.stat(out).st_mode & 0o777 == 0o666 & ~umask
+
+
+def no_table(folder):
+    (folder / 'dir').mkdir()
+    return folder / 'dir'
+
+
+def text_file(folder):
+    (folder / 'text').write_text('no table\n' * 100)
+    return folder / 'text'
+
+
+def empty_file(folder):
+    (folder / 'empty').write_bytes(b'')
+    return folder / 'empty'
+
+
+def empty_table_dat(folder):
+    (folder / 'zero.tab').mkdir()
+    (folder / 'zero.tab' / 'table.dat').write_bytes(b'')
+    return folder / 'zero.tab'
+
+
+def foreign_hdf5(folder):
+    with h5py.File(folder / 'foreign.h5', 'w') as file:
+        file['x'] = 1
+    return folder / 'foreign.h5'
+
+
+def missing(folder):
+    return folder / 'nowhere.ms'
+
+
+@pytest.mark.parametrize('make', [no_table, text_file, empty_file, empty_table_dat, foreign_hdf5, missing],
+                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize('verb', ['to-hdf5', 'info', 'digest', 'verify'])
+def test_not_a_table(make, verb, tmp_path, out):
+    source = make(tmp_path)
+    words = {'to-hdf5': [source, out], 'verify': [source, DEMO]}.get(verb, [source])
+    process = h5bridge(verb, *words, code=support.DAMAGED)
+    assert os.path.basename(source) in process.stderr and 'panicked' not in process.stderr
+    assert not out.exists() and not process.stdout
+
+
+@pytest.mark.parametrize('words', [
+    [], ['to-hdf5'], ['to-hdf5', DEMO], ['frobnicate'], ['info', '--frobnicate', DEMO],
+    ['to-hdf5', '--compress', 'lzma', DEMO, 'OUT'], ['to-hdf5', '--compress', 'gzip:99', DEMO, 'OUT'],
+    ['to-hdf5', '--rows', 'x..y', DEMO, 'OUT'], ['to-hdf5', '--rows', '9..3', DEMO, 'OUT'],
+    ['to-hdf5', '--threads', '0', DEMO, 'OUT'], ['to-hdf5', '--max-memory', 'lots', DEMO, 'OUT'],
+    ['to-hdf5', '--columns', 'NO_SUCH', DEMO, 'OUT'], ['to-hdf5', '--exclude', 'NO_SUCH', DEMO, 'OUT'],
+    ['to-hdf5', '--tables', 'NO_SUCH', DEMO, 'OUT'], ['to-hdf5', '--rows', '0..1000000', DEMO, 'OUT'],
+], ids=lambda words: ' '.join(w for w in words if w != DEMO) or 'nothing')
+def test_usage(words, out):
+    process = h5bridge(*[out if w == 'OUT' else w for w in words], code=support.USAGE)
+    assert process.stderr and only(out.parent)
+
+
+def test_typo_gets_a_suggestion():
+    assert 'to-hdf5' in h5bridge('to-hdf', DEMO, code=support.USAGE).stderr
+
+
+def test_unwritable_folder(tmp_path):
+    h5bridge('to-hdf5', DEMO, tmp_path / 'no' / 'such' / 'out.h5', code=None)
+    process = h5bridge('to-hdf5', DEMO, tmp_path / 'no' / 'out.h5', code=support.FAILED)
+    assert 'no' in process.stderr and only(tmp_path)
+
+
+def test_target_is_the_source(tmp_path):
+    """A target inside the table, or the table itself, must never be replaced."""
+    table = tmp_path / 'demo.ms'
+    shutil.copytree(DEMO, table)
+    before = tree(table)
+    process = h5bridge('to-hdf5', '--overwrite', table, table, code=None)
+    assert process.returncode != 0 and tree(table) == before
+
+
+def tree(folder):
+    return {os.path.join(d, f): hashlib.sha256(open(os.path.join(d, f), 'rb').read()).hexdigest()
+            for d, _, files in os.walk(folder) for f in files}
+
+
+def test_source_is_not_touched(tmp_path, out):
+    table = tmp_path / 'demo.ms'
+    shutil.copytree(DEMO, table)
+    before = tree(table)
+    for words in (['to-hdf5', table, out], ['info', table], ['digest', table], ['verify', table, out]):
+        h5bridge(*words)
+    assert tree(table) == before
+
+
+def test_table_open_for_writing(tmp_path, out):
+    """A table that another process has open and locked is read or refused as locked, in bounded time."""
+    table = tmp_path / 'demo.ms'
+    shutil.copytree(DEMO, table)
+    holder = ct.table(str(table), readonly=False, ack=False, lockoptions='permanent')
+    try:
+        process = h5bridge('to-hdf5', table, out, code=None, timeout=60)
+        assert process.returncode in (support.DONE, support.EXISTS)
+    finally:
+        holder.close()
+
+
+def test_dry_run(out):
+    process = h5bridge('to-hdf5', '--dry-run', DEMO, out)
+    assert only(out.parent)
+    for word in ('DATA', 'TiledShapeStMan', 'ANTENNA'):
+        assert word in process.stdout + process.stderr
+    document = json.loads(h5bridge('to-hdf5', '--dry-run', '--json', DEMO, out).stdout)
+    assert document and only(out.parent)
+
+
+# ---- selections -----------------------------------------------------------------------------------------------------
+
+def differences(file, **selection):
+    with h5py.File(file) as opened:
+        return compare.compare(DEMO, opened, **selection)
+
+
+def test_columns(out):
+    h5bridge('to-hdf5', '--columns', 'DATA,TIME,ANTENNA1', DEMO, out)
+    assert not differences(out, columns={'DATA', 'TIME', 'ANTENNA1'})
+
+
+def test_exclude(out):
+    h5bridge('to-hdf5', '--exclude', 'DATA,FLAG', DEMO, out)
+    columns = set(ct.table(DEMO, ack=False).colnames()) - {'DATA', 'FLAG'}
+    assert not differences(out, columns=columns)
+
+
+@pytest.mark.parametrize('options', [[], ['--appendable'], ['--compress', 'none'], ['--threads', '2']], ids=' '.join)
+@pytest.mark.parametrize('rows', [(0, 10), (33, 97), (100, 210), (50, 51), (17, 17)])
+def test_rows(rows, options, out):
+    h5bridge('to-hdf5', '--rows', '%d..%d' % rows, *options, DEMO, out)
+    assert not differences(out, rows=range(*rows))
+    support.digest(out)
+
+
+def test_rows_in_several_hypercubes(out):
+    table = os.path.join(support.TESTDATA, 'twospw', 'twospw.ms')
+    h5bridge('to-hdf5', '--rows', '15..61', table, out)
+    with h5py.File(out) as opened:
+        assert not compare.compare(table, opened, rows=range(15, 61))
+
+
+def test_tables(out):
+    h5bridge('to-hdf5', '--tables', 'MAIN,ANTENNA', DEMO, out)
+    with h5py.File(out) as file:
+        assert set(file) == {'MAIN', 'ANTENNA', '_ctds'}
+        assert set(layout.tables(file)) == {'.', 'ANTENNA'}
+    found = differences(out)
+    assert found and all('has no subtable' in line or 'Table:' in line for line in found), found
+
+
+def test_digest_columns():
+    tables = json.loads(h5bridge('digest', '--json', '--columns', 'DATA,FLAG', DEMO).stdout)['tables']
+    expected = support.expected('demo')['tables']['demo.ms']['columns']
+    assert {n: c['sha256'] for n, c in tables['.']['columns'].items()} == {n: expected[n]['sha256'] for n in ('DATA', 'FLAG')}
+
+
+# ---- output ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize('words', [['to-hdf5', DEMO, 'OUT'], ['to-hdf5', '--dry-run', DEMO, 'OUT'], ['info', DEMO],
+                                   ['info', 'FILE'], ['digest', DEMO], ['digest', 'FILE'], ['verify', DEMO, 'FILE']],
+                         ids=lambda words: ' '.join(w for w in words if w != DEMO))
+def test_json(words, out, converted):
+    words = [{'OUT': out, 'FILE': converted('demo', 'demo.ms')}.get(w, w) for w in words]
+    process = h5bridge(words[0], '--json', *words[1:])
+    document = json.loads(process.stdout)      # one document and nothing else
+    assert isinstance(document, dict)
+    if words[0] == 'to-hdf5':
+        assert document['code'] == 0 and isinstance(document['warnings'], list) and 'status' in document
+    if words[0] == 'info':
+        columns = {c['name']: c for c in main_columns(document)}
+        data = columns['DATA']
+        assert data['dtype'] == 'complex' and data['kind'] == 'array' and data['manager'] == 'TiledShapeStMan'
+        assert data['manager_name'] == 'TiledDATA' and list(data['shape']) in ([16, 4], [4, 16])
+        assert columns['FLAG_CATEGORY']['shape'] is None
+
+
+def main_columns(document):
+    tables = document['tables']
+    main = tables['.'] if isinstance(tables, dict) else tables[0]
+    columns = main['columns']
+    return [dict(c, name=n) for n, c in columns.items()] if isinstance(columns, dict) else columns
+
+
+def test_json_of_failures(out):
+    """A failure is a document too, with the code of the process."""
+    out.write_text('mine')
+    for words, code in ((['to-hdf5', '--json', DEMO, out], support.EXISTS),
+                        (['to-hdf5', '--json', '/dev/null', str(out) + '2'], support.DAMAGED)):
+        document = json.loads(h5bridge(*words, code=code).stdout)
+        assert document['code'] == code
+
+
+@pytest.mark.parametrize('verb', ['to-hdf5', 'info', 'digest', 'verify'])
+def test_quiet_without_a_terminal(verb, out, converted):
+    words = {'to-hdf5': [DEMO, out], 'verify': [DEMO, converted('demo', 'demo.ms')]}.get(verb, [DEMO])
+    process = h5bridge(verb, *words)
+    for text in (process.stdout, process.stderr):
+        assert '\x1b' not in text and '\r' not in text and '\b' not in text
+
+
+def test_q_is_quiet(out):
+    process = h5bridge('to-hdf5', '-q', DEMO, out)
+    assert not process.stdout and not process.stderr
+
+
+def test_summary_at_the_end(out):
+    process = h5bridge('to-hdf5', DEMO, out)
+    digest = support.digest(DEMO)['.']['sha256']
+    text = process.stdout + process.stderr
+    assert digest[:8] in text and 'out.h5' in text and '210' in text
+
+
+def test_no_color_on_a_terminal(out):
+    """With a terminal there may be an animation; with NO_COLOR no colours in it."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([support.H5BRIDGE, 'to-hdf5', DEMO, str(out)], stdin=slave, stdout=slave, stderr=slave,
+                               env=dict(os.environ, NO_COLOR='1', TERM='xterm'))
+    os.close(slave)
+    text = b''
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        text += piece
+    os.close(master)
+    assert process.wait() == 0
+    assert not re.search(rb'\x1b\[(3|4|9|10)[0-9]', text)
+
+
+def test_help_begins_with_examples():
+    for verb in ('to-hdf5', 'info', 'digest', 'verify'):
+        text = h5bridge(verb, '--help').stdout
+        assert 'h5bridge ' + verb in text
+    assert re.match(r'h5bridge \d+\.\d+\.\d+', h5bridge('--version').stdout)
+
+
+def test_closed_pipe_is_no_panic():
+    process = subprocess.Popen([support.H5BRIDGE, 'info', DEMO], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert b'panicked' not in process.stderr.read()
+    process.wait()
+
+
+# ---- interruptions --------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
+@pytest.mark.parametrize('existing', [False, True])
+def test_interrupted(number, existing, big_ms, out):
+    """Nothing half-made stays, neither under the target's name nor beside it."""
+    if existing:
+        out.write_text('mine')
+    # gzip takes long enough to be interrupted in the middle
+    words = [support.H5BRIDGE, 'to-hdf5', '--compress', 'gzip', '--overwrite', big_ms, str(out)]
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    beside = set()
+    until = time.time() + 20
+    while time.time() < until and process.poll() is None:
+        beside = set(os.listdir(out.parent)) - {'out.h5'}
+        if any(os.path.getsize(out.parent / name) > 1 << 20 for name in beside):
+            break
+        time.sleep(0.005)
+    assert process.poll() is None and beside, 'ended too early to be interrupted: %s' % process.communicate()[1]
+    assert beside == {'out.h5.partial'}
+    process.send_signal(number)
+    start = time.time()
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == support.INTERRUPTED, errors
+    assert time.time() - start < 5, 'took long to stop'
+    assert only(out.parent, *(['out.h5'] if existing else [])), os.listdir(out.parent)
+    if existing:
+        assert out.read_text() == 'mine'
+
+
+def test_killed_leaves_no_target(big_ms, out):
+    """kill -9 may leave OUT.partial, never a target; the next run is not disturbed by it."""
+    process = subprocess.Popen([support.H5BRIDGE, 'to-hdf5', '--compress', 'gzip', big_ms, str(out)],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not list(out.parent.iterdir()):
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert not out.exists()
+    h5bridge('to-hdf5', '--compress', 'none', big_ms, out)
+    assert h5py.is_hdf5(out)
+
+
+def test_memory_stays_bounded(big_ms, out):
+    """The cap is kept: about 100 MB of data in much less memory."""
+    for options in (['--compress', 'none'], ['--max-memory', '64M'], ['--appendable']):
+        code = ('import os, resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); '
+                'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)')
+        words = ['python', '-c', code, support.H5BRIDGE, 'to-hdf5', '-q', '--overwrite', *options, big_ms, str(out)]
+        process = subprocess.run(words, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
+        peak = int(process.stdout.split()[-1]) / 1024
+        assert peak < (110 if '64M' in options else 300), '%s: %.0f MB' % (options, peak)
+
+
+def test_no_space(tmp_path):
+    """A full disk ends in exit code 8 and leaves nothing; needs root, for the small disk."""
+    disk = tmp_path / 'disk'
+    disk.mkdir()
+    if os.geteuid() or subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=300k', 'none', disk],
+                                      capture_output=True).returncode:
+        pytest.skip('cannot mount a small file system here')
+    try:
+        h5bridge('to-hdf5', '--compress', 'none', DEMO, disk / 'x.h5', code=support.NO_SPACE)
+        assert only(disk)
+    finally:
+        subprocess.run(['umount', disk], check=True)
+
+
+def test_values_are_there_for_the_readme(converted):
+    """The first thing a user does."""
+    with h5py.File(converted('demo', 'demo.ms')) as file:
+        first = file['MAIN/DATA'][0:10]
+    assert first.shape == (10, 16, 4) and first.dtype == np.complex64
