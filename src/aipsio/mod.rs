@@ -360,8 +360,8 @@ mod tests {
 
     #[test]
     fn counts_are_checked_before_allocating() {
-        let bytes = b"\x7f\xff\xff\xffabc";
-        let mut d = Decoder::new(&bytes.as_slice(), 0, ByteOrder::Big, "name").unwrap();
+        let bytes = b"\x7f\xff\xff\xffabc".as_slice();
+        let mut d = Decoder::new(&bytes, 0, ByteOrder::Big, "name").unwrap();
         let message = d.string("table name").unwrap_err().to_string();
         assert_eq!(message, "name at byte 4: table name: 2147483647 items announced, but only 3 bytes are left");
     }

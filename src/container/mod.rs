@@ -1,6 +1,8 @@
 //! Named virtual files: a table's files, wherever they are stored.
 
 mod directory;
+#[cfg(test)]
+mod memory;
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -10,6 +12,8 @@ use crate::error::Result;
 use crate::io::ReadAt;
 
 pub use directory::Directory;
+#[cfg(test)]
+pub(crate) use memory::Memory;
 
 /// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {

@@ -2,6 +2,8 @@
 
 pub(crate) mod bits;
 mod file;
+mod paged;
+mod recent;
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +11,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 
 pub use file::FileSource;
+pub(crate) use paged::Paged;
+pub(crate) use recent::Recent;
 
 /// Positioned reads on `&self`, from any thread.
 ///
@@ -90,6 +94,24 @@ pub(crate) fn read_all(source: &dyn ReadAt) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// `count` bytes from `offset` on, of which the file's length is asked before they are allocated.
+pub(crate) fn read_bytes(source: &dyn ReadAt, offset: u64, count: u64) -> Result<Vec<u8>> {
+    let len = source.len()?;
+    if offset.checked_add(count).is_none_or(|end| end > len) {
+        return Err(past_end(offset, count, len));
+    }
+    let mut bytes = vec![0; count as usize];
+    source.read_at(offset, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// `N` bytes from `offset` on.
+pub(crate) fn read_array<const N: usize>(source: &dyn ReadAt, offset: u64) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    source.read_at(offset, &mut bytes)?;
+    Ok(bytes)
+}
+
 /// Which end of a number comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
@@ -105,6 +127,20 @@ impl ByteOrder {
         match self {
             ByteOrder::Big => "big",
             ByteOrder::Little => "little",
+        }
+    }
+
+    pub(crate) fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            ByteOrder::Big => u32::from_be_bytes(bytes),
+            ByteOrder::Little => u32::from_le_bytes(bytes),
+        }
+    }
+
+    pub(crate) fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            ByteOrder::Big => u64::from_be_bytes(bytes),
+            ByteOrder::Little => u64::from_le_bytes(bytes),
         }
     }
 }

@@ -5,9 +5,12 @@
 
 mod aipsio;
 mod bucket;
+mod elements;
 mod incremental;
 mod indirect;
 mod memory;
+#[cfg(test)]
+mod samples;
 mod standard;
 mod tiled;
 

@@ -1,7 +1,123 @@
-//! Placeholder.
-use super::{Kind, Manager, OpenArgs};
-use crate::error::{Error, Result};
+//! IncrementalStMan: a value is stored when it changes, and holds until the next. Casacore Note 260, 3.5;
+//! formats/stman.md 2.
+//!
+//! ```text
+//! table.f0   Header, buckets, Index --> Bucket: values, and per column the rows from which they hold
+//! table.f0i  arrays                 <-- values of indirect columns
+//! ```
+
+mod bucket;
+mod column;
+mod header;
+mod index;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use self::bucket::Bucket;
+use self::column::{Cell, IncrementalColumn};
+use self::header::{Header, Info};
+use self::index::Index;
+use super::bucket::Buckets;
+use super::indirect::Arrays;
+use super::{Column, Kind, Manager, OpenArgs, Storage};
+use crate::error::{Place, Result};
+use crate::io::{ByteOrder, Recent, read_bytes};
+
 pub(super) static KIND: Kind = Kind { names: &["IncrementalStMan"], open };
-fn open(_args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    Err(Error::unsupported("later"))
+
+/// Of all buckets kept in memory.
+const CACHE_BYTES: u64 = 1 << 21;
+
+/// Since this version of the manager, one file has the arrays of all columns.
+const SHARED_ARRAYS: u32 = 3;
+
+#[derive(Debug)]
+struct Incremental {
+    name: BString,
+    columns: Vec<IncrementalColumn>,
+}
+
+/// What all columns need.
+#[derive(Debug)]
+struct Shared {
+    /// For errors: file and manager.
+    place: String,
+    order: ByteOrder,
+    columns: usize,
+    buckets: Buckets,
+    index: Index,
+    recent: Recent<Bucket>,
+}
+
+fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
+    let place = format!("{} (IncrementalStMan)", args.file_name(""));
+    let info = Info::decode(args.info).at(&place)?;
+    let file = args.file("")?;
+    let header = Header::decode(&file, args.order).at(&place)?;
+    let buckets = Buckets::new(file, header.bucket_bytes, header.buckets).at(&place)?;
+    let index = Index::read(&buckets, args.order).at(&place)?;
+    let recent = Recent::new(CACHE_BYTES, u64::from(header.bucket_bytes));
+    let shared = Arc::new(Shared { place, order: args.order, columns: args.columns.len(), buckets, index, recent });
+    // a Westerbork system wrote header version 3 with an info of version 1, but shared arrays
+    let version = if header.version == 3 { SHARED_ARRAYS } else { info.version };
+    let columns = cells(args, version)?.into_iter().enumerate();
+    let columns = columns.map(|(number, cell)| IncrementalColumn { shared: shared.clone(), number, cell }).collect();
+    Ok(Box::new(Incremental { name: info.name, columns }))
+}
+
+/// The kinds of cells of all columns, with their array files open.
+fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell>> {
+    let open = |suffix: &str| Arrays::open(args, suffix, args.order, "IncrementalStMan").map(Arc::new);
+    let mut shared_arrays = None;
+    let mut own_arrays = 0;
+    let mut cells = Vec::new();
+    for spec in args.columns {
+        cells.push(match spec.storage {
+            Storage::Indirect if version >= SHARED_ARRAYS => {
+                let arrays = match &shared_arrays {
+                    Some(arrays) => Arc::clone(arrays),
+                    None => open("i")?,
+                };
+                shared_arrays = Some(arrays.clone());
+                Cell::Array(arrays)
+            }
+            Storage::Indirect => {
+                own_arrays += 1;
+                Cell::Array(open(&format!("i{}", own_arrays - 1))?)
+            }
+            Storage::Scalar | Storage::Direct => {
+                Cell::direct(spec).at_with(|| format!("{}: column {}", args.file_name(""), spec.name))?
+            }
+        });
+    }
+    Ok(cells)
+}
+
+impl Shared {
+    fn bucket(&self, number: u32) -> Result<Arc<Bucket>> {
+        self.recent.get(u64::from(number), || {
+            let offset = self.buckets.offset(number, "the next one in the index").at(&self.place)?;
+            read_bytes(&self.buckets.file, offset, u64::from(self.buckets.bucket_bytes))
+                .and_then(|bytes| Bucket::decode(bytes, self.order, self.columns))
+                .at_with(|| self.bucket_place(number))
+        })
+    }
+
+    fn bucket_place(&self, number: u32) -> String {
+        format!("{}: bucket {number}", self.place)
+    }
+}
+
+impl Manager for Incremental {
+    fn name(&self) -> &BStr {
+        self.name.as_bstr()
+    }
+
+    fn column(&self, index: usize) -> &dyn Column {
+        &self.columns[index]
+    }
 }

@@ -1,7 +1,92 @@
-//! Placeholder.
-use super::{Kind, Manager, OpenArgs};
-use crate::error::{Error, Result};
+//! StandardStMan: rows in buckets, column by column. Casacore Note 260, 3.4; formats/stman.md 1.
+//!
+//! ```text
+//! table.dat --> Info: where in a bucket each column begins, and which index knows its buckets
+//! table.f0      Header --> index buckets: Index per column set --> data buckets
+//!                                                                    |      |
+//!               string heap buckets  <-------------------------------+      |
+//! table.f0i     arrays  <---------------------------------------------------+
+//! ```
+
+mod column;
+mod header;
+mod index;
+mod strings;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use self::column::StandardColumn;
+use self::header::{Header, Info};
+use self::index::Index;
+use super::bucket::Buckets;
+use super::indirect::Arrays;
+use super::{Column, Kind, Manager, OpenArgs, Storage};
+use crate::error::{Error, Place, Result};
+use crate::io::ByteOrder;
+use crate::value::DataType;
+
 pub(super) static KIND: Kind = Kind { names: &["StandardStMan"], open };
-fn open(_args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    Err(Error::unsupported("later"))
+
+#[derive(Debug)]
+struct Standard {
+    name: BString,
+    columns: Vec<StandardColumn>,
+}
+
+/// What all columns need.
+#[derive(Debug)]
+struct Shared {
+    /// For errors: file and manager.
+    place: String,
+    /// Of the data buckets; the heap has its own.
+    order: ByteOrder,
+    buckets: Buckets,
+    indices: Vec<Index>,
+    /// If a column has arrays that are not strings.
+    arrays: Option<Arrays>,
+}
+
+fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
+    let place = format!("{} (StandardStMan)", args.file_name(""));
+    let info = Info::decode(args.info, args.columns.len()).at(&place)?;
+    let file = args.file("")?;
+    let header = Header::decode(&file, args.order).at(&place)?;
+    let buckets = Buckets::new(file, header.bucket_bytes, header.buckets).at(&place)?;
+    let indices = Index::read_all(&header, &buckets, args.order).at(&place)?;
+    let indirect =
+        |column: &super::ColumnSpec| column.storage == Storage::Indirect && column.data_type != DataType::String;
+    let arrays = match args.columns.iter().any(indirect) {
+        true => Some(Arrays::open(args, "i", args.order, "StandardStMan")?),
+        false => None,
+    };
+    let shared = Arc::new(Shared { place, order: args.order, buckets, indices, arrays });
+    let columns = args.columns.iter().zip(info.offsets.iter().zip(&info.sets));
+    let columns = columns
+        .map(|(spec, (&offset, &set))| {
+            StandardColumn::new(shared.clone(), spec, offset, set)
+                .at_with(|| format!("{}: column {}", shared.place, spec.name))
+        })
+        .collect::<Result<_>>()?;
+    Ok(Box::new(Standard { name: info.name, columns }))
+}
+
+impl Shared {
+    fn arrays(&self) -> Result<&Arrays> {
+        // made at opening for every column that asks
+        self.arrays.as_ref().ok_or_else(|| Error::format("there is no array file").at(&self.place))
+    }
+}
+
+impl Manager for Standard {
+    fn name(&self) -> &BStr {
+        self.name.as_bstr()
+    }
+
+    fn column(&self, index: usize) -> &dyn Column {
+        &self.columns[index]
+    }
 }

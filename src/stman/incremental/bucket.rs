@@ -1,0 +1,117 @@
+//! A bucket: values, and for each column the rows from which they hold.
+
+use crate::error::{Error, Result};
+use crate::io::ByteOrder;
+
+/// Bits of the first word that say where the index part is; the others that rows have 64 bits.
+const INDEX_OFFSET_MASK: u32 = 0x0fff_ffff;
+
+/// Bytes before the data part; the offsets of values count from there.
+const HEADER_BYTES: usize = 4;
+
+/// A bucket, in the byte order of the table. formats/stman.md 2.3.
+///
+/// | field        | type           | meaning                                                             |
+/// |--------------|----------------|---------------------------------------------------------------------|
+/// | index_offset | u32            | of the index part; a non-zero upper half byte: rows are u64         |
+/// | data         |                | values, to the index part                                           |
+/// | count        | u32            | per column: values, at least 1                                      |
+/// | rows         | u32 or u64 each | per column: row from which a value holds, from the bucket's first  |
+/// | offsets      | u32 each       | per column: where the value is in the data part                     |
+///
+/// What follows the index part is left from earlier contents.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    bytes: Vec<u8>,
+    order: ByteOrder,
+    /// End of the data part.
+    index_offset: usize,
+    /// Bytes of a row number.
+    row_bytes: usize,
+    columns: Vec<Entries>,
+}
+
+/// The part of a column in the index part.
+#[derive(Debug, Clone, Copy)]
+struct Entries {
+    /// Offset of the rows.
+    rows: usize,
+    count: usize,
+}
+
+/// A value and the rows for which it holds, counted from the bucket's first.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    /// From the value to the end of the data part: only its content says how long it is.
+    pub(super) value: &'a [u8],
+    /// `None` if it holds to the end of the bucket.
+    pub(super) end: Option<u64>,
+}
+
+impl Bucket {
+    /// Checks the index part of a bucket for `columns` columns.
+    pub(super) fn decode(bytes: Vec<u8>, order: ByteOrder, columns: usize) -> Result<Self> {
+        let mut bucket = Bucket { bytes, order, index_offset: 0, row_bytes: 4, columns: Vec::new() };
+        let word = bucket.u32(0)?;
+        bucket.index_offset = (word & INDEX_OFFSET_MASK) as usize;
+        if word & !INDEX_OFFSET_MASK != 0 {
+            bucket.row_bytes = 8;
+        }
+        if bucket.index_offset < HEADER_BYTES {
+            return Err(Error::format(format!("its index part is at byte {}", bucket.index_offset)));
+        }
+        let mut position = bucket.index_offset;
+        for column in 0..columns {
+            let count = bucket.u32(position)? as usize;
+            let entries = Entries { rows: position + 4, count };
+            position = count
+                .checked_mul(bucket.row_bytes + 4)
+                .and_then(|len| entries.rows.checked_add(len))
+                .filter(|&end| end <= bucket.bytes.len())
+                .ok_or_else(|| Error::format(format!("{count} values announced for column {column}")))?;
+            let rows = || (0..count).map(|entry| bucket.row(entries, entry));
+            if rows().next() != Some(0) || !rows().is_sorted_by(|a, b| a < b) {
+                return Err(Error::format(format!("the rows of column {column}'s values do not ascend from 0")));
+            }
+            bucket.columns.push(entries);
+        }
+        Ok(bucket)
+    }
+
+    /// The values of a column, from the one that holds for `row` on.
+    pub(super) fn runs(&self, column: usize, row: u64) -> impl Iterator<Item = Result<Run<'_>>> {
+        let entries = self.columns[column];
+        // the first entry beyond `row`; there is one before it, because the first row is 0
+        let (mut low, mut high) = (1, entries.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.row(entries, middle) <= row { low = middle + 1 } else { high = middle }
+        }
+        (low - 1..entries.count).map(move |entry| {
+            let offset = self.u32(entries.rows + entries.count * self.row_bytes + entry * 4)? as usize;
+            let value = self.bytes[HEADER_BYTES..self.index_offset].get(offset..);
+            let value = value.ok_or_else(|| {
+                Error::format(format!("value {entry} of column {column} is at byte {offset} of its data part"))
+            })?;
+            let end = (entry + 1 < entries.count).then(|| self.row(entries, entry + 1));
+            Ok(Run { value, end })
+        })
+    }
+
+    /// A row number, which was found to be inside the bucket.
+    fn row(&self, entries: Entries, entry: usize) -> u64 {
+        let bytes = &self.bytes[entries.rows + entry * self.row_bytes..];
+        match (self.row_bytes, bytes.first_chunk(), bytes.first_chunk()) {
+            (8, Some(&wide), _) => self.order.u64(wide),
+            (_, _, Some(&narrow)) => u64::from(self.order.u32(narrow)),
+            _ => unreachable!("the entries were checked to end within the bucket"),
+        }
+    }
+
+    fn u32(&self, offset: usize) -> Result<u32> {
+        match self.bytes.get(offset..).and_then(|bytes| bytes.first_chunk()) {
+            Some(&bytes) => Ok(self.order.u32(bytes)),
+            None => Err(Error::format(format!("its index part reaches byte {offset} of {}", self.bytes.len()))),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Which bucket holds which rows.
+
+use crate::aipsio::Decoder;
+use crate::error::{Error, Result};
+use crate::io::ByteOrder;
+use crate::stman::bucket::Buckets;
+
+/// Which bucket holds which rows; behind the last bucket, in the byte order of the table.
+///
+/// formats/stman.md 2.2. AipsIO object `ISMIndex`; older, longer ones leave bytes behind it.
+///
+/// | field   | v1        | v2        | meaning                                         |
+/// |---------|-----------|-----------|-------------------------------------------------|
+/// | used    | u32       | u32       | buckets in use, at least 1                      |
+/// | rows    | block u32 | block u64 | first row of each, then the number of all rows  |
+/// | buckets | block u32 | block u32 | their numbers, in the same order                |
+#[derive(Debug)]
+pub(super) struct Index {
+    /// One more than there are buckets.
+    rows: Vec<u64>,
+    buckets: Vec<u32>,
+}
+
+/// The rows of a bucket.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) bucket: u32,
+    /// The bucket's first.
+    pub(super) start: u64,
+    /// Behind its last.
+    pub(super) end: u64,
+}
+
+impl Index {
+    pub(super) fn read(buckets: &Buckets, order: ByteOrder) -> Result<Self> {
+        let mut d = Decoder::new(&buckets.file, buckets.end(), order, "bucket index")?;
+        let version = d.root("ISMIndex", 1..=2)?;
+        let used = d.u32("number of buckets")? as usize;
+        let mut rows = d.block_uint("first rows", version >= 2)?;
+        let mut buckets = d.block_u32("bucket numbers")?;
+        if rows.len() <= used || buckets.len() < used {
+            return Err(d.error(format!(
+                "{used} buckets announced, but {} first rows and {} numbers",
+                rows.len(),
+                buckets.len()
+            )));
+        }
+        rows.truncate(used + 1);
+        buckets.truncate(used);
+        if !rows.is_sorted() || rows[0] != 0 {
+            return Err(d.error("the first rows of the buckets do not ascend from 0"));
+        }
+        d.end()?;
+        Ok(Index { rows, buckets })
+    }
+
+    /// The bucket that holds `row`.
+    pub(super) fn find(&self, row: u64) -> Result<Found> {
+        // an empty bucket starts with the row that the next one starts with
+        let next = self.rows.partition_point(|&first| first <= row);
+        let Some((&end, &start)) = self.rows.get(next).zip(self.rows.get(next.wrapping_sub(1))) else {
+            let covered = self.rows.last().copied().unwrap_or_default();
+            return Err(Error::format(format!("row {row} is not stored: the index has {covered} rows")));
+        };
+        Ok(Found { bucket: self.buckets[next - 1], start, end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_by_the_first_of_each_bucket() {
+        let index = Index { rows: vec![0, 5, 5, 9], buckets: vec![3, 0, 1] };
+        assert_eq!(index.find(0).unwrap(), Found { bucket: 3, start: 0, end: 5 });
+        assert_eq!(index.find(4).unwrap(), Found { bucket: 3, start: 0, end: 5 });
+        assert_eq!(index.find(5).unwrap(), Found { bucket: 1, start: 5, end: 9 });
+        assert_eq!(index.find(8).unwrap(), Found { bucket: 1, start: 5, end: 9 });
+        assert_eq!(index.find(9).unwrap_err().to_string(), "row 9 is not stored: the index has 9 rows");
+        let empty = Index { rows: vec![0, 0], buckets: vec![0] };
+        assert!(empty.find(0).is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! For the tests of the managers: bytes from formats/stman.md, and what to open them with.
+
+use std::panic::Location;
+use std::sync::LazyLock;
+
+use super::{Column, ColumnSpec, OpenArgs, Storage};
+use crate::container::Container;
+use crate::error::Result;
+use crate::io::ByteOrder;
+use crate::value::{DataType, Record, Region, Shape, Values};
+
+static NO_KEYWORDS: LazyLock<Record> = LazyLock::new(Record::default);
+
+/// Bytes from their notation: hexadecimal digits, `'text'`, and `00*12` for a repeated byte.
+pub(super) fn bytes(notation: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (index, part) in notation.split('\'').enumerate() {
+        if index % 2 == 1 {
+            bytes.extend_from_slice(part.as_bytes());
+            continue;
+        }
+        for word in part.split_whitespace() {
+            let (digits, times) = word.split_once('*').unwrap_or((word, "1"));
+            for _ in 0..times.parse().unwrap() {
+                bytes.extend(
+                    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()),
+                );
+            }
+        }
+    }
+    bytes
+}
+
+pub(super) fn column(name: &str, data_type: DataType, storage: Storage, shape: Option<&[u64]>) -> ColumnSpec {
+    let scalar = storage == Storage::Scalar;
+    let shape = if scalar { Some(Shape::scalar()) } else { shape.map(Shape::from) };
+    ColumnSpec { name: name.into(), data_type, storage, shape, ndim: if scalar { 0 } else { -1 }, max_length: 0 }
+}
+
+pub(super) fn args<'a>(
+    files: &'a dyn Container,
+    order: ByteOrder,
+    rows: u64,
+    columns: &'a [ColumnSpec],
+    info: &'a [u8],
+) -> OpenArgs<'a> {
+    OpenArgs { files, sequence: 0, rows, order, columns, info, private_keywords: &NO_KEYWORDS }
+}
+
+/// Reads `good`, which must work, and every damaged form of it, which must return.
+#[track_caller]
+pub(super) fn damage(good: &[u8], read: impl Fn(Vec<u8>) -> Result<()>) {
+    read(good.to_vec()).unwrap_or_else(|error| panic!("{}: {error}", Location::caller()));
+    for len in 0..good.len() {
+        let _ = read(good[..len].to_vec());
+    }
+    for at in 0..good.len() {
+        for flip in [0x01, 0x04, 0x80, 0xff] {
+            let mut bytes = good.to_vec();
+            bytes[at] ^= flip;
+            let _ = read(bytes);
+        }
+    }
+}
+
+/// All defined cells of a column, read at once and one by one, which must agree.
+pub(super) fn read_both_ways(column: &dyn Column, rows: u64, data_type: DataType) -> Result<Values> {
+    let mut at_once = Values::new(data_type);
+    column.read_rows(0..rows, &mut at_once)?;
+    let mut one_by_one = Values::new(data_type);
+    for row in 0..rows {
+        let Some(shape) = column.cell_shape(row)? else {
+            let error = column.read_cell(row, None, &mut one_by_one).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::NotFound);
+            continue;
+        };
+        let before = one_by_one.len();
+        column.read_cell(row, None, &mut one_by_one)?;
+        assert_eq!((one_by_one.len() - before) as u64, shape.elements()?);
+        let mut region = Values::new(data_type);
+        column.read_cell(row, Some(&Region::whole(&shape)), &mut region)?;
+        assert_eq!(region.len(), one_by_one.len() - before);
+    }
+    // bytes, because a damaged NaN differs from itself
+    match at_once.le_bytes() {
+        Some(bytes) => assert_eq!(Some(bytes), one_by_one.le_bytes()),
+        None => assert_eq!(at_once, one_by_one),
+    }
+    Ok(at_once)
+}

@@ -1,0 +1,247 @@
+//! A column: its rows in each data bucket. formats/stman.md 1.2.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Shared;
+use super::index::Index;
+use super::strings::{self, CELL_BYTES, Item};
+use crate::error::{Error, Place, Result};
+use crate::io::{read_array, read_bytes};
+use crate::stman::elements::{Elements, element_bits};
+use crate::stman::{Column, ColumnSpec, Storage, read_part, undefined};
+use crate::value::{DataType, Region, Shape, Values};
+
+/// Bytes of the cell of an indirect array.
+const OFFSET_BYTES: u64 = 8;
+
+/// A column of the manager.
+#[derive(Debug)]
+pub(super) struct StandardColumn {
+    shared: Arc<Shared>,
+    /// Which of the indices knows its buckets.
+    set: usize,
+    /// Of its first row, in each bucket.
+    offset: u32,
+    cell: Cell,
+}
+
+/// What is in the cells of a bucket, which follow each other; Bools without regard to bytes.
+#[derive(Debug)]
+enum Cell {
+    /// The elements.
+    Elements { shape: Shape, count: u64, bits: u64 },
+    /// A string of up to `len_bytes`, with a NUL behind it if it is shorter.
+    FixedString { len_bytes: u32 },
+    /// A short string, or the [`Item`] that holds it.
+    String,
+    /// The [`Item`] that holds an array of strings; of this shape, or with its own.
+    StringArray { shape: Option<Shape> },
+    /// i64: offset in the array file, 0 if undefined.
+    Array,
+}
+
+/// Rows of the column in one bucket.
+struct Stretch {
+    /// Of the column's first row in the bucket.
+    offset: u64,
+    first: u64,
+    count: u64,
+}
+
+impl StandardColumn {
+    pub(super) fn new(shared: Arc<Shared>, spec: &ColumnSpec, offset: u32, set: u32) -> Result<Self> {
+        if set as usize >= shared.indices.len() {
+            return Err(Error::format(format!("column set {set}, but there are {} indices", shared.indices.len())));
+        }
+        let cell = match (spec.storage, spec.data_type) {
+            (Storage::Scalar, DataType::String) if spec.max_length > 0 => {
+                Cell::FixedString { len_bytes: spec.max_length }
+            }
+            (Storage::Scalar, DataType::String) => Cell::String,
+            (_, DataType::String) => Cell::StringArray { shape: spec.shape.clone() },
+            (Storage::Indirect, _) => Cell::Array,
+            (Storage::Scalar | Storage::Direct, data_type) => {
+                let shape = spec.shape.clone().ok_or_else(|| Error::format("a direct column without shape"))?;
+                let count = shape.elements()?;
+                let bits = count.checked_mul(element_bits(data_type));
+                let bits = bits.ok_or_else(|| Error::format(format!("cells of shape {shape} do not fit a bucket")))?;
+                Cell::Elements { shape, count, bits }
+            }
+        };
+        Ok(StandardColumn { shared, set: set as usize, offset, cell })
+    }
+
+    fn index(&self) -> &Index {
+        &self.shared.indices[self.set]
+    }
+
+    fn cell_bits(&self) -> u64 {
+        match self.cell {
+            Cell::Elements { bits, .. } => bits,
+            Cell::FixedString { len_bytes } => u64::from(len_bytes) * 8,
+            Cell::String | Cell::StringArray { .. } => CELL_BYTES as u64 * 8,
+            Cell::Array => OFFSET_BYTES * 8,
+        }
+    }
+
+    /// The rows from `row` on that lie in one bucket, up to `end`; all their bytes are within the bucket.
+    fn stretch(&self, row: u64, end: u64) -> Result<Stretch> {
+        let found = self.index().find(row, end)?;
+        let offset = self.shared.buckets.offset(found.bucket, format_args!("row {row}"))?;
+        // fewer than 2^32 rows, but a damaged shape may be of any size
+        let bits = u128::from(self.cell_bits()) * u128::from(found.first + found.count);
+        let bucket_bytes = self.shared.buckets.bucket_bytes;
+        if u128::from(self.offset) + bits.div_ceil(8) > u128::from(bucket_bytes) {
+            return Err(Error::format(format!(
+                "row {row}: {} rows of {} bits from byte {} on leave the bucket of {bucket_bytes} bytes",
+                found.first + found.count,
+                self.cell_bits(),
+                self.offset,
+            )));
+        }
+        Ok(Stretch { offset: offset + u64::from(self.offset), first: found.first, count: found.count })
+    }
+
+    /// Calls `each` with the cells of `N` bytes of all rows.
+    fn for_cells<const N: usize>(&self, rows: Range<u64>, mut each: impl FnMut(&[u8; N]) -> Result<()>) -> Result<()> {
+        let mut row = rows.start;
+        while row < rows.end {
+            let stretch = self.stretch(row, rows.end)?;
+            let start = stretch.offset + stretch.first * N as u64;
+            let bytes = read_bytes(&self.shared.buckets.file, start, stretch.count * N as u64)?;
+            bytes.as_chunks().0.iter().try_for_each(&mut each)?;
+            row += stretch.count;
+        }
+        Ok(())
+    }
+
+    fn cell_bytes<const N: usize>(&self, row: u64) -> Result<[u8; N]> {
+        let stretch = self.stretch(row, row + 1)?;
+        read_array(&self.shared.buckets.file, stretch.offset + stretch.first * N as u64)
+    }
+
+    fn item(&self, row: u64) -> Result<Item> {
+        Ok(Item::decode(&self.cell_bytes(row).at(&self.shared.place)?, self.shared.order))
+    }
+
+    fn array(&self, row: u64) -> Result<i64> {
+        Ok(self.shared.order.u64(self.cell_bytes(row).at(&self.shared.place)?) as i64)
+    }
+
+    fn elements(&self, stretch: &Stretch, cell_elements: u64) -> Elements<'_> {
+        let first = stretch.first * cell_elements;
+        Elements { file: &self.shared.buckets.file, order: self.shared.order, offset: stretch.offset, first }
+    }
+
+    /// Appends the elements of all rows.
+    fn read_elements(&self, rows: Range<u64>, cell_elements: u64, out: &mut Values) -> Result<()> {
+        let mut row = rows.start;
+        while row < rows.end {
+            let stretch = self.stretch(row, rows.end)?;
+            self.elements(&stretch, cell_elements).read(stretch.count * cell_elements, out)?;
+            row += stretch.count;
+        }
+        Ok(())
+    }
+
+    fn read_fixed_strings(&self, rows: Range<u64>, len_bytes: u32, out: &mut Values) -> Result<()> {
+        let Values::String(out) = out else { return Err(Error::usage("strings are read into strings")) };
+        let mut row = rows.start;
+        while row < rows.end {
+            let stretch = self.stretch(row, rows.end)?;
+            let len = u64::from(len_bytes);
+            let bytes =
+                read_bytes(&self.shared.buckets.file, stretch.offset + stretch.first * len, stretch.count * len)?;
+            out.extend(bytes.chunks_exact(len_bytes as usize).map(|cell| {
+                // what follows the NUL is left from longer strings
+                let end = cell.iter().position(|&byte| byte == 0).unwrap_or(cell.len());
+                cell[..end].into()
+            }));
+            row += stretch.count;
+        }
+        Ok(())
+    }
+
+    fn read_strings(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        let Values::String(out) = out else { return Err(Error::usage("strings are read into strings")) };
+        self.for_cells(rows, |cell| {
+            out.push(strings::read_scalar(cell, self.shared.order, &self.shared.buckets)?);
+            Ok(())
+        })
+    }
+
+    fn read_item(&self, item: &Item, shape: Option<&Shape>, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        match shape {
+            Some(shape) => strings::read_fixed(item, &self.shared.buckets, shape, region, out),
+            None => strings::read_variable(item, &self.shared.buckets, region, out),
+        }
+    }
+}
+
+impl Column for StandardColumn {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        match &self.cell {
+            Cell::Elements { shape, .. } => Ok(Some(shape.clone())),
+            Cell::FixedString { .. } | Cell::String => Ok(Some(Shape::scalar())),
+            Cell::StringArray { shape: Some(shape) } => Ok(Some(shape.clone())),
+            Cell::StringArray { shape: None } => match self.item(row)? {
+                item if item.is_absent() => Ok(None),
+                item => strings::read_shape(&item, &self.shared.buckets).map(Some).at(&self.shared.place),
+            },
+            Cell::Array => match self.array(row)? {
+                0 => Ok(None),
+                offset => self.shared.arrays()?.shape(offset).map(Some),
+            },
+        }
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let place = &self.shared.place;
+        match &self.cell {
+            Cell::Elements { shape, count, .. } => {
+                let stretch = self.stretch(row, row + 1).at(place)?;
+                self.elements(&stretch, *count).read_array(shape, region, out).at(place)
+            }
+            Cell::FixedString { .. } | Cell::String => {
+                read_part(region, &Shape::scalar(), out, |out| self.read_rows(row..row + 1, out))
+            }
+            Cell::StringArray { shape } => {
+                let item = self.item(row)?;
+                if item.is_absent() && shape.is_none() {
+                    return Err(undefined(row));
+                }
+                self.read_item(&item, shape.as_ref(), region, out).at(place)
+            }
+            Cell::Array => match self.array(row)? {
+                0 => Err(undefined(row)),
+                offset => self.shared.arrays()?.read(offset, region, out),
+            },
+        }
+    }
+
+    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        let place = &self.shared.place;
+        match &self.cell {
+            Cell::Elements { count, .. } => self.read_elements(rows, *count, out).at(place),
+            Cell::FixedString { len_bytes } => self.read_fixed_strings(rows, *len_bytes, out).at(place),
+            Cell::String => self.read_strings(rows, out).at(place),
+            Cell::StringArray { shape } => self
+                .for_cells(rows, |cell| match Item::decode(cell, self.shared.order) {
+                    item if item.is_absent() && shape.is_none() => Ok(()),
+                    item => self.read_item(&item, shape.as_ref(), None, out),
+                })
+                .at(place),
+            Cell::Array => {
+                let mut offsets = Vec::new();
+                self.for_cells(rows, |&cell| {
+                    offsets.push(self.shared.order.u64(cell) as i64);
+                    Ok(())
+                })
+                .at(place)?;
+                let arrays = self.shared.arrays()?;
+                offsets.into_iter().filter(|&offset| offset != 0).try_for_each(|offset| arrays.read(offset, None, out))
+            }
+        }
+    }
+}

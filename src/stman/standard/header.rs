@@ -1,0 +1,91 @@
+//! The header of the file, and what the manager keeps in table.dat.
+
+use bstr::BString;
+
+use crate::aipsio::Decoder;
+use crate::error::Result;
+use crate::io::{ByteOrder, ReadAt};
+
+/// The header, at byte 0 of the file: AipsIO object `StandardStMan`, in the byte order of the table.
+///
+/// formats/stman.md 1.1. Big-endian tables are written as version 2, little-endian ones as version 3.
+///
+/// | field         | type | since | meaning                                                             |
+/// |---------------|------|-------|---------------------------------------------------------------------|
+/// | big_endian    | bool | 3     | must agree with the table; older versions are big-endian            |
+/// | bucket_bytes  | u32  |       |                                                                     |
+/// | buckets       | u32  |       | in the file, of all kinds                                           |
+/// | cache         | u32  |       | hint for the cache size                                             |
+/// | free          | u32  |       | free buckets                                                        |
+/// | first_free    | i32  |       | -1 for none                                                         |
+/// | index_buckets | u32  |       |                                                                     |
+/// | first_index   | i32  |       | bucket in which the index begins, -1 for none                       |
+/// | index_offset  | u32  | 2     | byte in the bucket where all of the index is; 0: behind the links   |
+/// | last_heap     | i32  |       | bucket where strings are appended, -1 for none                      |
+/// | index_bytes   | u32  |       |                                                                     |
+/// | indices       | u32  |       |                                                                     |
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) bucket_bytes: u32,
+    pub(super) buckets: u32,
+    pub(super) first_index: i32,
+    pub(super) index_offset: u32,
+    pub(super) index_bytes: u32,
+    pub(super) indices: u32,
+}
+
+impl Header {
+    pub(super) fn decode(file: &dyn ReadAt, order: ByteOrder) -> Result<Self> {
+        let mut d = Decoder::new(file, 0, order, "header")?;
+        let version = d.root("StandardStMan", 1..=3)?;
+        let big_endian = if version >= 3 { d.bool("big endian flag")? } else { true };
+        if big_endian != (order == ByteOrder::Big) {
+            return Err(d.error(format!("big endian: {big_endian}, but the table is {} endian", order.name())));
+        }
+        let bucket_bytes = d.u32("bucket size")?;
+        let buckets = d.u32("number of buckets")?;
+        d.u32("cache size")?;
+        d.u32("number of free buckets")?;
+        d.i32("first free bucket")?;
+        d.u32("number of index buckets")?;
+        let first_index = d.i32("first index bucket")?;
+        let index_offset = if version >= 2 { d.u32("index offset")? } else { 0 };
+        d.i32("last string bucket")?;
+        let index_bytes = d.u32("index length")?;
+        let indices = d.u32("number of indices")?;
+        d.end()?;
+        Ok(Header { bucket_bytes, buckets, first_index, index_offset, index_bytes, indices })
+    }
+}
+
+/// What the manager keeps in table.dat: AipsIO object `SSM`, always big-endian.
+///
+/// formats/stman.md 1.7. The blocks may be longer than there are columns: removed ones leave their entries behind.
+///
+/// | field   | type      | meaning                                              |
+/// |---------|-----------|------------------------------------------------------|
+/// | name    | string    | of the manager                                       |
+/// | offsets | block u32 | byte in each bucket where the column's rows begin    |
+/// | sets    | block u32 | number of the index that knows the column's buckets  |
+#[derive(Debug)]
+pub(super) struct Info {
+    pub(super) name: BString,
+    pub(super) offsets: Vec<u32>,
+    pub(super) sets: Vec<u32>,
+}
+
+impl Info {
+    pub(super) fn decode(info: &[u8], columns: usize) -> Result<Self> {
+        let mut d = Decoder::new(&info, 0, ByteOrder::Big, "data manager info")?;
+        d.root("SSM", 1..=2)?;
+        let name = d.string("name")?;
+        let offsets = d.block_u32("column offsets")?;
+        let sets = d.block_u32("column sets")?;
+        d.end()?;
+        let described = offsets.len().min(sets.len());
+        if described < columns {
+            return Err(d.error(format!("{described} columns described, the table has {columns} in this manager")));
+        }
+        Ok(Info { name, offsets, sets })
+    }
+}

@@ -1,0 +1,145 @@
+//! Which bucket holds which rows.
+//!
+//! The indices of all column sets follow each other in one string of bytes, which lies in index buckets:
+//!
+//! ```text
+//! index offset 0:   header -> [next|next|bytes ...] -> [next|next|bytes ...] -> ...
+//! index offset > 0: header -> [next|next| ... bytes ... ]     all of it at that offset; halves alternate when rewritten
+//! ```
+
+use super::header::Header;
+use crate::aipsio::Decoder;
+use crate::error::{Error, Place, Result};
+use crate::io::{ByteOrder, ReadAt, read_array, read_bytes};
+use crate::stman::bucket::Buckets;
+
+/// Two i32, big-endian: the number of the next index bucket, twice. Casacore reads the second.
+const LINK_BYTES: u64 = 8;
+
+/// Which bucket holds which rows, for one column set.
+///
+/// formats/stman.md 1.4. AipsIO object `SSMIndex`, with a magic before each.
+///
+/// | field           | v1          | v2          | meaning                                            |
+/// |-----------------|-------------|-------------|----------------------------------------------------|
+/// | used            | u32         | u32         | data buckets                                       |
+/// | rows_per_bucket | u32         | u32         | rows that fit a bucket                             |
+/// | columns         | i32         | i32         | columns in the set                                 |
+/// | free            | map i32→i32 | map i32→i32 | byte offset in each bucket → free bytes            |
+/// | last_rows       | block u32   | block u64   | last row of each bucket, ascending                 |
+/// | buckets         | block u32   | block u32   | their numbers, in the same order                   |
+#[derive(Debug)]
+pub(super) struct Index {
+    rows_per_bucket: u32,
+    last_rows: Vec<u64>,
+    buckets: Vec<u32>,
+}
+
+/// Consecutive rows in one bucket.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) bucket: u32,
+    /// The first of the rows, counted from the bucket's first.
+    pub(super) first: u64,
+    pub(super) count: u64,
+}
+
+impl Index {
+    /// Reads the indices of all column sets.
+    pub(super) fn read_all(header: &Header, buckets: &Buckets, order: ByteOrder) -> Result<Vec<Self>> {
+        let bytes = gather(header, buckets).at("index")?;
+        let mut d = Decoder::new(&bytes, 0, order, "index")?;
+        // each takes bytes, so the number needs no check of its own
+        (0..header.indices).map(|_| Self::decode(&mut d)).collect::<Result<_>>().at("index")
+    }
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self> {
+        let version = d.root("SSMIndex", 1..=2)?;
+        let used = d.u32("number of buckets")?;
+        let rows_per_bucket = d.u32("rows per bucket")?;
+        d.i32("number of columns")?;
+        d.map_i32("free space")?;
+        let mut last_rows = d.block_uint("last rows", version >= 2)?;
+        let mut buckets = d.block_u32("bucket numbers")?;
+        let described = last_rows.len().min(buckets.len());
+        if described < used as usize {
+            return Err(d.error(format!("{used} buckets announced, {described} described")));
+        }
+        last_rows.truncate(used as usize);
+        buckets.truncate(used as usize);
+        if !last_rows.is_sorted_by(|a, b| a < b) {
+            return Err(d.error("the last rows of the buckets do not ascend"));
+        }
+        d.end()?;
+        Ok(Index { rows_per_bucket, last_rows, buckets })
+    }
+
+    /// The stretch that starts at `row` and ends at `end` or with its bucket.
+    pub(super) fn find(&self, row: u64, end: u64) -> Result<Stretch> {
+        let entry = self.last_rows.partition_point(|&last| last < row);
+        let Some(&last) = self.last_rows.get(entry) else {
+            let covered = self.last_rows.last().map_or("no rows".into(), |last| format!("rows 0 to {last}"));
+            return Err(Error::format(format!("row {row} is not stored: the index has {covered}")));
+        };
+        let bucket_start = if entry == 0 { 0 } else { self.last_rows[entry - 1] + 1 };
+        if last - bucket_start >= u64::from(self.rows_per_bucket) {
+            return Err(Error::format(format!(
+                "rows {bucket_start} to {last} in bucket {}, where {} fit",
+                self.buckets[entry], self.rows_per_bucket
+            ))
+            .at("index"));
+        }
+        let count = end.min(last + 1) - row;
+        Ok(Stretch { bucket: self.buckets[entry], first: row - bucket_start, count })
+    }
+}
+
+/// The bytes of all indices.
+fn gather(header: &Header, buckets: &Buckets) -> Result<Vec<u8>> {
+    let bucket_bytes = u64::from(buckets.bucket_bytes);
+    let capacity = bucket_bytes.saturating_sub(LINK_BYTES);
+    let mut left = u64::from(header.index_bytes);
+    let mut bytes = Vec::new();
+    let mut next = header.first_index;
+    if header.index_offset > 0 {
+        let start = buckets.offset(next as u32, "the first index bucket")?;
+        if u64::from(header.index_offset) + left > bucket_bytes {
+            return Err(Error::format(format!(
+                "{left} bytes at byte {} of a bucket of {bucket_bytes}",
+                header.index_offset
+            )));
+        }
+        return read_bytes(&buckets.file, start + u64::from(header.index_offset), left);
+    }
+    if left > capacity * u64::from(buckets.count) {
+        return Err(Error::format(format!("{left} bytes announced, more than all buckets hold")));
+    }
+    // every round takes a bucket's worth of what is left, so that links in a circle come to an end
+    while left > 0 {
+        let start = buckets.offset(next as u32, "the next index bucket")?;
+        let part = left.min(capacity);
+        bytes.extend_from_slice(&read_bytes(&buckets.file, start + LINK_BYTES, part)?);
+        left -= part;
+        next = i32::from_be_bytes(read_array(&buckets.file, start + LINK_BYTES / 2)?);
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_by_the_last_of_each_bucket() {
+        // a row was removed from the first bucket
+        let index = Index { rows_per_bucket: 4, last_rows: vec![2, 6, 7], buckets: vec![5, 1, 2] };
+        let find = |row, end| index.find(row, end).unwrap();
+        assert_eq!(find(0, 8), Stretch { bucket: 5, first: 0, count: 3 });
+        assert_eq!(find(3, 8), Stretch { bucket: 1, first: 0, count: 4 });
+        assert_eq!(find(5, 6), Stretch { bucket: 1, first: 2, count: 1 });
+        assert_eq!(find(7, 8), Stretch { bucket: 2, first: 0, count: 1 });
+        let error = index.find(8, 9).unwrap_err();
+        assert_eq!(error.to_string(), "row 8 is not stored: the index has rows 0 to 7");
+        assert_eq!(error.kind(), crate::ErrorKind::Format);
+    }
+}

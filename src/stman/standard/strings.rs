@@ -1,0 +1,185 @@
+//! The string heap: strings that do not fit their cell, and all arrays of strings. formats/stman.md 1.3.
+//!
+//! All columns share the heap. An item is found by bucket, offset and length, and may continue in further buckets.
+//! Everything in it is big-endian, in little-endian tables too.
+
+use bstr::BString;
+
+use crate::error::{Error, Place, Result};
+use crate::io::{ByteOrder, ReadAt, read_array};
+use crate::stman::bucket::Buckets;
+use crate::stman::{extend_unbacked, read_part};
+use crate::value::{Region, Shape, Values};
+
+/// | field   | type | meaning                                                        |
+/// |---------|------|----------------------------------------------------------------|
+/// | free    | i32  | next free bucket, when this one is free                        |
+/// | used    | i32  | bytes used of the data                                         |
+/// | deleted | i32  | bytes of the data that are not live                            |
+/// | next    | i32  | bucket in which the last item goes on, -1 for none             |
+/// | data    |      | to the end of the bucket; offsets of items count from here     |
+const HEADER_BYTES: u64 = 16;
+
+/// Strings up to this length are in the cell itself.
+const INLINE_BYTES: usize = 8;
+
+/// Bytes of the cell of a string or an array of strings.
+pub(super) const CELL_BYTES: usize = 12;
+
+/// Where an item is: the content of a cell, in the byte order of the table.
+///
+/// | field  | type | meaning                                              |
+/// |--------|------|------------------------------------------------------|
+/// | bucket | i32  | or the string itself, in 8 bytes, if it is that short |
+/// | offset | i32  |                                                      |
+/// | length | i32  | bytes; 0 for no item                                 |
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    bucket: u32,
+    offset: u32,
+    len_bytes: i32,
+}
+
+impl Item {
+    pub(super) fn decode(cell: &[u8; CELL_BYTES], order: ByteOrder) -> Self {
+        let field = |at| order.u32([cell[at], cell[at + 1], cell[at + 2], cell[at + 3]]);
+        Item { bucket: field(0), offset: field(4), len_bytes: field(8) as i32 }
+    }
+
+    /// Whether nothing was ever stored.
+    pub(super) fn is_absent(&self) -> bool {
+        self.len_bytes == 0
+    }
+
+    /// The first `limit` bytes of the item, or all if it is shorter.
+    fn read(&self, buckets: &Buckets, limit: u64) -> Result<Vec<u8>> {
+        let capacity = u64::from(buckets.bucket_bytes).saturating_sub(HEADER_BYTES);
+        let len = u64::try_from(self.len_bytes)
+            .ok()
+            .filter(|&len| len <= capacity * u64::from(buckets.count))
+            .ok_or_else(|| Error::format(format!("{} bytes long", self.len_bytes)))?;
+        let mut left = len.min(limit);
+        let mut bytes = Vec::new();
+        let mut bucket = self.bucket;
+        let mut offset = u64::from(self.offset);
+        // a chain that is longer than the file has buckets runs in a circle
+        for _ in 0..buckets.count {
+            let start = buckets.offset(bucket, "a string")?;
+            let header: [u8; HEADER_BYTES as usize] = read_array(&buckets.file, start)?;
+            let field = |at| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+            let used = u64::from(field(4));
+            if offset > used || used > capacity {
+                return Err(Error::format(format!(
+                    "at byte {offset} of bucket {bucket}, which uses {used} of {capacity} bytes"
+                )));
+            }
+            let part = left.min(used - offset);
+            let done = bytes.len();
+            bytes.resize(done + part as usize, 0);
+            buckets.file.read_at(start + HEADER_BYTES + offset, &mut bytes[done..])?;
+            left -= part;
+            if left == 0 {
+                return Ok(bytes);
+            }
+            bucket = field(12);
+            offset = 0;
+        }
+        Err(Error::format(format!("{left} of its {len} bytes are missing")))
+    }
+
+    fn place(&self) -> String {
+        format!("string at byte {} of bucket {}", self.offset, self.bucket)
+    }
+}
+
+/// Reads the string of a scalar's cell.
+pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &Buckets) -> Result<BString> {
+    let item = Item::decode(cell, order);
+    match usize::try_from(item.len_bytes) {
+        Ok(len @ ..=INLINE_BYTES) => Ok(cell[..len].into()),
+        _ => Ok(item.read(buckets, u64::MAX).at_with(|| item.place())?.into()),
+    }
+}
+
+/// Appends an array whose shape the column fixes: u32 length and bytes of each string, nothing else.
+pub(super) fn read_fixed(
+    item: &Item,
+    buckets: &Buckets,
+    shape: &Shape,
+    region: Option<&Region>,
+    out: &mut Values,
+) -> Result<()> {
+    read_part(region, shape, out, |out| {
+        if item.is_absent() {
+            return extend_unbacked(shape, out);
+        }
+        let bytes = item.read(buckets, u64::MAX)?;
+        split(&bytes, shape.elements()?, out)
+    })
+    .at_with(|| item.place())
+}
+
+/// The shape of an array of strings that has its own.
+///
+/// | field   | type         | meaning                                                      |
+/// |---------|--------------|--------------------------------------------------------------|
+/// | ndim    | u32          |                                                              |
+/// | shape   | i32 per axis |                                                              |
+/// | filled  | i32          | 1: the strings follow; 0: all are empty, and nothing follows |
+/// | strings |              | u32 length and bytes of each                                 |
+pub(super) fn read_shape(item: &Item, buckets: &Buckets) -> Result<Shape> {
+    let read = || {
+        let ndim = item.read(buckets, 4)?;
+        let &ndim = ndim.first_chunk().ok_or_else(too_short)?;
+        let bytes = item.read(buckets, 4 + 4 * u64::from(u32::from_be_bytes(ndim)))?;
+        split_shape(&bytes).map(|(shape, _)| shape)
+    };
+    read().at_with(|| item.place())
+}
+
+/// Appends an array of strings that has its own shape.
+pub(super) fn read_variable(item: &Item, buckets: &Buckets, region: Option<&Region>, out: &mut Values) -> Result<()> {
+    let mut read = || {
+        let bytes = item.read(buckets, u64::MAX)?;
+        let (shape, rest) = split_shape(&bytes)?;
+        let (&filled, strings) = rest.split_first_chunk().ok_or_else(too_short)?;
+        read_part(region, &shape, out, |out| match u32::from_be_bytes(filled) {
+            0 => extend_unbacked(&shape, out),
+            _ => split(strings, shape.elements()?, out),
+        })
+    };
+    read().at_with(|| item.place())
+}
+
+/// Takes the shape off the start of an item.
+fn split_shape(bytes: &[u8]) -> Result<(Shape, &[u8])> {
+    let (&ndim, rest) = bytes.split_first_chunk().ok_or_else(too_short)?;
+    let ndim = u32::from_be_bytes(ndim) as usize;
+    let (extents, rest) = ndim.checked_mul(4).and_then(|len| rest.split_at_checked(len)).ok_or_else(too_short)?;
+    let shape = extents.as_chunks().0.iter().map(|&extent| {
+        let extent = i32::from_be_bytes(extent);
+        u64::try_from(extent).map_err(|_| Error::format(format!("extent {extent} in the shape")))
+    });
+    let shape = shape.collect::<Result<Shape>>()?;
+    // casacore's array without axes has no elements
+    Ok((if shape.is_empty() { Shape::from([0]) } else { shape }, rest))
+}
+
+/// Appends `count` strings, each an u32 length and bytes.
+fn split(mut bytes: &[u8], count: u64, out: &mut Values) -> Result<()> {
+    let Values::String(out) = out else { return Err(Error::usage("strings are read into strings")) };
+    if count > bytes.len() as u64 / 4 {
+        return Err(Error::format(format!("{count} strings in {} bytes", bytes.len())));
+    }
+    for _ in 0..count {
+        let (&len, rest) = bytes.split_first_chunk().ok_or_else(too_short)?;
+        let (string, rest) = rest.split_at_checked(u32::from_be_bytes(len) as usize).ok_or_else(too_short)?;
+        out.push(string.into());
+        bytes = rest;
+    }
+    Ok(())
+}
+
+fn too_short() -> Error {
+    Error::format("the item ends within its content")
+}

@@ -1,0 +1,110 @@
+//! The sample of formats/stman.md 1.9, and its damaged forms.
+
+use super::*;
+use crate::container::Memory;
+use crate::stman::ColumnSpec;
+use crate::stman::samples::{self, bytes, column};
+use crate::value::{Shape, Values};
+
+const FILE: &str = "
+    bebebebe 46000000 0d000000 'StandardStMan' 03000000 00 a1000000
+    03000000 02000000 00000000 ffffffff
+    01000000 02000000 00000000 01000000
+    7e000000 01000000 00*438
+    01000000 02000000 ffffffff 00000000
+    05
+    'short' 000000 05000000
+    01000000 00000000 0f000000
+    00*12 00*12
+    'abcd' 'xy' 0000 00000000 00*4
+    01000000 0f000000 18000000 00*36
+    00*8 1000000000000000 00*16
+    00000000 00000027 0000006a ffffffff
+    'a longer string'
+    00000001 00000002 00000001
+    00000001 'p' 00000003 'qrs' 00*106
+    ffffffff ffffffff
+    bebebebe 7a000000 08000000 'SSMIndex' 01000000
+    01000000 04000000 06000000
+    28000000 10000000 'SimpleOrderedMap' 01000000 00000000 00000000 01000000
+    19000000 05000000 'Block' 01000000 01000000 02000000
+    19000000 05000000 'Block' 01000000 01000000 00000000
+    00*27";
+
+const ARRAYS: &str = "
+    00000000 2800000000000000 00000000
+    01000000 02000000 000000000000f83f 0000000000000440";
+
+const INFO: &str = "
+    bebebebe 00000070 00000003 'SSM' 00000002 00000003 'SSM'
+    0000002d 00000005 'Block' 00000001 00000006 00000000 00000010 00000011 00000041 00000051 00000081
+    0000002d 00000005 'Block' 00000001 00000006 00*24";
+
+fn columns() -> Vec<ColumnSpec> {
+    let mut columns = vec![
+        column("I", DataType::Int, Storage::Scalar, None),
+        column("B", DataType::Bool, Storage::Scalar, None),
+        column("S", DataType::String, Storage::Scalar, None),
+        column("F", DataType::String, Storage::Scalar, None),
+        column("V", DataType::String, Storage::Indirect, None),
+        column("A", DataType::Double, Storage::Indirect, None),
+    ];
+    columns[3].max_length = 4;
+    columns
+}
+
+fn open_sample(file: Vec<u8>, arrays: Vec<u8>, info: &[u8]) -> Result<Box<dyn Manager>> {
+    let files = Memory::new([("table.f0", file), ("table.f0i", arrays)]);
+    open(&samples::args(&files, ByteOrder::Little, 3, &columns(), info))
+}
+
+fn read(manager: &dyn Manager, index: usize) -> Result<Values> {
+    samples::read_both_ways(manager.column(index), 3, columns()[index].data_type)
+}
+
+#[test]
+fn written_by_casacore() {
+    assert_eq!(bytes(FILE).len(), 995);
+    let manager = open_sample(bytes(FILE), bytes(ARRAYS), &bytes(INFO)).unwrap();
+    assert_eq!(manager.name(), "SSM");
+    let strings = |strings: &[&str]| Values::String(strings.iter().map(|&string| string.into()).collect());
+    let read = |index| read(&*manager, index).unwrap();
+    assert_eq!(read(0), Values::Int(vec![1, 2, -1]));
+    assert_eq!(read(1), Values::Bool(vec![true, false, true]));
+    assert_eq!(read(2), strings(&["short", "a longer string", ""]));
+    assert_eq!(read(3), strings(&["abcd", "xy", ""]));
+    assert_eq!(read(4), strings(&["p", "qrs"]));
+    assert_eq!(read(5), Values::Double(vec![1.5, 2.5]));
+    let shape = |index: usize, row| manager.column(index).cell_shape(row).unwrap();
+    assert_eq!([shape(4, 0), shape(4, 1)], [Some(Shape::from([2])), None]);
+    assert_eq!([shape(5, 0), shape(5, 1)], [None, Some(Shape::from([2]))]);
+}
+
+#[test]
+fn rows_beyond_the_index_are_an_error() {
+    let manager = open_sample(bytes(FILE), bytes(ARRAYS), &bytes(INFO)).unwrap();
+    for index in 0..6 {
+        let mut values = Values::new(columns()[index].data_type);
+        let error = manager.column(index).read_rows(0..4, &mut values).unwrap_err();
+        assert_eq!(error.to_string(), "table.f0 (StandardStMan): row 3 is not stored: the index has rows 0 to 2");
+        let error = manager.column(index).read_cell(3, None, &mut values).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Format);
+    }
+}
+
+#[test]
+fn short_files_do_not_open() {
+    let mut file = bytes(FILE);
+    file.pop();
+    let error = open_sample(file, bytes(ARRAYS), &bytes(INFO)).unwrap_err().to_string();
+    assert!(error.starts_with("table.f0 (StandardStMan): the header announces 3 buckets"), "{error}");
+}
+
+#[test]
+fn damage_is_an_error() {
+    let [file, arrays, info] = [FILE, ARRAYS, INFO].map(bytes);
+    let all = |manager: Box<dyn Manager>| (0..6).try_for_each(|index| read(&*manager, index).map(drop));
+    samples::damage(&file, |file| all(open_sample(file, arrays.clone(), &info)?));
+    samples::damage(&arrays, |arrays| all(open_sample(file.clone(), arrays, &info)?));
+    samples::damage(&info, |info| all(open_sample(file.clone(), arrays.clone(), &info)?));
+}
