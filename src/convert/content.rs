@@ -104,6 +104,8 @@ pub(crate) fn always_defined(info: &ColumnInfo) -> bool {
 
 /// A table and all tables below it, opened for reading.
 pub struct Source {
+    /// The last component of the path.
+    pub(crate) name: String,
     /// The main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
 }
@@ -129,6 +131,7 @@ impl Source {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let table = Table::open(path)?;
+        let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut tables = Vec::new();
         let mut seen = BTreeSet::new();
         seen.insert(canonical(table.path()));
@@ -139,7 +142,7 @@ impl Source {
             open_subtables(&mut tables, next, &mut seen, &mut depth)?;
             next += 1;
         }
-        Ok(Source { tables })
+        Ok(Source { name, tables })
     }
 
     /// The tables, the main one first.

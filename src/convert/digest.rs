@@ -8,6 +8,8 @@
 //! | record    | u64 fields, each `str` name and a tagged value                                                   |
 //! | table     | u64 rows, u64 columns; by name: `str` name, `str` type, u8 is array, SHA-256 of the column        |
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
@@ -70,7 +72,7 @@ fn digest_table(content: &dyn Content, wanted: impl Fn(&str) -> bool + Sync) -> 
         .filter(|&index| wanted(&infos[index].desc.name.to_string()))
         .map(|index| {
             let info = &infos[index];
-            let digest = |cells: Box<dyn Cells + '_>| digest_column(info, &*cells, content);
+            let digest = |cells: Box<dyn Cells + '_>| digest_cells(info, &*cells, content, 0..content.rows());
             let sha256 = content.cells(index).and_then(digest).at_with(|| format!("column {}", info.desc.name));
             ColumnDigest::new(info, sha256, content)
         })
@@ -95,10 +97,16 @@ impl ColumnDigest {
     }
 }
 
-fn digest_column(info: &ColumnInfo, cells: &dyn Cells, content: &dyn Content) -> Result<Sha> {
+/// The fingerprint of some rows of a column.
+pub(crate) fn digest_cells(
+    info: &ColumnInfo,
+    cells: &dyn Cells,
+    content: &dyn Content,
+    rows: Range<u64>,
+) -> Result<Sha> {
     let mut stream = ColumnStream::new(content);
     let mut values = Values::new(info.data_type());
-    for piece in Pieces::new(info, cells, 0..content.rows(), PIECE_BYTES) {
+    for piece in Pieces::new(info, cells, rows, PIECE_BYTES) {
         let piece = piece?;
         values.clear();
         piece.read(cells, &mut values)?;
@@ -348,6 +356,11 @@ fn tag(data_type: DataType) -> u8 {
     }
 }
 
+/// As text.
+pub fn hex(sha: &Sha) -> String {
+    sha.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,9 +372,5 @@ mod tests {
         // keywords_sha256 of every table without keywords in the corpus
         let sha: Sha = Sha256::digest(&bytes).into();
         assert!(hex(&sha).starts_with("af5570f5a1810b7af78caf4bc70a660f"));
-    }
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -17,6 +17,11 @@ impl Names {
         self.0.entry(group.to_owned()).or_default().extend(names.iter().map(|&name| name.to_owned()));
     }
 
+    /// Whether a column or group has the name.
+    pub(crate) fn has(&self, group: &str, name: &str) -> bool {
+        self.0.get(group).is_some_and(|taken| taken.contains(name))
+    }
+
     /// Takes `wanted` in `group`, with `__2`, `__3` … if it is taken, and without what HDF5 cannot have in a name.
     pub(crate) fn unique(&mut self, group: &str, wanted: &str) -> String {
         let taken = self.0.entry(group.to_owned()).or_default();
@@ -65,10 +70,17 @@ pub(crate) struct Attributes(Vec<(String, Attribute)>);
 impl Attributes {
     /// Adds an attribute, under another name if this one is taken.
     pub(crate) fn add(&mut self, name: &str, value: Attribute) {
-        let reserved = ["CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties"];
-        let name = unique(&link_name(name), |name| {
-            reserved.contains(&name) || self.0.iter().any(|(taken, _)| taken == name)
-        });
+        let reserved = [
+            "CLASS",
+            "NAME",
+            "DIMENSION_LIST",
+            "REFERENCE_LIST",
+            "_Netcdf4Dimid",
+            "_Netcdf4Coordinates",
+            "_NCProperties",
+        ];
+        let name =
+            unique(&link_name(name), |name| reserved.contains(&name) || self.0.iter().any(|(taken, _)| taken == name));
         self.0.push((name, value));
     }
 
@@ -143,8 +155,15 @@ fn readable(values: &Values, scalar: bool) -> Attribute {
 /// What the axes of a column mean; first axis fastest, the row axis not among them.
 pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<&'static str> {
     let known: &[&str] = match column {
-        "DATA" | "FLOAT_DATA" | "CORRECTED_DATA" | "MODEL_DATA" | "FLAG" | "WEIGHT_SPECTRUM" | "SIGMA_SPECTRUM"
-        | "CORRECTED_WEIGHT_SPECTRUM" | "VIDEO_POINT" => &["corr", "chan"],
+        "DATA"
+        | "FLOAT_DATA"
+        | "CORRECTED_DATA"
+        | "MODEL_DATA"
+        | "FLAG"
+        | "WEIGHT_SPECTRUM"
+        | "SIGMA_SPECTRUM"
+        | "CORRECTED_WEIGHT_SPECTRUM"
+        | "VIDEO_POINT" => &["corr", "chan"],
         "FLAG_CATEGORY" => &["corr", "chan", "category"],
         "WEIGHT" | "SIGMA" => &["corr"],
         "IMAGING_WEIGHT" => &["chan"],
@@ -163,17 +182,21 @@ pub(crate) struct Dimensions {
 }
 
 impl Dimensions {
-    /// The names for axes of these roles and lengths. Two equal axes of a dataset get two names.
-    pub(crate) fn names(&mut self, axes: &[(&str, u64)]) -> Vec<String> {
+    /// The names for axes of these roles and lengths, none of them `taken`. Two equal axes of a dataset get two names.
+    pub(crate) fn names(&mut self, axes: &[(&str, u64)], taken: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut names = Vec::new();
         for (i, &(role, len)) in axes.iter().enumerate() {
             let before = axes[..i].iter().filter(|&&axis| axis == (role, len)).count();
             let key = (role.to_owned(), len, before);
             let name = match self.known.get(&key) {
-                Some(name) => name.clone(),
-                None => {
+                Some(name) if !taken(name) => name.clone(),
+                _ => {
                     let count = self.counts.entry(role.to_owned()).or_default();
-                    let name = format!("{role}_{count}");
+                    let mut name = format!("{role}_{count}");
+                    while taken(&name) {
+                        *count += 1;
+                        name = format!("{role}_{count}");
+                    }
                     *count += 1;
                     self.known.insert(key, name.clone());
                     name
@@ -203,10 +226,11 @@ mod tests {
     #[test]
     fn equal_axes_of_a_dataset_differ_in_name() {
         let mut dimensions = Dimensions::default();
-        assert_eq!(dimensions.names(&[("dim", 2), ("dim", 2)]), ["dim_0", "dim_1"]);
-        assert_eq!(dimensions.names(&[("dim", 2)]), ["dim_0"]);
-        assert_eq!(dimensions.names(&[("corr", 4), ("chan", 64)]), ["corr_0", "chan_0"]);
-        assert_eq!(dimensions.names(&[("corr", 2), ("chan", 64)]), ["corr_1", "chan_0"]);
+        assert_eq!(dimensions.names(&[("dim", 2), ("dim", 2)], &|_| false), ["dim_0", "dim_1"]);
+        assert_eq!(dimensions.names(&[("dim", 2)], &|_| false), ["dim_0"]);
+        assert_eq!(dimensions.names(&[("corr", 4), ("chan", 64)], &|_| false), ["corr_0", "chan_0"]);
+        assert_eq!(dimensions.names(&[("corr", 2), ("chan", 64)], &|_| false), ["corr_1", "chan_0"]);
+        assert_eq!(dimensions.names(&[("chan", 64)], &|name| name == "chan_0"), ["chan_1"]);
     }
 
     #[test]

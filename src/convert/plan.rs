@@ -84,6 +84,8 @@ pub struct Plan {
     pub tables: Vec<TablePlan>,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// Of everything in each group but the dimension scales.
+    pub(crate) names: Names,
 }
 
 /// A table that becomes a group.
@@ -110,6 +112,8 @@ pub struct ColumnPlan {
     pub name: String,
     /// Of the dataset or group.
     pub link: String,
+    /// Of the dataset that says which cells are defined, beside a dense one.
+    pub(crate) defined_link: Option<String>,
     /// The type of the elements.
     pub data_type: DataType,
     /// The form that the cells take.
@@ -165,7 +169,7 @@ impl Plan {
     /// # Errors
     /// `Usage` if the options name what is not there; those of reading where a column cannot be read.
     pub fn new(source: &Source, options: &Options) -> Result<Self> {
-        let mut plan = Plan { tables: Vec::new(), warnings: Vec::new() };
+        let mut plan = Plan { tables: Vec::new(), warnings: Vec::new(), names: Names::default() };
         let mut names = Names::default();
         // group of each source table, "" if it is not taken
         let mut groups: Vec<String> = Vec::new();
@@ -218,6 +222,7 @@ impl Plan {
             }
             plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, rows, columns });
         }
+        plan.names = names;
         plan.check_names(source, options)?;
         Ok(plan)
     }
@@ -238,9 +243,11 @@ impl Plan {
             }
         }
         let known = |name: &String| {
-            source.tables.iter().filter_map(|table| table.content.as_ref().ok()).any(|content| {
-                content.columns().iter().any(|column| column.desc.name == name.as_str())
-            })
+            source
+                .tables
+                .iter()
+                .filter_map(|table| table.content.as_ref().ok())
+                .any(|content| content.columns().iter().any(|column| column.desc.name == name.as_str()))
         };
         match options.columns.iter().chain(&options.exclude).find(|name| !known(name)) {
             Some(name) => Err(Error::usage(format!("there is no column {name}"))),
@@ -285,7 +292,9 @@ impl ColumnPlan {
         let link = names.unique(group, &name);
         let data_type = info.data_type();
         let bytes = form.elements()?.saturating_mul(stored_size(data_type));
-        let mut plan = ColumnPlan { index, name, link, data_type, form, deflate: None, bytes };
+        let has_undefined = matches!(form, Form::Dense { undefined: 1.., .. });
+        let defined_link = has_undefined.then(|| names.unique(group, &format!("{link}__defined")));
+        let mut plan = ColumnPlan { index, name, link, defined_link, data_type, form, deflate: None, bytes };
         plan.deflate = plan.choose_filter(info, &*cells, rows, options.compress)?;
         Ok(plan)
     }
@@ -306,10 +315,8 @@ impl ColumnPlan {
         if self.bytes < SMALL_DATASET_BYTES {
             return Ok(None);
         }
-        let noisy = matches!(
-            self.data_type,
-            DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex
-        );
+        let noisy =
+            matches!(self.data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
         if noisy && self.bytes >= PROBE_FROM_BYTES && !gains(&probe(info, cells, rows)?, self.data_type) {
             return Ok(None);
         }
@@ -442,7 +449,8 @@ impl Survey<'_> {
             [] => Ok(None),
             [cube] => {
                 let grid = cube.grid();
-                let in_order = tiling.runs.len() == 1 && tiling.runs[0].rows == (0..rows) && tiling.runs[0].position == 0;
+                let in_order =
+                    tiling.runs.len() == 1 && tiling.runs[0].rows == (0..rows) && tiling.runs[0].position == 0;
                 if !in_order || grid.shape.last() != Some(&rows) {
                     return Ok(None);
                 }
@@ -468,7 +476,9 @@ impl Survey<'_> {
             return Ok(None);
         }
         let bytes = grid.chunk.elements()?.saturating_mul(stored_size(cube.data_type()));
-        if bytes > LARGE_TILE_BYTES || (bytes < SMALL_TILE_BYTES && !grid.covers_cells() && grid.counts().elements()? > MANY_TILES) {
+        if bytes > LARGE_TILE_BYTES
+            || (bytes < SMALL_TILE_BYTES && !grid.covers_cells() && grid.counts().elements()? > MANY_TILES)
+        {
             return Ok(None);
         }
         let tiles = if grid.covers_cells() { (CHUNK_BYTES / bytes.max(1)).max(1) } else { 1 };
