@@ -1,0 +1,139 @@
+//! Where the rows of a column are in the file.
+
+use crate::aipsio::Decoder;
+use crate::error::{Error, Result};
+
+/// This value in place of an offset: the offset is an i64 and follows.
+pub(super) const WIDE_OFFSET: u32 = 0x8000_0001;
+
+/// Rows of varying length between those whose place is remembered.
+const SEGMENT_ROWS: u64 = 64;
+
+/// How a row is stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Layout {
+    /// A bit; a chunk begins with a new byte.
+    Bits,
+    /// `bytes`, after `skip` others.
+    Fixed { skip: u64, bytes: u64 },
+    /// Strings, each its u32 length and bytes; `counted`: their u32 number comes first.
+    Strings { count: u64, counted: bool },
+    /// u32, or an i64 after [`WIDE_OFFSET`].
+    Offsets,
+}
+
+/// Where the rows of a column are.
+///
+/// AipsIO object `StManColumnAipsIO`, whose chunks show how the writer's memory was allocated:
+///
+/// | field    | type | meaning                                                                         |
+/// |----------|------|---------------------------------------------------------------------------------|
+/// | rows     | u32  |                                                                                 |
+/// | count    | u32  | per chunk: its rows, 0 for all that remain                                      |
+/// | elements | u32  | per chunk: elements in all its rows; not for offsets, nor for arrays in version 1 |
+/// | values   |      | per chunk; in version 1, u32 elements before each array                         |
+#[derive(Debug)]
+pub(super) struct Segments {
+    pub(super) layout: Layout,
+    /// Ascending by row.
+    starts: Vec<(u64, u64)>,
+    rows: u64,
+}
+
+/// Rows that follow each other in the file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Segment {
+    pub(super) first_row: u64,
+    /// Of the first row.
+    pub(super) offset: u64,
+    /// Behind the last row.
+    pub(super) end_row: u64,
+}
+
+impl Segments {
+    /// Reads past the rows. `elements`: of a cell, unless cells are offsets; `layout` by the version of the object.
+    pub(super) fn decode(
+        d: &mut Decoder<'_>,
+        rows: u64,
+        elements: Option<u64>,
+        layout: impl FnOnce(u32) -> Layout,
+    ) -> Result<Self> {
+        let version = d.start("StManColumnAipsIO", 1..=2)?;
+        let layout = layout(version);
+        let found = u64::from(d.u32("rows")?);
+        if found != rows {
+            return Err(d.error(format!("{found} rows, the table has {rows}")));
+        }
+        let counted = matches!(layout, Layout::Fixed { skip: 1.., .. } | Layout::Strings { counted: true, .. });
+        let mut segments = Segments { layout, starts: Vec::new(), rows };
+        let mut row = 0;
+        while row < rows {
+            let count = match u64::from(d.u32("rows of a chunk")?) {
+                0 => rows - row,
+                count if count <= rows - row => count,
+                count => return Err(d.error(format!("a chunk of {count} rows where {} remain", rows - row))),
+            };
+            if let Some(elements) = elements
+                && !counted
+            {
+                let stored = d.u32("elements of a chunk")?;
+                // casacore counts in 32 bits
+                if stored != count.wrapping_mul(elements) as u32 {
+                    return Err(d.error(format!("{stored} elements in a chunk of {count} rows of {elements}")));
+                }
+            }
+            segments.chunk(d, row, count)?;
+            row += count;
+        }
+        d.end()?;
+        Ok(segments)
+    }
+
+    /// Reads past a chunk.
+    fn chunk(&mut self, d: &mut Decoder<'_>, first_row: u64, count: u64) -> Result<()> {
+        self.starts.push((first_row, d.position()));
+        match self.layout {
+            Layout::Bits => return d.skip("values", count.div_ceil(8)),
+            Layout::Fixed { skip, bytes } => {
+                return d.skip("values", count.saturating_mul(bytes.saturating_add(skip)));
+            }
+            // a row without bytes could be announced any number of times
+            Layout::Strings { count: 0, counted: false } => return Ok(()),
+            Layout::Strings { .. } | Layout::Offsets => {}
+        }
+        for row in 0..count {
+            if row > 0 && row % SEGMENT_ROWS == 0 {
+                self.starts.push((first_row + row, d.position()));
+            }
+            match self.layout {
+                Layout::Offsets => {
+                    if d.u32("offset")? == WIDE_OFFSET {
+                        d.skip("offset", 8)?;
+                    }
+                }
+                Layout::Strings { count, counted } => {
+                    if counted {
+                        d.u32("elements of a cell")?;
+                    }
+                    for _ in 0..count {
+                        let len = d.u32("string length")?;
+                        d.skip("string", u64::from(len))?;
+                    }
+                }
+                Layout::Bits | Layout::Fixed { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The segment that holds `row`.
+    pub(super) fn find(&self, row: u64) -> Result<Segment> {
+        let next = self.starts.partition_point(|&(first, _)| first <= row);
+        if row >= self.rows || next == 0 {
+            return Err(Error::format(format!("row {row} is not stored: the column has {} rows", self.rows)));
+        }
+        let (first_row, offset) = self.starts[next - 1];
+        let end_row = self.starts.get(next).map_or(self.rows, |&(first, _)| first);
+        Ok(Segment { first_row, offset, end_row })
+    }
+}
