@@ -8,9 +8,11 @@ use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillValue};
 use hdf5::filters::Filter;
 use hdf5::plist::group_create::AttrCreationOrder;
 
+use super::filter::MOST_INFLATED;
 use super::sys::{self, Strings, Target};
 use super::{Attribute, Deflate, Pipeline, Stage, attribute, datatype, group};
 use crate::error::{Error, Place, Result};
+use crate::limits;
 use crate::value::{DataType, Region, Shape, Values, for_each_type};
 
 /// What a dataset is to be.
@@ -236,6 +238,7 @@ impl Dataset {
             if count == 0 {
                 return Ok(());
             }
+            self.check_backed(count)?;
             let (memory, file) = self.selection(region, count)?;
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
             read_values(&target, &self.layout()?.datatype, count, out)
@@ -277,6 +280,15 @@ impl Dataset {
             return Err(Error::usage(format!("{element} values where the dataset has {own}")));
         }
         Ok(region.shape.elements()? as usize)
+    }
+
+    /// Refuses to allocate far more than the file can hold of the elements, deflated at best.
+    fn check_backed(&self, count: usize) -> Result<()> {
+        let bytes = (count as u64).saturating_mul(self.layout()?.datatype.size().max(1) as u64);
+        if bytes / MOST_INFLATED as u64 > self.stored_bytes() {
+            limits::unbacked_cell(bytes)?;
+        }
+        Ok(())
     }
 
     /// The dataspaces of a region in memory and in the file.

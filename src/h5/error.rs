@@ -21,6 +21,10 @@ impl From<hdf5::Error> for Error {
                 _ => Error::from(os),
             };
         }
+        // the cause lies deeper, in the search for a plugin
+        if let Some(frame) = stack.iter().find(|frame| frame.desc().contains("is not registered")) {
+            return Error::unsupported(format!("HDF5: {}", frame.desc()));
+        }
         let kind = if inner.desc().contains("already open for") {
             ErrorKind::Locked
         } else if stack.contains_minor(hdf5::MinorErrorCode::NotHdf5) {

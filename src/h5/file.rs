@@ -11,7 +11,8 @@ use crate::error::{Place, Result};
 /// An open HDF5 file.
 #[derive(Debug)]
 pub(crate) struct File {
-    file: hdf5::File,
+    /// Taken by `close` and `drop` only.
+    file: Option<hdf5::File>,
     path: PathBuf,
 }
 
@@ -31,7 +32,7 @@ impl File {
                 .finish()?;
             sys::create_file(path, &creation, &access)
         };
-        Ok(File { file: create().at(path.display())?, path: path.to_owned() })
+        Ok(File { file: Some(create().at(path.display())?), path: path.to_owned() })
     }
 
     /// Opens a file for reading.
@@ -40,7 +41,7 @@ impl File {
     /// `Format` if it is not HDF5, `Locked` if a writer has it open.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let open = || sys::open_file(path, &FileAccess::build().finish()?);
-        Ok(File { file: open().at(path.display())?, path: path.to_owned() })
+        Ok(File { file: Some(open().at(path.display())?), path: path.to_owned() })
     }
 
     /// Where the file is.
@@ -50,7 +51,8 @@ impl File {
 
     /// The group that holds everything else.
     pub(crate) fn root(&self) -> Result<Group> {
-        Ok(Group::new(self.file.group("/").at(self.path.display())?, String::new()))
+        let file = self.file.as_ref().expect("taken only when the file goes");
+        Ok(Group::new(file.group("/").at(self.path.display())?, String::new()))
     }
 
     /// Writes what is still in memory and closes the file. Groups and datasets of a file that was created become
@@ -58,10 +60,25 @@ impl File {
     ///
     /// # Errors
     /// `NoSpace` or `Io` if the file is not complete on disk.
-    pub(crate) fn close(self) -> Result<()> {
-        let File { file, path } = self;
-        let flushed = file.flush().at(path.display());
-        let closed = file.close().at(path.display());
-        flushed.and(closed)
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.end().at(self.path.display())
+    }
+
+    fn end(&mut self) -> Result<(), hdf5::Error> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        if let Err(error) = file.flush() {
+            // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
+            // open until the program ends.
+            std::mem::forget(file);
+            return Err(error);
+        }
+        file.close()
+    }
+}
+
+impl Drop for File {
+    /// Closes the file; [`close`](File::close) also says whether that worked.
+    fn drop(&mut self) {
+        let _ = self.end();
     }
 }

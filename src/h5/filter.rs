@@ -42,7 +42,7 @@ impl fmt::Debug for Coder {
 }
 
 /// A zlib stream holds at most 1032 times its own bytes.
-const MOST_INFLATED: usize = 1032;
+pub(super) const MOST_INFLATED: usize = 1032;
 
 impl Pipeline {
     pub(crate) fn new(stages: Vec<Stage>) -> Self {
@@ -80,7 +80,7 @@ impl Pipeline {
         len: usize,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let applied = self.0.iter().enumerate().filter(|(i, _)| *i >= 32 || filter_mask >> i & 1 == 0);
+        let applied = self.0.iter().enumerate().filter(|(i, _)| *i >= 32 || (filter_mask >> i) & 1 == 0);
         let stages = applied.map(|(_, stage)| stage).rev();
         run(stages, &mut coder.scratch, bytes, out, |stage, input, output| match stage {
             Stage::Shuffle { element_size } => {
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn every_element_size_comes_back() {
-        let bytes: Vec<u8> = (0..5003u32).map(|i| (i * i >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..5003u32).map(|i| ((i * i) >> 3) as u8).collect();
         let mut coder = Coder::default();
         for element_size in 1..20 {
             let pipeline = Pipeline::new(vec![Stage::Shuffle { element_size }, Stage::Deflate(Deflate { level: 4 })]);

@@ -310,3 +310,35 @@ fn without_elements() {
     unwritten.read_region(&Region::whole(&Shape::from([2])), &mut out).unwrap();
     assert_eq!(out, Values::String(vec!["one".into(), "".into(), "".into()]));
 }
+
+#[test]
+fn scales_on_the_right_axes() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = File::create(&dir.path().join("x.h5")).unwrap();
+    let main = file.root().unwrap().create_group("MAIN").unwrap();
+    let row = main.create_dataset("row", &spec(DataType::Int64, &Shape::from([6]), None)).unwrap();
+    row.make_scale("row").unwrap();
+    let dim = main.create_dimension("dim_0", 5).unwrap();
+    let data = main.create_dataset("DATA", &spec(DataType::Float, &Shape::from([5, 6]), None)).unwrap();
+    data.attach_scale(0, &dim).unwrap();
+    data.attach_scale(1, &row).unwrap();
+    assert_eq!(data.attach_scale(2, &row).unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(row.attribute("CLASS").unwrap(), Some(Attribute::string("DIMENSION_SCALE")));
+    assert_eq!(row.attribute("NAME").unwrap(), Some(Attribute::string("row")));
+    let name = Attribute::string("This is a netCDF dimension but not a netCDF variable.          5");
+    assert_eq!(dim.attribute("NAME").unwrap(), Some(name));
+    assert_eq!(dim.stored_bytes(), 0);
+    assert!(row.attributes().unwrap().iter().all(|name| SCALE_ATTRIBUTES.contains(&name.as_str())));
+    assert_eq!(data.attributes().unwrap(), ["DIMENSION_LIST"]);
+    assert_eq!(data.attribute("DIMENSION_LIST").unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn nothing_is_allocated_that_the_file_does_not_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = File::create(&dir.path().join("x.h5")).unwrap();
+    let shape = Shape::from([1 << 40]);
+    let dataset = file.root().unwrap().create_dataset("x", &spec(DataType::Double, &shape, None)).unwrap();
+    let error = dataset.read_region(&Region::whole(&shape), &mut Values::new(DataType::Double)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+}
