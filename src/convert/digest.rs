@@ -17,7 +17,7 @@ use super::content::{Content, Source};
 use super::pieces::{Piece, Pieces, Shapes};
 use crate::error::{Error, Place, Result};
 use crate::schema::ColumnKind;
-use crate::table::{Cells, ColumnInfo};
+use crate::table::{Cells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
 
 /// A SHA-256.
@@ -29,6 +29,8 @@ const PIECE_BYTES: u64 = 2 << 20;
 /// The fingerprint of a table.
 #[derive(Debug)]
 pub struct TableDigest {
+    /// That of the first data manager, if none can be opened: then casacore cannot open the table either.
+    pub error: Option<Error>,
     /// The number of rows.
     pub rows: u64,
     /// Of rows and columns.
@@ -78,6 +80,7 @@ fn digest_table(content: &dyn Content, wanted: impl Fn(&str) -> bool + Sync) -> 
         })
         .collect();
     TableDigest {
+        error: content.as_table().and_then(Table::unreadable),
         rows: content.rows(),
         sha256: table_sha(content.rows(), &columns),
         keywords_sha256: keywords_sha(content.keywords(), content),

@@ -225,6 +225,12 @@ impl Table {
         }
     }
 
+    /// The error of the first data manager, if there are some and none can be opened.
+    pub(crate) fn unreadable(&self) -> Option<Error> {
+        let errors: Option<Vec<&Error>> = self.managers.iter().map(|manager| manager.opened.as_ref().err()).collect();
+        errors?.first().map(|error| error.again().at(self.path.display()))
+    }
+
     /// The tables that keywords of this one name, its own and its columns', nested records included.
     pub fn subtables(&self) -> Vec<Subtable> {
         subtable::find(self)

@@ -1,22 +1,30 @@
 //! Record columns: managers store each cell as bytes, which are a `TableRecord` stream.
 
+use std::ops::Range;
+
 use crate::aipsio::Decoder;
 use crate::error::{Place, Result};
 use crate::io::ByteOrder;
 use crate::stman::Column as Cells;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The cells of a record column, decoded. A cell without bytes is undefined.
+/// The cells of a record column, decoded. A cell that nobody wrote is an empty record.
 pub(crate) struct RecordCells<'a>(pub(crate) &'a dyn Cells);
 
 impl Cells for RecordCells<'_> {
-    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        Ok(self.0.cell_shape(row)?.map(|_| Shape::scalar()))
+    fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
+        Ok(Some(Shape::scalar()))
+    }
+
+    fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
+        Some(Shape::scalar())
     }
 
     fn read_cell(&self, row: u64, _region: Option<&Region>, out: &mut Values) -> Result<()> {
         let mut bytes = Values::new(DataType::UChar);
-        self.0.read_cell(row, None, &mut bytes)?;
+        if self.0.cell_shape(row)?.is_some() {
+            self.0.read_cell(row, None, &mut bytes)?;
+        }
         let (Values::UChar(bytes), Values::Record(out)) = (&bytes, out) else {
             unreachable!("record cells are bytes and come out as records")
         };

@@ -73,12 +73,16 @@ fn to_json(table: &TableDigest) -> Json {
         }
         columns.insert(column.name.clone(), entry);
     }
-    json!({
+    let mut document = json!({
         "nrow": table.rows,
         "sha256": hex(&table.sha256),
         "keywords_sha256": hex(&table.keywords_sha256),
         "columns": columns,
-    })
+    });
+    if let Some(error) = &table.error {
+        document["error"] = error.to_string().into();
+    }
+    document
 }
 
 fn print(name: &str, table: &TableDigest, out: &mut impl Write) -> Result<()> {
