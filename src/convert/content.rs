@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
 
+use super::native;
+use super::plan::MAX_CUBES;
 use crate::error::{Error, Place, Result};
 use crate::limits;
 use crate::schema::{ColumnKind, TableInfo, resolve};
@@ -29,10 +31,32 @@ pub(crate) trait Content: Send + Sync {
     /// The last component of the path of the table that a keyword names as `stored`.
     fn table_name(&self, stored: &[u8]) -> String;
 
+    /// The datasets of a column, if the table is in an HDF5 file.
+    fn storage(&self, _index: usize) -> Result<Vec<DatasetInfo>> {
+        Ok(Vec::new())
+    }
+
     /// The table itself, if it is a casacore table.
     fn as_table(&self) -> Option<&Table> {
         None
     }
+}
+
+/// How a dataset is stored. Shapes are in casacore's order, first axis fastest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatasetInfo {
+    /// Relative to the group of its table.
+    pub name: String,
+    /// Of the dataset.
+    pub shape: Shape,
+    /// `None` if it is not chunked.
+    pub chunk: Option<Shape>,
+    /// `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit` or `none`.
+    pub index: String,
+    /// First applied first.
+    pub filters: Vec<String>,
+    /// Bytes in the file.
+    pub stored_bytes: u64,
 }
 
 /// A borrowed column is as good as an owned one.
@@ -130,6 +154,12 @@ impl Source {
     /// Those of [`Table::open`] for the main table; `Format` if `path` is neither.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        if path.is_file() {
+            return match native::is_hdf5(path).at_with(|| path.display().to_string())? {
+                true => native::open(path),
+                false => Err(native::not_a_source(path)),
+            };
+        }
         let table = Table::open(path)?;
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut tables = Vec::new();
@@ -200,6 +230,42 @@ impl SourceTable {
     /// That of opening the table.
     pub fn rows(&self) -> Result<u64> {
         Ok(self.content()?.rows())
+    }
+
+    /// What is known of each column, in the order of the table description.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn columns(&self) -> Result<&[ColumnInfo]> {
+        Ok(self.content()?.columns())
+    }
+
+    /// Type, subtype and readme.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn info(&self) -> Result<&TableInfo> {
+        Ok(self.content()?.info())
+    }
+
+    /// The datasets of a column, by its number; none if the source is a table directory.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub fn storage(&self, column: usize) -> Result<Vec<DatasetInfo>> {
+        self.content()?.storage(column)
+    }
+
+    /// The hypercubes of a column of a table directory, by its number: shape and tile of each, rows last; none if the
+    /// column is not tiled or cannot be read.
+    pub fn hypercubes(&self, column: usize) -> Vec<(Shape, Shape)> {
+        let cubes = || -> Option<Vec<_>> {
+            let cells = self.content.as_ref().ok()?.cells(column).ok()?;
+            let tiling = cells.tiling(MAX_CUBES)?;
+            let grids = tiling.cubes.iter().map(|cube| cube.grid());
+            Some(grids.map(|grid| (grid.shape.clone(), grid.chunk.clone())).collect())
+        };
+        cubes().unwrap_or_default()
     }
 
     pub(crate) fn content(&self) -> Result<&dyn Content> {

@@ -15,7 +15,7 @@ use crate::schema::{Body, ColumnDesc, ColumnKind, ColumnSet, Sync, TableDat, Tab
 use crate::stman::{self, ColumnSpec, Manager, OpenArgs, Storage};
 use crate::value::{DataType, Record, Shape};
 
-pub(crate) use crate::stman::{Column as Cells, RowRun, Tiling};
+pub(crate) use crate::stman::{Column as Cells, Tiling, read_part};
 pub use column::Column;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;

@@ -1,12 +1,126 @@
-//! Later.
+//! `info`: what is in a source and how it is stored.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable};
+use ctds_hdf5::value::Shape;
+use ctds_hdf5::{ColumnInfo, ColumnKind};
+use serde_json::{Map, Value as Json, json};
+
 use crate::cli::Global;
 use crate::exit::Status;
-use anyhow::Result;
-use std::io::Write;
-/// Later.
+use crate::report;
+
+/// Arguments of `info`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
-/// Later.
-pub fn run(_args: Args, _global: &Global, _out: &mut impl Write) -> Result<Status> {
-    Ok(Status::Failed)
+pub struct Args {
+    /// A table directory or a native HDF5 file
+    source: PathBuf,
+}
+
+/// Prints every table and column. Shapes are slowest axis first, as HDF5 and numpy show them.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let source = Source::open(&args.source)?;
+    if global.json {
+        let mut tables = Map::new();
+        for table in source.tables() {
+            let document = to_json(table).unwrap_or_else(|error| json!({ "error": error.to_string() }));
+            tables.insert(table.name.clone(), document);
+        }
+        writeln!(out, "{:#}", json!({ "source": args.source.display().to_string(), "tables": tables }))?;
+        return Ok(Status::Done);
+    }
+    for table in source.tables() {
+        print(table, out)?;
+    }
+    Ok(Status::Done)
+}
+
+fn kind(info: &ColumnInfo) -> &'static str {
+    if info.desc.kind == ColumnKind::Array { "array" } else { "scalar" }
+}
+
+fn to_json(table: &SourceTable) -> Result<Json> {
+    let info = table.info()?;
+    let mut columns = Vec::new();
+    for (index, column) in table.columns()?.iter().enumerate() {
+        let mut entry = json!({
+            "name": column.desc.name.to_string(),
+            "dtype": column.data_type().name(),
+            "kind": kind(column),
+            "shape": column.shape.as_ref().map(Shape::reversed),
+            "manager": column.manager.to_string(),
+            "manager_name": column.manager_name.to_string(),
+        });
+        let datasets = table.storage(index)?;
+        if let Some(first) = datasets.first() {
+            let all: Vec<Json> = datasets.iter().map(dataset_json).collect();
+            for key in ["chunk", "index", "filters"] {
+                entry[key] = all[0][key].clone();
+            }
+            entry["shape"] = first.shape.reversed().into();
+            entry["stored_bytes"] = datasets.iter().map(|dataset| dataset.stored_bytes).sum::<u64>().into();
+            entry["datasets"] = all.into();
+        }
+        let cubes = table.hypercubes(index);
+        if !cubes.is_empty() {
+            entry["hypercubes"] =
+                cubes.iter().map(|(shape, tile)| json!({"shape": shape.reversed(), "tile": tile.reversed()})).collect();
+        }
+        columns.push(entry);
+    }
+    Ok(json!({
+        "nrow": table.rows()?,
+        "type": info.table_type.to_string(),
+        "subtype": info.sub_type.to_string(),
+        "columns": columns,
+    }))
+}
+
+fn dataset_json(dataset: &DatasetInfo) -> Json {
+    json!({
+        "name": dataset.name,
+        "shape": dataset.shape.reversed(),
+        "chunk": dataset.chunk.as_ref().map(Shape::reversed),
+        "index": dataset.index,
+        "filters": dataset.filters,
+        "stored_bytes": dataset.stored_bytes,
+    })
+}
+
+fn print(table: &SourceTable, out: &mut impl Write) -> Result<()> {
+    let name = if table.name == "." { "MAIN" } else { &table.name };
+    let columns = match table.columns() {
+        Ok(columns) => columns,
+        Err(error) => {
+            writeln!(out, "{name}  {error}")?;
+            return Ok(());
+        }
+    };
+    let table_type = table.info()?.table_type.to_string();
+    writeln!(out, "{name}  {} rows, {} columns  {table_type}", table.rows()?, columns.len())?;
+    for (index, column) in columns.iter().enumerate() {
+        let shape = column.shape.as_ref().map_or("any shape".to_owned(), |shape| format!("{:?}", shape.reversed()));
+        let shape = if column.desc.kind == ColumnKind::Scalar { String::new() } else { shape };
+        let manager = match column.manager_name.to_string() {
+            name if name.is_empty() => column.manager.to_string(),
+            name => format!("{} ({name})", column.manager),
+        };
+        let (column_name, data_type) = (column.desc.name.to_string(), column.data_type().name());
+        writeln!(out, "  {column_name:24} {data_type:9} {shape:12} {manager}")?;
+        for (shape, tile) in table.hypercubes(index) {
+            writeln!(out, "    hypercube {:?} in tiles {:?}", shape.reversed(), tile.reversed())?;
+        }
+        for dataset in table.storage(index)? {
+            let chunk =
+                dataset.chunk.as_ref().map_or(String::new(), |chunk| format!(" in chunks {:?}", chunk.reversed()));
+            let filters = dataset.filters.join(", ");
+            let bytes = report::bytes(dataset.stored_bytes);
+            let (shape, index, name) = (dataset.shape.reversed(), dataset.index, dataset.name);
+            writeln!(out, "    {name}: {shape:?}{chunk}, {index}, {bytes} {filters}")?;
+        }
+    }
+    Ok(())
 }

@@ -1,12 +1,70 @@
-//! Later.
+//! `verify`: whether two sources hold the same.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use ctds_hdf5::convert::{Difference, Source, verify};
+use serde_json::json;
+
 use crate::cli::Global;
 use crate::exit::Status;
-use anyhow::Result;
-use std::io::Write;
-/// Later.
+
+/// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
-/// Later.
-pub fn run(_args: Args, _global: &Global, _out: &mut impl Write) -> Result<Status> {
-    Ok(Status::Failed)
+pub struct Args {
+    /// A table directory or a native HDF5 file
+    left: PathBuf,
+    /// A table directory or a native HDF5 file
+    right: PathBuf,
+}
+
+/// Prints what was compared and the first difference of each column.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let (left, right) = (Source::open(&args.left)?, Source::open(&args.right)?);
+    let result = verify(&left, &right)?;
+    let equal = result.differences.is_empty();
+    let status = if equal { Status::Done } else { Status::Different };
+    if global.json {
+        let differences: Vec<_> = result.differences.iter().map(to_json).collect();
+        let document = json!({
+            "status": status.name(),
+            "code": status.code(),
+            "warnings": [],
+            "equal": equal,
+            "compared": {"tables": result.tables, "columns": result.columns, "cells": result.cells},
+            "differences": differences,
+        });
+        writeln!(out, "{document:#}")?;
+        return Ok(status);
+    }
+    for difference in &result.differences {
+        writeln!(out, "{}", describe(difference))?;
+    }
+    if !global.quiet {
+        let verdict = if equal { "equal" } else { "different" };
+        eprintln!("{verdict}: {} tables, {} columns, {} cells compared", result.tables, result.columns, result.cells);
+    }
+    Ok(status)
+}
+
+fn to_json(difference: &Difference) -> serde_json::Value {
+    json!({
+        "table": difference.table, "column": difference.column, "row": difference.row, "index": difference.index,
+        "left": difference.left, "right": difference.right,
+    })
+}
+
+fn describe(difference: &Difference) -> String {
+    let mut place = if difference.table == "." { "MAIN".to_owned() } else { difference.table.clone() };
+    if let Some(column) = &difference.column {
+        place += &format!(" {column}");
+    }
+    if let Some(row) = difference.row {
+        place += &format!(" row {row}");
+    }
+    if let Some(index) = difference.index.as_ref().filter(|index| !index.is_empty()) {
+        place += &format!(" {index:?}");
+    }
+    format!("{place}: {} | {}", difference.left, difference.right)
 }
