@@ -3,8 +3,10 @@
 
 mod aipsio;
 mod container;
+pub mod convert;
 mod error;
 mod grid;
+mod h5;
 pub mod io;
 mod limits;
 mod schema;

@@ -329,9 +329,9 @@ def shapes(out):
 
 @case
 def memory(out):
-    "MemoryStMan: its cells exist, their values are not kept"
+    "MemoryStMan: its cells exist, their values are not kept (those of a fixed-shape array would be casacore's memory)"
     t = create(os.path.join(out, 'memory.tab'), [scalar('M', 'int'), scalar('MS', 'string'), scalar('S', 'int'),
-               array('MA', 'float', shape=[2], options=5)], 5,
+               array('MA', 'float', ndim=1)], 5,
                [{'TYPE': 'MemoryStMan', 'NAME': 'mem', 'COLUMNS': ['M', 'MS', 'MA'], 'SPEC': {}}])
     t.putcol('M', np.arange(5, dtype=np.int32))
     t.putcol('S', np.arange(5, dtype=np.int32))

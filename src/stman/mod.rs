@@ -149,6 +149,11 @@ pub(crate) trait Column: Send + Sync {
         Ok(())
     }
 
+    /// The shape that all cells of `rows` have, all of them being defined, where that is known without a look at each.
+    fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
+        None
+    }
+
     /// The hypercubes behind the column, if it is tiled with one row axis and they are at most `max_cubes`.
     fn tiling(&self, _max_cubes: usize) -> Option<Tiling<'_>> {
         None

@@ -38,6 +38,8 @@ pub struct Table {
     desc: TableDesc,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
+    /// For each column: in the table's managers, and in the manager's columns.
+    bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
 }
 
@@ -52,8 +54,6 @@ pub struct ColumnInfo {
     pub manager: BString,
     /// The name that the manager was given by the user.
     pub manager_name: BString,
-    /// In the table's managers, and in the manager's columns.
-    binding: (usize, usize),
 }
 
 #[derive(Debug)]
@@ -106,7 +106,16 @@ impl Table {
             Some(info) => TableInfo::decode(&read_all(&info)?),
             None => TableInfo::default(),
         };
-        let mut table = Table { path, rows, order: dat.order, desc, info, columns: Vec::new(), managers: Vec::new() };
+        let mut table = Table {
+            path,
+            rows,
+            order: dat.order,
+            desc,
+            info,
+            columns: Vec::new(),
+            bindings: Vec::new(),
+            managers: Vec::new(),
+        };
         table.open_managers(&files, &columns);
         Ok(table)
     }
@@ -126,13 +135,14 @@ impl Table {
                 shape,
                 manager: set.managers[manager].type_name.clone(),
                 manager_name: BString::default(),
-                binding: (manager, counts[manager]),
             });
+            self.bindings.push((manager, counts[manager]));
             counts[manager] += 1;
         }
         for (index, entry) in set.managers.iter().enumerate() {
-            let specs: Vec<ColumnSpec> =
-                self.columns.iter().filter(|column| column.binding.0 == index).map(ColumnInfo::spec).collect();
+            let of_manager = |(column, binding): (usize, &(usize, usize))| (binding.0 == index).then_some(column);
+            let members: Vec<usize> = self.bindings.iter().enumerate().filter_map(of_manager).collect();
+            let specs: Vec<ColumnSpec> = members.iter().map(|&column| self.columns[column].spec()).collect();
             let args = OpenArgs {
                 files,
                 sequence: entry.sequence,
@@ -144,8 +154,8 @@ impl Table {
             };
             let opened = stman::open(entry.type_name.as_bstr(), &args);
             if let Ok(manager) = &opened {
-                for column in self.columns.iter_mut().filter(|column| column.binding.0 == index) {
-                    column.manager_name = manager.name().to_owned();
+                for column in members {
+                    self.columns[column].manager_name = manager.name().to_owned();
                 }
             }
             self.managers.push(OpenManager { type_name: entry.type_name.clone(), sequence: entry.sequence, opened });
@@ -208,7 +218,7 @@ impl Table {
 
     /// The cells of a column, by its number; record cells as stored bytes.
     pub(crate) fn cells(&self, index: usize) -> Result<&dyn Cells> {
-        let (manager, column) = self.columns[index].binding;
+        let (manager, column) = self.bindings[index];
         match &self.managers[manager].opened {
             Ok(opened) => Ok(opened.column(column)),
             Err(error) => Err(error.again()),

@@ -11,7 +11,8 @@ pub(crate) use data_type::TABLE_CODE;
 pub use record::{Field, Record, Value};
 pub use region::Region;
 pub use shape::Shape;
-pub(crate) use values::for_each_type;
+pub(crate) use values::{for_each_type, swap_width};
+
 pub use values::{Element, Values};
 
 pub use bstr::BString;

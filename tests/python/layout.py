@@ -138,7 +138,7 @@ def cells(group, item, dtype, kind):
         assert (offset.dtype, shape.dtype, defined.dtype) == (np.int64, np.int32, bool)
         values, offset, shape, defined = load(values, dtype), offset[...], shape[...], defined[...]
         assert offset.shape == (rows + 1,) and shape.shape[0] == rows and defined.shape == (rows,)
-        assert rows == 0 or (offset[0] == 0 and offset[-1] == len(values))
+        assert offset[0] == 0 and offset[-1] == len(values) and not np.any(np.diff(offset)[~defined])
         return [values[offset[r]:offset[r + 1]].reshape(shape[r][shape[r] >= 0]) if defined[r] else None
                 for r in range(rows)]
     row_cube, row_index = item['row_cube'], item['row_index']

@@ -1,6 +1,7 @@
 """Where things are, how h5bridge is run, and what it is expected to support today."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,9 @@ def unsupported(fingerprint):
     kind = fingerprint.get('table_class') or 'PlainTable'
     if kind not in TABLE_CLASSES:
         return {kind}
+    if 'python_error' in fingerprint:       # an engine that python-casacore does not have, named in its message
+        engine = re.search(r'Shared library (\w+)', fingerprint['python_error']).group(1)
+        needs |= {engine} - {name.lower() for name in MANAGERS}
     needs |= {name for name in fingerprint.get('files', {}) if name in ('table.mf', 'table.mfh5')} - CONTAINERS
     needs |= {m['type'].strip() for m in fingerprint.get('data_managers', ())} - MANAGERS
     needs |= {c['dm'].strip() for c in fingerprint.get('columns', {}).values() if c.get('dm')} - MANAGERS

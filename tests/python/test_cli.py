@@ -178,6 +178,42 @@ def test_dry_run(out):
     assert document and only(out.parent)
 
 
+@pytest.mark.parametrize('where', ['itself', 'parent'])
+def test_subtables_in_a_circle(where, tmp_path):
+    """A keyword that leads back ends in an error or once around, never in an endless descent."""
+    top, inner, target = str(tmp_path / 'top.tab'), str(tmp_path / 'top.tab' / 'INNER'), tmp_path / 'x.h5'
+    description = ct.maketabdesc([ct.makescacoldesc('I', 0)])
+    table = ct.table(top, description, nrow=2, ack=False)
+    if where == 'parent':
+        subtable = ct.table(inner, description, nrow=1, ack=False)
+        subtable.putkeyword('UP', 'Table: ' + top)
+        subtable.close()
+        table.putkeyword('INNER', 'Table: ' + inner)
+    else:
+        table.putkeyword('SELF', 'Table: ' + top)
+    table.close()
+    for words in (['to-hdf5', top, target], ['digest', top], ['info', top]):
+        process = h5bridge(*words, code=None, timeout=30)
+        assert process.returncode in (support.DONE, support.DAMAGED, support.UNSUPPORTED), process.stderr
+        assert process.returncode == support.DONE or process.stderr
+    assert only(tmp_path, *({'top.tab', 'x.h5'} & set(os.listdir(tmp_path))))
+
+
+def test_subtable_that_is_not_there(tmp_path):
+    """A keyword may name a table that is gone: said, and the rest is converted or refused; never a crash."""
+    top, target = str(tmp_path / 'top.tab'), tmp_path / 'x.h5'
+    table = ct.table(top, ct.maketabdesc([ct.makescacoldesc('I', 0)]), nrow=2, ack=False)
+    gone = str(tmp_path / 'gone.tab')
+    ct.table(gone, ct.maketabdesc([ct.makescacoldesc('I', 0)]), nrow=2, ack=False).close()
+    table.putkeyword('GONE', 'Table: ' + gone)
+    table.close()
+    shutil.rmtree(gone)
+    process = h5bridge('to-hdf5', top, target, code=None)
+    assert process.returncode in (support.DONE, support.DAMAGED)
+    assert 'gone' in (process.stdout + process.stderr).lower()
+    assert target.exists() == (process.returncode == support.DONE)
+
+
 # ---- selections -----------------------------------------------------------------------------------------------------
 
 def differences(file, **selection):

@@ -160,10 +160,15 @@ def test_hdf5_tools(case, table, converted, counts):
     listing = run('h5ls', '-r', path)
     header = run('h5dump', '-H', '-p', path)
     for name in names:
-        assert name in listing or name.replace(' ', '\\ ') in listing, '%s is not in h5ls -r' % name
+        assert escaped(name) in listing, '%s is not in h5ls -r' % name
         assert '"%s"' % name.rsplit('/', 1)[-1] in header, '%s is not in h5dump -H' % name
     counts['files'] += 1
     counts['datasets'] += len(names)
+
+
+def escaped(name):
+    """A name as h5ls prints it."""
+    return ''.join('\\ ' if byte == 32 else chr(byte) if byte < 128 else '\\%03o' % byte for byte in name.encode())
 
 
 @needs_tools

@@ -328,6 +328,11 @@ impl Column for DataColumn {
         Ok(())
     }
 
+    fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
+        let place = self.cubes.locate(rows.start).ok()??;
+        (place.stretch >= rows.end.saturating_sub(rows.start)).then(|| self.cubes.cell_shape(place.cube))
+    }
+
     fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
         let cubes = &self.cubes;
         // the dummy and other undefined cubes stay in the count so that numbers in the row map need no translation

@@ -1,0 +1,64 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::command::{digest, info, to_hdf5, verify};
+
+/// Casacore tables (MeasurementSets) to HDF5.
+#[derive(Debug, Parser)]
+#[command(name = "h5bridge", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(before_help = "Examples:
+  h5bridge to-hdf5 my.ms my.h5
+  h5bridge info my.ms
+  h5bridge verify my.ms my.h5")]
+pub struct Cli {
+    /// For every verb.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say less: no progress, no summary
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Say more (-vv: still more)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// End with status 6 if there were warnings
+    #[arg(long, global = true)]
+    pub strict: bool,
+}
+
+impl Global {
+    /// Diagnostics go to stderr, as many as asked for.
+    pub fn start_logging(&self) {
+        let level = match self.verbose {
+            0 => tracing::Level::WARN,
+            1 => tracing::Level::INFO,
+            _ => tracing::Level::DEBUG,
+        };
+        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false).init();
+    }
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Convert a table and its subtables to a native HDF5 file
+    #[command(name = "to-hdf5")]
+    ToHdf5(to_hdf5::Args),
+    /// Show tables, columns, storage managers, chunks
+    Info(info::Args),
+    /// Print the CTFP-1 fingerprints of the content
+    Digest(digest::Args),
+    /// Compare the contents of two sources, value by value
+    Verify(verify::Args),
+}

@@ -1,0 +1,93 @@
+//! `digest`: fingerprints of the content, whatever the storage.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use ctds_hdf5::convert::{Source, TableDigest, digest, hex};
+use ctds_hdf5::{Error, ErrorKind};
+use serde_json::{Map, Value as Json, json};
+
+use crate::cli::Global;
+use crate::exit::Status;
+
+/// Arguments of `digest`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A table directory or a native HDF5 file
+    source: PathBuf,
+    /// Only these columns, of all tables
+    #[arg(long, value_delimiter = ',')]
+    columns: Vec<String>,
+}
+
+/// Prints the fingerprints; columns that cannot be read show their error, and the status is that of the first.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let source = Source::open(&args.source)?;
+    let wanted = |_: &str, column: &str| args.columns.is_empty() || args.columns.iter().any(|name| name == column);
+    let tables = digest(&source, wanted);
+    let mut status = Status::Done;
+    // a subtable that is not there is not part of the content
+    let mut note = |error: &Error, missing_is_fine: bool| {
+        if status == Status::Done && !(missing_is_fine && error.kind() == ErrorKind::NotFound) {
+            status = if error.kind() == ErrorKind::Unsupported { Status::Unsupported } else { Status::Source };
+        }
+    };
+    let mut documents = Map::new();
+    for (name, table) in &tables {
+        match table {
+            Ok(table) => {
+                table.columns.iter().filter_map(|column| column.sha256.as_ref().err()).for_each(|e| note(e, false));
+                documents.insert(name.clone(), to_json(table));
+            }
+            Err(error) => {
+                note(error, true);
+                documents.insert(name.clone(), json!({ "error": error.to_string() }));
+            }
+        }
+    }
+    if global.json {
+        writeln!(out, "{:#}", json!({ "format": "CTFP-1", "tables": documents }))?;
+        return Ok(status);
+    }
+    for (name, table) in &tables {
+        match table {
+            Ok(table) => print(name, table, out)?,
+            Err(error) => writeln!(out, "{name}: {error}")?,
+        }
+    }
+    Ok(status)
+}
+
+fn to_json(table: &TableDigest) -> Json {
+    let mut columns = Map::new();
+    for column in &table.columns {
+        let mut entry = json!({
+            "dtype": column.data_type.name(),
+            "kind": if column.is_array { "array" } else { "scalar" },
+            "sha256": column.sha256.as_ref().ok().map(hex),
+            "keywords_sha256": hex(&column.keywords_sha256),
+        });
+        if let Err(error) = &column.sha256 {
+            entry["error"] = error.to_string().into();
+        }
+        columns.insert(column.name.clone(), entry);
+    }
+    json!({
+        "nrow": table.rows,
+        "sha256": hex(&table.sha256),
+        "keywords_sha256": hex(&table.keywords_sha256),
+        "columns": columns,
+    })
+}
+
+fn print(name: &str, table: &TableDigest, out: &mut impl Write) -> Result<()> {
+    writeln!(out, "{}  {name}  {} rows", hex(&table.sha256), table.rows)?;
+    for column in &table.columns {
+        match &column.sha256 {
+            Ok(sha) => writeln!(out, "  {}  {}", hex(sha), column.name)?,
+            Err(error) => writeln!(out, "  {:64}  {}: {error}", "-", column.name)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! The verbs, a file each: its arguments, and what it does with them.
+
+pub mod digest;
+pub mod info;
+pub mod to_hdf5;
+pub mod verify;
+
+use anyhow::Result;
+
+use crate::cli::{Cli, Verb};
+use crate::exit::Status;
+
+/// Runs the verb; what it has to say goes to stdout.
+pub fn run(cli: Cli) -> Result<Status> {
+    let out = &mut std::io::stdout().lock();
+    match cli.verb {
+        Verb::ToHdf5(args) => to_hdf5::run(args, &cli.global, out),
+        Verb::Info(args) => info::run(args, &cli.global, out),
+        Verb::Digest(args) => digest::run(args, &cli.global, out),
+        Verb::Verify(args) => verify::run(args, &cli.global, out),
+    }
+}

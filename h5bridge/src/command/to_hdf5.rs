@@ -1,0 +1,221 @@
+//! `to-hdf5`: a native HDF5 file from a table and its subtables.
+
+use std::io::Write;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use ctds_hdf5::convert::{Compress, Form, Options, Plan, Route, Source, Summary, hex, partial_path, to_hdf5};
+use serde_json::json;
+
+use crate::cli::Global;
+use crate::exit::Status;
+use crate::progress::Bar;
+use crate::{interrupt, report};
+
+/// Arguments of `to-hdf5`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge to-hdf5 my.ms my.h5
+  h5bridge to-hdf5 my.ms my.h5 --columns TIME,UVW,DATA --rows 0..10000
+  h5bridge to-hdf5 my.ms my.h5 --dry-run")]
+pub struct Args {
+    /// A table directory
+    source: PathBuf,
+    /// The HDF5 file to write
+    out: PathBuf,
+    /// Take only these columns
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    columns: Vec<String>,
+    /// Leave these columns out
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    exclude: Vec<String>,
+    /// Take only these rows of the main table: from A up to and without B
+    #[arg(long, value_name = "A..B", value_parser = row_range)]
+    rows: Option<Range<u64>>,
+    /// Take only these tables; MAIN is the main one
+    #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
+    tables: Vec<String>,
+    /// none, gzip, gzip:1 to gzip:9, or auto: gzip where it gains
+    #[arg(long, default_value = "auto", value_parser = compress)]
+    compress: Compress,
+    /// Let all datasets grow along row
+    #[arg(long)]
+    appendable: bool,
+    /// Replace OUT if it exists
+    #[arg(long)]
+    overwrite: bool,
+    /// Print what would be done, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Threads that decode and compress; 0: one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+    /// Memory that may be held at a time
+    #[arg(long, default_value = "256M", value_parser = size, value_name = "256M")]
+    max_memory: u64,
+}
+
+fn row_range(text: &str) -> Result<Range<u64>> {
+    let (start, end) = text.split_once("..").ok_or_else(|| anyhow!("expected A..B"))?;
+    let range = start.trim().parse()?..end.trim().parse()?;
+    if range.start > range.end { Err(anyhow!("the first row comes after the last")) } else { Ok(range) }
+}
+
+fn compress(text: &str) -> Result<Compress> {
+    match text.split_once(':').unwrap_or((text, "4")) {
+        ("none", _) if text == "none" => Ok(Compress::None),
+        ("auto", _) if text == "auto" => Ok(Compress::Auto),
+        ("gzip", level) => match level.parse() {
+            Ok(level @ 1..=9) => Ok(Compress::Gzip(level)),
+            _ => Err(anyhow!("gzip has levels 1 to 9")),
+        },
+        _ => Err(anyhow!("expected none, gzip, gzip:1 to gzip:9, or auto")),
+    }
+}
+
+fn size(text: &str) -> Result<u64> {
+    let (number, shift) = match text.trim().to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
+        text if text.ends_with('K') => (text.trim_end_matches('K').to_owned(), 10),
+        text if text.ends_with('M') => (text.trim_end_matches('M').to_owned(), 20),
+        text if text.ends_with('G') => (text.trim_end_matches('G').to_owned(), 30),
+        text => (text.to_owned(), 0),
+    };
+    let bytes: u64 = number.trim().parse().map_err(|_| anyhow!("expected a size such as 256M"))?;
+    let bytes = bytes.checked_mul(1 << shift).ok_or_else(|| anyhow!("too large"))?;
+    if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
+}
+
+/// Converts, or prints the plan.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    let options = Options {
+        columns: args.columns,
+        exclude: args.exclude,
+        rows: args.rows,
+        tables: args.tables,
+        compress: args.compress,
+        appendable: args.appendable,
+        threads: args.threads,
+        max_memory: args.max_memory,
+    };
+    if !args.dry_run {
+        // before the work of planning; checked again when writing
+        if args.out.symlink_metadata().is_ok() && !args.overwrite {
+            let message = format!("{}: the target exists already (--overwrite replaces it)", args.out.display());
+            return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Exists, message).into());
+        }
+        interrupt::remove_when_told_to_stop(partial_path(&args.out))?;
+    }
+    let source = Source::open(&args.source)?;
+    let plan = Plan::new(&source, &options)?;
+    if args.dry_run {
+        print_plan(&plan, global, out)?;
+        return Ok(report::finished(plan.warnings.len(), global.strict));
+    }
+    let bar = Bar::new(plan.bytes(), global.quiet || global.json);
+    let summary = to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &bar);
+    bar.finish();
+    let summary = summary?;
+    let status = report::finished(summary.warnings.len(), global.strict);
+    let seconds = started.elapsed().as_secs_f64();
+    if global.json {
+        let document = json!({
+            "status": status.name(),
+            "code": status.code(),
+            "warnings": summary.warnings,
+            "out": args.out.display().to_string(),
+            "tables": summary.tables,
+            "columns": summary.columns,
+            "rows": summary.rows,
+            "bytes": summary.bytes,
+            "file_bytes": summary.file_bytes,
+            "seconds": seconds,
+            "peak_memory": report::peak_memory(),
+            "digest": hex(&summary.digest),
+        });
+        writeln!(out, "{document:#}")?;
+    } else if !global.quiet {
+        print_summary(&summary, &args.source, &args.out, seconds);
+    }
+    if global.quiet && !global.json {
+        summary.warnings.iter().for_each(|warning| eprintln!("h5bridge: warning: {warning}"));
+    }
+    Ok(status)
+}
+
+/// Words go to stderr.
+fn print_summary(summary: &Summary, source: &std::path::Path, out: &std::path::Path, seconds: f64) {
+    for warning in &summary.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let ratio = summary.file_bytes as f64 / summary.bytes.max(1) as f64;
+    eprintln!(
+        "{}: {} tables, {} columns, {} rows; {} of data in {} ({ratio:.2})",
+        out.display(),
+        summary.tables,
+        summary.columns,
+        summary.rows,
+        report::bytes(summary.bytes),
+        report::bytes(summary.file_bytes),
+    );
+    let speed = report::bytes((summary.bytes as f64 / seconds) as u64);
+    let memory = report::peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", report::bytes(peak)));
+    eprintln!("{seconds:.2} s, {speed}/s{memory}, digest {}", &hex(&summary.digest)[..16]);
+    eprintln!("next: h5bridge verify {} {}", source.display(), out.display());
+}
+
+fn print_plan(plan: &Plan, global: &Global, out: &mut impl Write) -> Result<()> {
+    if global.json {
+        let tables: Vec<_> = plan
+            .tables
+            .iter()
+            .map(|table| {
+                let columns: Vec<_> = table
+                    .columns
+                    .iter()
+                    .map(|column| {
+                        json!({
+                            "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
+                            "form": describe(&column.form), "deflate": column.deflate, "bytes": column.bytes,
+                        })
+                    })
+                    .collect();
+                json!({"name": table.name, "group": table.group, "rows": table.rows.end - table.rows.start, "columns": columns})
+            })
+            .collect();
+        let document = json!({
+            "status": "done", "code": 0, "warnings": plan.warnings, "bytes": plan.bytes(), "tables": tables,
+        });
+        writeln!(out, "{document:#}")?;
+        return Ok(());
+    }
+    for table in &plan.tables {
+        writeln!(out, "{}  {} rows", table.group, table.rows.end - table.rows.start)?;
+        for column in &table.columns {
+            let filter = column.deflate.map_or(String::new(), |level| format!(", shuffle + deflate {level}"));
+            let (name, bytes) = (&column.link, report::bytes(column.bytes));
+            writeln!(out, "  {name:24} {:9} {}{filter}, {bytes}", column.data_type.name(), describe(&column.form))?;
+        }
+    }
+    writeln!(out, "{} of data before compression", report::bytes(plan.bytes()))?;
+    plan.warnings.iter().try_for_each(|warning| writeln!(out, "warning: {warning}"))?;
+    Ok(())
+}
+
+/// Shapes as HDF5 shows them.
+fn describe(form: &Form) -> String {
+    match form {
+        Form::Dense { shape, chunk, undefined, route } => {
+            let from = if *route == Route::Tiles { ", tile by tile" } else { "" };
+            let undefined = if *undefined > 0 { format!(", {undefined} undefined") } else { String::new() };
+            format!("{:?} in chunks {:?}{from}{undefined}", shape.reversed(), chunk.reversed())
+        }
+        Form::Cubes { cubes } => {
+            let shapes: Vec<_> = cubes.iter().map(|(shape, _)| format!("{:?}", shape.reversed())).collect();
+            format!("hypercubes {}, tile by tile", shapes.join(" "))
+        }
+        Form::Ragged { axes, elements } => format!("cells of differing shapes, up to {axes} axes, {elements} elements"),
+    }
+}

@@ -1,0 +1,74 @@
+//! Exit codes and what they mean.
+
+use ctds_hdf5::ErrorKind;
+use std::io;
+use std::process::ExitCode;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Everything that was asked for.
+    Done = 0,
+    /// None of the others.
+    Failed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// The source cannot be read: it is damaged, missing, or something else.
+    Source = 3,
+    /// Legal, but not supported.
+    Unsupported = 4,
+    /// `verify` found a difference.
+    Different = 5,
+    /// Finished with warnings, under `--strict`.
+    Warnings = 6,
+    /// The target exists or is locked.
+    Target = 7,
+    /// The disk is full.
+    NoSpace = 8,
+}
+
+impl Status {
+    /// The status of a failure.
+    pub fn of(error: &anyhow::Error) -> Self {
+        if let Some(error) = error.downcast_ref::<ctds_hdf5::Error>() {
+            return match error.kind() {
+                ErrorKind::Usage => Status::Usage,
+                ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit => Status::Source,
+                ErrorKind::Unsupported => Status::Unsupported,
+                ErrorKind::Exists | ErrorKind::Locked => Status::Target,
+                ErrorKind::NoSpace => Status::NoSpace,
+                _ => Status::Failed,
+            };
+        }
+        match error.downcast_ref::<io::Error>() {
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Status::Done,
+            _ => Status::Failed,
+        }
+    }
+
+    /// In words, for `--json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Done => "done",
+            Status::Failed => "failed",
+            Status::Usage => "usage",
+            Status::Source => "source unreadable",
+            Status::Unsupported => "not supported",
+            Status::Different => "different",
+            Status::Warnings => "warnings",
+            Status::Target => "target exists or is locked",
+            Status::NoSpace => "no space",
+        }
+    }
+
+    /// The number that the shell sees.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        ExitCode::from(status.code())
+    }
+}

@@ -1,0 +1,37 @@
+//! The progress bar of a conversion.
+
+use std::io::IsTerminal;
+
+use ctds_hdf5::convert::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar on stderr if that is a terminal, else nothing.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar of `bytes`.
+    pub fn new(bytes: u64, quiet: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(8));
+        if quiet || !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let style = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} left  {msg}";
+        bar.set_style(ProgressStyle::with_template(style).expect("the template is constant and valid"));
+        Bar(bar)
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn advance(&self, bytes: u64, table: &str, column: &str) {
+        if self.0.is_hidden() {
+            return;
+        }
+        self.0.inc(bytes);
+        self.0.set_message(if table == "." { column.to_owned() } else { format!("{table}/{column}") });
+    }
+}

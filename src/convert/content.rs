@@ -1,0 +1,211 @@
+//! What a table holds, wherever it is stored.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use bstr::ByteSlice;
+
+use crate::error::{Error, Place, Result};
+use crate::limits;
+use crate::schema::{ColumnKind, TableInfo, resolve};
+use crate::table::{Cells, ColumnInfo, RecordCells, Table};
+use crate::value::{DataType, Record, Shape};
+
+/// The content of one table: of a table directory, or of a group in a native HDF5 file.
+pub(crate) trait Content: Send + Sync {
+    fn rows(&self) -> u64;
+
+    /// The table keywords.
+    fn keywords(&self) -> &Record;
+
+    fn info(&self) -> &TableInfo;
+
+    /// In the order of the table description.
+    fn columns(&self) -> &[ColumnInfo];
+
+    /// The cells of a column, by its number; those of a record column are records.
+    fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>>;
+
+    /// The last component of the path of the table that a keyword names as `stored`.
+    fn table_name(&self, stored: &[u8]) -> String;
+
+    /// The table itself, if it is a casacore table.
+    fn as_table(&self) -> Option<&Table> {
+        None
+    }
+}
+
+/// A borrowed column is as good as an owned one.
+struct Borrowed<'a>(&'a dyn Cells);
+
+impl Cells for Borrowed<'_> {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        self.0.cell_shape(row)
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&crate::value::Region>, out: &mut crate::value::Values) -> Result<()> {
+        self.0.read_cell(row, region, out)
+    }
+
+    fn read_rows(&self, rows: std::ops::Range<u64>, out: &mut crate::value::Values) -> Result<()> {
+        self.0.read_rows(rows, out)
+    }
+
+    fn same_shape(&self, rows: &std::ops::Range<u64>) -> Option<Shape> {
+        self.0.same_shape(rows)
+    }
+
+    fn tiling(&self, max_cubes: usize) -> Option<crate::table::Tiling<'_>> {
+        self.0.tiling(max_cubes)
+    }
+}
+
+impl Content for Table {
+    fn rows(&self) -> u64 {
+        Table::rows(self)
+    }
+
+    fn keywords(&self) -> &Record {
+        Table::keywords(self)
+    }
+
+    fn info(&self) -> &TableInfo {
+        Table::info(self)
+    }
+
+    fn columns(&self) -> &[ColumnInfo] {
+        Table::columns(self)
+    }
+
+    fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
+        let cells = Table::cells(self, index)?;
+        Ok(match Table::columns(self)[index].data_type() {
+            DataType::Record => Box::new(RecordCells(cells)),
+            _ => Box::new(Borrowed(cells)),
+        })
+    }
+
+    fn table_name(&self, stored: &[u8]) -> String {
+        resolve(stored, self.path()).file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn as_table(&self) -> Option<&Table> {
+        Some(self)
+    }
+}
+
+/// Whether all cells have `info.shape`, none undefined, by the kind of the column alone.
+pub(crate) fn always_defined(info: &ColumnInfo) -> bool {
+    match info.desc.kind {
+        ColumnKind::Scalar => info.data_type() != DataType::Record,
+        ColumnKind::Array => info.desc.is_direct() && info.shape.is_some(),
+    }
+}
+
+/// A table and all tables below it, opened for reading.
+pub struct Source {
+    /// The last component of the path.
+    pub(crate) name: String,
+    /// The main table first, parents before children.
+    pub(crate) tables: Vec<SourceTable>,
+}
+
+/// One of the tables of a [`Source`].
+pub struct SourceTable {
+    /// Where it is in the tree: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
+    pub name: String,
+    /// The table that names it, by its number; `None` for the main table.
+    pub(crate) parent: Option<usize>,
+    /// The name by which the parent's keyword stores it.
+    pub(crate) stored: Vec<u8>,
+    pub(crate) content: Result<Box<dyn Content>>,
+}
+
+impl Source {
+    /// Opens whatever is at `path`, found out by its bytes: a table directory or a native HDF5 file.
+    ///
+    /// Subtables that cannot be opened keep their error; see [`problems`](Self::problems).
+    ///
+    /// # Errors
+    /// Those of [`Table::open`] for the main table; `Format` if `path` is neither.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let table = Table::open(path)?;
+        let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut tables = Vec::new();
+        let mut seen = BTreeSet::new();
+        seen.insert(canonical(table.path()));
+        tables.push(SourceTable { name: ".".into(), parent: None, stored: Vec::new(), content: Ok(Box::new(table)) });
+        let mut next = 0;
+        let mut depth = vec![0];
+        while next < tables.len() {
+            open_subtables(&mut tables, next, &mut seen, &mut depth)?;
+            next += 1;
+        }
+        Ok(Source { name, tables })
+    }
+
+    /// The tables, the main one first.
+    pub fn tables(&self) -> &[SourceTable] {
+        &self.tables
+    }
+
+    /// Subtables that keywords name but that cannot be opened.
+    pub fn problems(&self) -> impl Iterator<Item = (&str, &Error)> {
+        self.tables.iter().filter_map(|table| Some((table.name.as_str(), table.content.as_ref().err()?)))
+    }
+}
+
+fn open_subtables(
+    tables: &mut Vec<SourceTable>,
+    parent: usize,
+    seen: &mut BTreeSet<PathBuf>,
+    depth: &mut Vec<usize>,
+) -> Result<()> {
+    let Some(table) = tables[parent].content.as_ref().ok().and_then(|content| content.as_table()) else {
+        return Ok(());
+    };
+    let prefix = match tables[parent].name.as_str() {
+        "." => String::new(),
+        name => format!("{name}/"),
+    };
+    for subtable in table.subtables() {
+        // a table named twice, or one that contains itself, is taken once
+        if !seen.insert(canonical(&subtable.path)) {
+            continue;
+        }
+        limits::depth(depth[parent] + 1, "subtables")?;
+        let mut name = format!("{prefix}{}", subtable.name.to_str_lossy());
+        for number in 2.. {
+            if !tables.iter().any(|other| other.name == name) {
+                break;
+            }
+            name = format!("{prefix}{}__{number}", subtable.name.to_str_lossy());
+        }
+        let content = Table::open(&subtable.path).map(|table| Box::new(table) as Box<dyn Content>);
+        tables.push(SourceTable { name, parent: Some(parent), stored: subtable.stored.into(), content });
+        depth.push(depth[parent] + 1);
+    }
+    Ok(())
+}
+
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+impl SourceTable {
+    /// The number of rows.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn rows(&self) -> Result<u64> {
+        Ok(self.content()?.rows())
+    }
+
+    pub(crate) fn content(&self) -> Result<&dyn Content> {
+        match &self.content {
+            Ok(content) => Ok(&**content),
+            Err(error) => Err(error.again()).at_with(|| format!("subtable {}", self.name)),
+        }
+    }
+}

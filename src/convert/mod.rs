@@ -1,0 +1,19 @@
+//! The bridge: plan, copy, compare. Only here are tables and HDF5 files known together.
+
+mod content;
+mod digest;
+mod json;
+mod lane;
+mod mapping;
+mod output;
+mod pieces;
+mod plan;
+mod scales;
+mod to_h5;
+
+pub(crate) use content::Content;
+pub use content::{Source, SourceTable};
+pub use digest::{ColumnDigest, Sha, TableDigest, digest, hex};
+pub use output::partial_path;
+pub use plan::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
+pub use to_h5::{Progress, Summary, to_hdf5};

@@ -1,0 +1,139 @@
+//! A column in pieces that fit in memory, in row order.
+
+use std::ops::Range;
+
+use super::content::always_defined;
+use crate::error::Result;
+use crate::table::{Cells, ColumnInfo};
+use crate::value::{DataType, Region, Shape, Values};
+
+/// The shapes of the cells of a piece.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shapes {
+    /// All cells are defined and have this shape.
+    Same(Shape),
+    /// For each row; `None`: undefined.
+    Each(Vec<Option<Shape>>),
+}
+
+/// Consecutive rows, or a part of one cell that is too large to be held whole.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Piece {
+    pub(crate) rows: Range<u64>,
+    pub(crate) shapes: Shapes,
+    /// Of the only row's cell; parts follow each other along the slowest axis.
+    pub(crate) part: Option<Region>,
+}
+
+impl Piece {
+    /// Appends the elements of all defined cells.
+    pub(crate) fn read(&self, cells: &dyn Cells, out: &mut Values) -> Result<()> {
+        match &self.part {
+            Some(region) => cells.read_cell(self.rows.start, Some(region), out),
+            None => cells.read_rows(self.rows.clone(), out),
+        }
+    }
+
+    /// Whether this is a part that is not the first of its cell.
+    pub(crate) fn continues(&self) -> bool {
+        self.part.as_ref().is_some_and(|part| part.start.iter().any(|&start| start > 0))
+    }
+}
+
+/// Cuts the `rows` of a column into pieces of about `bytes` bytes in memory.
+pub(crate) struct Pieces<'a> {
+    cells: &'a dyn Cells,
+    data_type: DataType,
+    /// That of all cells, if the kind of the column says so.
+    shape: Option<Shape>,
+    rows: Range<u64>,
+    bytes: u64,
+    /// What is left of a large cell: its shape, and where the next part starts on the slowest axis.
+    cell: Option<(Shape, u64)>,
+}
+
+impl<'a> Pieces<'a> {
+    pub(crate) fn new(info: &ColumnInfo, cells: &'a dyn Cells, rows: Range<u64>, bytes: u64) -> Self {
+        let shape = if always_defined(info) { info.shape.clone() } else { cells.same_shape(&rows) };
+        Pieces { cells, data_type: info.data_type(), shape, rows, bytes, cell: None }
+    }
+
+    fn cell_bytes(&self, shape: &Shape) -> Result<u64> {
+        // strings and records are guessed to be short
+        let element = if self.data_type.is_fixed_size() { self.data_type.size() as u64 } else { 64 };
+        Ok(shape.elements()?.saturating_mul(element))
+    }
+
+    fn next_piece(&mut self) -> Result<Option<Piece>> {
+        if let Some((shape, start)) = self.cell.take() {
+            return self.next_part(shape, start).map(Some);
+        }
+        if self.rows.is_empty() {
+            return Ok(None);
+        }
+        let first = self.rows.start;
+        if let Some(shape) = &self.shape {
+            let cell = self.cell_bytes(shape)?;
+            if cell > self.bytes && self.can_split(shape) {
+                return self.next_part(shape.clone(), 0).map(Some);
+            }
+            let count = (self.bytes / cell.max(1)).clamp(1, self.rows.end - first);
+            self.rows.start += count;
+            return Ok(Some(Piece { rows: first..first + count, shapes: Shapes::Same(shape.clone()), part: None }));
+        }
+        let mut shapes = Vec::new();
+        let mut total = 0;
+        while self.rows.start < self.rows.end {
+            let shape = self.cells.cell_shape(self.rows.start)?;
+            let cell = match &shape {
+                // the list of shapes takes memory too
+                Some(shape) => self.cell_bytes(shape)?.saturating_add(32),
+                None => 32,
+            };
+            if total > 0 && total + cell > self.bytes {
+                break;
+            }
+            if let Some(shape) = shape.as_ref().filter(|shape| cell > self.bytes && self.can_split(shape)) {
+                return self.next_part(shape.clone(), 0).map(Some);
+            }
+            total += cell;
+            shapes.push(shape);
+            self.rows.start += 1;
+        }
+        Ok(Some(Piece { rows: first..self.rows.start, shapes: Shapes::Each(shapes), part: None }))
+    }
+
+    fn can_split(&self, shape: &Shape) -> bool {
+        self.data_type.is_fixed_size() && !shape.is_empty()
+    }
+
+    /// The part of the cell in the first of the rows from `start` on its slowest axis on.
+    fn next_part(&mut self, shape: Shape, start: u64) -> Result<Piece> {
+        let row = self.rows.start;
+        let axis = shape.len() - 1;
+        let slab = self.cell_bytes(&shape)? / shape[axis].max(1);
+        let count = (self.bytes / slab.max(1)).clamp(1, shape[axis] - start);
+        let mut region = Region::whole(&shape);
+        region.start = region.start[..axis].iter().copied().chain([start]).collect();
+        region.shape = region.shape[..axis].iter().copied().chain([count]).collect();
+        let piece = Piece { rows: row..row + 1, shapes: Shapes::Same(shape.clone()), part: Some(region) };
+        if start + count < shape[axis] {
+            self.cell = Some((shape, start + count));
+        } else {
+            self.rows.start += 1;
+        }
+        Ok(piece)
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Result<Piece>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_piece();
+        if next.is_err() {
+            self.rows.start = self.rows.end;
+        }
+        next.transpose()
+    }
+}

@@ -1,0 +1,512 @@
+//! What a conversion will do, as plain data: which column becomes which dataset, in which chunks.
+
+use std::ops::Range;
+
+use bstr::ByteSlice;
+
+use super::content::{Content, Source, always_defined};
+use super::mapping::Names;
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::grid::{ChunkRead, Grid};
+use crate::h5::{Coder, Deflate, Pipeline, Stage};
+use crate::table::{Cells, ColumnInfo, Tiling};
+use crate::value::{DataType, Shape, Values};
+
+/// Chunks aim at this many bytes.
+const CHUNK_BYTES: u64 = 1 << 20;
+/// A cell larger than this gets chunks smaller than itself.
+const LARGE_CELL_BYTES: u64 = 4 << 20;
+/// A tile larger than this, decoded, is not a chunk.
+const LARGE_TILE_BYTES: u64 = 16 << 20;
+/// Tiles smaller than this that do not join are no chunks if there are many.
+const SMALL_TILE_BYTES: u64 = 16 << 10;
+const MANY_TILES: u64 = 4096;
+/// Hypercubes of a column beyond which it is written as cells of differing shapes.
+pub(crate) const MAX_CUBES: usize = 64;
+/// Datasets smaller than this are not worth a filter, nor a probe.
+const SMALL_DATASET_BYTES: u64 = 1 << 10;
+const PROBE_FROM_BYTES: u64 = 1 << 20;
+const PROBE_BYTES: u64 = 256 << 10;
+/// Rows that an appendable dataset is expected to get at least.
+const APPENDABLE_ROWS: u64 = 1024;
+
+/// What to convert, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Columns to take, of all tables; empty: all.
+    pub columns: Vec<String>,
+    /// Columns to leave out.
+    pub exclude: Vec<String>,
+    /// Rows of the main table.
+    pub rows: Option<Range<u64>>,
+    /// Tables to take: `MAIN`, or a subtable's name; empty: all.
+    pub tables: Vec<String>,
+    /// Filters of the datasets.
+    pub compress: Compress,
+    /// Datasets can grow along `row`.
+    pub appendable: bool,
+    /// Threads that decode and compress; 0: one for each processor.
+    pub threads: usize,
+    /// Bytes that the conversion may hold at a time.
+    pub max_memory: u64,
+}
+
+/// How datasets are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compress {
+    /// Not at all.
+    None,
+    /// Shuffle and deflate at this level, 1 to 9.
+    Gzip(u8),
+    /// As `Gzip(4)`, but not where a probe gains less than 5 %.
+    Auto,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            columns: Vec::new(),
+            exclude: Vec::new(),
+            rows: None,
+            tables: Vec::new(),
+            compress: Compress::Auto,
+            appendable: false,
+            threads: 0,
+            max_memory: 256 << 20,
+        }
+    }
+}
+
+/// What a conversion will do.
+#[derive(Debug)]
+pub struct Plan {
+    /// The main table first, parents before children.
+    pub tables: Vec<TablePlan>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// Of everything in each group but the dimension scales.
+    pub(crate) names: Names,
+}
+
+/// A table that becomes a group.
+#[derive(Debug)]
+pub struct TablePlan {
+    /// In [`Source::tables`].
+    pub(crate) source: usize,
+    /// Its name there: `.`, `ANTENNA` …
+    pub name: String,
+    /// The path of the group.
+    pub group: String,
+    /// The rows taken.
+    pub rows: Range<u64>,
+    /// The columns taken.
+    pub columns: Vec<ColumnPlan>,
+}
+
+/// A column that becomes a dataset, or a group of datasets.
+#[derive(Debug)]
+pub struct ColumnPlan {
+    /// In the table.
+    pub(crate) index: usize,
+    /// In the table.
+    pub name: String,
+    /// Of the dataset or group.
+    pub link: String,
+    /// Of the dataset that says which cells are defined, beside a dense one.
+    pub(crate) defined_link: Option<String>,
+    /// The type of the elements.
+    pub data_type: DataType,
+    /// The form that the cells take.
+    pub form: Form,
+    /// Shuffle and deflate at this level.
+    pub deflate: Option<u8>,
+    /// Bytes of all elements, uncompressed; strings are counted at 16 each.
+    pub bytes: u64,
+}
+
+/// The form that the cells of a column take. Shapes are in casacore's order, rows last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// One dataset.
+    Dense {
+        /// Of the dataset.
+        shape: Shape,
+        /// Of the dataset.
+        chunk: Shape,
+        /// Undefined cells among them.
+        undefined: u64,
+        /// How the data gets there.
+        route: Route,
+    },
+    /// A dataset for each hypercube.
+    Cubes {
+        /// Shape and chunk of each.
+        cubes: Vec<(Shape, Shape)>,
+    },
+    /// Cells of differing shapes, one after the other.
+    Ragged {
+        /// The most that a cell has.
+        axes: usize,
+        /// Of all cells.
+        elements: u64,
+    },
+}
+
+/// How the cells of a dense column are read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// Tile by tile: the bytes of tiles are the bytes of chunks.
+    Tiles,
+    /// In blocks of rows.
+    Rows,
+    /// In parts of a cell.
+    Parts,
+}
+
+impl Plan {
+    /// Looks at everything in `source` that `options` ask for.
+    ///
+    /// # Errors
+    /// `Usage` if the options name what is not there; those of reading where a column cannot be read.
+    pub fn new(source: &Source, options: &Options) -> Result<Self> {
+        let mut plan = Plan { tables: Vec::new(), warnings: Vec::new(), names: Names::default() };
+        let mut names = Names::default();
+        // group of each source table, "" if it is not taken
+        let mut groups: Vec<String> = Vec::new();
+        for (index, table) in source.tables.iter().enumerate() {
+            let parent = table.parent.map(|parent| groups[parent].clone());
+            let wanted = options.tables.is_empty() || options.tables.iter().any(|name| is_named(name, &table.name));
+            let content = match table.content() {
+                Ok(content) => content,
+                Err(error) => {
+                    groups.push(String::new());
+                    if wanted {
+                        plan.missing(error)?;
+                    }
+                    continue;
+                }
+            };
+            if !wanted {
+                groups.push(String::new());
+                continue;
+            }
+            let keyword = table.name.rsplit('/').next().unwrap_or_default();
+            let group = match parent.as_deref() {
+                None => "/MAIN".to_owned(),
+                // subtables of the main table lie beside it
+                Some("/MAIN" | "") => format!("/{}", names.unique("", keyword)),
+                Some(parent) => format!("{parent}/{}", names.unique(parent, keyword)),
+            };
+            if table.parent.is_none() {
+                names.reserve("", &["MAIN", "_ctds"]);
+            }
+            groups.push(group.clone());
+            let rows = match (&options.rows, index) {
+                (Some(rows), 0) if rows.start <= rows.end && rows.end <= content.rows() => rows.clone(),
+                (Some(rows), 0) => {
+                    let message = format!("rows {}..{} of a table of {} rows", rows.start, rows.end, content.rows());
+                    return Err(Error::usage(message));
+                }
+                _ => 0..content.rows(),
+            };
+            names.reserve(&group, &["row"]);
+            let mut columns = Vec::new();
+            for column in 0..content.columns().len() {
+                let name = content.columns()[column].desc.name.to_str_lossy().into_owned();
+                let chosen = options.columns.is_empty() || options.columns.contains(&name);
+                if !chosen || options.exclude.contains(&name) {
+                    continue;
+                }
+                let planned = ColumnPlan::new(content, column, &rows, &mut names, &group, options);
+                columns.push(planned.at_with(|| place(&table.name, &name))?);
+            }
+            plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, rows, columns });
+        }
+        plan.names = names;
+        plan.check_names(source, options)?;
+        Ok(plan)
+    }
+
+    /// A subtable that is not there is worth a warning; one that is damaged stops the conversion.
+    fn missing(&mut self, error: Error) -> Result<()> {
+        if error.kind() != ErrorKind::NotFound {
+            return Err(error);
+        }
+        self.warnings.push(format!("not converted: {error}"));
+        Ok(())
+    }
+
+    fn check_names(&self, source: &Source, options: &Options) -> Result<()> {
+        for name in &options.tables {
+            if !source.tables.iter().any(|table| is_named(name, &table.name)) {
+                return Err(Error::usage(format!("there is no table {name}")));
+            }
+        }
+        let known = |name: &String| {
+            source
+                .tables
+                .iter()
+                .filter_map(|table| table.content.as_ref().ok())
+                .any(|content| content.columns().iter().any(|column| column.desc.name == name.as_str()))
+        };
+        match options.columns.iter().chain(&options.exclude).find(|name| !known(name)) {
+            Some(name) => Err(Error::usage(format!("there is no column {name}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes of all elements, uncompressed.
+    pub fn bytes(&self) -> u64 {
+        self.columns().map(|column| column.bytes).sum()
+    }
+
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnPlan> {
+        self.tables.iter().flat_map(|table| &table.columns)
+    }
+}
+
+/// `MAIN` and `.` are the main table.
+fn is_named(wanted: &str, name: &str) -> bool {
+    wanted == name || name == "." && wanted == "MAIN"
+}
+
+/// For errors: the main table's name adds nothing.
+pub(crate) fn place(table: &str, column: &str) -> String {
+    if table == "." { format!("column {column}") } else { format!("subtable {table}: column {column}") }
+}
+
+impl ColumnPlan {
+    fn new(
+        content: &dyn Content,
+        index: usize,
+        rows: &Range<u64>,
+        names: &mut Names,
+        group: &str,
+        options: &Options,
+    ) -> Result<Self> {
+        let info = &content.columns()[index];
+        let cells = content.cells(index)?;
+        let name = info.desc.name.to_str_lossy().into_owned();
+        let all = *rows == (0..content.rows());
+        let form = Survey { info, cells: &*cells, rows, appendable: options.appendable }.form(all)?;
+        let link = names.unique(group, &name);
+        let data_type = info.data_type();
+        let bytes = form.elements()?.saturating_mul(stored_size(data_type));
+        let has_undefined = matches!(form, Form::Dense { undefined: 1.., .. });
+        let defined_link = has_undefined.then(|| names.unique(group, &format!("{link}__defined")));
+        let mut plan = ColumnPlan { index, name, link, defined_link, data_type, form, deflate: None, bytes };
+        plan.deflate = plan.choose_filter(info, &*cells, rows, options.compress)?;
+        Ok(plan)
+    }
+
+    fn choose_filter(
+        &self,
+        info: &ColumnInfo,
+        cells: &dyn Cells,
+        rows: &Range<u64>,
+        compress: Compress,
+    ) -> Result<Option<u8>> {
+        let level = match compress {
+            Compress::None => return Ok(None),
+            _ if !self.data_type.is_fixed_size() || self.bytes == 0 => return Ok(None),
+            Compress::Gzip(level) => return Ok(Some(level)),
+            Compress::Auto => 4,
+        };
+        if self.bytes < SMALL_DATASET_BYTES {
+            return Ok(None);
+        }
+        let noisy =
+            matches!(self.data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
+        if noisy && self.bytes >= PROBE_FROM_BYTES && !gains(&probe(info, cells, rows)?, self.data_type) {
+            return Ok(None);
+        }
+        Ok(Some(level))
+    }
+}
+
+/// Some elements from the middle rows.
+fn probe(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<Values> {
+    let middle = rows.start + (rows.end - rows.start) / 2;
+    let mut values = Values::new(info.data_type());
+    for piece in super::pieces::Pieces::new(info, cells, middle..rows.end, PROBE_BYTES) {
+        piece?.read(cells, &mut values)?;
+        if (values.len() * info.data_type().size()) as u64 >= PROBE_BYTES / 2 {
+            break;
+        }
+    }
+    Ok(values)
+}
+
+fn gains(values: &Values, data_type: DataType) -> bool {
+    let Some(bytes) = values.le_bytes() else { return false };
+    let stages = vec![Stage::Shuffle { element_size: data_type.size() }, Stage::Deflate(Deflate { level: 1 })];
+    let mut packed = Vec::new();
+    Pipeline::new(stages).encode(&mut Coder::default(), &bytes, &mut packed);
+    packed.len() * 20 <= bytes.len() * 19
+}
+
+/// Bytes of an element in the file; a string is a reference of 16.
+pub(crate) fn stored_size(data_type: DataType) -> u64 {
+    if data_type.is_fixed_size() { data_type.size() as u64 } else { 16 }
+}
+
+impl Form {
+    fn elements(&self) -> Result<u64> {
+        match self {
+            Form::Dense { shape, .. } => shape.elements(),
+            Form::Cubes { cubes } => cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum + shape.elements()?)),
+            Form::Ragged { elements, .. } => Ok(*elements),
+        }
+    }
+}
+
+/// Finds the form of a column.
+struct Survey<'a> {
+    info: &'a ColumnInfo,
+    cells: &'a dyn Cells,
+    rows: &'a Range<u64>,
+    appendable: bool,
+}
+
+impl Survey<'_> {
+    /// `all`: the rows are all rows of the table, so that hypercubes can be taken whole.
+    fn form(&self, all: bool) -> Result<Form> {
+        if self.info.data_type() == DataType::Record {
+            return self.dense(Shape::scalar(), 0);
+        }
+        if all
+            && let Some(tiling) = self.cells.tiling(MAX_CUBES)
+            && let Some(form) = self.tiled(&tiling)?
+        {
+            return Ok(form);
+        }
+        if self.rows.is_empty() {
+            return match &self.info.shape {
+                Some(shape) => self.dense(shape.clone(), 0),
+                None => Ok(Form::Ragged { axes: self.info.desc.ndim.max(1) as usize, elements: 0 }),
+            };
+        }
+        if always_defined(self.info)
+            && let Some(shape) = &self.info.shape
+        {
+            return self.dense(shape.clone(), 0);
+        }
+        if let Some(shape) = self.cells.same_shape(self.rows) {
+            return self.dense(shape, 0);
+        }
+        self.cell_by_cell()
+    }
+
+    fn cell_by_cell(&self) -> Result<Form> {
+        let (mut common, mut differ) = (None::<Shape>, false);
+        let (mut undefined, mut elements, mut axes) = (0, 0u64, 1);
+        for row in self.rows.clone() {
+            let Some(shape) = self.cells.cell_shape(row)? else {
+                undefined += 1;
+                continue;
+            };
+            elements = elements
+                .checked_add(shape.elements()?)
+                .ok_or_else(|| Error::format(format!("more than 2^64 elements up to row {row}")))?;
+            axes = axes.max(shape.len());
+            match &common {
+                Some(common) => differ |= *common != shape,
+                None => common = Some(shape),
+            }
+        }
+        let mostly_defined = undefined * 2 <= self.rows.end - self.rows.start;
+        match (common, &self.info.shape) {
+            (Some(shape), fixed) if !differ && (mostly_defined || fixed.is_some()) => self.dense(shape, undefined),
+            (None, Some(fixed)) => self.dense(fixed.clone(), undefined),
+            _ => Ok(Form::Ragged { axes, elements }),
+        }
+    }
+
+    fn dense(&self, cell: Shape, undefined: u64) -> Result<Form> {
+        let rows = self.rows.end - self.rows.start;
+        let size = stored_size(self.info.data_type());
+        let cell_bytes = cell.elements()?.saturating_mul(size);
+        let shape = cell.with_axis(rows);
+        // more bytes than a file can have come from a damaged shape
+        shape.elements()?;
+        if cell_bytes > LARGE_CELL_BYTES && self.info.data_type().is_fixed_size() {
+            let chunk = part_of_cell(&cell, size).with_axis(1);
+            return Ok(Form::Dense { shape, chunk, undefined, route: Route::Parts });
+        }
+        let chunk = cell.with_axis(self.chunk_rows(cell_bytes, rows));
+        Ok(Form::Dense { shape, chunk, undefined, route: Route::Rows })
+    }
+
+    /// Rows of a chunk of whole rows of `row_bytes` each.
+    fn chunk_rows(&self, row_bytes: u64, rows: u64) -> u64 {
+        chunk_rows(row_bytes, rows, self.appendable)
+    }
+
+    /// One hypercube that holds all rows in order is a dataset, several are a group of them.
+    fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<Form>> {
+        let rows = self.rows.end;
+        match tiling.cubes.as_slice() {
+            [] => Ok(None),
+            [cube] => {
+                let grid = cube.grid();
+                let in_order =
+                    tiling.runs.len() == 1 && tiling.runs[0].rows == (0..rows) && tiling.runs[0].position == 0;
+                if !in_order || grid.shape.last() != Some(&rows) {
+                    return Ok(None);
+                }
+                let Some(chunk) = self.joined_tiles(&**cube)? else { return Ok(None) };
+                Ok(Some(Form::Dense { shape: grid.shape.clone(), chunk, undefined: 0, route: Route::Tiles }))
+            }
+            cubes => {
+                let mut planned = Vec::new();
+                for cube in cubes {
+                    let Some(chunk) = self.joined_tiles(&**cube)? else { return Ok(None) };
+                    planned.push((cube.grid().shape.clone(), chunk));
+                }
+                Ok(Some(Form::Cubes { cubes: planned }))
+            }
+        }
+    }
+
+    /// The chunk made of a tile, or of several where a tile covers the cell; `None` if tiles are no good chunks.
+    fn joined_tiles(&self, cube: &dyn ChunkRead) -> Result<Option<Shape>> {
+        let grid = cube.grid();
+        let Some((cell, tile_rows)) = grid.chunk.split_last() else { return Ok(None) };
+        if grid.shape.contains(&0) || grid.chunk.contains(&0) {
+            return Ok(None);
+        }
+        let bytes = grid.chunk.elements()?.saturating_mul(stored_size(cube.data_type()));
+        if bytes > LARGE_TILE_BYTES
+            || (bytes < SMALL_TILE_BYTES && !grid.covers_cells() && grid.counts().elements()? > MANY_TILES)
+        {
+            return Ok(None);
+        }
+        let tiles = if grid.covers_cells() { (CHUNK_BYTES / bytes.max(1)).max(1) } else { 1 };
+        let rows = tile_rows.saturating_mul(tiles);
+        let most = grid.shape.last().copied().unwrap_or_default();
+        Ok(Some(cell.with_axis(rows.min(if self.appendable { most.max(tile_rows) } else { most }))))
+    }
+}
+
+/// Rows of a chunk of whole rows of `row_bytes` each.
+pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, appendable: bool) -> u64 {
+    let most = if appendable { rows.max(APPENDABLE_ROWS) } else { rows };
+    (CHUNK_BYTES / row_bytes.max(1)).clamp(1, most.max(1))
+}
+
+/// A part of a large cell: whole fast axes, as many as fit.
+fn part_of_cell(cell: &Shape, size: u64) -> Shape {
+    let mut left = (CHUNK_BYTES / size.max(1)).max(1);
+    cell.iter()
+        .map(|&extent| {
+            let taken = left.clamp(1, extent.max(1));
+            left /= taken;
+            taken
+        })
+        .collect()
+}
+
+/// The chunks of a dataset along each axis.
+pub(crate) fn grid(shape: &Shape, chunk: &Shape) -> Grid {
+    Grid { shape: shape.clone(), chunk: chunk.clone() }
+}

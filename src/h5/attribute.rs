@@ -1,0 +1,120 @@
+//! Attributes of groups and datasets.
+
+use hdf5::plist::attribute_create::AttributeCreate;
+use hdf5::plist::link_create::CharEncoding;
+use hdf5::types::{IntSize, TypeDescriptor};
+use hdf5::{Datatype, IndexType, IterationOrder, Location};
+use hdf5_sys::h5t::H5T_class_t;
+
+use super::sys::{self, Foreign, Strings, Target};
+use super::{dataset, datatype};
+use crate::error::{Error, Place, Result};
+use crate::value::{DataType, Values};
+
+/// The attributes that hold dimension scales together.
+pub(crate) const SCALE_ATTRIBUTES: [&str; 4] = ["CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"];
+
+/// The value of an attribute.
+///
+/// Bools are stored as int8, which netCDF readers accept, and come back as Shorts; other numbers as datasets have them;
+/// strings as variable-length UTF-8.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Attribute {
+    /// One value.
+    Scalar(Values),
+    /// One axis. What has more axes in a file is read as the flat sequence of its values.
+    Array(Values),
+}
+
+impl Attribute {
+    /// One string.
+    pub(crate) fn string(text: impl Into<bstr::BString>) -> Self {
+        Attribute::Scalar(Values::String(vec![text.into()]))
+    }
+
+    /// The values, of which a scalar has one.
+    pub(crate) fn values(&self) -> &Values {
+        let (Attribute::Scalar(values) | Attribute::Array(values)) = self;
+        values
+    }
+}
+
+pub(super) fn set(owner: &Location, name: &str, value: &Attribute) -> Result<()> {
+    let set = || -> Result<()> {
+        let values = value.values();
+        // fails before anything is created
+        let strings = match values {
+            Values::String(strings) => Some(Strings::new(strings)?),
+            _ => None,
+        };
+        let space = match value {
+            Attribute::Scalar(_) if values.len() == 1 => sys::scalar()?,
+            Attribute::Scalar(_) => return Err(Error::usage(format!("a scalar of {} values", values.len()))),
+            Attribute::Array(_) => sys::dataspace(&[values.len() as u64], false)?,
+        };
+        let stored = match values {
+            Values::Bool(_) => sys::foreign_type(Foreign::Int8)?,
+            _ => datatype::create(values.data_type())?,
+        };
+        if sys::has_attribute(owner, name)? {
+            owner.delete_attr(name)?;
+        }
+        let creation = AttributeCreate::build().char_encoding(CharEncoding::Utf8).finish()?;
+        let attribute = sys::create_attribute(owner, name, &stored, &space, &creation)?;
+        let target = Target::Attribute(&attribute);
+        match (strings, values.le_bytes()) {
+            _ if values.is_empty() => Ok(()),
+            (Some(strings), _) => sys::write_strings(&target, &strings),
+            (None, bytes) => sys::write(&target, &stored, &bytes.expect("there is no HDF5 type of records")),
+        }
+    };
+    set().at_with(|| format!("attribute {name}"))
+}
+
+pub(super) fn names(owner: &Location) -> Result<Vec<String>> {
+    Ok(owner.attr_names_by(IndexType::CreationOrder, IterationOrder::Increasing)?)
+}
+
+pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
+    let get = || -> Result<_> {
+        if !sys::has_attribute(owner, name)? {
+            return Ok(None);
+        }
+        let attribute = owner.attr(name)?;
+        let stored = attribute.dtype()?;
+        let element = memory_element(&stored)?;
+        let space = attribute.space()?;
+        let mut values = Values::new(element);
+        if space.size() > 0 && !space.is_null() {
+            let target = Target::Attribute(&attribute);
+            match &mut values {
+                Values::Int64(v) if is_uint64(&stored) => {
+                    v.resize(space.size(), 0);
+                    let memory = sys::foreign_type(Foreign::UInt64)?;
+                    sys::read(&target, &memory, bytemuck::cast_slice_mut(v))?;
+                    v.iter_mut().for_each(|value| *value = i64::from_le(*value));
+                    if v.iter().any(|&value| value < 0) {
+                        return Err(Error::unsupported("a number above 2^63"));
+                    }
+                }
+                _ => dataset::read_values(&target, &stored, space.size(), &mut values)?,
+            }
+        }
+        Ok(Some(if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }))
+    };
+    get().at_with(|| format!("attribute {name}"))
+}
+
+fn is_uint64(stored: &Datatype) -> bool {
+    matches!(stored.to_descriptor(), Ok(TypeDescriptor::Unsigned(IntSize::U8)))
+}
+
+/// The type that an attribute is read as: numbers that casacore has no type for become larger.
+fn memory_element(stored: &Datatype) -> Result<DataType> {
+    datatype::recognise(stored).or_else(|error| match (sys::class(stored), stored.to_descriptor()) {
+        (H5T_class_t::H5T_INTEGER, Ok(TypeDescriptor::Integer(IntSize::U1))) => Ok(DataType::Short),
+        (H5T_class_t::H5T_INTEGER, _) if stored.size() <= 8 => Ok(DataType::Int64),
+        (H5T_class_t::H5T_FLOAT, _) => Ok(DataType::Double),
+        _ => Err(error),
+    })
+}

@@ -1,0 +1,132 @@
+//! Chunks read from the file itself, on any thread: libhdf5 only says where they are.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{ChunkInfo, Coder, Dataset, Pipeline};
+use crate::error::{Error, Place, Result};
+use crate::grid::{ChunkRead, Grid};
+use crate::io::{ByteOrder, ReadAt};
+use crate::limits;
+use crate::value::{DataType, Shape, Values};
+
+thread_local! {
+    static CODER: RefCell<(Coder, Vec<u8>, Vec<u8>)> = RefCell::default();
+}
+
+/// The chunks of a dataset as its file stood when the reader was made.
+pub(crate) struct ChunkReader {
+    grid: Grid,
+    element: DataType,
+    pipeline: Pipeline,
+    /// By linear number in the grid. Those never written are missing, and zeros.
+    chunks: HashMap<u64, ChunkInfo>,
+    source: Arc<dyn ReadAt>,
+    place: String,
+}
+
+impl ChunkReader {
+    /// A reader of `dataset`, whose file is `source`; `None` where only libhdf5 can read it: not chunked, a filter we
+    /// have not, elements that are not plain little-endian, a fill value.
+    pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
+        let (Some(chunk), Some(pipeline)) = (dataset.chunk()?, dataset.pipeline()?) else { return Ok(None) };
+        if !dataset.is_plain()? {
+            return Ok(None);
+        }
+        let place = format!("dataset {}", dataset.path());
+        let grid = Grid { shape: dataset.shape()?, chunk };
+        let element = dataset.data_type()?;
+        let counts = grid.counts();
+        let total = counts.elements().at(&place)?;
+        let file_len = source.len()?;
+        let mut chunks = HashMap::new();
+        for info in dataset.chunks()? {
+            if info.address.checked_add(info.stored_bytes).is_none_or(|end| end > file_len) {
+                return Err(Error::format(format!("chunk {} ends past the end of the file", info.index)).at(place));
+            }
+            if info.index.iter().zip(counts.iter()).all(|(index, count)| index < count) {
+                chunks.insert(grid.number(&info.index), info);
+            }
+        }
+        if (chunks.len() as u64) < total && !dataset.fills_with_zeros()? {
+            return Ok(None);
+        }
+        Ok(Some(ChunkReader { grid, element, pipeline, chunks, source, place }))
+    }
+
+    /// Bytes of a chunk, unfiltered.
+    fn chunk_bytes(&self) -> Result<usize> {
+        let bytes = self.grid.chunk.elements()?.checked_mul(self.element.size() as u64);
+        bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| Error::format("a chunk of 2^64 bytes"))
+    }
+
+    /// Calls `with` with the bytes of a chunk, or with none if it was never written.
+    fn with_chunk<T>(&self, number: u64, with: impl FnOnce(Option<&[u8]>) -> Result<T>) -> Result<T> {
+        let Some(info) = self.chunks.get(&number) else { return with(None) };
+        CODER.with_borrow_mut(|(coder, stored, plain)| {
+            stored.resize(info.stored_bytes as usize, 0);
+            self.source.read_at(info.address, stored)?;
+            let len = self.chunk_bytes()?;
+            if self.pipeline.is_empty() && stored.len() == len {
+                return with(Some(stored));
+            }
+            self.pipeline.decode(coder, info.filter_mask, stored, len, plain)?;
+            with(Some(plain))
+        })
+    }
+}
+
+impl ChunkRead for ChunkReader {
+    fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    fn data_type(&self) -> DataType {
+        self.element
+    }
+
+    fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()> {
+        let read = |bytes: Option<&[u8]>| {
+            match bytes {
+                Some(bytes) => out.extend_from_bytes(bytes, ByteOrder::Little),
+                None => {
+                    limits::unbacked_cell(self.chunk_bytes()? as u64)?;
+                    out.extend_default(self.grid.chunk.elements()? as usize);
+                }
+            }
+            Ok(())
+        };
+        self.with_chunk(self.grid.number(index), read)
+            .at_with(|| format!("chunk {}", Shape::from(index)))
+            .at_with(|| self.place.clone())
+    }
+
+    fn raw_order(&self) -> Option<ByteOrder> {
+        Some(ByteOrder::Little)
+    }
+
+    fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        let mut read = || -> Result<()> {
+            for (number, out) in (first..).zip(out.chunks_mut(self.chunk_bytes()?.max(1))) {
+                self.with_chunk(number, |bytes| {
+                    match bytes {
+                        Some(bytes) => out.copy_from_slice(&bytes[..out.len()]),
+                        None => out.fill(0),
+                    }
+                    Ok(())
+                })
+                .at_with(|| format!("chunk number {number}"))?;
+            }
+            Ok(())
+        };
+        read().at_with(|| self.place.clone())
+    }
+}
+
+impl fmt::Debug for ChunkReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChunkReader").field(&self.place).field(&self.grid).finish()
+    }
+}

@@ -1,0 +1,451 @@
+//! Datasets: how they are created, and their elements by region and by chunk.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use hdf5::Datatype;
+use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillValue};
+use hdf5::filters::Filter;
+use hdf5::plist::group_create::AttrCreationOrder;
+
+use super::filter::MOST_INFLATED;
+use super::sys::{self, Strings, Target};
+use super::{Attribute, Deflate, Pipeline, Stage, attribute, datatype, group};
+use crate::error::{Error, Place, Result};
+use crate::limits;
+use crate::value::{DataType, Region, Shape, Values, for_each_type};
+
+/// What a dataset is to be.
+#[derive(Debug, Clone)]
+pub(crate) struct DatasetSpec<'a> {
+    /// Not a record.
+    pub(crate) element: DataType,
+    pub(crate) shape: &'a Shape,
+    /// At most the shape, but for the last axis of an appendable dataset; `None` is one contiguous block. Ignored for a
+    /// dataset without elements that cannot grow: HDF5 has no chunks for it.
+    pub(crate) chunk: Option<Shape>,
+    /// The last axis may grow.
+    pub(crate) appendable: bool,
+    /// Shuffle and deflate, for chunks only.
+    pub(crate) filter: Option<Deflate>,
+}
+
+impl DatasetSpec<'_> {
+    pub(super) fn create(&self, parent: &hdf5::Group, name: &str) -> Result<hdf5::Dataset> {
+        let fixed = if self.appendable { self.shape.len().saturating_sub(1) } else { self.shape.len() };
+        let chunk = self.chunk.as_ref().filter(|_| self.appendable || !self.shape.contains(&0));
+        if self.appendable && (chunk.is_none() || self.shape.is_empty()) {
+            return Err(Error::usage("a dataset that can grow needs an axis and chunks"));
+        }
+        let mut creation = creation();
+        if let Some(chunk) = chunk {
+            if chunk.len() != self.shape.len()
+                || chunk.contains(&0)
+                || chunk[..fixed].iter().zip(self.shape.iter()).any(|(chunk, extent)| chunk > extent)
+            {
+                return Err(Error::usage(format!("chunks {chunk} for a dataset of shape {}", self.shape)));
+            }
+            creation.alloc_time(Some(AllocTime::Incr)); // early would make the index implicit
+            creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
+            if let Some(Deflate { level }) = self.filter {
+                creation.shuffle().deflate(level);
+            }
+        }
+        let space = sys::dataspace(&self.shape.reversed(), self.appendable)?;
+        let datatype = datatype::create(self.element)?;
+        sys::create_dataset(parent, name, &datatype, &space, &group::links()?, &creation.finish()?)
+    }
+}
+
+/// How every dataset is created. What is never written reads as zeros.
+pub(super) fn creation() -> DatasetCreateBuilder {
+    let mut creation = DatasetCreate::build();
+    creation.obj_track_times(false).attr_creation_order(AttrCreationOrder::Indexed);
+    creation
+}
+
+/// How HDF5 finds the chunks of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IndexKind {
+    /// Not chunked.
+    None,
+    BtreeV1,
+    Single,
+    Implicit,
+    FixedArray,
+    ExtensibleArray,
+    BtreeV2,
+    /// A number this version does not know.
+    Unknown(u32),
+}
+
+impl fmt::Display for IndexKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            IndexKind::None => "none",
+            IndexKind::BtreeV1 => "btree_v1",
+            IndexKind::Single => "single",
+            IndexKind::Implicit => "implicit",
+            IndexKind::FixedArray => "fixed_array",
+            IndexKind::ExtensibleArray => "extensible_array",
+            IndexKind::BtreeV2 => "btree_v2",
+            IndexKind::Unknown(number) => return write!(f, "unknown_{number}"),
+        })
+    }
+}
+
+/// Where a chunk is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChunkInfo {
+    /// In chunks, not elements.
+    pub(crate) index: Shape,
+    /// In bytes from the start of the file.
+    pub(crate) address: u64,
+    pub(crate) stored_bytes: u64,
+    /// Bit `i` is set where stage `i` of the pipeline was skipped.
+    pub(crate) filter_mask: u32,
+}
+
+/// An open dataset.
+pub(crate) struct Dataset {
+    dataset: hdf5::Dataset,
+    /// From the root.
+    path: String,
+    layout: OnceLock<Layout>,
+}
+
+/// What never changes about a dataset.
+struct Layout {
+    chunk: Option<Shape>,
+    filters: Vec<Filter>,
+    datatype: Datatype,
+}
+
+impl Dataset {
+    pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Self {
+        Dataset { dataset, path, layout: OnceLock::new() }
+    }
+
+    /// The path from the root.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn place(&self) -> String {
+        format!("dataset {}", self.path)
+    }
+
+    fn layout(&self) -> Result<&Layout> {
+        if let Some(layout) = self.layout.get() {
+            return Ok(layout);
+        }
+        let read = || -> Result<_> {
+            let creation = self.dataset.dcpl()?;
+            let chunk = creation.get_chunk()?;
+            Ok(Layout {
+                chunk: chunk.map(|chunk| chunk.iter().rev().map(|&extent| extent as u64).collect()),
+                filters: creation.get_filters()?,
+                datatype: self.dataset.dtype()?,
+            })
+        };
+        let layout = read().at_with(|| self.place())?;
+        Ok(self.layout.get_or_init(|| layout))
+    }
+
+    /// The present extents.
+    ///
+    /// # Errors
+    /// `Unsupported` for a dataset with a null dataspace.
+    pub(crate) fn shape(&self) -> Result<Shape> {
+        let space = self.dataset.space().at_with(|| self.place())?;
+        if space.is_null() {
+            return Err(Error::unsupported("a null dataspace").at(self.place()));
+        }
+        Ok(space.shape().iter().rev().map(|&extent| extent as u64).collect())
+    }
+
+    /// Whether the last axis has no limit.
+    pub(crate) fn is_appendable(&self) -> Result<bool> {
+        let space = self.dataset.space().at_with(|| self.place())?;
+        Ok(matches!(space.maxdims().first(), Some(None)))
+    }
+
+    /// The extents of a chunk; `None` if the dataset is not chunked.
+    pub(crate) fn chunk(&self) -> Result<Option<Shape>> {
+        Ok(self.layout()?.chunk.clone())
+    }
+
+    /// The type of the elements.
+    ///
+    /// # Errors
+    /// `Unsupported` with the name of an HDF5 type that casacore has nothing like.
+    pub(crate) fn data_type(&self) -> Result<DataType> {
+        datatype::recognise(&self.layout()?.datatype).at_with(|| self.place())
+    }
+
+    /// How HDF5 finds the chunks.
+    pub(crate) fn index_kind(&self) -> Result<IndexKind> {
+        if self.layout()?.chunk.is_none() {
+            return Ok(IndexKind::None);
+        }
+        // H5D_chunk_index_t
+        Ok(match sys::chunk_index(&self.dataset).at_with(|| self.place())? {
+            0 => IndexKind::BtreeV1,
+            1 => IndexKind::Single,
+            2 => IndexKind::Implicit,
+            3 => IndexKind::FixedArray,
+            4 => IndexKind::ExtensibleArray,
+            5 => IndexKind::BtreeV2,
+            number => IndexKind::Unknown(number),
+        })
+    }
+
+    /// The names of the filters, first applied first.
+    pub(crate) fn filters(&self) -> Result<Vec<String>> {
+        let name = |filter: &Filter| match filter {
+            Filter::Deflate(level) => format!("deflate({level})"),
+            Filter::Shuffle => "shuffle".to_owned(),
+            Filter::Fletcher32 => "fletcher32".to_owned(),
+            Filter::SZip(..) => "szip".to_owned(),
+            Filter::NBit => "nbit".to_owned(),
+            Filter::ScaleOffset(_) => "scaleoffset".to_owned(),
+            Filter::User(number, _) => format!("filter {number}"),
+        };
+        Ok(self.layout()?.filters.iter().map(name).collect())
+    }
+
+    /// The filters as we run them ourselves; `None` if we have one of them not.
+    pub(crate) fn pipeline(&self) -> Result<Option<Pipeline>> {
+        let layout = self.layout()?;
+        let element_size = layout.datatype.size();
+        let stage = |filter: &Filter| match filter {
+            Filter::Shuffle => Some(Stage::Shuffle { element_size }),
+            Filter::Deflate(level) => Some(Stage::Deflate(Deflate { level: *level })),
+            _ => None,
+        };
+        Ok(layout.filters.iter().map(stage).collect::<Option<Vec<_>>>().map(Pipeline::new))
+    }
+
+    /// The bytes of the chunks or the block in the file, without the text of variable-length strings.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.dataset.storage_size()
+    }
+
+    /// Appends the elements of `region`, first axis fastest, to `out`, which has the dataset's type.
+    pub(crate) fn read_region(&self, region: &Region, out: &mut Values) -> Result<()> {
+        let mut read = || {
+            let count = self.check(region, out.data_type())?;
+            if count == 0 {
+                return Ok(());
+            }
+            self.check_backed(count)?;
+            let (memory, file) = self.selection(region, count)?;
+            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
+            read_values(&target, &self.layout()?.datatype, count, out)
+        };
+        read().at_with(|| self.place())
+    }
+
+    /// Writes the elements of `region`, first axis fastest; they have the dataset's type.
+    ///
+    /// # Errors
+    /// `Usage` if a string contains NUL or is not UTF-8.
+    pub(crate) fn write_region(&self, region: &Region, values: &Values) -> Result<()> {
+        let write = || {
+            let count = self.check(region, values.data_type())?;
+            if count != values.len() {
+                return Err(Error::usage(format!("{} values for a region of {count}", values.len())));
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            let (memory, file) = self.selection(region, count)?;
+            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
+            match values {
+                Values::String(strings) => sys::write_strings(&target, &Strings::new(strings)?),
+                _ => {
+                    let bytes = values.le_bytes().expect("records are no dataset's type, which was checked");
+                    sys::write(&target, &sys::number_type(values.data_type())?, &bytes)
+                }
+            }
+        };
+        write().at_with(|| self.place())
+    }
+
+    /// The number of elements of a region that lies within the dataset, of elements of the dataset's type.
+    fn check(&self, region: &Region, element: DataType) -> Result<usize> {
+        region.check(&self.shape()?)?;
+        let own = datatype::recognise(&self.layout()?.datatype)?;
+        if own != element {
+            return Err(Error::usage(format!("{element} values where the dataset has {own}")));
+        }
+        Ok(region.shape.elements()? as usize)
+    }
+
+    /// Refuses to allocate far more than the file can hold of the elements, deflated at best.
+    fn check_backed(&self, count: usize) -> Result<()> {
+        let bytes = (count as u64).saturating_mul(self.layout()?.datatype.size().max(1) as u64);
+        if bytes / MOST_INFLATED as u64 > self.stored_bytes() {
+            limits::unbacked_cell(bytes)?;
+        }
+        Ok(())
+    }
+
+    /// The dataspaces of a region in memory and in the file.
+    fn selection(&self, region: &Region, count: usize) -> Result<(hdf5::Dataspace, hdf5::Dataspace)> {
+        let file = self.dataset.space()?;
+        sys::select(&file, &region.start.reversed(), &region.shape.reversed())?;
+        Ok((sys::dataspace(&[count as u64], false)?, file))
+    }
+
+    /// Writes a whole chunk as it is to be stored, filtered and with its padding.
+    ///
+    /// `index` counts chunks, not elements. `filter_mask` has bit `i` set where stage `i` of the pipeline was skipped.
+    pub(crate) fn write_chunk(&self, index: &[u64], bytes: &[u8], filter_mask: u32) -> Result<()> {
+        let write = || {
+            let layout = self.layout()?;
+            let Some(chunk) = layout.chunk.as_ref().filter(|chunk| chunk.len() == index.len()) else {
+                return Err(Error::usage(format!("no chunks with {} axes", index.len())));
+            };
+            let plain_bytes = chunk.elements()? * layout.datatype.size() as u64;
+            let is_plain = layout.filters.is_empty() || filter_mask.trailing_ones() as usize >= layout.filters.len();
+            if is_plain && bytes.len() as u64 != plain_bytes {
+                return Err(Error::usage(format!("{} bytes for a chunk of {plain_bytes}", bytes.len())));
+            }
+            let offset: Vec<u64> = index.iter().zip(chunk.iter()).rev().map(|(index, chunk)| index * chunk).collect();
+            sys::write_chunk(&self.dataset, &offset, filter_mask, bytes)
+        };
+        write().at_with(|| self.place())
+    }
+
+    /// Changes the extent of the last axis of an appendable dataset.
+    pub(crate) fn set_extent(&self, rows: u64) -> Result<()> {
+        let set = || {
+            let (cell, _) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
+            sys::set_extent(&self.dataset, &cell.with_axis(rows).reversed())
+        };
+        set().at_with(|| self.place())
+    }
+
+    /// Where the chunks are that exist, in no promised order.
+    pub(crate) fn chunks(&self) -> Result<Vec<ChunkInfo>> {
+        let Some(chunk) = &self.layout()?.chunk else { return Ok(Vec::new()) };
+        let mut chunks = Vec::new();
+        let mut add = |offset: &[u64], address: u64, stored_bytes: u64, filter_mask: u32| {
+            if address != u64::MAX && stored_bytes > 0 {
+                let index = offset.iter().rev().zip(chunk.iter()).map(|(offset, chunk)| offset / chunk).collect();
+                chunks.push(ChunkInfo { index, address, stored_bytes, filter_mask });
+            }
+        };
+        #[cfg(feature = "static-hdf5")]
+        self.dataset
+            .chunks_visit(|info| {
+                add(info.offset, info.addr, info.size, info.filter_mask);
+                0
+            })
+            .at_with(|| self.place())?;
+        // H5Dchunk_iter is newer than HDF5 1.10. This walks the index anew for every chunk.
+        #[cfg(not(feature = "static-hdf5"))]
+        for number in 0..self.dataset.num_chunks().unwrap_or(0) {
+            let Some(info) = self.dataset.chunk_info(number) else {
+                return Err(Error::format("the chunk index cannot be read").at(self.place()));
+            };
+            add(&info.offset, info.addr, info.size, info.filter_mask);
+        }
+        Ok(chunks)
+    }
+
+    /// Whether the elements in the file are the bytes of ours, little-endian and packed.
+    pub(super) fn is_plain(&self) -> Result<bool> {
+        let datatype = &self.layout()?.datatype;
+        let element = self.data_type()?;
+        Ok(element.is_fixed_size() && *datatype == sys::number_type(element)?)
+    }
+
+    /// Whether elements that were never written are zeros.
+    pub(super) fn fills_with_zeros(&self) -> Result<bool> {
+        let read = || -> Result<_> { Ok(self.dataset.dcpl()?.get_fill_value_defined()? != FillValue::UserDefined) };
+        read().at_with(|| self.place())
+    }
+
+    /// Makes this dataset a dimension scale, with a name of its own.
+    pub(crate) fn make_scale(&self, name: &str) -> Result<()> {
+        sys::set_scale(&self.dataset, name).at_with(|| self.place())
+    }
+
+    /// Attaches a scale to an axis; the last axis is the row.
+    pub(crate) fn attach_scale(&self, axis: usize, scale: &Dataset) -> Result<()> {
+        let attach = || {
+            let axes = self.shape()?.len();
+            if axis >= axes {
+                return Err(Error::usage(format!("axis {axis} of a dataset with {axes}")));
+            }
+            sys::attach_scale(&self.dataset, &scale.dataset, (axes - 1 - axis) as u32)
+        };
+        attach().at_with(|| self.place())
+    }
+
+    /// Sets an attribute, in place of one that has this name.
+    pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
+        attribute::set(&self.dataset, name, value).at_with(|| self.place())
+    }
+
+    /// The names of the attributes in order of creation.
+    pub(crate) fn attributes(&self) -> Result<Vec<String>> {
+        attribute::names(&self.dataset).at_with(|| self.place())
+    }
+
+    /// The value of an attribute; `None` if there is none of this name.
+    pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
+        attribute::get(&self.dataset, name).at_with(|| self.place())
+    }
+}
+
+impl fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Dataset").field(&self.path).finish()
+    }
+}
+
+/// Appends the `count` elements of `target`, which are stored as `stored`.
+pub(super) fn read_values(target: &Target<'_>, stored: &Datatype, count: usize, out: &mut Values) -> Result<()> {
+    let element = out.data_type();
+    macro_rules! numbers {
+        ($v:ident) => {{
+            let start = $v.len();
+            $v.resize(start + count, Default::default());
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut $v[start..]);
+            let read = sys::read(target, &sys::number_type(element)?, bytes);
+            if cfg!(target_endian = "big") {
+                let complex = matches!(element, DataType::Complex | DataType::DComplex);
+                crate::io::swap_bytes(bytes, if complex { element.size() / 2 } else { element.size() });
+            }
+            read
+        }};
+    }
+    let start = out.len();
+    let read = match out {
+        Values::Bool(v) => {
+            let mut bytes = vec![0u8; count];
+            let read = sys::read(target, &sys::number_type(element)?, &mut bytes);
+            v.extend(bytes.iter().map(|&byte| byte != 0));
+            read
+        }
+        Values::UChar(v) => numbers!(v),
+        Values::Short(v) => numbers!(v),
+        Values::UShort(v) => numbers!(v),
+        Values::Int(v) => numbers!(v),
+        Values::UInt(v) => numbers!(v),
+        Values::Int64(v) => numbers!(v),
+        Values::Float(v) => numbers!(v),
+        Values::Double(v) => numbers!(v),
+        Values::Complex(v) => numbers!(v),
+        Values::DComplex(v) => numbers!(v),
+        Values::String(v) => sys::read_strings(target, stored, v),
+        Values::Record(_) => return Err(Error::usage("HDF5 has no records")),
+    };
+    if read.is_err() {
+        for_each_type!(out, v => v.truncate(start));
+    }
+    read
+}

@@ -1,0 +1,57 @@
+//! libhdf5's error stacks as one sentence and a kind.
+
+use std::io;
+
+use crate::error::{Error, ErrorKind};
+
+impl From<hdf5::Error> for Error {
+    /// The cause is the innermost frame of the stack, what was tried the outermost. Failures of the operating system
+    /// are recognised by the errno that the file driver writes into its frame.
+    fn from(error: hdf5::Error) -> Self {
+        let Some(stack) = error.stack() else { return Error::usage(format!("HDF5: {error}")) };
+        let (Some(outer), Some(inner)) = (stack.first(), stack.last()) else {
+            return Error::new(ErrorKind::Io, "HDF5: a call failed and gave no reason");
+        };
+        if let Some(os) = stack.iter().find_map(|frame| errno(frame.desc())) {
+            let os = io::Error::from_raw_os_error(os);
+            return match os.kind() {
+                io::ErrorKind::WouldBlock => {
+                    Error::new(ErrorKind::Locked, "another program holds HDF5's lock on the file").caused_by(os)
+                }
+                _ => Error::from(os),
+            };
+        }
+        // the cause lies deeper, in the search for a plugin
+        if let Some(frame) = stack.iter().find(|frame| frame.desc().contains("is not registered")) {
+            return Error::unsupported(format!("HDF5: {}", frame.desc()));
+        }
+        let kind = if inner.desc().contains("already open for") {
+            ErrorKind::Locked
+        } else if stack.contains_minor(hdf5::MinorErrorCode::NotHdf5) {
+            return Error::format("not an HDF5 file");
+        } else if outer.func().contains("read") || outer.func().contains("open") || outer.func().contains("get") {
+            ErrorKind::Format
+        } else {
+            ErrorKind::Io
+        };
+        Error::new(kind, format!("HDF5: {} ({})", inner.desc(), outer.func()))
+    }
+}
+
+/// The number after `errno = `.
+fn errno(text: &str) -> Option<i32> {
+    let digits = text.split_once("errno = ")?.1;
+    digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errno_in_a_frame() {
+        assert_eq!(errno("file write failed: fd = 3, errno = 28, error message = 'No space left on device'"), Some(28));
+        assert_eq!(errno("errno = 5"), Some(5));
+        assert_eq!(errno("no number"), None);
+    }
+}

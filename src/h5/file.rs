@@ -1,0 +1,84 @@
+//! Files and how they are created.
+
+use std::path::{Path, PathBuf};
+
+use hdf5::file::{FileAccess, FileCloseDegree, FileCreate, LibraryVersion};
+use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
+
+use super::{Group, sys};
+use crate::error::{Place, Result};
+
+/// An open HDF5 file.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// Taken by `close` and `drop` only.
+    file: Option<hdf5::File>,
+    path: PathBuf,
+}
+
+impl File {
+    /// Creates a file, or empties the one that is there.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let create = || {
+            let creation = FileCreate::build()
+                .obj_track_times(false)
+                .attr_creation_order(AttrCreationOrder::Indexed)
+                .link_creation_order(LinkCreationOrder::Indexed)
+                .finish()?;
+            let access = FileAccess::build()
+                .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
+                // so that `close` is the end of the file, whoever still holds a group
+                .fclose_degree(FileCloseDegree::Strong)
+                .finish()?;
+            sys::create_file(path, &creation, &access)
+        };
+        Ok(File { file: Some(create().at(path.display())?), path: path.to_owned() })
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// `Format` if it is not HDF5, `Locked` if a writer has it open.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let open = || sys::open_file(path, &FileAccess::build().finish()?);
+        Ok(File { file: Some(open().at(path.display())?), path: path.to_owned() })
+    }
+
+    /// Where the file is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The group that holds everything else.
+    pub(crate) fn root(&self) -> Result<Group> {
+        let file = self.file.as_ref().expect("taken only when the file goes");
+        Ok(Group::new(file.group("/").at(self.path.display())?, String::new()))
+    }
+
+    /// Writes what is still in memory and closes the file. Groups and datasets of a file that was created become
+    /// unusable.
+    ///
+    /// # Errors
+    /// `NoSpace` or `Io` if the file is not complete on disk.
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.end().at(self.path.display())
+    }
+
+    fn end(&mut self) -> Result<(), hdf5::Error> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        if let Err(error) = file.flush() {
+            // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
+            // open until the program ends.
+            std::mem::forget(file);
+            return Err(error);
+        }
+        file.close()
+    }
+}
+
+impl Drop for File {
+    /// Closes the file; [`close`](File::close) also says whether that worked.
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}

@@ -1,0 +1,412 @@
+//! C calls that the `hdf5` crate lacks or types too narrowly: the only `unsafe` of the crate.
+//!
+//! Every function is safe to call. Each takes the global lock for its calls, owns what it creates through a handle of
+//! the `hdf5` crate, and checks the length of buffers before libhdf5 sees them. Extents here are in HDF5's order,
+//! slowest axis first.
+#![allow(unsafe_code, reason = "calls into libhdf5")]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::path::Path;
+use std::ptr;
+
+use bstr::BString;
+use hdf5::globals::*;
+use hdf5::plist::{AttributeCreate, DatasetCreate, FileAccess, FileCreate, LinkCreate};
+use hdf5::sync::sync;
+use hdf5::{Dataspace, Datatype, Location, h5check};
+use hdf5_sys::h5i::hid_t;
+use hdf5_sys::h5p::H5P_DEFAULT;
+use hdf5_sys::h5s::{H5S_UNLIMITED, H5S_seloper_t};
+use hdf5_sys::h5t::{H5T_VARIABLE, H5T_class_t, H5T_cset_t, H5T_str_t};
+use hdf5_sys::{h5a, h5d, h5f, h5s, h5t};
+
+use crate::error::{Error, Result};
+use crate::value::DataType;
+
+// H5DSpublic.h of libhdf5_hl, which hdf5-sys links (its feature `hl`) and does not declare
+unsafe extern "C" {
+    fn H5DSset_scale(dataset: hid_t, name: *const c_char) -> c_int;
+    fn H5DSattach_scale(dataset: hid_t, scale: hid_t, axis: c_uint) -> c_int;
+}
+
+/// Makes a C call under the lock and checks its result.
+///
+/// Every use passes identifiers borrowed from live handles and pointers to locals that outlive the call.
+macro_rules! call {
+    ($($call:tt)*) => {
+        sync(|| {
+            // SAFETY: the lock is held; the arguments are as this macro's doc demands, which its uses show
+            h5check(unsafe { $($call)* })
+        })
+    };
+}
+
+/// Makes a C call that returns a new identifier, and the handle that owns it.
+macro_rules! create {
+    ($handle:ty, $($call:tt)*) => {
+        sync(|| {
+            // SAFETY: as `call!`
+            let id = h5check(unsafe { $($call)* })?;
+            // SAFETY: the identifier is new, nothing else owns it
+            unsafe { hdf5::from_id::<$handle>(id) }
+        })
+    };
+}
+
+fn c_name(name: &str) -> Result<CString> {
+    CString::new(name).map_err(|_| Error::usage(format!("the name {name:?} contains NUL")))
+}
+
+#[cfg(unix)]
+fn c_path(path: &Path) -> Result<CString> {
+    use std::os::unix::ffi::OsStrExt;
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Error::usage("the path contains NUL"))
+}
+
+#[cfg(not(unix))]
+fn c_path(path: &Path) -> Result<CString> {
+    // libhdf5 takes UTF-8 paths on Windows
+    c_name(path.to_str().ok_or_else(|| Error::usage("the path is not Unicode"))?)
+}
+
+pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess) -> Result<hdf5::File> {
+    let path = c_path(path)?;
+    Ok(create!(hdf5::File, h5f::H5Fcreate(path.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id()))?)
+}
+
+pub(super) fn open_file(path: &Path, access: &FileAccess) -> Result<hdf5::File> {
+    let path = c_path(path)?;
+    Ok(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), h5f::H5F_ACC_RDONLY, access.id()))?)
+}
+
+/// The dataspace of `extents`; the first may grow without limit if `unlimited`.
+pub(super) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
+    let mut limits = extents.to_vec();
+    if let (true, Some(first)) = (unlimited, limits.first_mut()) {
+        *first = H5S_UNLIMITED;
+    }
+    let axes = extents.len() as c_int;
+    Ok(create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr()))?)
+}
+
+/// The dataspace of one value.
+pub(super) fn scalar() -> Result<Dataspace> {
+    Ok(create!(Dataspace, h5s::H5Screate(h5s::H5S_class_t::H5S_SCALAR))?)
+}
+
+/// Selects a box of a dataspace with as many axes.
+pub(super) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result<()> {
+    let axes = space.ndim();
+    if start.len() != axes || extent.len() != axes {
+        return Err(Error::usage(format!("a box of {} axes in a dataspace of {axes}", start.len())));
+    }
+    if axes > 0 {
+        call!(h5s::H5Sselect_hyperslab(
+            space.id(),
+            H5S_seloper_t::H5S_SELECT_SET,
+            start.as_ptr(),
+            ptr::null(),
+            extent.as_ptr(),
+            ptr::null()
+        ))?;
+    }
+    Ok(())
+}
+
+/// The type of an element of a fixed size, as created in files, little-endian: also the type of our buffers.
+pub(super) fn number_type(element: DataType) -> Result<Datatype> {
+    let standard = match element {
+        DataType::Bool => return bool_type(),
+        DataType::Complex | DataType::DComplex => return complex_type(element),
+        DataType::UChar => *H5T_STD_U8LE,
+        DataType::Short => *H5T_STD_I16LE,
+        DataType::UShort => *H5T_STD_U16LE,
+        DataType::Int => *H5T_STD_I32LE,
+        DataType::UInt => *H5T_STD_U32LE,
+        DataType::Int64 => *H5T_STD_I64LE,
+        DataType::Float => *H5T_IEEE_F32LE,
+        DataType::Double => *H5T_IEEE_F64LE,
+        DataType::String | DataType::Record => {
+            return Err(Error::usage(format!("{element} elements have no fixed size in HDF5")));
+        }
+    };
+    Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
+}
+
+/// Types of attributes and scales that no casacore type stands for.
+#[derive(Clone, Copy)]
+pub(super) enum Foreign {
+    Int8,
+    UInt64,
+    FloatBigEndian,
+}
+
+pub(super) fn foreign_type(which: Foreign) -> Result<Datatype> {
+    let standard = match which {
+        Foreign::Int8 => *H5T_STD_I8LE,
+        Foreign::UInt64 => *H5T_STD_U64LE,
+        Foreign::FloatBigEndian => *H5T_IEEE_F32BE,
+    };
+    Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
+}
+
+/// `enum int8 {FALSE = 0, TRUE = 1}`, h5py's bool.
+fn bool_type() -> Result<Datatype> {
+    let bool = create!(Datatype, h5t::H5Tenum_create(*H5T_STD_I8LE))?;
+    for (name, value) in [(c"FALSE", 0i8), (c"TRUE", 1)] {
+        call!(h5t::H5Tenum_insert(bool.id(), name.as_ptr(), ptr::from_ref(&value).cast()))?;
+    }
+    Ok(bool)
+}
+
+/// `{r, i}`, packed, h5py's complex.
+fn complex_type(element: DataType) -> Result<Datatype> {
+    let size = element.size();
+    let complex = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size))?;
+    let part = if element == DataType::Complex { *H5T_IEEE_F32LE } else { *H5T_IEEE_F64LE };
+    call!(h5t::H5Tinsert(complex.id(), c"r".as_ptr(), 0, part))?;
+    call!(h5t::H5Tinsert(complex.id(), c"i".as_ptr(), size / 2, part))?;
+    Ok(complex)
+}
+
+/// Variable-length UTF-8, h5py's str.
+pub(super) fn string_type() -> Result<Datatype> {
+    let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
+    call!(h5t::H5Tset_size(string.id(), H5T_VARIABLE))?;
+    call!(h5t::H5Tset_cset(string.id(), H5T_cset_t::H5T_CSET_UTF8))?;
+    Ok(string)
+}
+
+pub(super) fn class(datatype: &Datatype) -> H5T_class_t {
+    // SAFETY: the lock is held and the identifier is live
+    sync(|| unsafe { h5t::H5Tget_class(datatype.id()) })
+}
+
+pub(super) fn create_dataset(
+    parent: &hdf5::Group,
+    name: &str,
+    datatype: &Datatype,
+    space: &Dataspace,
+    link: &LinkCreate,
+    create: &DatasetCreate,
+) -> Result<hdf5::Dataset> {
+    let name = c_name(name)?;
+    Ok(create!(
+        hdf5::Dataset,
+        h5d::H5Dcreate2(parent.id(), name.as_ptr(), datatype.id(), space.id(), link.id(), create.id(), H5P_DEFAULT)
+    )?)
+}
+
+/// Writes a chunk as it is to be stored; `offset` in elements, of the chunk's first element.
+pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: u32, bytes: &[u8]) -> Result<()> {
+    debug_assert_eq!(dataset.ndim(), offset.len());
+    call!(h5d::H5Dwrite_chunk(
+        dataset.id(),
+        H5P_DEFAULT,
+        filter_mask,
+        offset.as_ptr(),
+        bytes.len(),
+        bytes.as_ptr().cast()
+    ))?;
+    Ok(())
+}
+
+pub(super) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
+    debug_assert_eq!(dataset.ndim(), extents.len());
+    call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr()))?;
+    Ok(())
+}
+
+/// `H5D_chunk_index_t` of a chunked dataset.
+pub(super) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
+    let mut index = 0;
+    call!(h5d::H5Dget_chunk_index_type(dataset.id(), &mut index))?;
+    Ok(index)
+}
+
+pub(super) fn set_scale(dataset: &hdf5::Dataset, name: &str) -> Result<()> {
+    let name = c_name(name)?;
+    call!(H5DSset_scale(dataset.id(), name.as_ptr()))?;
+    Ok(())
+}
+
+pub(super) fn attach_scale(dataset: &hdf5::Dataset, scale: &hdf5::Dataset, axis: u32) -> Result<()> {
+    call!(H5DSattach_scale(dataset.id(), scale.id(), axis))?;
+    Ok(())
+}
+
+pub(super) fn has_attribute(owner: &Location, name: &str) -> Result<bool> {
+    let name = c_name(name)?;
+    Ok(call!(h5a::H5Aexists(owner.id(), name.as_ptr()))? > 0)
+}
+
+pub(super) fn create_attribute(
+    owner: &Location,
+    name: &str,
+    datatype: &Datatype,
+    space: &Dataspace,
+    create: &AttributeCreate,
+) -> Result<hdf5::Attribute> {
+    let name = c_name(name)?;
+    Ok(create!(
+        hdf5::Attribute,
+        h5a::H5Acreate2(owner.id(), name.as_ptr(), datatype.id(), space.id(), create.id(), H5P_DEFAULT)
+    )?)
+}
+
+/// Where values are in a file: all of an attribute, or the elements of a dataset selected in `file`, which are those of
+/// `memory` one after the other.
+pub(super) enum Target<'a> {
+    Attribute(&'a hdf5::Attribute),
+    Dataset { dataset: &'a hdf5::Dataset, memory: &'a Dataspace, file: &'a Dataspace },
+}
+
+impl Target<'_> {
+    /// The number of values, which a buffer in memory must hold.
+    fn count(&self) -> Result<usize> {
+        match self {
+            Target::Attribute(attribute) => Ok(attribute.space()?.size()),
+            Target::Dataset { memory, .. } => Ok(memory.size()),
+        }
+    }
+
+    /// # Safety
+    /// `buffer` holds [`count`](Self::count) elements of `datatype`.
+    unsafe fn read(&self, datatype: &Datatype, buffer: *mut c_void) -> Result<(), hdf5::Error> {
+        match self {
+            Target::Attribute(attribute) => call!(h5a::H5Aread(attribute.id(), datatype.id(), buffer)),
+            Target::Dataset { dataset, memory, file } => {
+                call!(h5d::H5Dread(dataset.id(), datatype.id(), memory.id(), file.id(), H5P_DEFAULT, buffer))
+            }
+        }
+        .map(|_| ())
+    }
+
+    /// # Safety
+    /// `buffer` holds [`count`](Self::count) elements of `datatype`.
+    unsafe fn write(&self, datatype: &Datatype, buffer: *const c_void) -> Result<(), hdf5::Error> {
+        match self {
+            Target::Attribute(attribute) => call!(h5a::H5Awrite(attribute.id(), datatype.id(), buffer)),
+            Target::Dataset { dataset, memory, file } => {
+                call!(h5d::H5Dwrite(dataset.id(), datatype.id(), memory.id(), file.id(), H5P_DEFAULT, buffer))
+            }
+        }
+        .map(|_| ())
+    }
+
+    /// Fails unless `bytes` is the size of the values, which contain no pointers.
+    fn check(&self, datatype: &Datatype, bytes: usize) -> Result<()> {
+        let needed = self.count()?.checked_mul(datatype.size());
+        if needed != Some(bytes) || has_pointers(datatype)? {
+            return Err(Error::usage(format!("a buffer of {bytes} bytes for {} HDF5 values", self.count()?)));
+        }
+        Ok(())
+    }
+}
+
+/// Whether values of the type are, or contain, addresses in memory.
+fn has_pointers(datatype: &Datatype) -> Result<bool> {
+    let variable = call!(h5t::H5Tdetect_class(datatype.id(), H5T_class_t::H5T_VLEN))? > 0
+        || call!(h5t::H5Tdetect_class(datatype.id(), H5T_class_t::H5T_REFERENCE))? > 0;
+    // a variable-length string counts as a string, not as variable-length
+    Ok(variable || call!(h5t::H5Tdetect_class(datatype.id(), H5T_class_t::H5T_STRING))? > 0)
+}
+
+/// Reads values of a fixed size, converted to `datatype`.
+pub(super) fn read(target: &Target<'_>, datatype: &Datatype, out: &mut [u8]) -> Result<()> {
+    target.check(datatype, out.len())?;
+    // SAFETY: the length was checked above
+    Ok(unsafe { target.read(datatype, out.as_mut_ptr().cast()) }?)
+}
+
+/// Writes values of a fixed size, converted from `datatype`.
+pub(super) fn write(target: &Target<'_>, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
+    target.check(datatype, bytes.len())?;
+    // SAFETY: the length was checked above
+    Ok(unsafe { target.write(datatype, bytes.as_ptr().cast()) }?)
+}
+
+/// Appends strings of the stored type `datatype`, of variable or fixed length, without padding.
+pub(super) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut Vec<BString>) -> Result<()> {
+    if class(datatype) != H5T_class_t::H5T_STRING {
+        return Err(Error::usage("strings asked for where HDF5 has none"));
+    }
+    let count = target.count()?;
+    if call!(h5t::H5Tis_variable_str(datatype.id()))? == 0 {
+        let size = datatype.size();
+        // SAFETY: the lock is held and the identifier is live
+        let padding = sync(|| unsafe { h5t::H5Tget_strpad(datatype.id()) });
+        let bytes = count.checked_mul(size).ok_or_else(|| Error::format("strings of more than 2^64 bytes"))?;
+        let mut buffer = vec![0u8; bytes];
+        // SAFETY: `buffer` was made for `count` strings of `size` bytes
+        unsafe { target.read(datatype, buffer.as_mut_ptr().cast()) }?;
+        out.extend(buffer.chunks_exact(size.max(1)).map(|bytes| unpadded(bytes, padding).into()));
+        return Ok(());
+    }
+    let mut pointers: Vec<*mut c_char> = vec![ptr::null_mut(); count];
+    let memory = match target {
+        Target::Attribute(attribute) => attribute.space()?,
+        Target::Dataset { memory, .. } => memory.copy(),
+    };
+    // SAFETY: `pointers` holds `count` elements; a variable-length string is one pointer
+    let read = unsafe { target.read(datatype, pointers.as_mut_ptr().cast()) };
+    if read.is_ok() {
+        out.extend(pointers.iter().map(|&pointer| match pointer.is_null() {
+            true => BString::default(), // how HDF5 gives a string that was never written
+            // SAFETY: libhdf5 allocated the string and terminated it with NUL
+            false => unsafe { CStr::from_ptr(pointer) }.to_bytes().into(),
+        }));
+    }
+    // the static library has no deprecated calls, HDF5 1.10 not the new one
+    #[cfg(not(feature = "static-hdf5"))]
+    #[allow(deprecated)]
+    use hdf5_sys::h5d::H5Dvlen_reclaim as reclaim;
+    #[cfg(feature = "static-hdf5")]
+    use hdf5_sys::h5t::H5Treclaim as reclaim;
+    // the pointers are null or were allocated by libhdf5 in the call above, and are not used after this
+    let _ = call!(reclaim(datatype.id(), memory.id(), H5P_DEFAULT, pointers.as_mut_ptr().cast()));
+    Ok(read?)
+}
+
+fn unpadded(bytes: &[u8], padding: H5T_str_t) -> &[u8] {
+    let pad = if padding == H5T_str_t::H5T_STR_SPACEPAD { b' ' } else { 0 };
+    match padding {
+        H5T_str_t::H5T_STR_NULLTERM => bytes.split(|&byte| byte == 0).next().unwrap_or_default(),
+        _ => &bytes[..bytes.iter().rposition(|&byte| byte != pad).map_or(0, |last| last + 1)],
+    }
+}
+
+/// Strings as HDF5 takes them: one buffer for all, each with its NUL.
+pub(super) struct Strings {
+    text: Vec<u8>,
+    starts: Vec<usize>,
+}
+
+impl Strings {
+    /// # Errors
+    /// `Usage` if a string contains NUL or is not UTF-8.
+    pub(super) fn new(strings: &[BString]) -> Result<Self> {
+        let mut text = Vec::with_capacity(strings.iter().map(|string| string.len() + 1).sum());
+        let mut starts = Vec::with_capacity(strings.len());
+        for string in strings {
+            if string.contains(&0) || std::str::from_utf8(string).is_err() {
+                return Err(Error::usage(format!("the string {string:?} is not UTF-8 without NUL, as HDF5 needs it")));
+            }
+            starts.push(text.len());
+            text.extend_from_slice(string);
+            text.push(0);
+        }
+        Ok(Strings { text, starts })
+    }
+}
+
+/// Writes strings of variable length.
+pub(super) fn write_strings(target: &Target<'_>, strings: &Strings) -> Result<()> {
+    let pointers: Vec<*const u8> = strings.starts.iter().map(|&start| strings.text[start..].as_ptr()).collect();
+    if pointers.len() != target.count()? {
+        return Err(Error::usage(format!("{} strings for {} HDF5 values", pointers.len(), target.count()?)));
+    }
+    let datatype = string_type()?;
+    // SAFETY: one pointer per value, each to a NUL-terminated string that outlives the call
+    Ok(unsafe { target.write(&datatype, pointers.as_ptr().cast()) }?)
+}

@@ -1,0 +1,344 @@
+//! Files written and read back by this module.
+
+use std::sync::Arc;
+
+use num_complex::{Complex32, Complex64};
+
+use super::*;
+use crate::error::ErrorKind;
+use crate::grid::ChunkRead;
+use crate::io::FileSource;
+use crate::value::{DataType, Region, Shape, Values};
+
+fn spec<'a>(element: DataType, shape: &'a Shape, chunk: Option<Shape>) -> DatasetSpec<'a> {
+    DatasetSpec { element, shape, chunk, appendable: false, filter: None }
+}
+
+/// `count` values that differ, of every type in turn.
+fn samples(count: usize) -> Vec<Values> {
+    let n = 0..count as u32;
+    vec![
+        Values::Bool(n.clone().map(|i| i % 3 == 0).collect()),
+        Values::UChar(n.clone().map(|i| (i * 7) as u8).collect()),
+        Values::Short(n.clone().map(|i| -(i as i16)).collect()),
+        Values::UShort(n.clone().map(|i| 65535 - i as u16).collect()),
+        Values::Int(n.clone().map(|i| -(i as i32) * 70000).collect()),
+        Values::UInt(n.clone().map(|i| u32::MAX - i).collect()),
+        Values::Int64(n.clone().map(|i| i64::MIN + i64::from(i)).collect()),
+        Values::Float(n.clone().map(|i| i as f32 / 3.0).collect()),
+        Values::Double(n.clone().map(|i| f64::from(i) / 3.0).collect()),
+        Values::Complex(n.clone().map(|i| Complex32::new(i as f32, -0.5)).collect()),
+        Values::DComplex(n.clone().map(|i| Complex64::new(0.25, f64::from(i))).collect()),
+        Values::String(n.map(|i| "ü".repeat(i as usize % 5).into()).collect()),
+    ]
+}
+
+#[test]
+fn every_type_in_every_layout() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("types.h5");
+    let shape = Shape::from([3, 5, 7]);
+    let chunks = [None, Some(Shape::from([3, 2, 2])), Some(shape.clone())];
+    let file = File::create(&path).unwrap();
+    for (n, chunk) in chunks.iter().enumerate() {
+        let group = file.root().unwrap().create_group(&n.to_string()).unwrap();
+        for values in samples(105) {
+            let element = values.data_type();
+            let dataset = group.create_dataset(element.name(), &spec(element, &shape, chunk.clone())).unwrap();
+            dataset.write_region(&Region::whole(&shape), &values).unwrap();
+        }
+    }
+    file.close().unwrap();
+
+    let file = File::open(&path).unwrap();
+    for (n, kind) in [IndexKind::None, IndexKind::FixedArray, IndexKind::Single].into_iter().enumerate() {
+        let group = file.root().unwrap().group(&n.to_string()).unwrap();
+        let links = group.links().unwrap();
+        assert_eq!(links.len(), 12);
+        for (values, (name, link)) in samples(105).iter().zip(links) {
+            assert_eq!((name.as_str(), link), (values.data_type().name(), LinkKind::Dataset));
+            let dataset = group.dataset(&name).unwrap();
+            assert_eq!(dataset.shape().unwrap(), shape);
+            assert_eq!(dataset.chunk().unwrap(), chunks[n]);
+            assert_eq!(dataset.data_type().unwrap(), values.data_type());
+            assert_eq!(dataset.index_kind().unwrap(), kind);
+            assert!(!dataset.is_appendable().unwrap());
+            let mut all = Values::new(values.data_type());
+            dataset.read_region(&Region::whole(&shape), &mut all).unwrap();
+            assert_eq!(&all, values);
+            // the elements [1..3, 2, 4] are 1 + 3 * 2 + 15 * 4 and the one after
+            let part = Region { start: Shape::from([1, 2, 4]), shape: Shape::from([2, 1, 1]) };
+            dataset.read_region(&part, &mut all).unwrap();
+            let mut expected = values.clone();
+            expected.extend_from(values, 67..69).unwrap();
+            assert_eq!(all, expected);
+        }
+    }
+}
+
+#[test]
+fn same_input_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str| {
+        let path = dir.path().join(name);
+        let file = File::create(&path).unwrap();
+        let group = file.root().unwrap().create_group("MAIN").unwrap();
+        group.set_attribute("readme", &Attribute::string("x")).unwrap();
+        let row = group.create_dataset("row", &spec(DataType::Int64, &Shape::from([4]), None)).unwrap();
+        row.write_region(&Region::whole(&Shape::from([4])), &Values::Int64(vec![0, 1, 2, 3])).unwrap();
+        row.make_scale("row").unwrap();
+        let names = group.create_dataset("NAME", &spec(DataType::String, &Shape::from([4]), None)).unwrap();
+        names.attach_scale(0, &row).unwrap();
+        group.create_dimension("dim_0", 3).unwrap();
+        file.close().unwrap();
+        std::fs::read(path).unwrap()
+    };
+    let first = write("a.h5");
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert_eq!(first, write("b.h5"));
+    assert_eq!(first[8], 3, "superblock version");
+}
+
+#[test]
+fn appending_and_chunks_of_our_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("append.h5");
+    let chunk = Shape::from([4, 10]);
+    let file = File::create(&path).unwrap();
+    let values: Vec<i32> = (0..4 * 25).map(|i| i * i).collect();
+    {
+        let root = file.root().unwrap();
+        for (name, filter) in [("plain", None), ("deflated", Some(Deflate { level: 4 }))] {
+            let spec = DatasetSpec {
+                element: DataType::Int,
+                shape: &Shape::from([4, 0]),
+                chunk: Some(chunk.clone()),
+                appendable: true,
+                filter,
+            };
+            let dataset = root.create_dataset(name, &spec).unwrap();
+            let pipeline = dataset.pipeline().unwrap().unwrap();
+            let (mut coder, mut stored) = (Coder::default(), Vec::new());
+            for rows in [10, 20, 25, 60] {
+                dataset.set_extent(rows).unwrap();
+            }
+            for (number, part) in values.chunks(40).enumerate() {
+                let mut padded = part.to_vec();
+                padded.resize(40, -1);
+                let bytes = Values::Int(padded);
+                pipeline.encode(&mut coder, &bytes.le_bytes().unwrap(), &mut stored);
+                dataset.write_chunk(&[0, number as u64], &stored, 0).unwrap();
+            }
+            assert_eq!(dataset.write_chunk(&[0], &stored, 0).unwrap_err().kind(), ErrorKind::Usage);
+        }
+        let plain = root.dataset("plain").unwrap();
+        assert_eq!(plain.write_chunk(&[0, 0], &[1, 2, 3], 0).unwrap_err().kind(), ErrorKind::Usage);
+    }
+    file.close().unwrap();
+
+    let file = File::open(&path).unwrap();
+    let source: Arc<dyn crate::io::ReadAt> = Arc::new(FileSource::open(&path).unwrap());
+    for (name, filters) in [("plain", vec![]), ("deflated", vec!["shuffle", "deflate(4)"])] {
+        let dataset = file.root().unwrap().dataset(name).unwrap();
+        assert_eq!(dataset.shape().unwrap(), Shape::from([4, 60]));
+        assert!(dataset.is_appendable().unwrap());
+        assert_eq!(dataset.index_kind().unwrap(), IndexKind::ExtensibleArray);
+        assert_eq!(dataset.filters().unwrap(), filters);
+        let mut all = Values::new(DataType::Int);
+        let rows = |start, rows| Region { start: Shape::from([0, start]), shape: Shape::from([4, rows]) };
+        dataset.read_region(&rows(0, 25), &mut all).unwrap();
+        assert_eq!(all, Values::Int(values.clone()));
+        all.clear();
+        dataset.read_region(&rows(29, 31), &mut all).unwrap();
+        assert_eq!(all, Values::Int([vec![-1; 4], vec![0; 120]].concat()));
+
+        let mut chunks = dataset.chunks().unwrap();
+        chunks.sort_by_key(|chunk| chunk.index[1]);
+        assert_eq!(chunks.iter().map(|chunk| chunk.index.to_vec()).collect::<Vec<_>>(), [[0, 0], [0, 1], [0, 2]]);
+        let reader = ChunkReader::new(&dataset, source.clone()).unwrap().unwrap();
+        let mut read = Values::new(DataType::Int);
+        for index in 0..4 {
+            reader.read_chunk(&[0, index], &mut read).unwrap();
+        }
+        let mut expected = values.clone();
+        expected.resize(120, -1);
+        expected.resize(160, 0);
+        assert_eq!(read, Values::Int(expected.clone()));
+        let mut raw = vec![7; 640];
+        reader.read_raw(0, &mut raw).unwrap();
+        assert_eq!(raw, *Values::Int(expected).le_bytes().unwrap());
+    }
+}
+
+#[test]
+fn libhdf5_filters_as_we_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("filtered.h5");
+    let shape = Shape::from([7, 100]);
+    let file = File::create(&path).unwrap();
+    for values in samples(700).into_iter().filter(|values| values.data_type() != DataType::String) {
+        let element = values.data_type();
+        let filter = Some(Deflate { level: 6 });
+        let spec = DatasetSpec { filter, ..spec(element, &shape, Some(Shape::from([7, 30]))) };
+        let dataset = file.root().unwrap().create_dataset(element.name(), &spec).unwrap();
+        dataset.write_region(&Region::whole(&shape), &values).unwrap();
+    }
+    file.close().unwrap();
+    let file = File::open(&path).unwrap();
+    let source = Arc::new(FileSource::open(&path).unwrap());
+    for values in samples(700).into_iter().filter(|values| values.data_type() != DataType::String) {
+        let dataset = file.root().unwrap().dataset(values.data_type().name()).unwrap();
+        let reader = ChunkReader::new(&dataset, source.clone()).unwrap().unwrap();
+        let mut read = Values::new(values.data_type());
+        (0..4).for_each(|index| reader.read_chunk(&[0, index], &mut read).unwrap());
+        let mut whole = Values::new(values.data_type());
+        whole.extend_from(&read, 0..700).unwrap();
+        assert_eq!(whole, values);
+        assert!(dataset.stored_bytes() > 0);
+    }
+}
+
+#[test]
+fn attributes_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("attributes.h5");
+    let file = File::create(&path).unwrap();
+    let mut expected = Vec::new();
+    {
+        let root = file.root().unwrap();
+        let dataset = root.create_dataset("d", &spec(DataType::Int, &Shape::from([1]), None)).unwrap();
+        for values in samples(9) {
+            let name = values.data_type().name();
+            let mut one = Values::new(values.data_type());
+            one.extend_from(&values, 3..4).unwrap();
+            expected.push((format!("{name} array"), Attribute::Array(values)));
+            expected.push((name.to_owned(), Attribute::Scalar(one)));
+        }
+        expected.push(("empty".into(), Attribute::string("")));
+        expected.push(("none".into(), Attribute::Array(Values::String(vec![]))));
+        expected.push(("no numbers".into(), Attribute::Array(Values::Double(vec![]))));
+        expected.push(("long".into(), Attribute::string("x".repeat(200_000))));
+        expected.push(("many".into(), Attribute::Array(Values::Double(vec![1.5; 30_000]))));
+        for (name, value) in &expected {
+            root.set_attribute(name, &Attribute::string("replaced")).unwrap();
+            root.set_attribute(name, value).unwrap();
+            dataset.set_attribute(name, value).unwrap();
+        }
+        for bad in ["a\0b".into(), bstr::BString::from(vec![0xff])] {
+            assert_eq!(root.set_attribute("bad", &Attribute::string(bad)).unwrap_err().kind(), ErrorKind::Usage);
+        }
+    }
+    file.close().unwrap();
+    let file = File::open(&path).unwrap();
+    let root = file.root().unwrap();
+    assert_eq!(root.attributes().unwrap(), expected.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>());
+    for (name, value) in expected {
+        let value = match value {
+            Attribute::Array(Values::Bool(v)) => {
+                Attribute::Array(Values::Short(v.into_iter().map(i16::from).collect()))
+            }
+            Attribute::Scalar(Values::Bool(v)) => {
+                Attribute::Scalar(Values::Short(v.into_iter().map(i16::from).collect()))
+            }
+            other => other,
+        };
+        assert_eq!(root.attribute(&name).unwrap().as_ref(), Some(&value), "{name}");
+        assert_eq!(root.dataset("d").unwrap().attribute(&name).unwrap(), Some(value), "{name}");
+    }
+    assert_eq!(root.attribute("absent").unwrap(), None);
+}
+
+#[test]
+fn errors_say_where_and_what() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("text.h5");
+    std::fs::write(&path, "not HDF5 at all").unwrap();
+    let error = File::open(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Format);
+    assert!(error.to_string().contains("text.h5: not an HDF5 file"), "{error}");
+    assert_eq!(File::open(&dir.path().join("absent.h5")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(File::create(&dir.path().join("absent/x.h5")).unwrap_err().kind(), ErrorKind::NotFound);
+
+    let file = File::create(&dir.path().join("x.h5")).unwrap();
+    let root = file.root().unwrap();
+    let group = root.create_group("MAIN").unwrap();
+    assert_eq!(root.create_group("MAIN").unwrap_err().kind(), ErrorKind::Exists);
+    assert_eq!(root.create_group("a/b").unwrap_err().kind(), ErrorKind::Usage);
+    let error = group.dataset("DATA").unwrap_err();
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "dataset /MAIN/DATA: there is none"));
+    let shape = Shape::from([2, 3]);
+    for (chunk, appendable) in [(Some([3, 3]), false), (Some([0, 1]), false), (None, true)] {
+        let spec = DatasetSpec { appendable, ..spec(DataType::Int, &shape, chunk.map(Shape::from)) };
+        assert_eq!(group.create_dataset("DATA", &spec).unwrap_err().kind(), ErrorKind::Usage);
+    }
+    assert!(!group.has("DATA"));
+    let data = group.create_dataset("DATA", &spec(DataType::Int, &shape, None)).unwrap();
+    let error = data.read_region(&Region::whole(&shape), &mut Values::new(DataType::Float)).unwrap_err();
+    assert_eq!(error.to_string(), "dataset /MAIN/DATA: float values where the dataset has int");
+    assert!(data.write_region(&Region::whole(&shape), &Values::Int(vec![1])).is_err());
+    assert!(data.set_extent(4).is_err());
+    file.close().unwrap();
+    // after the end of the file: errors, no more
+    assert!(data.shape().is_err());
+    assert!(group.links().is_err());
+}
+
+#[test]
+fn without_elements() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = File::create(&dir.path().join("x.h5")).unwrap();
+    let root = file.root().unwrap();
+    for (name, shape) in [("rows", Shape::from([4, 0])), ("cells", Shape::from([0, 4]))] {
+        let spec = DatasetSpec {
+            filter: Some(Deflate { level: 1 }),
+            ..spec(DataType::Float, &shape, Some(Shape::from([1, 1])))
+        };
+        let dataset = root.create_dataset(name, &spec).unwrap();
+        let mut out = Values::new(DataType::Float);
+        dataset.read_region(&Region::whole(&shape), &mut out).unwrap();
+        assert!(out.is_empty());
+        assert_eq!(dataset.index_kind().unwrap(), IndexKind::None);
+        assert!(dataset.chunks().unwrap().is_empty());
+    }
+    let scalar = root.create_dataset("scalar", &spec(DataType::String, &Shape::scalar(), None)).unwrap();
+    let text = Values::String(vec!["one".into()]);
+    scalar.write_region(&Region::whole(&Shape::scalar()), &text).unwrap();
+    let mut out = Values::new(DataType::String);
+    scalar.read_region(&Region::whole(&Shape::scalar()), &mut out).unwrap();
+    assert_eq!(out, text);
+    let unwritten = root.create_dataset("s", &spec(DataType::String, &Shape::from([2]), None)).unwrap();
+    unwritten.read_region(&Region::whole(&Shape::from([2])), &mut out).unwrap();
+    assert_eq!(out, Values::String(vec!["one".into(), "".into(), "".into()]));
+}
+
+#[test]
+fn scales_on_the_right_axes() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = File::create(&dir.path().join("x.h5")).unwrap();
+    let main = file.root().unwrap().create_group("MAIN").unwrap();
+    let row = main.create_dataset("row", &spec(DataType::Int64, &Shape::from([6]), None)).unwrap();
+    row.make_scale("row").unwrap();
+    let dim = main.create_dimension("dim_0", 5).unwrap();
+    let data = main.create_dataset("DATA", &spec(DataType::Float, &Shape::from([5, 6]), None)).unwrap();
+    data.attach_scale(0, &dim).unwrap();
+    data.attach_scale(1, &row).unwrap();
+    assert_eq!(data.attach_scale(2, &row).unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(row.attribute("CLASS").unwrap(), Some(Attribute::string("DIMENSION_SCALE")));
+    assert_eq!(row.attribute("NAME").unwrap(), Some(Attribute::string("row")));
+    let name = Attribute::string("This is a netCDF dimension but not a netCDF variable.          5");
+    assert_eq!(dim.attribute("NAME").unwrap(), Some(name));
+    assert_eq!(dim.stored_bytes(), 0);
+    assert!(row.attributes().unwrap().iter().all(|name| SCALE_ATTRIBUTES.contains(&name.as_str())));
+    assert_eq!(data.attributes().unwrap(), ["DIMENSION_LIST"]);
+    assert_eq!(data.attribute("DIMENSION_LIST").unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn nothing_is_allocated_that_the_file_does_not_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = File::create(&dir.path().join("x.h5")).unwrap();
+    let shape = Shape::from([1 << 40]);
+    let dataset = file.root().unwrap().create_dataset("x", &spec(DataType::Double, &shape, None)).unwrap();
+    let error = dataset.read_region(&Region::whole(&shape), &mut Values::new(DataType::Double)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+}
