@@ -5,7 +5,7 @@
 use super::elements::Elements;
 use super::{OpenArgs, read_part};
 use crate::error::{Error, Place, Result};
-use crate::io::{ByteOrder, Paged, ReadAt, read_array, read_bytes};
+use crate::io::{ByteOrder, Paged, ReadAt, past_end, read_array, read_bytes};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// No record starts earlier.
@@ -84,18 +84,30 @@ impl Arrays {
         let Some(start) = start else {
             return Err(Error::format(format!("a cell refers to it, but arrays lie in bytes {HEADER_BYTES} to {len}")));
         };
-        let ndim_offset = start + if self.counted { 4 } else { 0 };
-        let ndim = self.order.u32(read_array(&self.file, ndim_offset)?);
-        let shape_offset = ndim_offset + 4;
-        let bytes = read_bytes(&self.file, shape_offset, u64::from(ndim) * 4)?;
-        let extents = bytes.as_chunks().0.iter().map(|&extent| self.order.u32(extent) as i32);
-        let mut shape = extents
-            .map(|extent| u64::try_from(extent).map_err(|_| Error::format(format!("extent {extent} in its shape"))))
-            .collect::<Result<Shape>>()?;
+        // most records are small, and all of this is in one read
+        let mut head = [0; 32];
+        let head = &mut head[..(len - start).min(32) as usize];
+        self.file.read_at(start, head)?;
+        let ndim_at = if self.counted { 4 } else { 0 };
+        let (_, after) = head.split_at_checked(ndim_at).ok_or_else(|| past_end(start, 8, len))?;
+        let (&ndim, axes) = after.split_first_chunk().ok_or_else(|| past_end(start, 8, len))?;
+        let shape_bytes = u64::from(self.order.u32(ndim)) * 4;
+        let shape_offset = start + ndim_at as u64 + 4;
+        let mut shape = match axes.get(..shape_bytes as usize) {
+            Some(axes) => self.decode_shape(axes)?,
+            None => self.decode_shape(&read_bytes(&self.file, shape_offset, shape_bytes)?)?,
+        };
         if shape.is_empty() {
             shape = Shape::from([0]);
         }
-        Ok(Record { shape, data: shape_offset + bytes.len() as u64 })
+        Ok(Record { shape, data: shape_offset + shape_bytes })
+    }
+
+    fn decode_shape(&self, bytes: &[u8]) -> Result<Shape> {
+        let extents = bytes.as_chunks().0.iter().map(|&extent| self.order.u32(extent) as i32);
+        extents
+            .map(|extent| u64::try_from(extent).map_err(|_| Error::format(format!("extent {extent} in its shape"))))
+            .collect()
     }
 
     fn elements(&self, record: &Record) -> Elements<'_> {

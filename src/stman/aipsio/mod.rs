@@ -40,7 +40,7 @@ const ORDER: ByteOrder = ByteOrder::Big;
 /// | rows     | u32      |       | must agree with the table                            |
 /// | count    | u32      |       | columns; must agree                                  |
 /// | types    | i32 each |       | must agree                                           |
-/// | columns  |          |       | objects: see [`Segments`] and [`AipsIoManager::column`] |
+/// | columns  |          |       | objects: see [`Preamble`] and [`Segments`] |
 #[derive(Debug)]
 struct AipsIoManager {
     name: BString,
@@ -67,11 +67,11 @@ impl AipsIoManager {
         let name = Self::header(&mut d, args).at(&shared.place)?;
         let mut columns = Vec::new();
         for spec in args.columns {
-            let (kind, segments) =
-                Kinds::decode(&mut d, spec, args.rows).at_with(|| format!("{}: column {}", shared.place, spec.name))?;
+            let (kind, segments) = Preamble::decode(&mut d, spec, args.rows)
+                .at_with(|| format!("{}: column {}", shared.place, spec.name))?;
             let cell = match kind {
-                Kinds::Elements { shape, count } => Cell::Elements { shape, count },
-                Kinds::Array { suffix } => Cell::Array(Arrays::open(args, &suffix, ORDER, "StManAipsIO")?),
+                Preamble::Elements { shape, count } => Cell::Elements { shape, count },
+                Preamble::Array { suffix } => Cell::Array(Arrays::open(args, &suffix, ORDER, "StManAipsIO")?),
             };
             columns.push(AipsIoColumn { shared: shared.clone(), cell, segments });
         }
@@ -113,12 +113,12 @@ impl AipsIoManager {
 /// | data type | u32         | version 1 | | data type  | i32                    |
 /// | shape     | `IPosition` | version 1 | | column     | u32: `j` of its file in version 1 |
 /// | elements  | u32         | version 1 | |            |                        |
-enum Kinds {
+enum Preamble {
     Elements { shape: Shape, count: u64 },
     Array { suffix: String },
 }
 
-impl Kinds {
+impl Preamble {
     fn decode(d: &mut Decoder<'_>, spec: &ColumnSpec, rows: u64) -> Result<(Self, Segments)> {
         match (spec.storage, &spec.shape) {
             (Storage::Scalar, _) => {
@@ -128,7 +128,7 @@ impl Kinds {
                     data_type => Layout::Fixed { skip: 0, bytes: data_type.size() as u64 },
                 };
                 let segments = Segments::decode(d, rows, Some(1), |_| layout)?;
-                Ok((Kinds::Elements { shape: Shape::scalar(), count: 1 }, segments))
+                Ok((Preamble::Elements { shape: Shape::scalar(), count: 1 }, segments))
             }
             (Storage::Direct, None) => Err(Error::format("a direct column without shape")),
             (Storage::Direct, Some(shape)) => {
@@ -147,7 +147,7 @@ impl Kinds {
                     },
                 })?;
                 d.end()?;
-                Ok((Kinds::Elements { shape: shape.clone(), count }, segments))
+                Ok((Preamble::Elements { shape: shape.clone(), count }, segments))
             }
             (Storage::Indirect, _) => {
                 let version = d.start("StManColumnIndArrayAipsIO", 1..=2)?;
@@ -156,7 +156,7 @@ impl Kinds {
                 let suffix = if version == 1 { format!("i{column}") } else { "i".to_owned() };
                 let segments = Segments::decode(d, rows, None, |_| Layout::Offsets)?;
                 d.end()?;
-                Ok((Kinds::Array { suffix }, segments))
+                Ok((Preamble::Array { suffix }, segments))
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 pub(super) const WIDE_OFFSET: u32 = 0x8000_0001;
 
 /// Rows of varying length between those whose place is remembered.
-const SEGMENT_ROWS: u64 = 64;
+const SEGMENT_ROWS: u64 = 32;
 
 /// How a row is stored.
 #[derive(Debug, Clone, Copy)]

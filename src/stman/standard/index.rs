@@ -10,7 +10,7 @@
 use super::header::Header;
 use crate::aipsio::Decoder;
 use crate::error::{Error, Place, Result};
-use crate::io::{ByteOrder, ReadAt, read_array, read_bytes};
+use crate::io::{ByteOrder, read_array, read_bytes};
 use crate::stman::bucket::Buckets;
 
 /// Two i32, big-endian: the number of the next index bucket, twice. Casacore reads the second.
