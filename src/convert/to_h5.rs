@@ -277,13 +277,14 @@ impl<'a> Writer<'a> {
                     group.set_attribute(name, value)?;
                 }
                 let mut targets = Vec::new();
+                let mut local = scales.within(&group);
                 for (number, (shape, chunk)) in cubes.iter().enumerate() {
                     let name = format!("cube{number}");
                     let cube = self.create(&group, &name, element, shape, chunk, true, column.deflate)?;
                     let axes = shape.len() - 1;
                     let mut all = roles(axes);
                     all.push("position");
-                    scales.within(&group).attach(&self.datasets[cube.dataset], shape, &all)?;
+                    local.attach(&self.datasets[cube.dataset], shape, &all)?;
                     targets.push(cube);
                 }
                 let row_cube = row_target(self, &group, "row_cube", DataType::Int)?;
@@ -492,7 +493,7 @@ impl<'a> Writer<'a> {
     fn write_odd_strings(&mut self, table: usize, column: usize, odd: OddStrings) -> Result<()> {
         let column = &self.plan.tables[table].columns[column];
         let group = self.exact_groups[table].create_group(&format!("strings.{}", column.link))?;
-        let mut write = |name: &str, values: Values| -> Result<()> {
+        let write = |name: &str, values: Values| -> Result<()> {
             let shape = Shape::from([values.len() as u64]);
             let spec = DatasetSpec {
                 element: values.data_type(),
