@@ -97,6 +97,8 @@ pub struct TablePlan {
     pub name: String,
     /// The path of the group.
     pub group: String,
+    /// The name of the scale of its rows.
+    pub(crate) row: String,
     /// The rows taken.
     pub rows: Range<u64>,
     /// The columns taken.
@@ -209,7 +211,8 @@ impl Plan {
                 }
                 _ => 0..content.rows(),
             };
-            names.reserve(&group, &["row"]);
+            let row = row_name(&group);
+            names.reserve(&group, &[&row]);
             let mut columns = Vec::new();
             for column in 0..content.columns().len() {
                 let name = content.columns()[column].desc.name.to_str_lossy().into_owned();
@@ -220,7 +223,7 @@ impl Plan {
                 let planned = ColumnPlan::new(content, column, &rows, &mut names, &group, options);
                 columns.push(planned.at_with(|| place(&table.name, &name))?);
             }
-            plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, rows, columns });
+            plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, row, rows, columns });
         }
         plan.names = names;
         plan.check_names(source, options)?;
@@ -262,6 +265,15 @@ impl Plan {
 
     pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnPlan> {
         self.tables.iter().flat_map(|table| &table.columns)
+    }
+}
+
+/// `row`, but `row__2`, `row__3` … for subtables in their parents' groups: readers refuse a file in which a group has a
+/// dimension of its parent's name and another length.
+fn row_name(group: &str) -> String {
+    match group.matches('/').count() {
+        0 | 1 => "row".to_owned(),
+        depth => format!("row__{depth}"),
     }
 }
 
@@ -491,7 +503,12 @@ impl Survey<'_> {
 /// Rows of a chunk of whole rows of `row_bytes` each.
 pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, appendable: bool) -> u64 {
     let most = if appendable { rows.max(APPENDABLE_ROWS) } else { rows };
-    (CHUNK_BYTES / row_bytes.max(1)).clamp(1, most.max(1))
+    let fitting = (CHUNK_BYTES / row_bytes.max(1)).clamp(1, most.max(1));
+    if appendable {
+        return fitting;
+    }
+    // equal chunks, so that the last is not mostly padding
+    rows.max(1).div_ceil(rows.max(1).div_ceil(fitting))
 }
 
 /// A part of a large cell: whole fast axes, as many as fit.

@@ -205,9 +205,11 @@ impl<'a> Writer<'a> {
         };
         let row_shape = Shape::from([rows]);
         let row_chunk = Shape::from([chunk_rows(8, rows, self.options.appendable)]);
-        let row = self.create(group, "row", DataType::Int64, &row_shape, &row_chunk, true, deflate)?;
+        // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
+        let row_name = &self.plan.tables[number].row;
+        let row = self.create(group, row_name, DataType::Int64, &row_shape, &row_chunk, true, deflate)?;
         let row_scale = row.dataset;
-        self.datasets[row_scale].make_scale("row")?;
+        self.datasets[row_scale].make_scale(row_name)?;
         self.jobs.push((rows * 8, Job::RowNumbers { target: row, rows: table.rows.clone() }));
 
         let values = scales::Coordinates::of(self.source, table);
@@ -333,7 +335,8 @@ impl<'a> Writer<'a> {
             element,
             shape,
             chunk: Some(chunk.clone()),
-            appendable: can_grow && self.options.appendable,
+            // HDF5 has no chunks without elements
+            appendable: can_grow && self.options.appendable && !chunk.contains(&0),
             filter: deflate,
         };
         let dataset = self.datasets.len();
@@ -361,6 +364,7 @@ impl<'a> Writer<'a> {
         let table_name = |stored: &[u8]| content.table_name(stored);
         let info = content.info();
         let mut document = json!({
+            "row": table.row,
             "rows": table.rows.end - table.rows.start,
             "first_row": table.rows.start,
             "keywords": json::from_record(content.keywords(), &table_name),

@@ -37,8 +37,9 @@ def compare_table(table, group, differences, counts, columns=None, rows=None):
     if not np.array_equal(group['row'][...], np.arange(rows.start, rows.stop)) or group['row'].dtype != np.int64:
         say('row is %s' % group['row'])
     names = [c for c in table.colnames() if columns is None or c in columns]
-    if layout.columns_of(group) != set(names):
-        say('columns', sorted(layout.columns_of(group)), 'expected', sorted(names))
+    described = layout.exact_columns(group)
+    if list(described) != names:
+        say('columns', list(described), 'expected', names)
     for name in names:
         try:
             compare_column(table, group, name, rows, say, counts)
@@ -71,13 +72,13 @@ def compare_column(table, group, name, rows, say, counts):
     description = fingerprint.coldesc(table, name)
     dtype = description['valueType']
     scalar = table.isscalarcol(name)
-    item = layout.column_item(group, name, 'scalar' if scalar else 'array')
+    item = layout.column_item(group, name)
     counts['columns'] += 1
     counts['form ' + layout.form(item)] += 1
 
-    found = layout.cells(group, item, dtype, scalar)
+    found = layout.cells(group, item, dtype)
     assert len(found) == len(rows), '%d cells, expected %d' % (len(found), len(rows))
-    odd = layout.exact_strings(group, name)
+    odd = layout.exact_strings(group, item)
     assert not odd or dtype == 'string', 'exact strings of a column of %s' % dtype
     element = 0     # flat number of a string, to look it up in the exact ones
     for row, ours in zip(rows, found):
@@ -115,7 +116,7 @@ def compare_column(table, group, name, rows, say, counts):
         say(name, 'has exact strings that it does not need', odd)
 
     keywords = table.getcolkeywords(name)
-    described = layout.exact_column(group, name)
+    described = layout.exact_columns(group)[name]
     compare_keywords(keywords, item, described['keywords'], lambda *words: say(name, *words), counts)
     for key, expected in (('form', 'record' if dtype == 'record' else layout.form(item)), ('dtype', dtype),
                           ('kind', 'scalar' if scalar else 'array')):

@@ -59,17 +59,28 @@ def exact_table(group):
     return json.loads(exact(group).attrs['table'])
 
 
-def exact_column(group, name):
-    return json.loads(exact(group).attrs['column.' + name])
+def exact_columns(group):
+    """{exact name: JSON document} of the columns of a table; the attributes themselves go by the HDF5 names."""
+    found = {}
+    for name, text in exact(group).attrs.items():
+        if name.startswith('column.'):
+            document = json.loads(text)
+            assert document['link'] == name[len('column.'):], name
+            found[document['name']] = document
+    return found
 
 
-def column_item(group, name, kind):
-    """The dataset or group of a column. A subtable is never a column."""
-    described = exact_column(group, name)
-    for item in group.values():
-        if exact_name(item) == name and not is_table(item) and not is_scale(item):
+def column_item(group, name):
+    """The dataset or group of a column, found by its name alone. A subtable is never a column."""
+    items = [item for item in group.values() if not is_table(item) and not is_scale(item)]
+    # one that was renamed comes first: X__defined may belong to the column X
+    for item in items:
+        if item.attrs.get('ctds_name') == name:
             return item
-    raise KeyError('%s has no column %s (_ctds says %s)' % (group.name, name, described))
+    for item in items:
+        if 'ctds_name' not in item.attrs and exact_name(item) == name:
+            return item
+    raise KeyError('%s has no column %s' % (group.name, name))
 
 
 def is_scale(item):
@@ -109,7 +120,7 @@ def load(dataset, dtype):
     return dataset.asstr()[...] if dtype in ('string', 'record') else dataset[...]
 
 
-def cells(group, item, dtype, kind):
+def cells(group, item, dtype):
     """Every cell of a column: None where undefined, else a numpy array (of str objects for strings)."""
     rows = group['row'].shape[0]
     which = form(item)
@@ -121,8 +132,8 @@ def cells(group, item, dtype, kind):
         if dtype == 'record':
             return [parse_record(json.loads(text)) if text else None for text in data]
         defined = group.get(item.name.rsplit('/', 1)[-1] + '__defined')
-        # a column may be called like that as well; then it is not of this column
-        if defined is None or exact_name(defined) in columns_of(group):
+        # a column may be called like that as well; then it says nothing of this one
+        if defined is None or defined in [column_item(group, column) for column in exact_columns(group)]:
             mask = np.ones(rows, bool)
         else:
             mask = defined[...]
@@ -150,18 +161,15 @@ def cells(group, item, dtype, kind):
         problem = dtype_problem(cube, dtype)
         assert not problem, problem
         cubes.append(load(cube, dtype))
-    assert len(cubes) <= 64 and set(item) == {'row_cube', 'row_index'} | {'cube%d' % i for i in range(len(cubes))}, \
+    members = {name for name in item if not is_scale(item[name])}
+    assert len(cubes) <= 64 and members == {'row_cube', 'row_index'} | {'cube%d' % i for i in range(len(cubes))}, \
         'unexpected members %s' % list(item)
     return [cubes[c][i] if c >= 0 else None for c, i in zip(row_cube[...], row_index[...])]
 
 
-def columns_of(group):
-    return {name[len('column.'):] for name in exact(group).attrs if name.startswith('column.')}
-
-
-def exact_strings(group, name):
-    """{flat element number: bytes} of the strings that the dataset cannot hold."""
-    holder = exact(group).get('strings.' + name)
+def exact_strings(group, item):
+    """{flat element number: bytes} of the strings that a column's dataset cannot hold."""
+    holder = exact(group).get('strings.' + item.name.rsplit('/', 1)[-1])
     if holder is None:
         return {}
     index, offset, data = (holder[part][...] for part in ('index', 'offset', 'bytes'))

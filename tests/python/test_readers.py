@@ -234,8 +234,8 @@ def test_index(case, table, mode, converted, counts):
     path = converted(case, table, *mode)
     with h5py.File(path) as file:
         for group in layout.tables(file).values():
-            for name in layout.columns_of(group):
-                item = layout.column_item(group, name, None)
+            for name in layout.exact_columns(group):
+                item = layout.column_item(group, name)
                 for dataset in [item] if isinstance(item, h5py.Dataset) else item.values():
                     kind = index_kind(dataset)
                     assert kind in expected_index(dataset), '%s has %s' % (dataset.name, kind)
@@ -254,10 +254,10 @@ def test_info_agrees(case, table, mode, converted, counts):
     with h5py.File(path) as file:
         for table_path, group in layout.tables(file).items():
             columns = info_columns(document, table_path)
-            assert {c['name'] for c in columns} == layout.columns_of(group)
+            assert {c['name'] for c in columns} == set(layout.exact_columns(group))
             for column in columns:
-                item = layout.column_item(group, column['name'], None)
-                assert column['dtype'] == layout.exact_column(group, column['name'])['dtype']
+                item = layout.column_item(group, column['name'])
+                assert column['dtype'] == layout.exact_columns(group)[column['name']]['dtype']
                 if isinstance(item, h5py.Dataset):
                     assert column['index'] == index_kind(item), column
                     if item.chunks and column['index'] != 'none':

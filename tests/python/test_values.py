@@ -64,11 +64,11 @@ def test_odd_strings(mode, converted):
     with h5py.File(converted('odd_strings', 'odd.tab', *MODES[mode])) as file:
         for name, strings in expected.items():
             group = file['MAIN']
-            item = layout.column_item(group, name, None)
-            kept = layout.exact_strings(group, name)
+            item = layout.column_item(group, name)
+            kept = layout.exact_strings(group, item)
             dense = layout.form(item) == 'dense'
             shown, element = [], 0
-            for cell in layout.cells(group, item, 'string', None):
+            for cell in layout.cells(group, item, 'string'):
                 if cell is None:
                     shown.append((None, None))
                     element += 3 if dense else 0
