@@ -73,6 +73,10 @@ pub(crate) struct OpenArgs<'a> {
     pub(crate) info: &'a [u8],
     /// Of the table: hypercolumn definitions.
     pub(crate) private_keywords: &'a Record,
+    /// Of each of the columns.
+    pub(crate) column_keywords: &'a [&'a Record],
+    /// The rest of the table, for managers whose values come from other columns.
+    pub(crate) around: &'a dyn Around,
 }
 
 impl OpenArgs<'_> {
@@ -91,6 +95,42 @@ impl OpenArgs<'_> {
     /// `table.f<sequence><suffix>`.
     pub(crate) fn file_name(&self, suffix: &str) -> String {
         format!("table.f{}{suffix}", self.sequence)
+    }
+}
+
+/// The columns of a table, for managers whose values come from them.
+pub(crate) trait Columns {
+    /// The number of rows.
+    fn rows(&self) -> u64;
+
+    /// The table keywords.
+    fn keywords(&self) -> &Record;
+
+    /// A column by its name, or else by the one it was created with.
+    ///
+    /// # Errors
+    /// `Format` if there is none, or it comes from itself; those of opening its manager.
+    fn column(&self, name: &BStr) -> Result<OtherColumn>;
+}
+
+/// The table around a manager.
+pub(crate) trait Around: Columns {
+    /// Opens another table, by the name that a keyword of this one stores.
+    fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>>;
+}
+
+/// A column that another manager holds.
+#[derive(Debug, Clone)]
+pub(crate) struct OtherColumn {
+    pub(crate) spec: ColumnSpec,
+    pub(crate) manager: Arc<dyn Manager>,
+    /// In the manager.
+    pub(crate) index: usize,
+}
+
+impl OtherColumn {
+    pub(crate) fn cells(&self) -> &dyn Column {
+        self.manager.column(self.index)
     }
 }
 

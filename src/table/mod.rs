@@ -1,18 +1,22 @@
 //! What users hold: tables, their columns, their subtables.
 
 mod column;
+mod opening;
 mod record;
 mod subtable;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use self::opening::Opening;
 use crate::container::{Container, Directory};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::{ByteOrder, read_all};
-use crate::schema::{Body, ColumnDesc, ColumnKind, ColumnSet, Sync, TableDat, TableDesc, TableInfo};
-use crate::stman::{self, ColumnSpec, Manager, OpenArgs, Storage};
+use crate::limits;
+use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo};
+use crate::stman::{ColumnSpec, Columns, Manager, OtherColumn, Storage};
 use crate::value::{DataType, Record, Shape};
 
 pub(crate) use crate::stman::{Column as Cells, Tiling, read_part};
@@ -61,7 +65,7 @@ struct OpenManager {
     type_name: BString,
     sequence: u32,
     /// Columns of a manager that cannot be read do not hinder those of others.
-    opened: Result<Box<dyn Manager>>,
+    opened: Result<Arc<dyn Manager>>,
 }
 
 impl Table {
@@ -73,11 +77,19 @@ impl Table {
     /// `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, `Unsupported` if
     /// it is a reference or concatenated table, or its files are in a container.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        Self::open_at(path).map_err(|error| error.at(path.display()))
+        Self::open_from(path.as_ref(), 0)
     }
 
-    fn open_at(path: &Path) -> Result<Self> {
+    /// Opens a table that others, `depth` of them, led to.
+    fn open_from(path: &Path, depth: usize) -> Result<Self> {
+        let open = || {
+            limits::depth(depth, "tables that lead to each other")?;
+            Self::open_at(path, depth)
+        };
+        open().map_err(|error| error.at(path.display()))
+    }
+
+    fn open_at(path: &Path, depth: usize) -> Result<Self> {
         // stored names are relative to the absolute path, in which symbolic links stay
         let path = std::path::absolute(path)?;
         let files = Directory::new(&path);
@@ -106,60 +118,9 @@ impl Table {
             Some(info) => TableInfo::decode(&read_all(&info)?),
             None => TableInfo::default(),
         };
-        let mut table = Table {
-            path,
-            rows,
-            order: dat.order,
-            desc,
-            info,
-            columns: Vec::new(),
-            bindings: Vec::new(),
-            managers: Vec::new(),
-        };
-        table.open_managers(&files, &columns);
-        Ok(table)
-    }
-
-    fn open_managers(&mut self, files: &dyn Container, set: &ColumnSet) {
-        let mut counts = vec![0; set.managers.len()];
-        for (desc, binding) in self.desc.columns.iter().zip(&set.columns) {
-            let manager = set.managers.iter().position(|manager| manager.sequence == binding.sequence);
-            let manager = manager.expect("decoding checked that it exists");
-            let shape = match desc.kind {
-                ColumnKind::Scalar => Some(Shape::scalar()),
-                ColumnKind::Array if !desc.shape.is_empty() => Some(desc.shape.clone()),
-                ColumnKind::Array => binding.shape.clone(),
-            };
-            self.columns.push(ColumnInfo {
-                desc: desc.clone(),
-                shape,
-                manager: set.managers[manager].type_name.clone(),
-                manager_name: BString::default(),
-            });
-            self.bindings.push((manager, counts[manager]));
-            counts[manager] += 1;
-        }
-        for (index, entry) in set.managers.iter().enumerate() {
-            let of_manager = |(column, binding): (usize, &(usize, usize))| (binding.0 == index).then_some(column);
-            let members: Vec<usize> = self.bindings.iter().enumerate().filter_map(of_manager).collect();
-            let specs: Vec<ColumnSpec> = members.iter().map(|&column| self.columns[column].spec()).collect();
-            let args = OpenArgs {
-                files,
-                sequence: entry.sequence,
-                rows: self.rows,
-                order: self.order,
-                columns: &specs,
-                info: &entry.info,
-                private_keywords: &self.desc.private_keywords,
-            };
-            let opened = stman::open(entry.type_name.as_bstr(), &args);
-            if let Ok(manager) = &opened {
-                for column in members {
-                    self.columns[column].manager_name = manager.name().to_owned();
-                }
-            }
-            self.managers.push(OpenManager { type_name: entry.type_name.clone(), sequence: entry.sequence, opened });
-        }
+        let opening = Opening::new(&path, &files, rows, dat.order, &desc, &columns, depth);
+        let (columns, bindings, managers) = opening.finish();
+        Ok(Table { path, rows, order: dat.order, desc, info, columns, bindings, managers })
     }
 
     /// Where the table lies; absolute.
@@ -234,6 +195,26 @@ impl Table {
     /// The tables that keywords of this one name, its own and its columns', nested records included.
     pub fn subtables(&self) -> Vec<Subtable> {
         subtable::find(self)
+    }
+}
+
+impl Columns for Table {
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn keywords(&self) -> &Record {
+        &self.desc.keywords
+    }
+
+    fn column(&self, name: &BStr) -> Result<OtherColumn> {
+        let found = self.columns.iter().position(|column| column.desc.name == name);
+        let found = found.ok_or_else(|| Error::format(format!("there is no column {name}")).at(self.path.display()))?;
+        let (manager, index) = self.bindings[found];
+        match &self.managers[manager].opened {
+            Ok(opened) => Ok(OtherColumn { spec: self.columns[found].spec(), manager: opened.clone(), index }),
+            Err(error) => Err(error.again().at(self.path.display())),
+        }
     }
 }
 
