@@ -59,7 +59,6 @@ pub(crate) fn open(name: &BStr, args: &OpenArgs<'_>) -> Result<Box<dyn Manager>>
 }
 
 /// What a manager is told about the table and its part of it.
-#[derive(Debug)]
 pub(crate) struct OpenArgs<'a> {
     pub(crate) files: &'a dyn Container,
     pub(crate) sequence: u32,
