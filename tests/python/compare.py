@@ -34,8 +34,9 @@ def compare_table(table, group, differences, counts, columns=None, rows=None):
     where = group.name
     say = lambda *words: differences.append(' '.join(map(str, (where,) + words)))  # noqa: E731
     rows = range(table.nrows()) if rows is None else rows
-    if not np.array_equal(group['row'][...], np.arange(rows.start, rows.stop)) or group['row'].dtype != np.int64:
-        say('row is %s' % group['row'])
+    row = layout.row(group)
+    if not np.array_equal(row[...], np.arange(rows.start, rows.stop)) or row.dtype != np.int64:
+        say(row, row[...])
     names = [c for c in table.colnames() if columns is None or c in columns]
     described = layout.exact_columns(group)
     if list(described) != names:
