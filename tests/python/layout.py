@@ -28,7 +28,7 @@ def is_table(item):
     return isinstance(item, h5py.Group) and described is not None and 'table' in described.attrs
 
 
-def row(group):
+def row_scale(group):
     """The row numbers of a table: `row`; in a table inside another one `row__2`, and so on."""
     scales = [item for name, item in group.items() if re.fullmatch(r'row(__[0-9]+)?', name) and is_scale(item)]
     assert len(scales) == 1, '%s has the row scales %s' % (group.name, scales)
@@ -131,7 +131,7 @@ def load(dataset, dtype):
 
 def cells(group, item, dtype):
     """Every cell of a column: None where undefined, else a numpy array (of str objects for strings)."""
-    rows = row(group).shape[0]
+    rows = row_scale(group).shape[0]
     which = form(item)
     if which == 'dense':
         problem = dtype_problem(item, dtype)

@@ -241,7 +241,8 @@ def test_index(case, table, mode, converted, counts):
                     kind = index_kind(dataset)
                     assert kind in expected_index(dataset), '%s has %s' % (dataset.name, kind)
                     counts[kind] += 1
-                if mode == ['--appendable'] and isinstance(item, h5py.Dataset):
+                # HDF5 has no chunks for cells without elements
+                if mode == ['--appendable'] and isinstance(item, h5py.Dataset) and 0 not in item.shape[1:]:
                     assert item.maxshape[0] is None, '%s cannot grow' % item.name
 
 
