@@ -9,7 +9,7 @@ use super::native;
 use super::plan::MAX_CUBES;
 use crate::error::{Error, Place, Result};
 use crate::limits;
-use crate::schema::{ColumnKind, TableInfo, resolve};
+use crate::schema::{ColumnKind, TableInfo};
 use crate::table::{Cells, ColumnInfo, RecordCells, Table};
 use crate::value::{DataType, Record, Shape};
 
@@ -110,7 +110,7 @@ impl Content for Table {
     }
 
     fn table_name(&self, stored: &[u8]) -> String {
-        resolve(stored, self.path()).file_name().unwrap_or_default().to_string_lossy().into_owned()
+        self.resolve(stored).file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     fn as_table(&self) -> Option<&Table> {
@@ -201,7 +201,7 @@ fn open_subtables(
     };
     for subtable in table.subtables() {
         // a table named twice, or one that contains itself, is taken once
-        if !seen.insert(canonical(&subtable.path)) {
+        if !subtable.paths.first().is_some_and(|path| seen.insert(canonical(path))) {
             continue;
         }
         limits::depth(depth[parent] + 1, "subtables")?;
@@ -212,7 +212,7 @@ fn open_subtables(
             }
             name = format!("{prefix}{}__{number}", subtable.name.to_str_lossy());
         }
-        let content = Table::open(&subtable.path).map(|table| Box::new(table) as Box<dyn Content>);
+        let content = subtable.open().map(|table| Box::new(table) as Box<dyn Content>);
         tables.push(SourceTable { name, parent: Some(parent), stored: subtable.stored.into(), content });
         depth.push(depth[parent] + 1);
     }

@@ -4,6 +4,7 @@ mod column;
 mod opening;
 mod record;
 mod subtable;
+mod view;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::container::{Container, Directory};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::{ByteOrder, read_all};
 use crate::limits;
-use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo};
+use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo, resolve};
 use crate::stman::{ColumnSpec, Columns, Manager, OtherColumn, Storage};
 use crate::value::{DataType, Record, Shape};
 
@@ -37,6 +38,11 @@ pub use subtable::Subtable;
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
+    /// The table that names in keywords are relative to: this one, or the one whose keywords these are.
+    base: PathBuf,
+    kind: TableKind,
+    /// Keywords whose tables are concatenated as the parts are.
+    concatenated: Vec<BString>,
     rows: u64,
     order: ByteOrder,
     desc: TableDesc,
@@ -45,6 +51,23 @@ pub struct Table {
     /// For each column: in the table's managers, and in the manager's columns.
     bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
+}
+
+/// Where the cells of a table come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableKind {
+    /// It has its own.
+    Plain,
+    /// Some rows and columns of another table.
+    Reference {
+        /// The other table.
+        root: PathBuf,
+    },
+    /// Several tables, one after the other.
+    Concatenation {
+        /// These tables.
+        parts: Vec<PathBuf>,
+    },
 }
 
 /// What is known of a column besides its cells.
@@ -74,8 +97,8 @@ impl Table {
     /// Data managers that cannot be opened show when one of their columns is read.
     ///
     /// # Errors
-    /// `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, `Unsupported` if
-    /// it is a reference or concatenated table, or its files are in a container.
+    /// `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, or one that refers to a
+    /// table that is missing, `Unsupported` if its files are in a container.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_from(path.as_ref(), 0)
     }
@@ -100,32 +123,45 @@ impl Table {
             ErrorKind::NotFound if path.exists() => Error::format("not a table: not a directory").caused_by(error),
             _ => error,
         })?;
-        let dat = TableDat::decode(&dat).at("table.dat")?;
-        let (desc, columns) = match dat.body {
-            Body::Plain(plain) => *plain,
-            Body::Other(kind) => {
-                return Err(Error::unsupported(format!("tables of kind {kind} are not supported yet")).at("table.dat"));
-            }
-        };
-        columns.storage.supported()?;
-        // a lock record of 0 rows is not believed, as in casacore
-        let rows = match optional(&files, "table.lock")? {
-            Some(lock) => Sync::read(&lock).at("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),
-            None => None,
-        };
-        let rows = rows.unwrap_or(dat.rows);
         let info = match optional(&files, "table.info")? {
             Some(info) => TableInfo::decode(&read_all(&info)?),
             None => TableInfo::default(),
         };
-        let opening = Opening::new(&path, &files, rows, dat.order, &desc, &columns, depth);
+        let (rows, order, plain) = {
+            let decoded = TableDat::decode(&dat).at("table.dat")?;
+            match decoded.body {
+                Body::Plain(plain) => (decoded.rows, decoded.order, *plain),
+                Body::Reference(body) => return view::open_reference(&path, dat, body, info, depth),
+                Body::Concatenation(body) => return view::open_concatenation(&path, body, info, depth),
+            }
+        };
+        let (desc, columns) = plain;
+        columns.storage.supported()?;
+        // a lock record of 0 rows is not believed, as in casacore
+        let locked = match optional(&files, "table.lock")? {
+            Some(lock) => Sync::read(&lock).at("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),
+            None => None,
+        };
+        let rows = locked.unwrap_or(rows);
+        let opening = Opening::new(&path, &files, rows, order, &desc, &columns, depth);
         let (columns, bindings, managers) = opening.finish();
-        Ok(Table { path, rows, order: dat.order, desc, info, columns, bindings, managers })
+        let (base, kind, concatenated) = (path.clone(), TableKind::Plain, Vec::new());
+        Ok(Table { path, base, kind, concatenated, rows, order, desc, info, columns, bindings, managers })
     }
 
     /// Where the table lies; absolute.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where the cells come from.
+    pub fn kind(&self) -> &TableKind {
+        &self.kind
+    }
+
+    /// Where the table that a keyword names as `stored` lies.
+    pub(crate) fn resolve(&self, stored: &[u8]) -> PathBuf {
+        resolve(stored, &self.base)
     }
 
     /// The number of rows.
