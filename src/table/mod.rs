@@ -1,6 +1,7 @@
 //! What users hold: tables, their columns, their subtables.
 
 mod column;
+mod lock;
 mod opening;
 mod record;
 mod subtable;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use self::lock::ReadLock;
 use self::opening::Opening;
 use crate::container::{Container, Directory};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -22,6 +24,7 @@ use crate::value::{DataType, Record, Shape};
 
 pub(crate) use crate::stman::{Column as Cells, Tiling, read_part};
 pub use column::Column;
+pub use lock::OpenOptions;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
 
@@ -47,6 +50,8 @@ pub struct Table {
     order: ByteOrder,
     desc: TableDesc,
     info: TableInfo,
+    /// Writers wait until it is released, with the table.
+    lock: Option<ReadLock>,
     columns: Vec<ColumnInfo>,
     /// For each column: in the table's managers, and in the manager's columns.
     bindings: Vec<(usize, usize)>,
@@ -96,26 +101,38 @@ impl Table {
     ///
     /// Data managers that cannot be opened show when one of their columns is read.
     ///
+    /// The table is locked for reading until it is dropped; [`OpenOptions`] says how long a writer is waited for.
+    ///
     /// # Errors
-    /// `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, or one that refers to a
+    /// `Locked` if the wait was too long, `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, or one that refers to a
     /// table that is missing, `Unsupported` if its files are in a container.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_from(path.as_ref(), 0)
+        Self::open_with(path, OpenOptions::default())
+    }
+
+    /// Opens the table in the directory at `path`, and locks it as `options` say until it is dropped.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        Self::open_from(path.as_ref(), options, 0)
     }
 
     /// Opens a table that others, `depth` of them, led to.
-    fn open_from(path: &Path, depth: usize) -> Result<Self> {
+    fn open_from(path: &Path, options: OpenOptions, depth: usize) -> Result<Self> {
         let open = || {
             limits::depth(depth, "tables that lead to each other")?;
-            Self::open_at(path, depth)
+            Self::open_at(path, options, depth)
         };
         open().map_err(|error| error.at(path.display()))
     }
 
-    fn open_at(path: &Path, depth: usize) -> Result<Self> {
+    fn open_at(path: &Path, options: OpenOptions, depth: usize) -> Result<Self> {
         // stored names are relative to the absolute path, in which symbolic links stay
         let path = std::path::absolute(path)?;
         let files = Directory::new(&path);
+        // before anything is read: what is read then belongs together
+        let lock = ReadLock::take(&path, options)?;
         let dat = files.open("table.dat").map_err(|error| match error.kind() {
             ErrorKind::NotFound if path.is_dir() => {
                 Error::format("not a table: the directory has no table.dat").caused_by(error)
@@ -131,8 +148,8 @@ impl Table {
             let decoded = TableDat::decode(&dat).at("table.dat")?;
             match decoded.body {
                 Body::Plain(plain) => (decoded.rows, decoded.order, *plain),
-                Body::Reference(body) => return view::open_reference(&path, dat, body, info, depth),
-                Body::Concatenation(body) => return view::open_concatenation(&path, body, info, depth),
+                Body::Reference(body) => return view::open_reference(&path, dat, body, info, (options, depth)),
+                Body::Concatenation(body) => return view::open_concatenation(&path, body, info, (options, depth)),
             }
         };
         let (desc, columns) = plain;
@@ -143,10 +160,10 @@ impl Table {
             None => None,
         };
         let rows = locked.unwrap_or(rows);
-        let opening = Opening::new(&path, &files, rows, order, &desc, &columns, depth);
+        let opening = Opening::new(&path, &files, rows, order, &desc, &columns, (options, depth));
         let (columns, bindings, managers) = opening.finish();
         let (base, kind, concatenated) = (path.clone(), TableKind::Plain, Vec::new());
-        Ok(Table { path, base, kind, concatenated, rows, order, desc, info, columns, bindings, managers })
+        Ok(Table { path, base, kind, concatenated, rows, order, desc, info, lock, columns, bindings, managers })
     }
 
     /// Where the table lies; absolute.
@@ -167,6 +184,11 @@ impl Table {
     /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// Whether the table is locked for reading.
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
     }
 
     /// The byte order of the table's data files.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice};
 
-use super::{Table, TableKind};
+use super::{OpenOptions, Table, TableKind};
 use crate::error::Result;
 use crate::value::{Record, Value};
 
@@ -24,11 +24,11 @@ impl Subtable {
     ///
     /// # Errors
     /// Those of [`Table::open`].
-    pub fn open(&self) -> Result<Table> {
+    pub fn open(&self, options: OpenOptions) -> Result<Table> {
         match self.paths.as_slice() {
-            [path] => Table::open(path),
+            [path] => Table::open_with(path, options),
             paths => {
-                let parts = paths.iter().map(Table::open).collect::<Result<Vec<_>>>()?;
+                let parts = paths.iter().map(|path| Table::open_with(path, options)).collect::<Result<Vec<_>>>()?;
                 let info = parts.first().map(|part| part.info().clone()).unwrap_or_default();
                 let path = paths.first().cloned().unwrap_or_default();
                 super::view::concatenate(&path, &parts, info)
@@ -56,7 +56,9 @@ fn collect(table: &Table, record: &Record, found: &mut Vec<Subtable>) {
                     && table.concatenated.contains(&field.name)
                 {
                     // parts that cannot be opened were reported when the concatenation was
-                    let parts: Vec<Table> = parts.iter().filter_map(|part| Table::open(part).ok()).collect();
+                    let unlocked = OpenOptions { lock_timeout: None };
+                    let open = |part| Table::open_with(part, unlocked).ok();
+                    let parts: Vec<Table> = parts.iter().filter_map(open).collect();
                     paths = super::view::subtable_paths(&parts, field.name.as_bstr());
                 }
                 found.push(Subtable { name: field.name.clone(), stored: stored.clone(), paths });
