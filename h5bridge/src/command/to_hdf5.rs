@@ -128,6 +128,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "out": args.out.display().to_string(),
             "tables": summary.tables,
             "columns": summary.columns,
+            "columns_missing": summary.missing,
             "rows": summary.rows,
             "bytes": summary.bytes,
             "file_bytes": summary.file_bytes,
