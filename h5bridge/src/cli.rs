@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -61,7 +62,14 @@ impl Global {
             1 => tracing::Level::INFO,
             _ => tracing::Level::DEBUG,
         };
-        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false).init();
+        let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            .without_time()
+            .with_ansi(colours)
+            .init();
     }
 }
 
