@@ -9,6 +9,7 @@ use super::mapping::Names;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkRead, Grid};
 use crate::h5::{Coder, Deflate, Pipeline, Stage};
+use crate::limits;
 use crate::table::{Cells, ColumnInfo, Tiling};
 use crate::value::{DataType, Shape, Values};
 
@@ -211,6 +212,7 @@ impl Plan {
                 }
                 _ => 0..content.rows(),
             };
+            limits::rows(rows.end - rows.start).at_with(|| format!("table {}", table.name))?;
             let row = row_name(&group);
             names.reserve(&group, &[&row]);
             let mut columns = Vec::new();
@@ -260,7 +262,7 @@ impl Plan {
 
     /// Bytes of all elements, uncompressed.
     pub fn bytes(&self) -> u64 {
-        self.columns().map(|column| column.bytes).sum()
+        self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))
     }
 
     pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnPlan> {
@@ -366,7 +368,7 @@ impl Form {
     fn elements(&self) -> Result<u64> {
         match self {
             Form::Dense { shape, .. } => shape.elements(),
-            Form::Cubes { cubes } => cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum + shape.elements()?)),
+            Form::Cubes { cubes } => cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum.saturating_add(shape.elements()?))),
             Form::Ragged { elements, .. } => Ok(*elements),
         }
     }

@@ -32,7 +32,8 @@ pub(super) struct Found {
 }
 
 impl Index {
-    pub(super) fn read(buckets: &Buckets, order: ByteOrder) -> Result<Self> {
+    /// Checks that the index has `table_rows` rows.
+    pub(super) fn read(buckets: &Buckets, order: ByteOrder, table_rows: u64) -> Result<Self> {
         let mut d = Decoder::new(&buckets.file, buckets.end(), order, "bucket index")?;
         let version = d.root("ISMIndex", 1..=2)?;
         let used = d.u32("number of buckets")? as usize;
@@ -49,6 +50,9 @@ impl Index {
         buckets.truncate(used);
         if !rows.is_sorted() || rows[0] != 0 {
             return Err(d.error("the first rows of the buckets do not ascend from 0"));
+        }
+        if rows[used] < table_rows {
+            return Err(d.error(format!("its buckets hold {} rows, but the table has {table_rows}", rows[used])));
         }
         d.end()?;
         Ok(Index { rows, buckets })

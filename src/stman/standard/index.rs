@@ -74,6 +74,16 @@ impl Index {
         Ok(Index { rows_per_bucket, last_rows, buckets })
     }
 
+    /// Checks that there are buckets for all of `table_rows` rows.
+    pub(super) fn check(&self, table_rows: u64) -> Result<()> {
+        match self.last_rows.last() {
+            Some(&last) if last >= table_rows.saturating_sub(1) => Ok(()),
+            None if table_rows == 0 => Ok(()),
+            Some(last) => Err(Error::format(format!("last row {last}, but the table has {table_rows} rows"))),
+            None => Err(Error::format(format!("no buckets, but the table has {table_rows} rows"))),
+        }
+    }
+
     /// The stretch that starts at `row` and ends at `end` or with its bucket.
     pub(super) fn find(&self, row: u64, end: u64) -> Result<Stretch> {
         let entry = self.last_rows.partition_point(|&last| last < row);
@@ -89,7 +99,7 @@ impl Index {
             ))
             .at("index"));
         }
-        let count = end.min(last + 1) - row;
+        let count = end.min(last.saturating_add(1)) - row;
         Ok(Stretch { bucket: self.buckets[entry], first: row - bucket_start, count })
     }
 }
