@@ -37,7 +37,9 @@ impl Piece {
         let (found, expected) = ((out.len() - before) as u64, self.elements()?);
         if found != expected {
             let Range { start, end } = self.rows;
-            return Err(Error::format(format!("rows {start}..{end} have {found} elements, by their shapes {expected}")));
+            return Err(Error::format(format!(
+                "rows {start}..{end} have {found} elements, by their shapes {expected}"
+            )));
         }
         Ok(())
     }

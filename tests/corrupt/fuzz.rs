@@ -71,7 +71,9 @@ fn random_changes_end_in_ok_or_err() {
         }
     }
     let (seconds, peak) = (started.elapsed().as_secs_f64(), peak_memory_mib());
-    println!("{tried} changes to {tables} tables in {seconds:.1} s, peak {peak} MiB; {skipped} tables skipped, which are not supported or too long");
+    println!(
+        "{tried} changes to {tables} tables in {seconds:.1} s, peak {peak} MiB; {skipped} tables skipped, which are not supported or too long"
+    );
     for (failure, what) in &failures {
         println!("{what}: {failure}");
     }

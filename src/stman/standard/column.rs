@@ -50,17 +50,10 @@ struct Stretch {
 }
 
 impl StandardColumn {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        spec: &ColumnSpec,
-        offset: u32,
-        set: u32,
-        table_rows: u64,
-    ) -> Result<Self> {
+    pub(super) fn new(shared: Arc<Shared>, spec: &ColumnSpec, offset: u32, set: u32) -> Result<Self> {
         if set as usize >= shared.indices.len() {
             return Err(Error::format(format!("column set {set}, but there are {} indices", shared.indices.len())));
         }
-        shared.indices[set as usize].check(table_rows).at_with(|| format!("index {set}"))?;
         let cell = match (spec.storage, spec.data_type) {
             (Storage::Scalar, DataType::String) if spec.max_length > 0 => {
                 Cell::FixedString { len_bytes: spec.max_length }

@@ -67,7 +67,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let columns = args.columns.iter().zip(info.offsets.iter().zip(&info.sets));
     let columns = columns
         .map(|(spec, (&offset, &set))| {
-            StandardColumn::new(shared.clone(), spec, offset, set, args.rows)
+            StandardColumn::new(shared.clone(), spec, offset, set)
                 .at_with(|| format!("{}: column {}", shared.place, spec.name))
         })
         .collect::<Result<_>>()?;
