@@ -62,7 +62,8 @@ impl Global {
             1 => tracing::Level::INFO,
             _ => tracing::Level::DEBUG,
         };
-        let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let colours =
+            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         tracing_subscriber::fmt()
             .with_max_level(level)
             .with_writer(std::io::stderr)

@@ -244,6 +244,10 @@ impl Content for NativeTable {
                 let data = self.reader(&self.group, link)?;
                 let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
                 check_rows(link, rows, self.rows)?;
+                let expected = self.columns[index].shape.as_ref().filter(|_| *kind == FormKind::Dense);
+                if expected.is_some_and(|expected| *expected != cell) || *kind == FormKind::Record && !cell.is_empty() {
+                    return Err(Error::format(format!("{link} has cells of shape {cell}, which its column has not")));
+                }
                 let flags = format!("{link}__defined");
                 // a column may have this name too
                 let is_flags = self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags);
@@ -278,7 +282,7 @@ impl Content for NativeTable {
                 };
                 check_rows(link, ragged.defined.rows(), self.rows)?;
                 check_rows(link, ragged.shape.rows(), self.rows)?;
-                check_rows(link, ragged.offset.rows(), self.rows + 1)?;
+                check_rows(link, ragged.offset.rows(), self.rows.saturating_add(1))?;
                 Box::new(ragged)
             }
         };
@@ -599,7 +603,7 @@ impl Cells for Ragged {
         let (&[start, end], elements) = (ends.as_slice(), shape.elements()?) else {
             return Err(Error::format("two offsets are expected"));
         };
-        if start < 0 || end - start != elements as i64 || end as u64 > self.values.rows() {
+        if start < 0 || end.checked_sub(start) != Some(elements as i64) || end as u64 > self.values.rows() {
             return Err(Error::format(format!("row {row}: elements {start} to {end} for a cell of shape {shape}")));
         }
         crate::table::read_part(region, &shape, out, |out| {

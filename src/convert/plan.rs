@@ -9,8 +9,9 @@ use super::mapping::Names;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkRead, Grid};
 use crate::h5::{Coder, Deflate, Pipeline, Stage};
+use crate::limits;
 use crate::table::{Cells, ColumnInfo, Table, Tiling};
-use crate::value::{DataType, Shape, Values};
+use crate::value::{DataType, Region, Shape, Values};
 
 /// Chunks aim at this many bytes.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -226,6 +227,7 @@ impl Plan {
                 }
                 _ => 0..content.rows(),
             };
+            limits::rows(rows.end - rows.start).at_with(|| format!("table {}", table.name))?;
             let row = row_name(&group);
             names.reserve(&group, &[&row]);
             if let Some(error) = content.as_table().and_then(Table::unreadable) {
@@ -286,7 +288,7 @@ impl Plan {
 
     /// Bytes of all elements, uncompressed.
     pub fn bytes(&self) -> u64 {
-        self.columns().map(|column| column.bytes).sum()
+        self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))
     }
 
     pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnPlan> {
@@ -326,6 +328,7 @@ impl ColumnPlan {
         let cells = content.cells(index)?;
         let name = info.desc.name.to_str_lossy().into_owned();
         let all = *rows == (0..content.rows());
+        touch_last_row(info, &*cells, rows)?;
         let form = Survey { info, cells: &*cells, rows, appendable: options.appendable }.form(all)?;
         let link = names.unique(group, &name);
         let data_type = info.data_type();
@@ -362,6 +365,21 @@ impl ColumnPlan {
     }
 }
 
+/// Fails at once where a row count is larger than the data, and not after all the rows that are there.
+fn touch_last_row(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let last = rows.end - 1;
+    let Some(shape) = cells.cell_shape(last)? else { return Ok(()) };
+    let one = Region { start: shape.iter().map(|_| 0).collect(), shape: shape.iter().map(|_| 1).collect() };
+    let can_split = info.data_type().is_fixed_size() && !shape.is_empty();
+    if shape.elements()? == 0 {
+        return Ok(());
+    }
+    cells.read_cell(last, can_split.then_some(&one), &mut Values::new(info.data_type()))
+}
+
 /// Some elements from the middle rows.
 fn probe(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<Values> {
     let middle = rows.start + (rows.end - rows.start) / 2;
@@ -392,7 +410,9 @@ impl Form {
     fn elements(&self) -> Result<u64> {
         match self {
             Form::Dense { shape, .. } => shape.elements(),
-            Form::Cubes { cubes } => cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum + shape.elements()?)),
+            Form::Cubes { cubes } => {
+                cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum.saturating_add(shape.elements()?)))
+            }
             Form::Ragged { elements, .. } => Ok(*elements),
         }
     }

@@ -9,6 +9,7 @@ use super::content::{Content, Source};
 use super::pieces::{Pieces, Shapes};
 use super::plan::place;
 use crate::error::{ErrorKind, Place, Result};
+use crate::limits;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
 
@@ -159,6 +160,7 @@ fn compare_columns(
     if let Some((l, r)) = compare_records(&info.desc.keywords, &other.desc.keywords, left, right) {
         return Ok(Some((None, None, l, r)));
     }
+    limits::rows(left.rows())?;
     let (a, b) = (left.cells(a)?, right.cells(b)?);
     let mut values = (Values::new(info.data_type()), Values::new(info.data_type()));
     for piece in Pieces::new(info, &*a, 0..left.rows(), PIECE_BYTES) {

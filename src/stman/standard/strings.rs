@@ -92,6 +92,27 @@ impl Item {
     }
 }
 
+/// What is left of the heap for the items that one call reads: no two cells share an item, so that together they are no
+/// longer than the file.
+pub(super) struct HeapBudget(u64);
+
+impl HeapBudget {
+    pub(super) fn new(buckets: &Buckets) -> Self {
+        HeapBudget(buckets.end())
+    }
+
+    pub(super) fn take(&mut self, item: &Item) -> Result<()> {
+        // short strings are in the cell itself, and what is negative shows when it is read
+        let len = u64::try_from(item.len_bytes).unwrap_or(0);
+        if len > INLINE_BYTES as u64 {
+            let left = self.0.checked_sub(len);
+            let exceeded = || Error::format(format!("its {len} bytes and the strings before exceed the file"));
+            self.0 = left.ok_or_else(exceeded).at_with(|| item.place())?;
+        }
+        Ok(())
+    }
+}
+
 /// Reads the string of a scalar's cell.
 pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &Buckets) -> Result<BString> {
     let item = Item::decode(cell, order);
