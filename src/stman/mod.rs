@@ -189,6 +189,11 @@ pub(crate) trait Manager: Debug + Send + Sync {
     /// The name that the user gave it (`dataManagerGroup`).
     fn name(&self) -> &BStr;
 
+    /// Whether a column can be read; some have values from elsewhere, which may be missing for them alone.
+    fn readable(&self, _index: usize) -> Result<()> {
+        Ok(())
+    }
+
     /// Its column, by the order in [`OpenArgs::columns`].
     fn column(&self, index: usize) -> &dyn Column;
 }

@@ -146,7 +146,9 @@ impl Columns for Opening<'_> {
     fn column(&self, name: &BStr) -> Result<OtherColumn> {
         let found = self.find(name)?;
         let (manager, index) = self.bindings[found];
-        Ok(OtherColumn { spec: self.columns[found].spec(), manager: self.open(manager)?, index })
+        let manager = self.open(manager)?;
+        manager.readable(index)?;
+        Ok(OtherColumn { spec: self.columns[found].spec(), manager, index })
     }
 }
 

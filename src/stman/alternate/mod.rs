@@ -15,6 +15,8 @@ mod row_file;
 mod stokes_i;
 mod uvw;
 
+use bstr::ByteSlice;
+
 use super::Kind;
 use crate::error::Error;
 
@@ -29,9 +31,9 @@ pub(super) static SISCO: Kind =
 pub(super) static THIRD_PARTY: Kind = Kind {
     names: &["LofarStMan", "AsdmStMan", "Adios2StMan"],
     open: |args| {
-        Err(Error::unsupported(match &args.type_name[..] {
-            b"LofarStMan" => "LofarStMan is a third-party manager: raw files of the LOFAR correlator are not read",
-            b"AsdmStMan" => "AsdmStMan is a third-party manager: the ASDM that has the values is not read",
+        Err(Error::unsupported(match args.type_name.to_str_lossy().trim() {
+            "LofarStMan" => "LofarStMan is a third-party manager: raw files of the LOFAR correlator are not read",
+            "AsdmStMan" => "AsdmStMan is a third-party manager: the ASDM that has the values is not read",
             _ => "Adios2StMan needs a third-party library: ADIOS2 files are not read",
         }))
     },

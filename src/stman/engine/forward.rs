@@ -15,38 +15,38 @@ use bstr::{BStr, BString, ByteSlice};
 
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::stman::{Column, ColumnSpec, Columns, Kind, Manager, OpenArgs, OtherColumn, Storage, Tiling};
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{DataType, Record, Region, Shape, Values};
 
 pub(crate) static KIND: Kind = Kind {
     names: &["ForwardColumnEngine"],
     open: |args| {
-        let forward = Forward::open(args, "_ForwardColumn_TableName", |spec, other, rows| {
+        let forward = Forward::open("ForwardColumnEngine", args, "_ForwardColumn_TableName", |spec, other, rows| {
             if rows < args.rows {
                 return Err(Error::format(format!("{rows} rows, this table has {}", args.rows)));
             }
             Ok(ForwardColumn { name: spec.name.clone(), other, same_rows: rows == args.rows })
         });
-        Ok(Box::new(forward.at("ForwardColumnEngine")?))
+        Ok(Box::new(forward?))
     },
 };
 
 pub(crate) static INDEXED: Kind = Kind {
     names: &["ForwardColumnIndexedRowEngine"],
     open: |args| {
-        let open = || {
-            let numbers = row_numbers(args)?;
-            Forward::open(args, "_ForwardColumn_TableName_Row", |spec, other, rows| {
-                Ok(IndexedColumn { name: spec.name.clone(), other, rows, numbers: numbers.clone() })
-            })
-        };
-        Ok(Box::new(open().at("ForwardColumnIndexedRowEngine")?))
+        const NAME: &str = "ForwardColumnIndexedRowEngine";
+        let numbers = row_numbers(args).at(NAME)?;
+        let forward = Forward::open(NAME, args, "_ForwardColumn_TableName_Row", |spec, other, rows| {
+            Ok(IndexedColumn { name: spec.name.clone(), other, rows, numbers: numbers.clone() })
+        });
+        Ok(Box::new(forward?))
     },
 };
 
 #[derive(Debug)]
 struct Forward<C> {
     name: BString,
-    columns: Vec<C>,
+    /// Each may be from another table.
+    columns: Vec<Result<C>>,
 }
 
 /// A column of a table with at least as many rows.
@@ -70,30 +70,43 @@ struct IndexedColumn {
 
 impl<C> Forward<C> {
     /// `column` makes a column from the other table's, of which it is told the number of rows.
+    ///
+    /// # Errors
+    /// That of the first column, if there is none that can be read.
     fn open(
+        type_name: &str,
         args: &OpenArgs<'_>,
         key: &str,
         column: impl Fn(&ColumnSpec, OtherColumn, u64) -> Result<C>,
     ) -> Result<Self> {
-        // usually all columns are from one table
-        let mut table: Option<(&BStr, Box<dyn Columns>)> = None;
-        let mut columns = Vec::new();
-        for (spec, keywords) in args.columns.iter().zip(args.column_keywords) {
-            let place = || format!("column {}", spec.name);
+        let mut tables = Vec::new();
+        let mut open = |spec: &ColumnSpec, keywords: &Record| {
             let name = keywords.string(key);
-            let name = name
-                .ok_or_else(|| Error::format(format!("the column keyword {key} is missing")))
-                .at_with(place)?;
-            let (_, other) = match table.take() {
-                Some(open) if open.0 == name => table.insert(open),
-                _ => table.insert((name, open_table(args, name).at_with(place)?)),
+            let name = name.ok_or_else(|| Error::format(format!("the column keyword {key} is missing")))?;
+            let other = match tables.iter().position(|(known, _)| *known == name) {
+                Some(index) => &tables[index].1,
+                None => {
+                    tables.push((name.to_owned(), open_table(args, name)));
+                    &tables[tables.len() - 1].1
+                }
             };
-            let found = || -> Result<C> {
+            let other: &dyn Columns = match other {
+                Ok(other) => &**other,
+                Err(error) => return Err(error.again()),
+            };
+            let found = || {
                 let found = other.column(spec.name.as_bstr())?;
                 check_same(spec, &found.spec)?;
                 column(spec, found, other.rows())
             };
-            columns.push(found().at_with(|| format!("table {name}")).at_with(place)?);
+            found().at_with(|| format!("table {name}"))
+        };
+        let columns = args.columns.iter().zip(args.column_keywords);
+        let columns: Vec<Result<C>> = columns
+            .map(|(spec, keywords)| open(spec, keywords).at_with(|| format!("{type_name}: column {}", spec.name)))
+            .collect();
+        if let (true, Some(Err(error))) = (columns.iter().all(Result::is_err), columns.first()) {
+            return Err(error.again());
         }
         let name = args.around.keywords().string(&format!("_ForwardColumn_Name_{}", args.sequence));
         Ok(Forward { name: name.unwrap_or_default().to_owned(), columns })
@@ -143,8 +156,29 @@ impl<C: Column + std::fmt::Debug> Manager for Forward<C> {
         self.name.as_bstr()
     }
 
+    fn readable(&self, index: usize) -> Result<()> {
+        match &self.columns[index] {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.again()),
+        }
+    }
+
     fn column(&self, index: usize) -> &dyn Column {
-        &self.columns[index]
+        match &self.columns[index] {
+            Ok(column) => column,
+            Err(error) => error,
+        }
+    }
+}
+
+/// A column whose other table is missing.
+impl Column for Error {
+    fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
+        Err(self.again())
+    }
+
+    fn read_cell(&self, _row: u64, _region: Option<&Region>, _out: &mut Values) -> Result<()> {
+        Err(self.again())
     }
 }
 
