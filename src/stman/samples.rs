@@ -47,6 +47,7 @@ pub(super) fn args<'a>(
     info: &'a [u8],
 ) -> OpenArgs<'a> {
     OpenArgs {
+        type_name: BStr::new(""),
         files,
         sequence: 0,
         rows,
@@ -120,6 +121,10 @@ impl Columns for Alone {
 }
 
 impl Around for Alone {
+    fn column_keywords(&self, _name: &BStr) -> Result<&Record> {
+        Ok(&NO_KEYWORDS)
+    }
+
     fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
         Err(Error::not_found(format!("there is no table {stored}")))
     }

@@ -239,7 +239,10 @@ impl Table {
     pub(crate) fn cells(&self, index: usize) -> Result<&dyn Cells> {
         let (manager, column) = self.bindings[index];
         match &self.managers[manager].opened {
-            Ok(opened) => Ok(opened.column(column)),
+            Ok(opened) => {
+                opened.readable(column)?;
+                Ok(opened.column(column))
+            }
             Err(error) => Err(error.again()),
         }
     }
@@ -270,7 +273,10 @@ impl Columns for Table {
         let found = found.ok_or_else(|| Error::format(format!("there is no column {name}")).at(self.path.display()))?;
         let (manager, index) = self.bindings[found];
         match &self.managers[manager].opened {
-            Ok(opened) => Ok(OtherColumn { spec: self.columns[found].spec(), manager: opened.clone(), index }),
+            Ok(opened) => {
+                opened.readable(index).at(self.path.display())?;
+                Ok(OtherColumn { spec: self.columns[found].spec(), manager: opened.clone(), index })
+            }
             Err(error) => Err(error.again().at(self.path.display())),
         }
     }

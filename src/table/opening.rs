@@ -112,6 +112,7 @@ impl<'a> Opening<'a> {
         let specs: Vec<ColumnSpec> = members().map(|(column, _)| column.spec()).collect();
         let keywords: Vec<&Record> = members().map(|(column, _)| &column.desc.keywords).collect();
         let args = OpenArgs {
+            type_name: entry.type_name.as_bstr(),
             files: self.files,
             sequence: entry.sequence,
             rows: self.rows,
@@ -123,6 +124,13 @@ impl<'a> Opening<'a> {
             around: self,
         };
         stman::open(entry.type_name.as_bstr(), &args).map(Arc::from)
+    }
+
+    /// The number of a column, by its name or else by the one it was created with.
+    fn find(&self, name: &BStr) -> Result<usize> {
+        let by_name = self.columns.iter().position(|column| column.desc.name == name);
+        let found = by_name.or_else(|| self.set.columns.iter().position(|binding| binding.original_name == name));
+        found.ok_or_else(|| Error::format(format!("there is no column {name}")))
     }
 }
 
@@ -136,15 +144,19 @@ impl Columns for Opening<'_> {
     }
 
     fn column(&self, name: &BStr) -> Result<OtherColumn> {
-        let by_name = self.columns.iter().position(|column| column.desc.name == name);
-        let found = by_name.or_else(|| self.set.columns.iter().position(|binding| binding.original_name == name));
-        let found = found.ok_or_else(|| Error::format(format!("there is no column {name}")))?;
+        let found = self.find(name)?;
         let (manager, index) = self.bindings[found];
-        Ok(OtherColumn { spec: self.columns[found].spec(), manager: self.open(manager)?, index })
+        let manager = self.open(manager)?;
+        manager.readable(index)?;
+        Ok(OtherColumn { spec: self.columns[found].spec(), manager, index })
     }
 }
 
 impl Around for Opening<'_> {
+    fn column_keywords(&self, name: &BStr) -> Result<&Record> {
+        Ok(&self.columns[self.find(name)?].desc.keywords)
+    }
+
     fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
         Ok(Box::new(Table::open_from(&resolve(stored, self.path), self.from.0, self.from.1 + 1)?))
     }
