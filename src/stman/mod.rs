@@ -5,6 +5,7 @@
 
 mod aipsio;
 mod bucket;
+mod dysco;
 mod elements;
 mod incremental;
 mod indirect;
@@ -43,6 +44,7 @@ static KINDS: &[&Kind] = &[
     &tiled::SHAPE,
     &tiled::CELL,
     &tiled::DATA,
+    &dysco::KIND,
 ];
 
 /// The names of all storage managers that can be read, as table.dat stores them.
