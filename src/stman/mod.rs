@@ -6,6 +6,7 @@
 mod aipsio;
 mod alternate;
 mod bucket;
+mod dysco;
 mod elements;
 mod engine;
 mod incremental;
@@ -59,6 +60,7 @@ static KINDS: &[&Kind] = &[
     &alternate::UVW,
     &alternate::STOKES_I,
     &alternate::SISCO,
+    &dysco::KIND,
 ];
 
 /// Known by name only: opening one says why it is not read.
