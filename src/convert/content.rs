@@ -53,6 +53,8 @@ pub struct DatasetInfo {
     pub chunk: Option<Shape>,
     /// `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit` or `none`.
     pub index: String,
+    /// It can grow along its rows.
+    pub appendable: bool,
     /// First applied first.
     pub filters: Vec<String>,
     /// Bytes in the file.
@@ -255,6 +257,14 @@ impl SourceTable {
     /// Those of reading the file.
     pub fn storage(&self, column: usize) -> Result<Vec<DatasetInfo>> {
         self.content()?.storage(column)
+    }
+
+    /// The table itself, if the source is a table directory.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn table(&self) -> Result<Option<&Table>> {
+        Ok(self.content()?.as_table())
     }
 
     /// The hypercubes of a column of a table directory, by its number: shape and tile of each, rows last; none if the

@@ -300,6 +300,7 @@ impl Content for NativeTable {
                 shape: dataset.shape()?,
                 chunk: dataset.chunk()?,
                 index: dataset.index_kind()?.to_string(),
+                appendable: dataset.is_appendable()?,
                 filters: dataset.filters()?,
                 stored_bytes: dataset.stored_bytes(),
             })

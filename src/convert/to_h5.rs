@@ -117,16 +117,9 @@ struct Writer<'a> {
 enum Job {
     /// The scale `row` of a table.
     RowNumbers { target: Target, rows: Range<u64> },
-    /// A column, by the numbers of its table and itself in the plan.
-    Column { table: usize, column: usize, targets: Targets },
-}
-
-/// The datasets of a column.
-#[derive(Debug)]
-enum Targets {
-    Dense { data: Target, defined: Option<Target> },
-    Cubes { cubes: Vec<Target>, row_cube: Target, row_index: Target },
-    Ragged { values: Target, offset: Target, shape: Target, defined: Target },
+    /// A column, by the numbers of its table and itself in the plan, and its datasets: of a dense column the data and, if
+    /// there are undefined cells, their flags; the cubes and the row map, cube and index; or values, offset, shape, flags.
+    Column { table: usize, column: usize, targets: Vec<Target> },
 }
 
 /// What a lane says of a finished column.
@@ -258,7 +251,7 @@ impl<'a> Writer<'a> {
         group: &Group,
         row: usize,
         scales: &mut scales::Scales<'_>,
-    ) -> Result<Targets> {
+    ) -> Result<Vec<Target>> {
         let mut attributes = Attributes::default();
         if column.link != column.name {
             attributes.add("ctds_name", text_attribute(info.desc.name.as_bstr()));
@@ -294,7 +287,7 @@ impl<'a> Writer<'a> {
                 self.datasets[data.dataset].attach_scale(axes, &self.datasets[row])?;
                 let defined = column.defined_link.as_ref();
                 let defined = defined.map(|name| row_target(self, group, name, DataType::Bool)).transpose()?;
-                Ok(Targets::Dense { data, defined })
+                Ok(std::iter::once(data).chain(defined).collect())
             }
             Form::Cubes { cubes } => {
                 let group = group.create_group(&column.link)?;
@@ -314,7 +307,8 @@ impl<'a> Writer<'a> {
                 }
                 let row_cube = row_target(self, &group, "row_cube", DataType::Int)?;
                 let row_index = row_target(self, &group, "row_index", DataType::Int64)?;
-                Ok(Targets::Cubes { cubes: targets, row_cube, row_index })
+                targets.extend([row_cube, row_index]);
+                Ok(targets)
             }
             Form::Ragged { axes, elements } => {
                 let group = group.create_group(&column.link)?;
@@ -336,7 +330,7 @@ impl<'a> Writer<'a> {
                 local.attach(&self.datasets[shapes.dataset], &[width], &["axis"])?;
                 self.datasets[shapes.dataset].attach_scale(1, &self.datasets[row])?;
                 let defined = row_target(self, &group, "defined", DataType::Bool)?;
-                Ok(Targets::Ragged { values, offset, shape: shapes, defined })
+                Ok(vec![values, offset, shapes, defined])
             }
         }
     }
@@ -399,8 +393,13 @@ impl<'a> Writer<'a> {
         });
         if let Some(table) = content.as_table() {
             let description = table.description();
-            let managers = table.managers().map(|(kind, sequence, name)| {
-                json!({"type": json::from_string(kind), "sequence": sequence, "name": json::from_string(name)})
+            let managers = table.managers().map(|manager| {
+                json!({
+                    "type": json::from_string(manager.type_name),
+                    "sequence": manager.sequence,
+                    "name": json::from_string(manager.name),
+                    "parameters": json::from_record(&manager.parameters, &table_name),
+                })
             });
             document["byte_order"] = table.byte_order().name().into();
             document["description"] = json!({
@@ -468,7 +467,7 @@ impl<'a> Writer<'a> {
         let mut names = vec![(0, 0); self.datasets.len()];
         for (_, job) in &jobs {
             if let Job::Column { table, column, targets } = job {
-                targets.all().for_each(|target| names[target.dataset] = (*table, *column));
+                targets.iter().for_each(|target| names[target.dataset] = (*table, *column));
             }
         }
         let mut shas: Vec<Vec<Option<Sha>>> =
@@ -575,19 +574,8 @@ impl Job {
     fn chunk_bytes(&self) -> u64 {
         match self {
             Job::RowNumbers { target, .. } => target.chunk_bytes() as u64,
-            Job::Column { targets, .. } => targets.all().map(|target| target.chunk_bytes() as u64).max().unwrap_or(0),
+            Job::Column { targets, .. } => targets.iter().map(|target| target.chunk_bytes() as u64).max().unwrap_or(0),
         }
-    }
-}
-
-impl Targets {
-    fn all(&self) -> impl Iterator<Item = &Target> {
-        let list: Vec<&Target> = match self {
-            Targets::Dense { data, defined } => std::iter::once(data).chain(defined).collect(),
-            Targets::Cubes { cubes, row_cube, row_index } => cubes.iter().chain([row_cube, row_index]).collect(),
-            Targets::Ragged { values, offset, shape, defined } => vec![values, offset, shape, defined],
-        };
-        list.into_iter()
     }
 }
 
@@ -631,18 +619,20 @@ impl<'a> ColumnRun<'a> {
     }
 
     /// Reads the column, hands its chunks to the lane, and returns its digest.
-    fn write(&mut self, targets: &Targets, lane: &mut Lane<'_, Done>) -> Result<Sha> {
-        match (targets, &self.plan.form) {
-            (Targets::Dense { data, defined }, Form::Dense { shape, route, .. }) => match route {
+    fn write(&mut self, targets: &[Target], lane: &mut Lane<'_, Done>) -> Result<Sha> {
+        match (&self.plan.form, targets) {
+            (Form::Dense { shape, route, .. }, [data, flags @ ..]) => match route {
                 Route::Tiles => self.write_tiles(data, lane),
-                Route::Parts => self.write_parts(data, defined.as_ref(), lane),
-                Route::Rows => self.write_rows(data, defined.as_ref(), shape, lane),
+                Route::Parts => self.write_parts(data, flags.first(), lane),
+                Route::Rows => self.write_rows(data, flags.first(), shape, lane),
             },
-            (Targets::Cubes { cubes, row_cube, row_index }, _) => self.write_cubes(cubes, row_cube, row_index, lane),
-            (Targets::Ragged { values, offset, shape, defined }, _) => {
+            (Form::Cubes { .. }, [cubes @ .., row_cube, row_index]) => {
+                self.write_cubes(cubes, row_cube, row_index, lane)
+            }
+            (Form::Ragged { .. }, [values, offset, shape, defined]) => {
                 self.write_ragged(values, offset, shape, defined, lane)
             }
-            (Targets::Dense { .. }, _) => unreachable!("targets are made from the form"),
+            _ => unreachable!("the datasets were made from the form"),
         }
     }
 
@@ -695,14 +685,13 @@ impl<'a> ColumnRun<'a> {
             copy_tiles(&**cube, target, lane, |_| Ok(()))?;
         }
         let (mut cube, mut index) = (Appender::new(row_cube), Appender::new(row_index));
-        let mut undefined =
-            |lane: &mut Lane<'_, Done>, cube: &mut Appender<'_>, index: &mut Appender<'_>, rows: u64| {
-                for _ in 0..rows {
-                    cube.push(lane, &(-1i32).to_le_bytes())?;
-                    index.push(lane, &0i64.to_le_bytes())?;
-                }
-                Ok::<_, Error>(())
-            };
+        let undefined = |lane: &mut Lane<'_, Done>, cube: &mut Appender<'_>, index: &mut Appender<'_>, rows: u64| {
+            for _ in 0..rows {
+                cube.push(lane, &(-1i32).to_le_bytes())?;
+                index.push(lane, &0i64.to_le_bytes())?;
+            }
+            Ok::<_, Error>(())
+        };
         let mut next = self.rows.start;
         for run in &tiling.runs {
             undefined(lane, &mut cube, &mut index, run.rows.start.min(self.rows.end) - next)?;
