@@ -154,7 +154,15 @@ impl Source {
     ///
     /// # Errors
     /// Those of [`Table::open`] for the main table; `Format` if `path` is neither.
-    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, OpenOptions::default())
+    }
+
+    /// As [`open`](Self::open), with tables locked as `options` say.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let path = path.as_ref();
         if path.is_file() {
             return match native::is_hdf5(path).at_with(|| path.display().to_string())? {

@@ -108,7 +108,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         }
         interrupt::remove_when_told_to_stop(partial_path(&args.out))?;
     }
-    let source = Source::open(&args.source, global.open_options())?;
+    let source = Source::open_with(&args.source, global.open_options())?;
     let plan = Plan::new(&source, &options)?;
     if args.dry_run {
         print_plan(&plan, global, out)?;
