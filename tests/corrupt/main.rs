@@ -78,7 +78,7 @@ fn is_of_damage(error: &Error) -> bool {
 /// Reading and converting end well or with a suitable error of one line.
 fn check(path: &Path, target: Option<&Path>) -> std::result::Result<(), String> {
     // legal, and takes hours
-    let zeros = |table: &Table| table.managers().any(|(manager, ..)| manager == "MemoryStMan");
+    let zeros = |table: &Table| table.managers().any(|manager| manager.type_name == "MemoryStMan");
     if Table::open(path).is_ok_and(|table| zeros(&table) && table.rows() > 1 << 20) {
         return Ok(());
     }
