@@ -145,6 +145,8 @@ impl From<std::io::Error> for Error {
             Os::NotFound | Os::NotADirectory => ErrorKind::NotFound,
             Os::StorageFull | Os::QuotaExceeded => ErrorKind::NoSpace,
             Os::AlreadyExists => ErrorKind::Exists,
+            // names that no file can have come from a damaged file
+            Os::InvalidInput | Os::InvalidFilename => ErrorKind::Format,
             _ => ErrorKind::Io,
         };
         Error::new(kind, error.to_string()).caused_by(error)
