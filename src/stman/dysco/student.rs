@@ -103,7 +103,7 @@ fn gamma_ratio(mut a: f64) -> f64 {
     }
     let w = a - 0.25;
     let s = 1.0 / (w * w);
-    ratio * w.sqrt() * (1.0 + s * (1.0 / 64.0 + s * (-21.0 / 8192.0 + s * 671.0 / 524_288.0)))
+    ratio * w.sqrt() * (1.0 + s * (1.0 / 64.0 + s * (-19.0 / 8192.0 + s * 631.0 / 524_288.0)))
 }
 
 /// The continued fraction of the incomplete beta function, by Lentz's method; 1 for x = 0.
