@@ -84,7 +84,10 @@ impl Item {
             bucket = field(12);
             offset = 0;
         }
-        Err(Error::format(format!("{left} of its {len} bytes are missing")))
+        let count = buckets.count;
+        Err(Error::format(format!(
+            "{left} of its {len} bytes are missing after {count} buckets, which is all there are"
+        )))
     }
 
     fn place(&self) -> String {
