@@ -70,7 +70,7 @@ impl Item {
             let used = u64::from(field(4));
             if offset > used || used > capacity {
                 return Err(Error::format(format!(
-                    "at byte {offset} of bucket {bucket}, which uses {used} of {capacity} bytes"
+                    "byte {offset} of bucket {bucket} is wanted, which uses {used} of {capacity} bytes"
                 )));
             }
             let part = left.min(used - offset);
