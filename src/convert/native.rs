@@ -16,7 +16,7 @@ use crate::h5::{Attribute, ChunkReader, Dataset, File, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::{Cells, ColumnInfo};
-use crate::value::{DataType, Record, Region, Shape, Value, Values};
+use crate::value::{DataType, Record, Region, Shape, Values};
 
 /// Decoded chunks kept for a dataset.
 const CACHE_BYTES: usize = 4 << 20;
@@ -125,6 +125,8 @@ struct NativeTable {
 struct Form {
     kind: FormKind,
     link: String,
+    /// Why the column is missing.
+    reason: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +135,8 @@ enum FormKind {
     Cubes,
     Ragged,
     Record,
+    /// Not converted.
+    Missing,
 }
 
 impl NativeTable {
@@ -148,7 +152,7 @@ impl NativeTable {
         let info = TableInfo { table_type: text("type")?, sub_type: text("subtype")?, readme: text("readme")? };
         let mut table_names = HashMap::new();
         collect_names(&document["keywords"], &mut table_names);
-        let (mut columns, mut forms) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
         for name in exact.attributes()? {
             if !name.starts_with("column.") {
                 continue;
@@ -157,9 +161,10 @@ impl NativeTable {
             let document = parse(&document).at_with(|| format!("_ctds attribute {name}"))?;
             let (column, form) = column(&document).at_with(|| format!("_ctds attribute {name}"))?;
             collect_names(&document["keywords"], &mut table_names);
-            columns.push(column);
-            forms.push(form);
+            found.push((document.get("position").and_then(Json::as_u64), (column, form)));
         }
+        found.sort_by_key(|(position, _)| *position);
+        let (columns, forms) = found.into_iter().map(|(_, column)| column).unzip();
         Ok(NativeTable { rows, keywords, info, columns, forms, table_names, group, exact: exact.clone(), source })
     }
 
@@ -198,9 +203,10 @@ impl NativeTable {
 
     /// The datasets of a column and what they are for.
     fn datasets(&self, index: usize) -> Result<Vec<(String, Dataset)>> {
-        let Form { kind, link } = &self.forms[index];
+        let Form { kind, link, .. } = &self.forms[index];
         let names: Vec<String> = match kind {
             FormKind::Dense | FormKind::Record => return Ok(vec![(link.clone(), self.group.dataset(link)?)]),
+            FormKind::Missing => return Ok(Vec::new()),
             FormKind::Ragged => ["values", "offset", "shape", "defined"].map(str::to_owned).into(),
             FormKind::Cubes => {
                 let group = self.group.group(link)?;
@@ -231,8 +237,9 @@ impl Content for NativeTable {
     }
 
     fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
-        let Form { kind, link } = &self.forms[index];
+        let Form { kind, link, reason } = &self.forms[index];
         let cells: Box<dyn Cells> = match kind {
+            FormKind::Missing => return Err(Error::unsupported(reason.as_str())),
             FormKind::Dense | FormKind::Record => {
                 let data = self.reader(&self.group, link)?;
                 let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
@@ -352,6 +359,7 @@ fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
         b"cubes" => FormKind::Cubes,
         b"ragged" => FormKind::Ragged,
         b"record" => FormKind::Record,
+        b"missing" => FormKind::Missing,
         _ => return Err(missing("a known form")),
     };
     let shape = match document.get("shape").and_then(Json::as_array) {
@@ -381,7 +389,8 @@ fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
         default: None,
     };
     let info = ColumnInfo { desc, shape, manager: text("manager")?, manager_name: text("manager_name")? };
-    Ok((info, Form { kind: form, link: text("link")?.to_str_lossy().into_owned() }))
+    let (link, reason) = (text("link")?.to_str_lossy().into_owned(), text("reason")?.to_str_lossy().into_owned());
+    Ok((info, Form { kind: form, link, reason }))
 }
 
 /// A dataset, read by ourselves where that can be, else by libhdf5.
@@ -614,6 +623,7 @@ pub(super) fn not_a_source(path: &Path) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Value;
 
     #[test]
     fn names_of_subtables_come_from_the_document() {

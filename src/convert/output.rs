@@ -3,7 +3,15 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use nix::sys::statvfs::statvfs;
+
 use crate::error::{Error, ErrorKind, Place, Result};
+
+/// How often what is written is made durable meanwhile.
+const SYNC_EVERY: Duration = Duration::from_millis(100);
 
 /// A file being written as `NAME.partial`, beside where it will be.
 #[derive(Debug)]
@@ -36,8 +44,8 @@ impl Output {
         if !directory.is_dir() {
             return Err(Error::not_found(format!("there is no directory {}", directory.display())).at(place));
         }
-        let free = rustix::fs::statvfs(directory).map_err(std::io::Error::from).at(&place)?;
-        let free = free.f_bavail.saturating_mul(free.f_frsize);
+        let system = statvfs(directory).map_err(std::io::Error::from).at(&place)?;
+        let free = system.blocks_available().saturating_mul(system.fragment_size());
         if free < bytes {
             let message = format!("about {bytes} bytes are needed, but only {free} are free");
             return Err(Error::new(ErrorKind::NoSpace, message).at(place));
@@ -48,6 +56,19 @@ impl Output {
     /// Where to write.
     pub(crate) fn partial(&self) -> &Path {
         &self.partial
+    }
+
+    /// Begins to make durable what is written, so that there is little left to do at the end.
+    pub(crate) fn sync_behind(&self) -> Result<SyncBehind> {
+        let file = File::open(&self.partial)?;
+        let (stop, stopped) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(SYNC_EVERY) {
+                // an error comes again when the file is made durable
+                let _ = file.sync_data();
+            }
+        });
+        Ok(SyncBehind { stop: Some(stop), thread: Some(thread) })
     }
 
     /// Makes the file durable and gives it its name.
@@ -61,6 +82,21 @@ impl Output {
         commit().at_with(|| self.target.display().to_string())?;
         self.committed = true;
         Ok(())
+    }
+}
+
+/// Makes a file durable while it is written, until dropped.
+pub(crate) struct SyncBehind {
+    stop: Option<std::sync::mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for SyncBehind {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

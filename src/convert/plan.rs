@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkRead, Grid};
 use crate::h5::{Coder, Deflate, Pipeline, Stage};
 use crate::limits;
-use crate::table::{Cells, ColumnInfo, Tiling};
+use crate::table::{Cells, ColumnInfo, Table, Tiling};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Chunks aim at this many bytes.
@@ -104,6 +104,21 @@ pub struct TablePlan {
     pub rows: Range<u64>,
     /// The columns taken.
     pub columns: Vec<ColumnPlan>,
+    /// The columns that are wanted but cannot be read by this program.
+    pub missing: Vec<MissingColumn>,
+}
+
+/// A column that is not converted.
+#[derive(Debug)]
+pub struct MissingColumn {
+    /// In the table.
+    pub(crate) index: usize,
+    /// In the table.
+    pub name: String,
+    /// The data manager that holds it.
+    pub manager: String,
+    /// Why it is not converted.
+    pub reason: String,
 }
 
 /// A column that becomes a dataset, or a group of datasets.
@@ -215,17 +230,28 @@ impl Plan {
             limits::rows(rows.end - rows.start).at_with(|| format!("table {}", table.name))?;
             let row = row_name(&group);
             names.reserve(&group, &[&row]);
-            let mut columns = Vec::new();
+            if let Some(error) = content.as_table().and_then(Table::unreadable) {
+                return Err(error);
+            }
+            let (mut columns, mut missing) = (Vec::new(), Vec::new());
             for column in 0..content.columns().len() {
                 let name = content.columns()[column].desc.name.to_str_lossy().into_owned();
                 let chosen = options.columns.is_empty() || options.columns.contains(&name);
                 if !chosen || options.exclude.contains(&name) {
                     continue;
                 }
-                let planned = ColumnPlan::new(content, column, &rows, &mut names, &group, options);
-                columns.push(planned.at_with(|| place(&table.name, &name))?);
+                match ColumnPlan::new(content, column, &rows, &mut names, &group, options) {
+                    // what this program does not know is no reason to keep the rest from the user
+                    Err(error) if error.kind() == ErrorKind::Unsupported => {
+                        let manager = content.columns()[column].manager.to_str_lossy().trim_end().to_owned();
+                        let place = place(&table.name, &name);
+                        plan.warnings.push(format!("{place} is not converted: {error}"));
+                        missing.push(MissingColumn { index: column, name, manager, reason: error.to_string() });
+                    }
+                    planned => columns.push(planned.at_with(|| place(&table.name, &name))?),
+                }
             }
-            plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, row, rows, columns });
+            plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, row, rows, columns, missing });
         }
         plan.names = names;
         plan.check_names(source, options)?;

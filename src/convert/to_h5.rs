@@ -36,6 +36,8 @@ pub struct Summary {
     pub tables: usize,
     /// Columns written.
     pub columns: usize,
+    /// Columns that are not converted.
+    pub missing: usize,
     /// Rows of the main table.
     pub rows: u64,
     /// Bytes of all elements, uncompressed.
@@ -74,7 +76,9 @@ pub fn to_hdf5(
     let file = File::create(output.partial())?;
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure()?;
+    let syncing = output.sync_behind()?;
     let digest = writer.write_data(progress)?;
+    drop(syncing);
     let mut warnings = plan.warnings.clone();
     warnings.append(&mut writer.warnings);
     drop(writer);
@@ -84,6 +88,7 @@ pub fn to_hdf5(
     Ok(Summary {
         tables: plan.tables.len(),
         columns: plan.columns().count(),
+        missing: plan.tables.iter().map(|table| table.missing.len()).sum(),
         rows: plan.tables.first().map_or(0, |table| table.rows.end - table.rows.start),
         bytes: plan.bytes(),
         file_bytes,
@@ -193,10 +198,21 @@ impl<'a> Writer<'a> {
         attributes.add("table_subtype", text_attribute(content.info().sub_type.as_bstr()));
         attributes.add("readme", text_attribute(content.info().readme.as_bstr()));
         attributes.add_keywords(content.keywords(), &|stored| self.table_path(table, stored));
+        for column in &table.missing {
+            // what casacore would compute is kept in words
+            let keywords = &content.columns()[column.index].desc.keywords;
+            if let Some(expression) = keywords.string("_VirtualTaQLEngine_CalcExpr") {
+                attributes.add(&format!("{}__taql", column.name), text_attribute(expression));
+            }
+        }
         for (name, value) in attributes.iter() {
             group.set_attribute(name, value)?;
         }
         self.write_exact_table(table, content, exact)?;
+        for column in &table.missing {
+            let link = format!("{}__missing", column.name);
+            self.write_exact_column(content, &link, ("missing", Some(&column.reason)), column.index, exact)?;
+        }
 
         let rows = table.rows.end - table.rows.start;
         let deflate = match self.options.compress {
@@ -221,7 +237,13 @@ impl<'a> Writer<'a> {
             let info = &content.columns()[column.index];
             let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
             let targets = targets.at_with(|| format!("column {}", column.name))?;
-            self.write_exact_column(content, column, info, exact)?;
+            let form = match (&column.form, column.data_type) {
+                (_, DataType::Record) => "record",
+                (Form::Dense { .. }, _) => "dense",
+                (Form::Cubes { .. }, _) => "cubes",
+                (Form::Ragged { .. }, _) => "ragged",
+            };
+            self.write_exact_column(content, &column.link, (form, None), column.index, exact)?;
             self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets }));
         }
         Ok(())
@@ -392,23 +414,21 @@ impl<'a> Writer<'a> {
         exact.set_attribute("table", &Attribute::string(document.to_string()))
     }
 
+    /// `form` is the form of the cells, and if they are missing why.
     fn write_exact_column(
         &self,
         content: &dyn Content,
-        column: &ColumnPlan,
-        info: &ColumnInfo,
+        link: &str,
+        (form, reason): (&str, Option<&str>),
+        index: usize,
         exact: &Group,
     ) -> Result<()> {
+        let info = &content.columns()[index];
         let desc = &info.desc;
-        let form = match (&column.form, column.data_type) {
-            (_, DataType::Record) => "record",
-            (Form::Dense { .. }, _) => "dense",
-            (Form::Cubes { .. }, _) => "cubes",
-            (Form::Ragged { .. }, _) => "ragged",
-        };
-        let document = json!({
+        let mut document = json!({
+            "position": index,
             "name": json::from_string(desc.name.as_bstr()),
-            "link": column.link,
+            "link": link,
             "form": form,
             "dtype": desc.data_type.name(),
             "kind": if desc.kind == ColumnKind::Array { "array" } else { "scalar" },
@@ -425,7 +445,10 @@ impl<'a> Writer<'a> {
             "manager_name": json::from_string(info.manager_name.as_bstr()),
             "keywords": json::from_record(&desc.keywords, &|stored| content.table_name(stored)),
         });
-        exact.set_attribute(&format!("column.{}", column.link), &Attribute::string(document.to_string()))
+        if let Some(reason) = reason {
+            document["reason"] = reason.into();
+        }
+        exact.set_attribute(&format!("column.{link}"), &Attribute::string(document.to_string()))
     }
 
     /// Runs all jobs, and returns the digest of the main table.
@@ -534,7 +557,11 @@ impl<'a> Writer<'a> {
                 let sha = sha.ok_or_else(|| Error::format("a column without a digest"));
                 ColumnDigest::new(&content.columns()[column.index], sha, content)
             };
-            let columns: Vec<_> = table.columns.iter().zip(shas).map(digest).collect();
+            let missing = table.missing.iter().map(|column| {
+                let error = Error::unsupported(column.reason.as_str());
+                ColumnDigest::new(&content.columns()[column.index], Err(error), content)
+            });
+            let columns: Vec<_> = table.columns.iter().zip(shas).map(digest).chain(missing).collect();
             main.get_or_insert(table_sha(table.rows.end - table.rows.start, &columns));
         }
         let main = main.unwrap_or_default();

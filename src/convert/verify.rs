@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::content::{Content, Source};
 use super::pieces::{Pieces, Shapes};
 use super::plan::place;
-use crate::error::{Place, Result};
+use crate::error::{ErrorKind, Place, Result};
 use crate::limits;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
@@ -25,6 +25,8 @@ pub struct Comparison {
     pub columns: u64,
     /// Cells compared.
     pub cells: u64,
+    /// Columns that neither side can read: not compared.
+    pub skipped: Vec<String>,
     /// The first difference of each column, keyword set or table.
     pub differences: Vec<Difference>,
 }
@@ -108,6 +110,16 @@ fn compare_tables(name: &str, left: &dyn Content, right: &dyn Content, all: &mut
             all.differ(name, Some(&info.desc.name.to_str_lossy()), "no such column", "a column");
         }
     }
+    let missing = |content: &dyn Content, index: usize| {
+        content.cells(index).is_err_and(|error| error.kind() == ErrorKind::Unsupported)
+    };
+    pairs.retain(|&(a, b)| {
+        let neither = missing(left, a) && missing(right, b);
+        if neither {
+            all.skipped.push(place(name, &left.columns()[a].desc.name.to_str_lossy()));
+        }
+        !neither
+    });
     all.columns += pairs.len() as u64;
     let cells = AtomicU64::new(0);
     let compared: Vec<Result<Option<Difference>>> = pairs

@@ -4,8 +4,11 @@
 //! [`Column`] only; where the bytes lie is [`Container`]'s business.
 
 mod aipsio;
+mod alternate;
 mod bucket;
+mod dysco;
 mod elements;
+mod engine;
 mod incremental;
 mod indirect;
 mod memory;
@@ -29,7 +32,8 @@ use crate::value::{DataType, Record, Region, Shape, Values};
 
 /// A storage manager that this crate knows.
 pub(crate) struct Kind {
-    /// Its type names as stored in table.dat.
+    /// Its type names as stored in table.dat, without template arguments: `ScaledArrayEngine` is that of
+    /// `ScaledArrayEngine<double  ,Int     >` too.
     names: &'static [&'static str],
     open: fn(&OpenArgs<'_>) -> Result<Box<dyn Manager>>,
 }
@@ -43,24 +47,43 @@ static KINDS: &[&Kind] = &[
     &tiled::SHAPE,
     &tiled::CELL,
     &tiled::DATA,
+    &engine::FORWARD,
+    &engine::FORWARD_ROWS,
+    &engine::SCALED_ARRAY,
+    &engine::SCALED_COMPLEX,
+    &engine::MAPPED,
+    &engine::COMPRESS_FLOAT,
+    &engine::COMPRESS_COMPLEX,
+    &engine::COMPRESS_COMPLEX_SD,
+    &engine::BIT_FLAGS,
+    &alternate::ANTENNA_PAIR,
+    &alternate::UVW,
+    &alternate::STOKES_I,
+    &alternate::SISCO,
+    &dysco::KIND,
 ];
 
-/// The names of all storage managers that can be read, as table.dat stores them.
+/// Known by name only: opening one says why it is not read.
+static REFUSED: &[&Kind] = &[&engine::RETYPED, &engine::TAQL, &alternate::THIRD_PARTY];
+
+/// The names of all storage managers that can be read, as table.dat stores them, without template arguments.
 pub fn supported() -> impl Iterator<Item = &'static str> {
     KINDS.iter().flat_map(|kind| kind.names.iter().copied())
 }
 
 /// Opens the manager with type name `name`.
 pub(crate) fn open(name: &BStr, args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    match KINDS.iter().find(|kind| kind.names.iter().any(|known| known.as_bytes().as_bstr() == name)) {
+    let base = name.split_once_str("<").map_or(name.as_bytes(), |(base, _)| base).trim();
+    match KINDS.iter().chain(REFUSED).find(|kind| kind.names.iter().any(|known| known.as_bytes() == base)) {
         Some(kind) => (kind.open)(args),
         None => Err(Error::unsupported(format!("data manager {name} is not supported yet"))),
     }
 }
 
 /// What a manager is told about the table and its part of it.
-#[derive(Debug)]
 pub(crate) struct OpenArgs<'a> {
+    /// The type name as stored in table.dat, template arguments included.
+    pub(crate) type_name: &'a BStr,
     pub(crate) files: &'a dyn Container,
     pub(crate) sequence: u32,
     /// Of the table.
@@ -73,6 +96,10 @@ pub(crate) struct OpenArgs<'a> {
     pub(crate) info: &'a [u8],
     /// Of the table: hypercolumn definitions.
     pub(crate) private_keywords: &'a Record,
+    /// Of each of the columns.
+    pub(crate) column_keywords: &'a [&'a Record],
+    /// The rest of the table, for managers whose values come from other columns.
+    pub(crate) around: &'a dyn Around,
 }
 
 impl OpenArgs<'_> {
@@ -91,6 +118,45 @@ impl OpenArgs<'_> {
     /// `table.f<sequence><suffix>`.
     pub(crate) fn file_name(&self, suffix: &str) -> String {
         format!("table.f{}{suffix}", self.sequence)
+    }
+}
+
+/// The columns of a table, for managers whose values come from them.
+pub(crate) trait Columns {
+    /// The number of rows.
+    fn rows(&self) -> u64;
+
+    /// The table keywords.
+    fn keywords(&self) -> &Record;
+
+    /// A column by its name, or else by the one it was created with.
+    ///
+    /// # Errors
+    /// `Format` if there is none, or it comes from itself; those of opening its manager.
+    fn column(&self, name: &BStr) -> Result<OtherColumn>;
+}
+
+/// The table around a manager.
+pub(crate) trait Around: Columns {
+    /// The keywords of a column that [`column`](Columns::column) finds.
+    fn column_keywords(&self, name: &BStr) -> Result<&Record>;
+
+    /// Opens another table, by the name that a keyword of this one stores.
+    fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>>;
+}
+
+/// A column that another manager holds.
+#[derive(Debug, Clone)]
+pub(crate) struct OtherColumn {
+    pub(crate) spec: ColumnSpec,
+    pub(crate) manager: Arc<dyn Manager>,
+    /// In the manager.
+    pub(crate) index: usize,
+}
+
+impl OtherColumn {
+    pub(crate) fn cells(&self) -> &dyn Column {
+        self.manager.column(self.index)
     }
 }
 
@@ -124,6 +190,11 @@ pub(crate) enum Storage {
 pub(crate) trait Manager: Debug + Send + Sync {
     /// The name that the user gave it (`dataManagerGroup`).
     fn name(&self) -> &BStr;
+
+    /// Whether a column can be read; some have values from elsewhere, which may be missing for them alone.
+    fn readable(&self, _index: usize) -> Result<()> {
+        Ok(())
+    }
 
     /// Its column, by the order in [`OpenArgs::columns`].
     fn column(&self, index: usize) -> &dyn Column;

@@ -3,9 +3,11 @@
 use std::panic::Location;
 use std::sync::LazyLock;
 
-use super::{Column, ColumnSpec, OpenArgs, Storage};
+use bstr::BStr;
+
+use super::{Around, Column, ColumnSpec, Columns, OpenArgs, OtherColumn, Storage};
 use crate::container::Container;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::value::{DataType, Record, Region, Shape, Values};
 
@@ -44,7 +46,18 @@ pub(super) fn args<'a>(
     columns: &'a [ColumnSpec],
     info: &'a [u8],
 ) -> OpenArgs<'a> {
-    OpenArgs { files, sequence: 0, rows, order, columns, info, private_keywords: &NO_KEYWORDS }
+    OpenArgs {
+        type_name: BStr::new(""),
+        files,
+        sequence: 0,
+        rows,
+        order,
+        columns,
+        info,
+        private_keywords: &NO_KEYWORDS,
+        column_keywords: &[],
+        around: &Alone,
+    }
 }
 
 /// Reads `good`, which must work, and every damaged form of it, which must return.
@@ -87,4 +100,32 @@ pub(super) fn read_both_ways(column: &dyn Column, rows: u64, data_type: DataType
         None => assert_eq!(at_once, one_by_one),
     }
     Ok(at_once)
+}
+
+/// A table without other columns.
+#[derive(Debug)]
+pub(super) struct Alone;
+
+impl Columns for Alone {
+    fn rows(&self) -> u64 {
+        0
+    }
+
+    fn keywords(&self) -> &Record {
+        &NO_KEYWORDS
+    }
+
+    fn column(&self, name: &BStr) -> Result<OtherColumn> {
+        Err(Error::format(format!("there is no column {name}")))
+    }
+}
+
+impl Around for Alone {
+    fn column_keywords(&self, _name: &BStr) -> Result<&Record> {
+        Ok(&NO_KEYWORDS)
+    }
+
+    fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
+        Err(Error::not_found(format!("there is no table {stored}")))
+    }
 }

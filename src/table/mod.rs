@@ -1,22 +1,30 @@
 //! What users hold: tables, their columns, their subtables.
 
 mod column;
+mod lock;
+mod opening;
 mod record;
 mod subtable;
+mod view;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use self::lock::ReadLock;
+use self::opening::Opening;
 use crate::container::{Container, Directory};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::{ByteOrder, read_all};
-use crate::schema::{Body, ColumnDesc, ColumnKind, ColumnSet, Sync, TableDat, TableDesc, TableInfo};
-use crate::stman::{self, ColumnSpec, Manager, OpenArgs, Storage};
+use crate::limits;
+use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo, resolve};
+use crate::stman::{ColumnSpec, Columns, Manager, OtherColumn, Storage};
 use crate::value::{DataType, Record, Shape};
 
 pub(crate) use crate::stman::{Column as Cells, Tiling, read_part};
 pub use column::Column;
+pub use lock::OpenOptions;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
 
@@ -33,14 +41,38 @@ pub use subtable::Subtable;
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
+    /// The table that names in keywords are relative to: this one, or the one whose keywords these are.
+    base: PathBuf,
+    kind: TableKind,
+    /// Keywords whose tables are concatenated as the parts are.
+    concatenated: Vec<BString>,
     rows: u64,
     order: ByteOrder,
     desc: TableDesc,
     info: TableInfo,
+    /// Writers wait until it is released, with the table.
+    lock: Option<ReadLock>,
     columns: Vec<ColumnInfo>,
     /// For each column: in the table's managers, and in the manager's columns.
     bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
+}
+
+/// Where the cells of a table come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableKind {
+    /// It has its own.
+    Plain,
+    /// Some rows and columns of another table.
+    Reference {
+        /// The other table.
+        root: PathBuf,
+    },
+    /// Several tables, one after the other.
+    Concatenation {
+        /// These tables.
+        parts: Vec<PathBuf>,
+    },
 }
 
 /// What is known of a column besides its cells.
@@ -61,7 +93,7 @@ struct OpenManager {
     type_name: BString,
     sequence: u32,
     /// Columns of a manager that cannot be read do not hinder those of others.
-    opened: Result<Box<dyn Manager>>,
+    opened: Result<Arc<dyn Manager>>,
 }
 
 impl Table {
@@ -69,18 +101,38 @@ impl Table {
     ///
     /// Data managers that cannot be opened show when one of their columns is read.
     ///
+    /// The table is locked for reading until it is dropped; [`OpenOptions`] says how long a writer is waited for.
+    ///
     /// # Errors
-    /// `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, `Unsupported` if
-    /// it is a reference or concatenated table, or its files are in a container.
+    /// `Locked` if the wait was too long, `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, or one that refers to a
+    /// table that is missing, `Unsupported` if its files are in a container.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        Self::open_at(path).map_err(|error| error.at(path.display()))
+        Self::open_with(path, OpenOptions::default())
     }
 
-    fn open_at(path: &Path) -> Result<Self> {
+    /// Opens the table in the directory at `path`, and locks it as `options` say until it is dropped.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        Self::open_from(path.as_ref(), options, 0)
+    }
+
+    /// Opens a table that others, `depth` of them, led to.
+    fn open_from(path: &Path, options: OpenOptions, depth: usize) -> Result<Self> {
+        let open = || {
+            limits::depth(depth, "tables that lead to each other")?;
+            Self::open_at(path, options, depth)
+        };
+        open().map_err(|error| error.at(path.display()))
+    }
+
+    fn open_at(path: &Path, options: OpenOptions, depth: usize) -> Result<Self> {
         // stored names are relative to the absolute path, in which symbolic links stay
         let path = std::path::absolute(path)?;
         let files = Directory::new(&path);
+        // before anything is read: what is read then belongs together
+        let lock = ReadLock::take(&path, options)?;
         let dat = files.open("table.dat").map_err(|error| match error.kind() {
             ErrorKind::NotFound if path.is_dir() => {
                 Error::format("not a table: the directory has no table.dat").caused_by(error)
@@ -88,78 +140,30 @@ impl Table {
             ErrorKind::NotFound if path.exists() => Error::format("not a table: not a directory").caused_by(error),
             _ => error,
         })?;
-        let dat = TableDat::decode(&dat).at("table.dat")?;
-        let (desc, columns) = match dat.body {
-            Body::Plain(plain) => *plain,
-            Body::Other(kind) => {
-                return Err(Error::unsupported(format!("tables of kind {kind} are not supported yet")).at("table.dat"));
-            }
-        };
-        columns.storage.supported()?;
-        // a lock record of 0 rows is not believed, as in casacore
-        let rows = match optional(&files, "table.lock")? {
-            Some(lock) => Sync::read(&lock).at("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),
-            None => None,
-        };
-        let rows = rows.unwrap_or(dat.rows);
         let info = match optional(&files, "table.info")? {
             Some(info) => TableInfo::decode(&read_all(&info)?),
             None => TableInfo::default(),
         };
-        let mut table = Table {
-            path,
-            rows,
-            order: dat.order,
-            desc,
-            info,
-            columns: Vec::new(),
-            bindings: Vec::new(),
-            managers: Vec::new(),
-        };
-        table.open_managers(&files, &columns);
-        Ok(table)
-    }
-
-    fn open_managers(&mut self, files: &dyn Container, set: &ColumnSet) {
-        let mut counts = vec![0; set.managers.len()];
-        for (desc, binding) in self.desc.columns.iter().zip(&set.columns) {
-            let manager = set.managers.iter().position(|manager| manager.sequence == binding.sequence);
-            let manager = manager.expect("decoding checked that it exists");
-            let shape = match desc.kind {
-                ColumnKind::Scalar => Some(Shape::scalar()),
-                ColumnKind::Array if !desc.shape.is_empty() => Some(desc.shape.clone()),
-                ColumnKind::Array => binding.shape.clone(),
-            };
-            self.columns.push(ColumnInfo {
-                desc: desc.clone(),
-                shape,
-                manager: set.managers[manager].type_name.clone(),
-                manager_name: BString::default(),
-            });
-            self.bindings.push((manager, counts[manager]));
-            counts[manager] += 1;
-        }
-        for (index, entry) in set.managers.iter().enumerate() {
-            let of_manager = |(column, binding): (usize, &(usize, usize))| (binding.0 == index).then_some(column);
-            let members: Vec<usize> = self.bindings.iter().enumerate().filter_map(of_manager).collect();
-            let specs: Vec<ColumnSpec> = members.iter().map(|&column| self.columns[column].spec()).collect();
-            let args = OpenArgs {
-                files,
-                sequence: entry.sequence,
-                rows: self.rows,
-                order: self.order,
-                columns: &specs,
-                info: &entry.info,
-                private_keywords: &self.desc.private_keywords,
-            };
-            let opened = stman::open(entry.type_name.as_bstr(), &args);
-            if let Ok(manager) = &opened {
-                for column in members {
-                    self.columns[column].manager_name = manager.name().to_owned();
-                }
+        let (rows, order, plain) = {
+            let decoded = TableDat::decode(&dat).at("table.dat")?;
+            match decoded.body {
+                Body::Plain(plain) => (decoded.rows, decoded.order, *plain),
+                Body::Reference(body) => return view::open_reference(&path, dat, body, info, (options, depth)),
+                Body::Concatenation(body) => return view::open_concatenation(&path, body, info, (options, depth)),
             }
-            self.managers.push(OpenManager { type_name: entry.type_name.clone(), sequence: entry.sequence, opened });
-        }
+        };
+        let (desc, columns) = plain;
+        columns.storage.supported()?;
+        // a lock record of 0 rows is not believed, as in casacore
+        let locked = match optional(&files, "table.lock")? {
+            Some(lock) => Sync::read(&lock).at("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),
+            None => None,
+        };
+        let rows = locked.unwrap_or(rows);
+        let opening = Opening::new(&path, &files, rows, order, &desc, &columns, (options, depth));
+        let (columns, bindings, managers) = opening.finish();
+        let (base, kind, concatenated) = (path.clone(), TableKind::Plain, Vec::new());
+        Ok(Table { path, base, kind, concatenated, rows, order, desc, info, lock, columns, bindings, managers })
     }
 
     /// Where the table lies; absolute.
@@ -167,9 +171,24 @@ impl Table {
         &self.path
     }
 
+    /// Where the cells come from.
+    pub fn kind(&self) -> &TableKind {
+        &self.kind
+    }
+
+    /// Where the table that a keyword names as `stored` lies.
+    pub(crate) fn resolve(&self, stored: &[u8]) -> PathBuf {
+        resolve(stored, &self.base)
+    }
+
     /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// Whether the table is locked for reading.
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
     }
 
     /// The byte order of the table's data files.
@@ -220,7 +239,10 @@ impl Table {
     pub(crate) fn cells(&self, index: usize) -> Result<&dyn Cells> {
         let (manager, column) = self.bindings[index];
         match &self.managers[manager].opened {
-            Ok(opened) => Ok(opened.column(column)),
+            Ok(opened) => {
+                opened.readable(column)?;
+                Ok(opened.column(column))
+            }
             Err(error) => Err(error.again()),
         }
     }
@@ -234,6 +256,29 @@ impl Table {
     /// The tables that keywords of this one name, its own and its columns', nested records included.
     pub fn subtables(&self) -> Vec<Subtable> {
         subtable::find(self)
+    }
+}
+
+impl Columns for Table {
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn keywords(&self) -> &Record {
+        &self.desc.keywords
+    }
+
+    fn column(&self, name: &BStr) -> Result<OtherColumn> {
+        let found = self.columns.iter().position(|column| column.desc.name == name);
+        let found = found.ok_or_else(|| Error::format(format!("there is no column {name}")).at(self.path.display()))?;
+        let (manager, index) = self.bindings[found];
+        match &self.managers[manager].opened {
+            Ok(opened) => {
+                opened.readable(index).at(self.path.display())?;
+                Ok(OtherColumn { spec: self.columns[found].spec(), manager: opened.clone(), index })
+            }
+            Err(error) => Err(error.again().at(self.path.display())),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 Written from that page alone and not from the Rust code, so that the two check each other.
 """
 import json
+import re
 import struct
 
 import h5py
@@ -23,7 +24,15 @@ def exact_name(item):
 
 
 def is_table(item):
-    return isinstance(item, h5py.Group) and isinstance(item.get('row'), h5py.Dataset)
+    described = item.file.get('_ctds' + item.name)
+    return isinstance(item, h5py.Group) and described is not None and 'table' in described.attrs
+
+
+def row_scale(group):
+    """The row numbers of a table: `row`; in a table inside another one `row__2`, and so on."""
+    scales = [item for name, item in group.items() if re.fullmatch(r'row(__[0-9]+)?', name) and is_scale(item)]
+    assert len(scales) == 1, '%s has the row scales %s' % (group.name, scales)
+    return scales[0]
 
 
 def tables(file):
@@ -122,7 +131,7 @@ def load(dataset, dtype):
 
 def cells(group, item, dtype):
     """Every cell of a column: None where undefined, else a numpy array (of str objects for strings)."""
-    rows = group['row'].shape[0]
+    rows = row_scale(group).shape[0]
     which = form(item)
     if which == 'dense':
         problem = dtype_problem(item, dtype)

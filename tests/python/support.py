@@ -63,7 +63,7 @@ def outcome(tables, root):
     if any('error' in f for f in inside):
         # casacore cannot open it; we need not find the same reason
         return {DAMAGED, UNSUPPORTED}, set()
-    damaged = any(c['sha256'] is None and name not in not_utf8(f) for f in inside for name, c in f['columns'].items())
+    damaged = any(unreadable(f) - not_utf8(f) for f in inside)
     if words:
         return ({DAMAGED, UNSUPPORTED} if damaged else {UNSUPPORTED}), (set() if damaged else words)
     return ({DAMAGED} if damaged else {DONE}), set()
@@ -73,6 +73,11 @@ def convertible():
     """(case, table) of each table of testdata that can be converted today and is not inside another one."""
     return [(case, root) for case in cases() for root in roots(expected(case)['tables'])
             if outcome(expected(case)['tables'], root)[0] == {DONE}]
+
+
+def unreadable(fingerprint):
+    """Columns that casacore cannot read."""
+    return {name for name, c in fingerprint.get('columns', {}).items() if c['sha256'] is None}
 
 
 def not_utf8(fingerprint):

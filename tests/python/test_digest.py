@@ -3,8 +3,10 @@ import json
 import os
 import shutil
 
+import h5py
 import pytest
 
+import layout
 import support
 from test_values import corpus
 
@@ -39,6 +41,19 @@ def compare(found, expected, counts, where):
     assert not problems, where + '\n' + '\n'.join(problems[:20])
 
 
+def missing(fingerprint):
+    return 'No such file or directory' in fingerprint.get('error', '')
+
+
+def exact_path(file, path):
+    """The path in a native file with the names that its groups have in casacore."""
+    if path == '.':
+        return path
+    with h5py.File(file) as opened:
+        parts = path.split('/')
+        return '/'.join(layout.exact_name(opened['/'.join(parts[:i + 1])]) for i in range(len(parts)))
+
+
 def check(folder, tables, out, counts):
     """Digests each table of a folder; converts each that is not inside another one, and digests and verifies that."""
     for path, expected in tables.items():
@@ -48,8 +63,7 @@ def check(folder, tables, out, counts):
             assert process.returncode in support.outcome({path: expected}, path)[0], process.stderr
             counts['refusals'] += 1
             continue
-        bad = {name for name, c in expected['columns'].items() if c['sha256'] is None} - support.not_utf8(expected)
-        code = support.DAMAGED if bad else support.DONE
+        code = support.DAMAGED if support.unreadable(expected) - support.not_utf8(expected) else support.DONE
         # a subtable that is damaged or not supported must not hide behind a good main table
         if support.outcome(tables, path)[0] != {support.DONE}:
             code = None
@@ -65,6 +79,9 @@ def check(folder, tables, out, counts):
         document = json.loads(support.h5bridge('to-hdf5', '--json', '--overwrite', source, target).stdout)
         assert document['status'] and document['code'] == support.DONE
         native, table = support.digest(target), support.digest(source)
+        # a keyword may name a subtable that is not there; it is warned of, and the rest is converted
+        table = {path: f for path, f in table.items() if not missing(f)}
+        native = {exact_path(target, path): f for path, f in native.items()}
         assert set(native) == set(table)
         for path in native:
             for key in ('nrow', 'sha256', 'keywords_sha256', 'columns'):
@@ -92,7 +109,6 @@ def test_rows64_samples(counts):
 
 def test_rows64_rows(tmp_path):
     """A few rows beyond 2^32 are converted; the row numbers are those of the table."""
-    import h5py
     target = tmp_path / 'x.h5'
     source = os.path.join(support.TESTDATA, 'rows64', 't.tab')
     start, stop = 2 ** 32 + 3, 2 ** 32 + 11

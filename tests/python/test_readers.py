@@ -112,6 +112,7 @@ def test_scales(case, table, converted, counts):
                 assert scale.shape == (item.shape[axis],), '/%s axis %d' % (name, axis)
                 # one length for a name below each root group: DataTree's children inherit dimensions
                 key = name.split('/')[0], scale.name.rsplit('/', 1)[-1]
+                # tables beside each other may differ, a parent and its child may not
                 if key[1] != 'row':
                     assert lengths.setdefault(key, scale.shape) == scale.shape, key
                 counts['axes'] += 1
@@ -240,7 +241,8 @@ def test_index(case, table, mode, converted, counts):
                     kind = index_kind(dataset)
                     assert kind in expected_index(dataset), '%s has %s' % (dataset.name, kind)
                     counts[kind] += 1
-                if mode == ['--appendable'] and isinstance(item, h5py.Dataset):
+                # HDF5 has no chunks for cells without elements
+                if mode == ['--appendable'] and isinstance(item, h5py.Dataset) and 0 not in item.shape[1:]:
                     assert item.maxshape[0] is None, '%s cannot grow' % item.name
 
 

@@ -22,7 +22,7 @@ pub struct Args {
 
 /// Prints every table and column. Shapes are slowest axis first, as HDF5 and numpy show them.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let source = Source::open(&args.source)?;
+    let source = Source::open(&args.source, global.open_options())?;
     if global.json {
         let mut tables = Map::new();
         for table in source.tables() {

@@ -1,0 +1,40 @@
+//! Managers for MeasurementSets that came with casacore 3.7 and 3.8, and those of others. formats/engines.md, Part 3.
+//!
+//! Their files are little-endian, whatever the table is, and never in a container.
+//!
+//! | type                                   | values                                                    |
+//! |----------------------------------------|-----------------------------------------------------------|
+//! | AntennaPairStMan                       | ANTENNA1 and ANTENNA2, once for all time steps            |
+//! | UvwStMan                               | UVW from a position for each antenna                      |
+//! | StokesIStMan                           | one value for four correlations                           |
+//! | SiscoStMan                             | visibilities, predicted from others and deflated          |
+//! | LofarStMan, AsdmStMan, Adios2StMan     | refused                                                   |
+
+mod antenna_pair;
+mod row_file;
+mod stokes_i;
+mod uvw;
+
+use bstr::ByteSlice;
+
+use super::Kind;
+use crate::error::Error;
+
+pub(super) use antenna_pair::KIND as ANTENNA_PAIR;
+pub(super) use stokes_i::KIND as STOKES_I;
+pub(super) use uvw::KIND as UVW;
+
+pub(super) static SISCO: Kind =
+    Kind { names: &["SiscoStMan"], open: |_| Err(Error::unsupported("SiscoStMan is not supported yet")) };
+
+/// Managers of other programs.
+pub(super) static THIRD_PARTY: Kind = Kind {
+    names: &["LofarStMan", "AsdmStMan", "Adios2StMan"],
+    open: |args| {
+        Err(Error::unsupported(match args.type_name.to_str_lossy().trim() {
+            "LofarStMan" => "LofarStMan is a third-party manager: raw files of the LOFAR correlator are not read",
+            "AsdmStMan" => "AsdmStMan is a third-party manager: the ASDM that has the values is not read",
+            _ => "Adios2StMan needs a third-party library: ADIOS2 files are not read",
+        }))
+    },
+};

@@ -1,0 +1,221 @@
+//! Columns computed from one stored column, cell by cell: casacore's BaseMappedArrayEngine. formats/engines.md 0.3.
+//!
+//! The keyword `_BaseMappedArrayEngine_Name` of the virtual column names the stored one, which may itself be virtual.
+//! A virtual cell is defined where the stored cell is. What an engine makes of the elements is its [`Coding`]; reading
+//! cells, rows and regions is here.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use bstr::{BStr, ByteSlice};
+
+use crate::error::{Error, Place, Result};
+use crate::stman::{Column, ColumnSpec, Manager, OpenArgs, OtherColumn, Storage, undefined};
+use crate::value::{DataType, Record, Region, Shape, Values};
+
+/// The keyword with the name of the stored column.
+const STORED: &str = "_BaseMappedArrayEngine_Name";
+
+/// What an engine makes of stored elements.
+pub(super) trait Coding: Debug + Send + Sync + 'static {
+    /// What may differ from row to row.
+    type Row: Copy;
+
+    /// Stored elements for each virtual one; 2 where the stored cells have a leading axis of that length more.
+    const STORED: usize = 1;
+
+    /// The parameters of `rows`.
+    fn rows(&self, rows: Range<u64>) -> Result<Rows<Self::Row>>;
+
+    /// Appends what the elements `range` of `stored` stand for.
+    fn decode(&self, row: Self::Row, stored: &Values, range: Range<usize>, out: &mut Values) -> Result<()>;
+}
+
+/// The parameters of some rows.
+#[derive(Debug)]
+pub(super) enum Rows<R> {
+    Same(R),
+    Each(Vec<R>),
+}
+
+/// What an engine is made from: its column and the one below.
+pub(super) struct Mapping<'a> {
+    pub(super) args: &'a OpenArgs<'a>,
+    pub(super) spec: &'a ColumnSpec,
+    pub(super) keywords: &'a Record,
+    pub(super) stored: OtherColumn,
+}
+
+/// An engine with its only column.
+#[derive(Debug)]
+struct Engine<C> {
+    /// The type without template arguments, for errors.
+    type_name: &'static str,
+    spec: ColumnSpec,
+    stored: OtherColumn,
+    coding: C,
+}
+
+/// Opens an engine; `coding` checks element types and finds the parameters.
+pub(super) fn open<C: Coding>(
+    type_name: &'static str,
+    args: &OpenArgs<'_>,
+    coding: impl FnOnce(&Mapping<'_>) -> Result<C>,
+) -> Result<Box<dyn Manager>> {
+    let open = || {
+        let ([spec], [keywords]) = (args.columns, args.column_keywords) else {
+            return Err(Error::format(format!("{} columns, one expected", args.columns.len())));
+        };
+        let mapping = Mapping { args, spec, keywords, stored: other_column(args, keywords, STORED)? };
+        let stored = &mapping.stored.spec;
+        for column in [spec, stored] {
+            if column.storage == Storage::Scalar {
+                return Err(Error::format(format!("column {} has scalars, arrays are expected", column.name)));
+            }
+        }
+        let coding = coding(&mapping)?;
+        Ok(Engine { type_name, spec: spec.clone(), stored: mapping.stored, coding })
+    };
+    let engine: Engine<C> = open().at(type_name)?;
+    Ok(Box::new(engine))
+}
+
+/// The column of the table that a keyword names.
+pub(super) fn other_column(args: &OpenArgs<'_>, keywords: &Record, key: &str) -> Result<OtherColumn> {
+    let name = keywords.string(key).ok_or_else(|| Error::format(format!("the column keyword {key} is missing")))?;
+    args.around.column(name).at(key)
+}
+
+impl Mapping<'_> {
+    /// The error for a pair of element types that the engine does not have.
+    pub(super) fn wrong_types(&self) -> Error {
+        Error::format(format!(
+            "a {} column on the {} column {}",
+            self.spec.data_type, self.stored.spec.data_type, self.stored.spec.name
+        ))
+    }
+
+    /// Checks the element types.
+    pub(super) fn expect(&self, data_type: DataType, stored: &[DataType]) -> Result<()> {
+        let found = self.spec.data_type == data_type && stored.contains(&self.stored.spec.data_type);
+        if found { Ok(()) } else { Err(self.wrong_types()) }
+    }
+}
+
+impl<C: Coding> Engine<C> {
+    /// The virtual shape of a stored cell, which must be the column's if that is fixed in the description.
+    fn shape_from(&self, stored: Shape) -> Result<Shape> {
+        let shape = match (C::STORED as u64, stored.split_first()) {
+            (1, _) => stored,
+            (factor, Some((&first, rest))) if first == factor => rest.into(),
+            (factor, _) => {
+                let message = format!("a stored cell of shape {stored}, a first axis of {factor} is expected");
+                return Err(Error::format(message));
+            }
+        };
+        match &self.spec.shape {
+            Some(fixed) if self.spec.storage == Storage::Direct && shape != *fixed => {
+                Err(Error::format(format!("a cell of shape {shape}, but the column's cells have shape {fixed}")))
+            }
+            _ => Ok(shape),
+        }
+    }
+
+    fn shape(&self, row: u64) -> Result<Option<Shape>> {
+        match self.stored.cells().cell_shape(row).at_with(|| self.below())? {
+            Some(stored) => self.shape_from(stored).map(Some).at_with(|| format!("row {row}")),
+            None if self.spec.storage == Storage::Direct => Err(undefined(row).at(self.below())),
+            None => Ok(None),
+        }
+    }
+
+    /// The stored shape of all cells of `rows`, where it is known.
+    fn same_stored_shape(&self, rows: &Range<u64>) -> Option<Shape> {
+        match &self.stored.spec {
+            ColumnSpec { storage: Storage::Direct, shape: Some(shape), .. } => Some(shape.clone()),
+            _ => self.stored.cells().same_shape(rows),
+        }
+    }
+
+    /// For errors from the stored column.
+    fn below(&self) -> String {
+        format!("column {}", self.stored.spec.name)
+    }
+
+    fn read(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        let mut stored = Values::new(self.stored.spec.data_type);
+        self.stored.cells().read_rows(rows.clone(), &mut stored).at_with(|| self.below())?;
+        let parameters = self.coding.rows(rows.clone())?;
+        let same = match self.same_stored_shape(&rows) {
+            Some(shape) => Some(self.shape_from(shape)?),
+            None => None,
+        };
+        let any_shape = C::STORED == 1 && self.spec.storage != Storage::Direct;
+        if let Rows::Same(row) = parameters
+            && (same.is_some() || any_shape)
+        {
+            return self.coding.decode(row, &stored, 0..stored.len(), out);
+        }
+        let mut start = 0;
+        for (index, row) in rows.enumerate() {
+            let shape = if same.is_some() { same.clone() } else { self.shape(row)? };
+            let Some(shape) = shape else { continue };
+            let end = start + shape.elements()? as usize * C::STORED;
+            if end > stored.len() {
+                return Err(Error::format(format!("row {row}: fewer elements than the shapes say")).at(self.below()));
+            }
+            let parameters = match &parameters {
+                Rows::Same(row) => *row,
+                Rows::Each(each) => each[index],
+            };
+            self.coding.decode(parameters, &stored, start..end, out)?;
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+impl<C: Coding> Manager for Engine<C> {
+    fn name(&self) -> &BStr {
+        self.spec.name.as_bstr()
+    }
+
+    fn column(&self, _index: usize) -> &dyn Column {
+        self
+    }
+}
+
+impl<C: Coding> Column for Engine<C> {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        self.shape(row).at(self.type_name)
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let mut read = || {
+            let shape = self.shape(row)?.ok_or_else(|| undefined(row))?;
+            let Some(region) = region else { return self.read(row..row + 1, out) };
+            region.check(&shape)?;
+            let mut below = region.clone();
+            if C::STORED > 1 {
+                below.start = std::iter::once(0).chain(region.start.iter().copied()).collect();
+                below.shape = std::iter::once(C::STORED as u64).chain(region.shape.iter().copied()).collect();
+            }
+            let mut stored = Values::new(self.stored.spec.data_type);
+            self.stored.cells().read_cell(row, Some(&below), &mut stored).at_with(|| self.below())?;
+            let row = match self.coding.rows(row..row + 1)? {
+                Rows::Same(row) => row,
+                Rows::Each(rows) => rows[0],
+            };
+            self.coding.decode(row, &stored, 0..stored.len(), out)
+        };
+        read().at(self.type_name)
+    }
+
+    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        self.read(rows, out).at(self.type_name)
+    }
+
+    fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
+        self.shape_from(self.same_stored_shape(rows)?).ok()
+    }
+}

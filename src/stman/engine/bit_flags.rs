@@ -1,0 +1,79 @@
+//! BitFlagsEngine: true where an integer has bits of a mask. formats/engines.md 1.8.
+//!
+//! | keyword                        | type             | meaning                                               |
+//! |--------------------------------|------------------|-------------------------------------------------------|
+//! | `_BitFlagsEngine_ReadMask`     | uInt, Int        | bits that count                                       |
+//! | `_BitFlagsEngine_ReadMaskKeys` | array of String  | instead: fields of the stored column's `FLAGSETS`     |
+
+use std::ops::Range;
+
+use super::base::{Coding, Mapping, Rows, open};
+use super::scaling::{Number, number};
+use crate::error::{Error, Place, Result};
+use crate::stman::Kind;
+use crate::value::{DataType, Record, Value, Values};
+
+const PREFIX: &str = "_BitFlagsEngine_";
+const TYPES: [DataType; 5] = [DataType::UChar, DataType::Short, DataType::UShort, DataType::Int, DataType::UInt];
+
+pub(crate) static KIND: Kind = Kind {
+    names: &["BitFlagsEngine"],
+    open: |args| {
+        open("BitFlagsEngine", args, |mapping| {
+            mapping.expect(DataType::Bool, &TYPES)?;
+            Ok(BitFlags { mask: read_mask(mapping)? })
+        })
+    },
+};
+
+#[derive(Debug)]
+struct BitFlags {
+    mask: u32,
+}
+
+/// The mask by names, if there are names and flag sets, else by number.
+fn read_mask(mapping: &Mapping<'_>) -> Result<u32> {
+    let keys = match mapping.keywords.get(&format!("{PREFIX}ReadMaskKeys")) {
+        Some(Value::Array(_, Values::String(keys)) | Value::Scalar(Values::String(keys))) => keys.as_slice(),
+        _ => &[],
+    };
+    if !keys.is_empty() {
+        let stored = mapping.stored.spec.name.as_ref();
+        let keywords = mapping.args.around.column_keywords(stored).at_with(|| format!("column {stored}"))?;
+        if let Some(sets) = keywords.record("FLAGSETS") {
+            let bits = |key| field(sets, key).and_then(i64::first_of).unwrap_or_default() as u32;
+            return Ok(keys.iter().map(bits).fold(0, |mask, bits| mask | bits));
+        }
+    }
+    // an Int in tables from 2009: the bits are what counts
+    Ok(number::<i64>(mapping.keywords, &format!("{PREFIX}ReadMask"))? as u32)
+}
+
+fn field<'a>(record: &'a Record, name: &bstr::BString) -> Option<&'a Values> {
+    record.fields.iter().find(|field| field.name == *name).and_then(|field| match &field.value {
+        Value::Scalar(values) => Some(values),
+        _ => None,
+    })
+}
+
+impl Coding for BitFlags {
+    type Row = ();
+
+    fn rows(&self, _rows: Range<u64>) -> Result<Rows<()>> {
+        Ok(Rows::Same(()))
+    }
+
+    fn decode(&self, _row: (), stored: &Values, range: Range<usize>, out: &mut Values) -> Result<()> {
+        let Values::Bool(out) = out else { return Err(Error::usage("flags are read into Bools")) };
+        let mask = self.mask;
+        match stored {
+            Values::UChar(v) => out.extend(v[range].iter().map(|&bits| bits & mask as u8 != 0)),
+            Values::Short(v) => out.extend(v[range].iter().map(|&bits| bits & mask as i16 != 0)),
+            Values::UShort(v) => out.extend(v[range].iter().map(|&bits| bits & mask as u16 != 0)),
+            Values::Int(v) => out.extend(v[range].iter().map(|&bits| bits & mask as i32 != 0)),
+            Values::UInt(v) => out.extend(v[range].iter().map(|&bits| bits & mask != 0)),
+            _ => return Err(Error::usage("flags are stored in integers of up to 32 bits")),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Opens the data managers of a table, those first that others take their values from.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{ColumnInfo, OpenManager, OpenOptions, Table};
+use crate::container::Container;
+use crate::error::{Error, Result};
+use crate::io::ByteOrder;
+use crate::schema::{ColumnKind, ColumnSet, TableDesc, resolve};
+use crate::stman::{self, Around, ColumnSpec, Columns, Manager, OpenArgs, OtherColumn};
+use crate::value::{Record, Shape};
+
+/// A table whose managers are being opened.
+pub(super) struct Opening<'a> {
+    path: &'a Path,
+    files: &'a dyn Container,
+    rows: u64,
+    order: ByteOrder,
+    desc: &'a TableDesc,
+    set: &'a ColumnSet,
+    /// How to open others, and how many tables led to this one.
+    from: (OpenOptions, usize),
+    columns: Vec<ColumnInfo>,
+    /// For each column: the manager, and the number of the column in it.
+    bindings: Vec<(usize, usize)>,
+    managers: RefCell<Vec<State>>,
+}
+
+#[derive(Debug)]
+enum State {
+    Closed,
+    /// Asked for while it is being opened, it comes from itself.
+    Opening,
+    Open(Result<Arc<dyn Manager>>),
+}
+
+impl<'a> Opening<'a> {
+    pub(super) fn new(
+        path: &'a Path,
+        files: &'a dyn Container,
+        rows: u64,
+        order: ByteOrder,
+        desc: &'a TableDesc,
+        set: &'a ColumnSet,
+        from: (OpenOptions, usize),
+    ) -> Self {
+        let mut counts = vec![0; set.managers.len()];
+        let (mut columns, mut bindings) = (Vec::new(), Vec::new());
+        for (desc, binding) in desc.columns.iter().zip(&set.columns) {
+            let manager = set.managers.iter().position(|manager| manager.sequence == binding.sequence);
+            let manager = manager.expect("decoding checked that it exists");
+            let shape = match desc.kind {
+                ColumnKind::Scalar => Some(Shape::scalar()),
+                ColumnKind::Array if !desc.shape.is_empty() => Some(desc.shape.clone()),
+                ColumnKind::Array => binding.shape.clone(),
+            };
+            let type_name = set.managers[manager].type_name.clone();
+            columns.push(ColumnInfo {
+                desc: desc.clone(),
+                shape,
+                manager: type_name,
+                manager_name: BString::default(),
+            });
+            bindings.push((manager, counts[manager]));
+            counts[manager] += 1;
+        }
+        let managers = RefCell::new(set.managers.iter().map(|_| State::Closed).collect());
+        Opening { path, files, rows, order, desc, set, from, columns, bindings, managers }
+    }
+
+    /// Opens all managers; those that cannot be opened keep their error.
+    pub(super) fn finish(self) -> (Vec<ColumnInfo>, Vec<(usize, usize)>, Vec<OpenManager>) {
+        let opened: Vec<_> = (0..self.set.managers.len()).map(|manager| self.open(manager)).collect();
+        let mut columns = self.columns;
+        for (column, (manager, _)) in columns.iter_mut().zip(&self.bindings) {
+            if let Ok(opened) = &opened[*manager] {
+                column.manager_name = opened.name().to_owned();
+            }
+        }
+        let managers = self.set.managers.iter().zip(opened).map(|(entry, opened)| OpenManager {
+            type_name: entry.type_name.clone(),
+            sequence: entry.sequence,
+            opened,
+        });
+        (columns, self.bindings, managers.collect())
+    }
+
+    fn open(&self, manager: usize) -> Result<Arc<dyn Manager>> {
+        match &self.managers.borrow()[manager] {
+            State::Open(Ok(opened)) => return Ok(opened.clone()),
+            State::Open(Err(error)) => return Err(error.again()),
+            State::Opening => return Err(Error::format("the values of the column come from the column itself")),
+            State::Closed => {}
+        }
+        self.managers.borrow_mut()[manager] = State::Opening;
+        let opened = self.open_new(manager);
+        let result = match &opened {
+            Ok(opened) => Ok(opened.clone()),
+            Err(error) => Err(error.again()),
+        };
+        self.managers.borrow_mut()[manager] = State::Open(opened);
+        result
+    }
+
+    fn open_new(&self, manager: usize) -> Result<Arc<dyn Manager>> {
+        let entry = &self.set.managers[manager];
+        let members = || self.columns.iter().zip(&self.bindings).filter(|(_, binding)| binding.0 == manager);
+        let specs: Vec<ColumnSpec> = members().map(|(column, _)| column.spec()).collect();
+        let keywords: Vec<&Record> = members().map(|(column, _)| &column.desc.keywords).collect();
+        let args = OpenArgs {
+            type_name: entry.type_name.as_bstr(),
+            files: self.files,
+            sequence: entry.sequence,
+            rows: self.rows,
+            order: self.order,
+            columns: &specs,
+            info: &entry.info,
+            private_keywords: &self.desc.private_keywords,
+            column_keywords: &keywords,
+            around: self,
+        };
+        stman::open(entry.type_name.as_bstr(), &args).map(Arc::from)
+    }
+
+    /// The number of a column, by its name or else by the one it was created with.
+    fn find(&self, name: &BStr) -> Result<usize> {
+        let by_name = self.columns.iter().position(|column| column.desc.name == name);
+        let found = by_name.or_else(|| self.set.columns.iter().position(|binding| binding.original_name == name));
+        found.ok_or_else(|| Error::format(format!("there is no column {name}")))
+    }
+}
+
+impl Columns for Opening<'_> {
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn keywords(&self) -> &Record {
+        &self.desc.keywords
+    }
+
+    fn column(&self, name: &BStr) -> Result<OtherColumn> {
+        let found = self.find(name)?;
+        let (manager, index) = self.bindings[found];
+        let manager = self.open(manager)?;
+        manager.readable(index)?;
+        Ok(OtherColumn { spec: self.columns[found].spec(), manager, index })
+    }
+}
+
+impl Around for Opening<'_> {
+    fn column_keywords(&self, name: &BStr) -> Result<&Record> {
+        Ok(&self.columns[self.find(name)?].desc.keywords)
+    }
+
+    fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
+        Ok(Box::new(Table::open_from(&resolve(stored, self.path), self.from.0, self.from.1 + 1)?))
+    }
+}
