@@ -13,8 +13,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod absurd;
 mod flips;
 mod fuzz;
+mod named;
 
 use std::fs;
 use std::path::Path;

@@ -7,6 +7,8 @@
 //! index offset > 0: header -> [next|next| ... bytes ... ]     all of it at that offset; halves alternate when rewritten
 //! ```
 
+use std::collections::BTreeSet;
+
 use super::header::Header;
 use crate::aipsio::Decoder;
 use crate::error::{Error, Place, Result};
@@ -128,8 +130,11 @@ fn gather(header: &Header, buckets: &Buckets) -> Result<Vec<u8>> {
     if left > capacity * u64::from(buckets.count) {
         return Err(Error::format(format!("{left} bytes announced, more than all buckets hold")));
     }
-    // every round takes a bucket's worth of what is left, so that links in a circle come to an end
+    let mut seen = BTreeSet::new();
     while left > 0 {
+        if !seen.insert(next) {
+            return Err(Error::format(format!("bucket {next} comes twice in the chain, {left} bytes before its end")));
+        }
         let start = buckets.offset(next as u32, "the next index bucket")?;
         let part = left.min(capacity);
         bytes.extend_from_slice(&read_bytes(&buckets.file, start + LINK_BYTES, part)?);

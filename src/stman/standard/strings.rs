@@ -70,7 +70,7 @@ impl Item {
             let used = u64::from(field(4));
             if offset > used || used > capacity {
                 return Err(Error::format(format!(
-                    "at byte {offset} of bucket {bucket}, which uses {used} of {capacity} bytes"
+                    "byte {offset} of bucket {bucket} is wanted, which uses {used} of {capacity} bytes"
                 )));
             }
             let part = left.min(used - offset);
@@ -84,7 +84,10 @@ impl Item {
             bucket = field(12);
             offset = 0;
         }
-        Err(Error::format(format!("{left} of its {len} bytes are missing")))
+        let count = buckets.count;
+        Err(Error::format(format!(
+            "{left} of its {len} bytes are missing after {count} buckets, which is all there are"
+        )))
     }
 
     fn place(&self) -> String {
