@@ -13,7 +13,10 @@ H5BRIDGE = os.environ.get('H5BRIDGE', os.path.join(ROOT, 'target', 'release', 'h
 # What has to be read: an issue that adds a storage manager, a kind of table or a container adds it here. Columns of
 # other managers may be left out, with a warning that names the manager; when they are there, they have to be right.
 MANAGERS = {'StandardStMan', 'IncrementalStMan', 'StManAipsIO', 'MemoryStMan',
-            'TiledColumnStMan', 'TiledShapeStMan', 'TiledCellStMan', 'TiledDataStMan'}
+            'TiledColumnStMan', 'TiledShapeStMan', 'TiledCellStMan', 'TiledDataStMan',
+            'DyscoStMan', 'UvwStMan', 'AntennaPairStMan', 'StokesIStMan',
+            'ForwardColumnEngine', 'CompressFloat', 'CompressComplex', 'CompressComplexSD',
+            'BitFlagsEngine<uChar', 'BitFlagsEngine<Short', 'BitFlagsEngine<Int'}
 TABLE_CLASSES = {'PlainTable', 'RefTable', 'ConcatTable'}
 CONTAINERS = set()      # of 'table.mf', 'table.mfh5'
 
