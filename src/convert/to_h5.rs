@@ -175,6 +175,10 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         let content = self.content(table)?;
         let mut attributes = Attributes::default();
+        let keyword = table.name.rsplit('/').next().unwrap_or_default();
+        if table.name != "." && !table.group.ends_with(&format!("/{keyword}")) {
+            attributes.add("ctds_name", text_attribute(keyword.as_bytes().as_bstr()));
+        }
         attributes.add("table_type", text_attribute(content.info().table_type.as_bstr()));
         attributes.add("table_subtype", text_attribute(content.info().sub_type.as_bstr()));
         attributes.add("readme", text_attribute(content.info().readme.as_bstr()));
@@ -352,13 +356,9 @@ impl<'a> Writer<'a> {
         Ok(Target { dataset, grid: grid(shape, chunk), size: element.size(), pipeline })
     }
 
-    /// The path of the group of the subtable that a keyword of `table` stores as `stored`.
+    /// The path of the group of the table that a keyword of `table` stores as `stored`.
     fn table_path(&self, table: &TablePlan, stored: &BStr) -> String {
-        let found = self
-            .source
-            .tables
-            .iter()
-            .position(|other| other.parent == Some(table.source) && other.stored == stored.as_bytes());
+        let found = self.source.find(table.source, stored);
         match found.and_then(|source| self.plan.tables.iter().find(|other| other.source == source)) {
             Some(other) => other.group.clone(),
             None => stored.to_str_lossy().into_owned(),
@@ -449,7 +449,7 @@ impl<'a> Writer<'a> {
             pool.map_err(|error| Error::new(crate::ErrorKind::Io, "threads cannot be started").caused_by(error))?;
         let largest = self.jobs.iter().map(|(_, job)| job.chunk_bytes()).max().unwrap_or(0).max(PIECE_BYTES);
         let affordable = self.options.max_memory / (largest * (CHUNKS_HELD + 2));
-        let lanes = if threads == 1 { 1 } else { affordable.clamp(1, LANES) as usize };
+        let lanes = affordable.clamp(1, LANES) as usize;
 
         let jobs = std::mem::take(&mut self.jobs);
         let mut names = vec![(0, 0); self.datasets.len()];
@@ -458,8 +458,8 @@ impl<'a> Writer<'a> {
                 targets.iter().for_each(|target| names[target.dataset] = (*table, *column));
             }
         }
-        let mut shas: Vec<Vec<Option<Sha>>> =
-            self.plan.tables.iter().map(|table| vec![None; table.columns.len()]).collect();
+        let mut shas: Vec<Vec<Option<Result<Sha>>>> =
+            self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut odd = Vec::new();
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
         let work = |job: Job, lane: &mut Lane<'_, Done>| -> Result<()> {
@@ -502,7 +502,7 @@ impl<'a> Writer<'a> {
         for (table, column, odd) in odd {
             self.write_odd_strings(table, column, odd)?;
         }
-        self.write_digests(&shas)
+        self.write_digests(shas)
     }
 
     fn write_odd_strings(&mut self, table: usize, column: usize, odd: OddStrings) -> Result<()> {
@@ -536,12 +536,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write_digests(&self, shas: &[Vec<Option<Sha>>]) -> Result<Sha> {
+    fn write_digests(&self, shas: Vec<Vec<Option<Result<Sha>>>>) -> Result<Sha> {
         let mut main = None;
         for (table, shas) in self.plan.tables.iter().zip(shas) {
             let content = self.content(table)?;
-            let digest = |(column, sha): (&ColumnPlan, &Option<Sha>)| {
-                let sha = sha.ok_or_else(|| Error::format("a column without a digest"));
+            let digest = |(column, sha): (&ColumnPlan, Option<Result<Sha>>)| {
+                let sha = sha.unwrap_or_else(|| Err(Error::format("a column without a digest")));
                 ColumnDigest::new(&content.columns()[column.index], sha, content)
             };
             let missing = table.missing.iter().map(|column| {
