@@ -9,10 +9,10 @@ use std::path::Path;
 use bstr::{BStr, ByteSlice};
 use serde_json::json;
 
-use super::column_run::{ColumnRun, Done, PIECE_BYTES, write_row_numbers};
+use super::column_run::{ColumnRun, Done, write_row_numbers};
 use super::content::{Content, Source};
 use super::digest::{ColumnDigest, Sha, hex, table_sha};
-use super::lane::{self, CHUNKS_HELD, Lane, Message, OddStrings, Target};
+use super::lane::{self, Lane, Message, OddStrings, Target};
 use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute};
 use super::output::Output;
 use super::plan::{ColumnPlan, Form, Options, Plan, TablePlan, chunk_rows, grid, place, stored_size};
@@ -22,9 +22,6 @@ use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline,
 use crate::schema::ColumnKind;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Region, Shape, Values};
-
-/// Columns that are read, digested and filtered at the same time, at most.
-const LANES: u64 = 4;
 
 /// What a conversion did.
 #[derive(Debug)]
@@ -447,10 +444,7 @@ impl<'a> Writer<'a> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool =
             pool.map_err(|error| Error::new(crate::ErrorKind::Io, "threads cannot be started").caused_by(error))?;
-        let largest = self.jobs.iter().map(|(_, job)| job.chunk_bytes()).max().unwrap_or(0).max(PIECE_BYTES);
-        let affordable = self.options.max_memory / (largest * (CHUNKS_HELD + 2));
-        let lanes = affordable.clamp(1, LANES) as usize;
-
+        let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let mut names = vec![(0, 0); self.datasets.len()];
         for (_, job) in &jobs {
@@ -554,16 +548,6 @@ impl<'a> Writer<'a> {
         let main = main.unwrap_or_default();
         self.root.set_attribute("source_digest", &Attribute::string(hex(&main)))?;
         Ok(main)
-    }
-}
-
-impl Job {
-    /// Bytes of its largest chunk.
-    fn chunk_bytes(&self) -> u64 {
-        match self {
-            Job::RowNumbers { target, .. } => target.chunk_bytes() as u64,
-            Job::Column { targets, .. } => targets.iter().map(|target| target.chunk_bytes() as u64).max().unwrap_or(0),
-        }
     }
 }
 
