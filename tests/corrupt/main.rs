@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Once;
 
 use ctds_hdf5::convert::{Options, Plan, Progress, Source, digest, partial_path, to_hdf5};
-use ctds_hdf5::{Error, ErrorKind, Result, Table};
+use ctds_hdf5::{Error, ErrorKind, OpenOptions, Result, Table};
 
 const MEMORY_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -38,15 +38,15 @@ impl Progress for Silent {
 fn limit_memory() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        let maximum = getrlimit(Resource::As).maximum;
-        setrlimit(Resource::As, Rlimit { current: Some(MEMORY_LIMIT_BYTES), maximum }).unwrap();
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        let (_, most) = getrlimit(Resource::RLIMIT_AS).unwrap();
+        setrlimit(Resource::RLIMIT_AS, MEMORY_LIMIT_BYTES, most).unwrap();
     });
 }
 
 /// Reads all of a table and its subtables; the first error of a table or a column.
 fn read_all(path: &Path) -> Result<()> {
-    let source = Source::open(path)?;
+    let source = Source::open(path, OpenOptions::default())?;
     for (_, table) in digest(&source, |_, _| true) {
         for column in table?.columns {
             column.sha256?;
@@ -58,7 +58,7 @@ fn read_all(path: &Path) -> Result<()> {
 /// Plans and makes a conversion; whatever happens, nothing half-made stays.
 fn convert(path: &Path, target: &Path) -> Result<()> {
     let make = || -> Result<()> {
-        let source = Source::open(path)?;
+        let source = Source::open(path, OpenOptions::default())?;
         let options = Options { threads: 1, ..Options::default() };
         let plan = Plan::new(&source, &options)?;
         to_hdf5(&source, &plan, &options, target, false, &Silent)?;
