@@ -87,9 +87,7 @@ impl RowFile {
     /// Checks the stride of a file that has rows.
     pub(super) fn expect_stride(&self, stride: u64) -> Result<()> {
         if self.rows > 0 && self.stride != stride {
-            return Err(
-                Error::format(format!("rows of {} bytes, {stride} are expected", self.stride)).at(&self.place)
-            );
+            return Err(Error::format(format!("rows of {} bytes, {stride} are expected", self.stride)).at(&self.place));
         }
         Ok(())
     }

@@ -100,8 +100,12 @@ impl StokesColumn {
             (Values::Float(values), Values::Float(out)) => expand(values, diagonal, out),
             (Values::Bool(values), Values::Bool(out)) => expand(values, |v| [v; 4], out),
             (_, out) => {
-                return Err(Error::usage(format!("a {} column is read into {} values", self.data_type, out.data_type())));
-            },
+                return Err(Error::usage(format!(
+                    "a {} column is read into {} values",
+                    self.data_type,
+                    out.data_type()
+                )));
+            }
         }
         Ok(())
     }

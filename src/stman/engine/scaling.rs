@@ -40,9 +40,7 @@ impl<T: Number> Scaling<T> {
             (scale, &Source::Fixed(offset)) => {
                 Rows::Each(scale.read(rows)?.into_iter().map(|scale| (scale, offset)).collect())
             }
-            (scale, offset) => {
-                Rows::Each(scale.read(rows.clone())?.into_iter().zip(offset.read(rows)?).collect())
-            }
+            (scale, offset) => Rows::Each(scale.read(rows.clone())?.into_iter().zip(offset.read(rows)?).collect()),
         })
     }
 }

@@ -110,7 +110,8 @@ impl Decoder {
     fn key(&mut self, sisco: &Sisco, row: u64) -> Result<Key> {
         if !self.key_rows.contains(&row) {
             let rows = row..sisco.rows.min(row + STEP_ROWS);
-            let columns = sisco.keys.iter().map(|column| read_ints(column, rows.clone())).collect::<Result<Vec<_>>>()?;
+            let columns =
+                sisco.keys.iter().map(|column| read_ints(column, rows.clone())).collect::<Result<Vec<_>>>()?;
             self.keys = (0..(rows.end - rows.start) as usize)
                 .map(|index| std::array::from_fn(|key| columns[key][index]))
                 .collect();

@@ -86,8 +86,7 @@ impl SiscoFile {
         let mut offset = HEADER_BYTES;
         while offset < len {
             let header: [u8; CHUNK_HEADER_BYTES as usize] = read_array(&self.file, offset)?;
-            let [inflated, deflated] =
-                [0, 1].map(|index| ByteOrder::Little.u64(header.as_chunks().0[index]));
+            let [inflated, deflated] = [0, 1].map(|index| ByteOrder::Little.u64(header.as_chunks().0[index]));
             let start = offset + CHUNK_HEADER_BYTES;
             let fits = deflated <= len - start && inflated <= deflated.saturating_mul(MOST_INFLATED);
             if !fits || !inflated.is_multiple_of(self.value_bytes()) {
@@ -136,8 +135,7 @@ pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
     let mut bytes = Vec::new();
     while offset < len {
         let header: [u8; PIECE_HEADER_BYTES as usize] = read_array(file, offset)?;
-        let [inflated, deflated] =
-            [0, 1].map(|index| u64::from(ByteOrder::Little.u32(header.as_chunks().0[index])));
+        let [inflated, deflated] = [0, 1].map(|index| u64::from(ByteOrder::Little.u32(header.as_chunks().0[index])));
         let start = offset + PIECE_HEADER_BYTES;
         if inflated > deflated * MOST_INFLATED {
             return Err(Error::format(format!("piece at byte {offset}: {inflated} bytes from {deflated}")));

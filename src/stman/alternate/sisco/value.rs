@@ -127,13 +127,11 @@ impl Predictor {
         match (self, past) {
             (Predictor::Last, [p1, ..]) => last(*p1, exponent),
             (Predictor::Linear, [p1, p2, ..]) => linear(*p2, *p1, exponent),
-            (Predictor::Mean, [p1, p2, ..]) => {
-                of_two(*p2, *p1, exponent, |p2, p1| p1.plus(p2).over(2))
-            }
+            (Predictor::Mean, [p1, p2, ..]) => of_two(*p2, *p1, exponent, |p2, p1| p1.plus(p2).over(2)),
             (Predictor::Quadratic, [p1, p2, p3, ..]) => quadratic(*p3, *p2, *p1, exponent),
-            (Predictor::LinearFit, [p1, p2, p3, ..]) => of_three(*p3, *p2, *p1, exponent, |p3, p2, p1| {
-                p1.times(4).plus(p2).minus(p3.times(2)).over(3)
-            }),
+            (Predictor::LinearFit, [p1, p2, p3, ..]) => {
+                of_three(*p3, *p2, *p1, exponent, |p3, p2, p1| p1.times(4).plus(p2).minus(p3.times(2)).over(3))
+            }
             (Predictor::Cubic, [p1, p2, p3, p4, ..]) => of_four([*p4, *p3, *p2, *p1], exponent, |[p4, p3, p2, p1]| {
                 p1.times(4).minus(p2.times(6)).plus(p3.times(4)).minus(p4)
             }),
