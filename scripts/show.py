@@ -6,7 +6,16 @@ import numpy as np
 
 
 def is_table(item):
-    return isinstance(item, h5py.Group) and 'row' in item
+    return isinstance(item, h5py.Group) and 'table_type' in item.attrs
+
+
+def is_scale(item):
+    return isinstance(item, h5py.Dataset) and item.is_scale
+
+
+def row_count(table):
+    # the scale is `row`; in a table inside another one `row__2`
+    return next(item.shape[0] for name, item in table.items() if name.startswith('row') and is_scale(item))
 
 
 def type_name(dtype):
@@ -26,16 +35,15 @@ def describe(item):
         return text + '  ' + shown[:44] + (' …' if flat.size > 3 or len(shown) > 44 else '')
     if 'values' in item:
         return '%-18s %-10s  arrays of differing shapes' % (item['defined'].shape, type_name(item['values'].dtype))
-    cubes = [item['cube%d' % i] for i in range(len(item) - 2)]
+    cubes = [item[name] for name in item if name.startswith('cube')]
     return '%-18s %-10s  hypercubes %s' % (item['row_cube'].shape, type_name(cubes[0].dtype) if cubes else '',
                                           ' '.join(str(c.shape) for c in cubes))
 
 
 def show(group):
-    print('\n%s   %d rows' % (group.name, group['row'].shape[0]))
+    print('\n%s   %d rows' % (group.name, row_count(group)))
     for name, item in group.items():
-        is_scale = isinstance(item, h5py.Dataset) and item.is_scale
-        if not is_table(item) and not is_scale:
+        if not is_table(item) and not is_scale(item):
             units = item.attrs.get('units')
             print('    %-20s %s%s' % (name, describe(item), '  [%s]' % units if units else ''))
     for item in group.values():
@@ -48,9 +56,9 @@ with h5py.File(sys.argv[1]) as f:
     print('    ' + ', '.join('%s: %s' % (k, f.attrs[k]) for k in ('format', 'format_version', 'creator')))
     tables = [item for name, item in f.items() if is_table(item)]
     for table in tables:
-        if table['row'].shape[0]:
+        if row_count(table):
             show(table)
-    empty = [table.name for table in tables if not table['row'].shape[0]]
+    empty = [table.name for table in tables if not row_count(table)]
     if empty:
         print('\nwithout rows: ' + ' '.join(empty))
 

@@ -48,7 +48,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of `kind` with a sentence that says what was found and what was expected.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error(Box::new(Inner { kind, place: Vec::new(), message: message.into(), source: None }))
+        Error(Box::new(Inner { kind, place: Vec::new(), message: one_line(message.into()), source: None }))
     }
 
     pub(crate) fn format(message: impl Into<String>) -> Self {
@@ -80,7 +80,7 @@ impl Error {
     /// Adds the place, outside of those already known: file, table, column …
     #[must_use]
     pub fn at(mut self, place: impl fmt::Display) -> Self {
-        self.0.place.push(place.to_string());
+        self.0.place.push(one_line(place.to_string()));
         self
     }
 
@@ -94,6 +94,27 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
+}
+
+/// Longest part of an error in characters.
+const MOST_CHARACTERS: usize = 500;
+
+/// Names from damaged files may be of any length and hold line ends and terminal commands.
+fn one_line(text: String) -> String {
+    let count = text.chars().count();
+    if count <= MOST_CHARACTERS && !text.chars().any(char::is_control) {
+        return text;
+    }
+    let mut line = String::new();
+    for (number, c) in text.chars().enumerate() {
+        match number {
+            _ if number == MOST_CHARACTERS / 2 && count > MOST_CHARACTERS => line.push('…'),
+            _ if number > MOST_CHARACTERS / 2 && number + MOST_CHARACTERS / 2 < count => {}
+            _ if c.is_control() => line.extend(c.escape_default()),
+            _ => line.push(c),
+        }
+    }
+    line
 }
 
 impl fmt::Display for Error {
@@ -124,6 +145,8 @@ impl From<std::io::Error> for Error {
             Os::NotFound | Os::NotADirectory => ErrorKind::NotFound,
             Os::StorageFull | Os::QuotaExceeded => ErrorKind::NoSpace,
             Os::AlreadyExists => ErrorKind::Exists,
+            // names that no file can have come from a damaged file
+            Os::InvalidInput | Os::InvalidFilename => ErrorKind::Format,
             _ => ErrorKind::Io,
         };
         Error::new(kind, error.to_string()).caused_by(error)
@@ -155,5 +178,15 @@ mod tests {
         let error = Error::format("9000 rows claimed").at("index at byte 4196").at("table.f3").at("a.ms");
         assert_eq!(error.to_string(), "a.ms: table.f3: index at byte 4196: 9000 rows claimed");
         assert_eq!(error.kind(), ErrorKind::Format);
+    }
+
+    #[test]
+    fn text_from_files_stays_in_one_short_line() {
+        let error = Error::format(format!("object {}", "a\n\x1b".repeat(9999))).at("x\r");
+        let text = error.to_string();
+        assert!(text.starts_with("x\\r: object a\\n\\u{1b}a"), "{text}");
+        assert!(text.contains('…') && text.len() < 6 * MOST_CHARACTERS && !text.contains('\n'), "{text}");
+        let long = "é".repeat(MOST_CHARACTERS);
+        assert_eq!(Error::format(long.clone()).to_string(), long);
     }
 }

@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 /// of strings that are all empty.
 const UNBACKED_CELL_BYTES: u64 = 1 << 28;
 
+/// Rows of a table that is read whole. A table may have any number of them in a few bytes.
+const MAX_ROWS: u64 = 1 << 36;
+
 /// Records within records, subtables within subtables.
 pub(crate) const MAX_DEPTH: usize = 64;
 
@@ -18,6 +21,22 @@ pub(crate) fn unbacked_cell(bytes: u64) -> Result<()> {
         return Err(Error::limit(format!(
             "a cell of {bytes} bytes of which the file stores none; the limit is {UNBACKED_CELL_BYTES}"
         )));
+    }
+    Ok(())
+}
+
+/// Refuses `bytes` of repetitions of a string that the file stores once.
+pub(crate) fn repeated(bytes: u64) -> Result<()> {
+    if bytes > UNBACKED_CELL_BYTES {
+        return Err(Error::limit(format!("{bytes} bytes of one string repeated; the limit is {UNBACKED_CELL_BYTES}")));
+    }
+    Ok(())
+}
+
+/// Refuses to read more rows one after the other than any telescope makes: row numbers alone would take half a terabyte.
+pub(crate) fn rows(rows: u64) -> Result<()> {
+    if rows > MAX_ROWS {
+        return Err(Error::limit(format!("{rows} rows; the limit is {MAX_ROWS}")));
     }
     Ok(())
 }

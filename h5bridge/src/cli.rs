@@ -1,6 +1,10 @@
 //! The command line.
 
+use std::io::IsTerminal;
+use std::time::Duration;
+
 use clap::{Args, Parser, Subcommand};
+use ctds_hdf5::OpenOptions;
 
 use crate::command::{digest, info, to_hdf5, verify};
 
@@ -35,9 +39,22 @@ pub struct Global {
     /// End with status 6 if there were warnings
     #[arg(long, global = true)]
     pub strict: bool,
+    /// Wait at most this long for a program that is writing to the table
+    #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS")]
+    pub lock_timeout: f64,
+    /// Take no lock on tables, as for read-only media
+    #[arg(long, global = true)]
+    pub no_lock: bool,
 }
 
 impl Global {
+    /// How tables are opened.
+    pub fn open_options(&self) -> OpenOptions {
+        // no time-out is as good as one of a century
+        let timeout = Duration::try_from_secs_f64(self.lock_timeout).unwrap_or(Duration::from_secs(u32::MAX.into()));
+        OpenOptions { lock_timeout: (!self.no_lock).then_some(timeout) }
+    }
+
     /// Diagnostics go to stderr, as many as asked for.
     pub fn start_logging(&self) {
         let level = match self.verbose {
@@ -45,7 +62,15 @@ impl Global {
             1 => tracing::Level::INFO,
             _ => tracing::Level::DEBUG,
         };
-        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false).init();
+        let colours =
+            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            .without_time()
+            .with_ansi(colours)
+            .init();
     }
 }
 

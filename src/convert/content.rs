@@ -9,8 +9,8 @@ use super::native;
 use super::plan::MAX_CUBES;
 use crate::error::{Error, Place, Result};
 use crate::limits;
-use crate::schema::{ColumnKind, TableInfo, resolve};
-use crate::table::{Cells, ColumnInfo, RecordCells, Table};
+use crate::schema::{ColumnKind, TableInfo};
+use crate::table::{Cells, ColumnInfo, OpenOptions, RecordCells, Table};
 use crate::value::{DataType, Record, Shape};
 
 /// The content of one table: of a table directory, or of a group in a native HDF5 file.
@@ -53,6 +53,8 @@ pub struct DatasetInfo {
     pub chunk: Option<Shape>,
     /// `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit` or `none`.
     pub index: String,
+    /// It can grow along its rows.
+    pub appendable: bool,
     /// First applied first.
     pub filters: Vec<String>,
     /// Bytes in the file.
@@ -110,7 +112,7 @@ impl Content for Table {
     }
 
     fn table_name(&self, stored: &[u8]) -> String {
-        resolve(stored, self.path()).file_name().unwrap_or_default().to_string_lossy().into_owned()
+        self.resolve(stored).file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     fn as_table(&self) -> Option<&Table> {
@@ -153,6 +155,14 @@ impl Source {
     /// # Errors
     /// Those of [`Table::open`] for the main table; `Format` if `path` is neither.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, OpenOptions::default())
+    }
+
+    /// As [`open`](Self::open), with tables locked as `options` say.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let path = path.as_ref();
         if path.is_file() {
             return match native::is_hdf5(path).at_with(|| path.display().to_string())? {
@@ -160,7 +170,7 @@ impl Source {
                 false => Err(native::not_a_source(path)),
             };
         }
-        let table = Table::open(path)?;
+        let table = Table::open_with(path, options)?;
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut tables = Vec::new();
         let mut seen = BTreeSet::new();
@@ -169,7 +179,7 @@ impl Source {
         let mut next = 0;
         let mut depth = vec![0];
         while next < tables.len() {
-            open_subtables(&mut tables, next, &mut seen, &mut depth)?;
+            open_subtables(&mut tables, next, options, &mut seen, &mut depth)?;
             next += 1;
         }
         Ok(Source { name, tables })
@@ -189,6 +199,7 @@ impl Source {
 fn open_subtables(
     tables: &mut Vec<SourceTable>,
     parent: usize,
+    options: OpenOptions,
     seen: &mut BTreeSet<PathBuf>,
     depth: &mut Vec<usize>,
 ) -> Result<()> {
@@ -201,7 +212,7 @@ fn open_subtables(
     };
     for subtable in table.subtables() {
         // a table named twice, or one that contains itself, is taken once
-        if !seen.insert(canonical(&subtable.path)) {
+        if !subtable.paths.first().is_some_and(|path| seen.insert(canonical(path))) {
             continue;
         }
         limits::depth(depth[parent] + 1, "subtables")?;
@@ -212,7 +223,7 @@ fn open_subtables(
             }
             name = format!("{prefix}{}__{number}", subtable.name.to_str_lossy());
         }
-        let content = Table::open(&subtable.path).map(|table| Box::new(table) as Box<dyn Content>);
+        let content = subtable.open(options).map(|table| Box::new(table) as Box<dyn Content>);
         tables.push(SourceTable { name, parent: Some(parent), stored: subtable.stored.into(), content });
         depth.push(depth[parent] + 1);
     }
@@ -254,6 +265,14 @@ impl SourceTable {
     /// Those of reading the file.
     pub fn storage(&self, column: usize) -> Result<Vec<DatasetInfo>> {
         self.content()?.storage(column)
+    }
+
+    /// The table itself, if the source is a table directory.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn table(&self) -> Result<Option<&Table>> {
+        Ok(self.content()?.as_table())
     }
 
     /// The hypercubes of a column of a table directory, by its number: shape and tile of each, rows last; none if the

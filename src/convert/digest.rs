@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::content::{Content, Source};
 use super::pieces::{Piece, Pieces, Shapes};
 use crate::error::{Error, Place, Result};
+use crate::limits;
 use crate::schema::ColumnKind;
 use crate::table::{Cells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
@@ -107,6 +108,7 @@ pub(crate) fn digest_cells(
     content: &dyn Content,
     rows: Range<u64>,
 ) -> Result<Sha> {
+    limits::rows(rows.end - rows.start)?;
     let mut stream = ColumnStream::new(content);
     let mut values = Values::new(info.data_type());
     for piece in Pieces::new(info, cells, rows, PIECE_BYTES) {

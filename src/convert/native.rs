@@ -16,7 +16,7 @@ use crate::h5::{Attribute, ChunkReader, Dataset, File, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::{Cells, ColumnInfo};
-use crate::value::{DataType, Record, Region, Shape, Value, Values};
+use crate::value::{DataType, Record, Region, Shape, Values};
 
 /// Decoded chunks kept for a dataset.
 const CACHE_BYTES: usize = 4 << 20;
@@ -125,6 +125,8 @@ struct NativeTable {
 struct Form {
     kind: FormKind,
     link: String,
+    /// Why the column is missing.
+    reason: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +135,8 @@ enum FormKind {
     Cubes,
     Ragged,
     Record,
+    /// Not converted.
+    Missing,
 }
 
 impl NativeTable {
@@ -148,7 +152,7 @@ impl NativeTable {
         let info = TableInfo { table_type: text("type")?, sub_type: text("subtype")?, readme: text("readme")? };
         let mut table_names = HashMap::new();
         collect_names(&document["keywords"], &mut table_names);
-        let (mut columns, mut forms) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
         for name in exact.attributes()? {
             if !name.starts_with("column.") {
                 continue;
@@ -157,9 +161,10 @@ impl NativeTable {
             let document = parse(&document).at_with(|| format!("_ctds attribute {name}"))?;
             let (column, form) = column(&document).at_with(|| format!("_ctds attribute {name}"))?;
             collect_names(&document["keywords"], &mut table_names);
-            columns.push(column);
-            forms.push(form);
+            found.push((document.get("position").and_then(Json::as_u64), (column, form)));
         }
+        found.sort_by_key(|(position, _)| *position);
+        let (columns, forms) = found.into_iter().map(|(_, column)| column).unzip();
         Ok(NativeTable { rows, keywords, info, columns, forms, table_names, group, exact: exact.clone(), source })
     }
 
@@ -198,9 +203,10 @@ impl NativeTable {
 
     /// The datasets of a column and what they are for.
     fn datasets(&self, index: usize) -> Result<Vec<(String, Dataset)>> {
-        let Form { kind, link } = &self.forms[index];
+        let Form { kind, link, .. } = &self.forms[index];
         let names: Vec<String> = match kind {
             FormKind::Dense | FormKind::Record => return Ok(vec![(link.clone(), self.group.dataset(link)?)]),
+            FormKind::Missing => return Ok(Vec::new()),
             FormKind::Ragged => ["values", "offset", "shape", "defined"].map(str::to_owned).into(),
             FormKind::Cubes => {
                 let group = self.group.group(link)?;
@@ -231,12 +237,17 @@ impl Content for NativeTable {
     }
 
     fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
-        let Form { kind, link } = &self.forms[index];
+        let Form { kind, link, reason } = &self.forms[index];
         let cells: Box<dyn Cells> = match kind {
+            FormKind::Missing => return Err(Error::unsupported(reason.as_str())),
             FormKind::Dense | FormKind::Record => {
                 let data = self.reader(&self.group, link)?;
                 let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
                 check_rows(link, rows, self.rows)?;
+                let expected = self.columns[index].shape.as_ref().filter(|_| *kind == FormKind::Dense);
+                if expected.is_some_and(|expected| *expected != cell) || *kind == FormKind::Record && !cell.is_empty() {
+                    return Err(Error::format(format!("{link} has cells of shape {cell}, which its column has not")));
+                }
                 let flags = format!("{link}__defined");
                 // a column may have this name too
                 let is_flags = self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags);
@@ -271,7 +282,7 @@ impl Content for NativeTable {
                 };
                 check_rows(link, ragged.defined.rows(), self.rows)?;
                 check_rows(link, ragged.shape.rows(), self.rows)?;
-                check_rows(link, ragged.offset.rows(), self.rows + 1)?;
+                check_rows(link, ragged.offset.rows(), self.rows.saturating_add(1))?;
                 Box::new(ragged)
             }
         };
@@ -289,6 +300,7 @@ impl Content for NativeTable {
                 shape: dataset.shape()?,
                 chunk: dataset.chunk()?,
                 index: dataset.index_kind()?.to_string(),
+                appendable: dataset.is_appendable()?,
                 filters: dataset.filters()?,
                 stored_bytes: dataset.stored_bytes(),
             })
@@ -348,6 +360,7 @@ fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
         b"cubes" => FormKind::Cubes,
         b"ragged" => FormKind::Ragged,
         b"record" => FormKind::Record,
+        b"missing" => FormKind::Missing,
         _ => return Err(missing("a known form")),
     };
     let shape = match document.get("shape").and_then(Json::as_array) {
@@ -377,7 +390,8 @@ fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
         default: None,
     };
     let info = ColumnInfo { desc, shape, manager: text("manager")?, manager_name: text("manager_name")? };
-    Ok((info, Form { kind: form, link: text("link")?.to_str_lossy().into_owned() }))
+    let (link, reason) = (text("link")?.to_str_lossy().into_owned(), text("reason")?.to_str_lossy().into_owned());
+    Ok((info, Form { kind: form, link, reason }))
 }
 
 /// A dataset, read by ourselves where that can be, else by libhdf5.
@@ -590,7 +604,7 @@ impl Cells for Ragged {
         let (&[start, end], elements) = (ends.as_slice(), shape.elements()?) else {
             return Err(Error::format("two offsets are expected"));
         };
-        if start < 0 || end - start != elements as i64 || end as u64 > self.values.rows() {
+        if start < 0 || end.checked_sub(start) != Some(elements as i64) || end as u64 > self.values.rows() {
             return Err(Error::format(format!("row {row}: elements {start} to {end} for a cell of shape {shape}")));
         }
         crate::table::read_part(region, &shape, out, |out| {
@@ -610,6 +624,7 @@ pub(super) fn not_a_source(path: &Path) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Value;
 
     #[test]
     fn names_of_subtables_come_from_the_document() {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use nix::sys::statvfs::statvfs;
+
 use crate::error::{Error, ErrorKind, Place, Result};
 
 /// How often what is written is made durable meanwhile.
@@ -42,8 +44,8 @@ impl Output {
         if !directory.is_dir() {
             return Err(Error::not_found(format!("there is no directory {}", directory.display())).at(place));
         }
-        let free = rustix::fs::statvfs(directory).map_err(std::io::Error::from).at(&place)?;
-        let free = free.f_bavail.saturating_mul(free.f_frsize);
+        let system = statvfs(directory).map_err(std::io::Error::from).at(&place)?;
+        let free = system.blocks_available().saturating_mul(system.fragment_size());
         if free < bytes {
             let message = format!("about {bytes} bytes are needed, but only {free} are free");
             return Err(Error::new(ErrorKind::NoSpace, message).at(place));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::content::always_defined;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -28,9 +28,29 @@ pub(crate) struct Piece {
 impl Piece {
     /// Appends the elements of all defined cells.
     pub(crate) fn read(&self, cells: &dyn Cells, out: &mut Values) -> Result<()> {
+        let before = out.len();
         match &self.part {
-            Some(region) => cells.read_cell(self.rows.start, Some(region), out),
-            None => cells.read_rows(self.rows.clone(), out),
+            Some(region) => cells.read_cell(self.rows.start, Some(region), out)?,
+            None => cells.read_rows(self.rows.clone(), out)?,
+        }
+        // whoever uses the elements goes by the shapes
+        let (found, expected) = ((out.len() - before) as u64, self.elements()?);
+        if found != expected {
+            let Range { start, end } = self.rows;
+            return Err(Error::format(format!(
+                "rows {start}..{end} have {found} elements, by their shapes {expected}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn elements(&self) -> Result<u64> {
+        match (&self.part, &self.shapes) {
+            (Some(region), _) => region.shape.elements(),
+            (None, Shapes::Same(shape)) => Ok(shape.elements()?.saturating_mul(self.rows.end - self.rows.start)),
+            (None, Shapes::Each(shapes)) => {
+                shapes.iter().flatten().try_fold(0u64, |sum, shape| Ok(sum.saturating_add(shape.elements()?)))
+            }
         }
     }
 
@@ -64,6 +84,15 @@ impl<'a> Pieces<'a> {
         Ok(shape.elements()?.saturating_mul(element))
     }
 
+    /// Bytes of the strings of a cell, whose neighbours are likely to be as long; 0 for other elements.
+    fn measured(&self, row: u64) -> Result<u64> {
+        let mut strings = Values::new(self.data_type);
+        let Values::String(_) = strings else { return Ok(0) };
+        self.cells.read_cell(row, None, &mut strings)?;
+        let Values::String(strings) = strings else { return Ok(0) };
+        Ok(strings.iter().map(|string| string.len() as u64).sum())
+    }
+
     fn next_piece(&mut self) -> Result<Option<Piece>> {
         if let Some((shape, start)) = self.cell.take() {
             return self.next_part(shape, start).map(Some);
@@ -77,6 +106,7 @@ impl<'a> Pieces<'a> {
             if cell > self.bytes && self.can_split(shape) {
                 return self.next_part(shape.clone(), 0).map(Some);
             }
+            let cell = cell.max(self.measured(first)?);
             let count = (self.bytes / cell.max(1)).clamp(1, self.rows.end - first);
             self.rows.start += count;
             return Ok(Some(Piece { rows: first..first + count, shapes: Shapes::Same(shape.clone()), part: None }));
@@ -90,13 +120,13 @@ impl<'a> Pieces<'a> {
                 Some(shape) => self.cell_bytes(shape)?.saturating_add(32),
                 None => 32,
             };
-            if total > 0 && total + cell > self.bytes {
+            if total > 0 && cell > self.bytes.saturating_sub(total) {
                 break;
             }
             if let Some(shape) = shape.as_ref().filter(|shape| cell > self.bytes && self.can_split(shape)) {
                 return self.next_part(shape.clone(), 0).map(Some);
             }
-            total += cell;
+            total = total.saturating_add(cell);
             shapes.push(shape);
             self.rows.start += 1;
         }

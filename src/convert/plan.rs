@@ -9,8 +9,9 @@ use super::mapping::Names;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkRead, Grid};
 use crate::h5::{Coder, Deflate, Pipeline, Stage};
-use crate::table::{Cells, ColumnInfo, Tiling};
-use crate::value::{DataType, Shape, Values};
+use crate::limits;
+use crate::table::{Cells, ColumnInfo, Table, Tiling};
+use crate::value::{DataType, Region, Shape, Values};
 
 /// Chunks aim at this many bytes.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -103,6 +104,21 @@ pub struct TablePlan {
     pub rows: Range<u64>,
     /// The columns taken.
     pub columns: Vec<ColumnPlan>,
+    /// The columns that are wanted but cannot be read by this program.
+    pub missing: Vec<MissingColumn>,
+}
+
+/// A column that is not converted.
+#[derive(Debug)]
+pub struct MissingColumn {
+    /// In the table.
+    pub(crate) index: usize,
+    /// In the table.
+    pub name: String,
+    /// The data manager that holds it.
+    pub manager: String,
+    /// Why it is not converted.
+    pub reason: String,
 }
 
 /// A column that becomes a dataset, or a group of datasets.
@@ -211,19 +227,31 @@ impl Plan {
                 }
                 _ => 0..content.rows(),
             };
+            limits::rows(rows.end - rows.start).at_with(|| format!("table {}", table.name))?;
             let row = row_name(&group);
             names.reserve(&group, &[&row]);
-            let mut columns = Vec::new();
+            if let Some(error) = content.as_table().and_then(Table::unreadable) {
+                return Err(error);
+            }
+            let (mut columns, mut missing) = (Vec::new(), Vec::new());
             for column in 0..content.columns().len() {
                 let name = content.columns()[column].desc.name.to_str_lossy().into_owned();
                 let chosen = options.columns.is_empty() || options.columns.contains(&name);
                 if !chosen || options.exclude.contains(&name) {
                     continue;
                 }
-                let planned = ColumnPlan::new(content, column, &rows, &mut names, &group, options);
-                columns.push(planned.at_with(|| place(&table.name, &name))?);
+                match ColumnPlan::new(content, column, &rows, &mut names, &group, options) {
+                    // what this program does not know is no reason to keep the rest from the user
+                    Err(error) if error.kind() == ErrorKind::Unsupported => {
+                        let manager = content.columns()[column].manager.to_str_lossy().trim_end().to_owned();
+                        let place = place(&table.name, &name);
+                        plan.warnings.push(format!("{place} is not converted: {error}"));
+                        missing.push(MissingColumn { index: column, name, manager, reason: error.to_string() });
+                    }
+                    planned => columns.push(planned.at_with(|| place(&table.name, &name))?),
+                }
             }
-            plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, row, rows, columns });
+            plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, row, rows, columns, missing });
         }
         plan.names = names;
         plan.check_names(source, options)?;
@@ -260,7 +288,7 @@ impl Plan {
 
     /// Bytes of all elements, uncompressed.
     pub fn bytes(&self) -> u64 {
-        self.columns().map(|column| column.bytes).sum()
+        self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))
     }
 
     pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnPlan> {
@@ -300,6 +328,7 @@ impl ColumnPlan {
         let cells = content.cells(index)?;
         let name = info.desc.name.to_str_lossy().into_owned();
         let all = *rows == (0..content.rows());
+        touch_last_row(info, &*cells, rows)?;
         let form = Survey { info, cells: &*cells, rows, appendable: options.appendable }.form(all)?;
         let link = names.unique(group, &name);
         let data_type = info.data_type();
@@ -336,6 +365,21 @@ impl ColumnPlan {
     }
 }
 
+/// Fails at once where a row count is larger than the data, and not after all the rows that are there.
+fn touch_last_row(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let last = rows.end - 1;
+    let Some(shape) = cells.cell_shape(last)? else { return Ok(()) };
+    let one = Region { start: shape.iter().map(|_| 0).collect(), shape: shape.iter().map(|_| 1).collect() };
+    let can_split = info.data_type().is_fixed_size() && !shape.is_empty();
+    if shape.elements()? == 0 {
+        return Ok(());
+    }
+    cells.read_cell(last, can_split.then_some(&one), &mut Values::new(info.data_type()))
+}
+
 /// Some elements from the middle rows.
 fn probe(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<Values> {
     let middle = rows.start + (rows.end - rows.start) / 2;
@@ -366,7 +410,9 @@ impl Form {
     fn elements(&self) -> Result<u64> {
         match self {
             Form::Dense { shape, .. } => shape.elements(),
-            Form::Cubes { cubes } => cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum + shape.elements()?)),
+            Form::Cubes { cubes } => {
+                cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum.saturating_add(shape.elements()?)))
+            }
             Form::Ragged { elements, .. } => Ok(*elements),
         }
     }

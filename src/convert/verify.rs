@@ -8,7 +8,8 @@ use rayon::prelude::*;
 use super::content::{Content, Source};
 use super::pieces::{Pieces, Shapes};
 use super::plan::place;
-use crate::error::{Place, Result};
+use crate::error::{ErrorKind, Place, Result};
+use crate::limits;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
 
@@ -24,6 +25,8 @@ pub struct Comparison {
     pub columns: u64,
     /// Cells compared.
     pub cells: u64,
+    /// Columns that neither side can read: not compared.
+    pub skipped: Vec<String>,
     /// The first difference of each column, keyword set or table.
     pub differences: Vec<Difference>,
 }
@@ -107,6 +110,16 @@ fn compare_tables(name: &str, left: &dyn Content, right: &dyn Content, all: &mut
             all.differ(name, Some(&info.desc.name.to_str_lossy()), "no such column", "a column");
         }
     }
+    let missing = |content: &dyn Content, index: usize| {
+        content.cells(index).is_err_and(|error| error.kind() == ErrorKind::Unsupported)
+    };
+    pairs.retain(|&(a, b)| {
+        let neither = missing(left, a) && missing(right, b);
+        if neither {
+            all.skipped.push(place(name, &left.columns()[a].desc.name.to_str_lossy()));
+        }
+        !neither
+    });
     all.columns += pairs.len() as u64;
     let cells = AtomicU64::new(0);
     let compared: Vec<Result<Option<Difference>>> = pairs
@@ -147,6 +160,7 @@ fn compare_columns(
     if let Some((l, r)) = compare_records(&info.desc.keywords, &other.desc.keywords, left, right) {
         return Ok(Some((None, None, l, r)));
     }
+    limits::rows(left.rows())?;
     let (a, b) = (left.cells(a)?, right.cells(b)?);
     let mut values = (Values::new(info.data_type()), Values::new(info.data_type()));
     for piece in Pieces::new(info, &*a, 0..left.rows(), PIECE_BYTES) {

@@ -7,11 +7,13 @@ mod sync;
 mod table_dat;
 mod table_desc;
 mod table_name;
+mod views;
 
 pub use column_desc::{ColumnDesc, ColumnKind};
-pub(crate) use column_set::{ColumnBinding, ColumnSet, ManagerEntry, StorageOption};
+pub(crate) use column_set::ColumnSet;
 pub use info::TableInfo;
 pub(crate) use sync::Sync;
 pub(crate) use table_dat::{Body, TableDat};
 pub use table_desc::TableDesc;
 pub(crate) use table_name::resolve;
+pub(crate) use views::{ConcatTable, RefTable};

@@ -1,8 +1,6 @@
 //! table.dat: the object `Table`. formats/table.md 2.1, 3.
 
-use bstr::BString;
-
-use super::{ColumnSet, TableDesc};
+use super::{ColumnSet, ConcatTable, RefTable, TableDesc};
 use crate::aipsio::Decoder;
 use crate::error::Result;
 use crate::io::{ByteOrder, ReadAt};
@@ -27,8 +25,10 @@ pub(crate) struct TableDat {
 pub(crate) enum Body {
     /// A table with data of its own.
     Plain(Box<(TableDesc, ColumnSet)>),
-    /// A table of another kind, which is not read yet.
-    Other(BString),
+    /// A selection from another table.
+    Reference(RefTable),
+    /// Several tables, one after the other.
+    Concatenation(ConcatTable),
 }
 
 impl TableDat {
@@ -45,20 +45,24 @@ impl TableDat {
             flag => return Err(d.error(format!("endian flag {flag}, known are 0 (big) and 1 (little)"))),
         };
         let kind = d.string("table kind")?;
-        if kind != "PlainTable" {
-            if kind != "RefTable" && kind != "ConcatTable" {
-                return Err(d.error(format!("table kind {kind:?}, known are PlainTable, RefTable and ConcatTable")));
-            }
-            return Ok(TableDat { rows, order, body: Body::Other(kind) });
-        }
-        let mut desc = TableDesc::decode(&mut d)?;
+        let body = match kind.as_slice() {
+            b"PlainTable" => Self::decode_plain(&mut d, version)?,
+            b"RefTable" => Body::Reference(RefTable::decode(&mut d, rows)?),
+            b"ConcatTable" => Body::Concatenation(ConcatTable::decode(&mut d)?),
+            _ => return Err(d.error(format!("table kind {kind:?}, known are PlainTable, RefTable and ConcatTable"))),
+        };
+        d.end()?;
+        Ok(TableDat { rows, order, body })
+    }
+
+    fn decode_plain(d: &mut Decoder<'_>, version: u32) -> Result<Body> {
+        let mut desc = TableDesc::decode(d)?;
         if version == 1 {
             for field in d.record()?.fields {
                 desc.keywords.set(field.name, field.value);
             }
         }
-        let columns = ColumnSet::decode(&mut d, &mut desc)?;
-        d.end()?;
-        Ok(TableDat { rows, order, body: Body::Plain(Box::new((desc, columns))) })
+        let columns = ColumnSet::decode(d, &mut desc)?;
+        Ok(Body::Plain(Box::new((desc, columns))))
     }
 }

@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, extend_unbacked, read_part, undefined};
+use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, extend_unbacked, undefined};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
@@ -41,6 +41,9 @@ impl Column for MemoryColumn {
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let Some(shape) = &self.0.shape else { return Err(undefined(row)) };
-        read_part(region, shape, out, |out| extend_unbacked(shape, out))
+        match region {
+            Some(region) => region.check(shape).and_then(|()| extend_unbacked(&region.shape, out)),
+            None => extend_unbacked(shape, out),
+        }
     }
 }

@@ -6,6 +6,7 @@
 mod aipsio;
 mod alternate;
 mod bucket;
+mod dysco;
 mod elements;
 mod engine;
 mod incremental;
@@ -59,6 +60,7 @@ static KINDS: &[&Kind] = &[
     &alternate::UVW,
     &alternate::STOKES_I,
     &alternate::SISCO,
+    &dysco::KIND,
 ];
 
 /// Known by name only: opening one says why it is not read.
@@ -196,6 +198,11 @@ pub(crate) trait Manager: Debug + Send + Sync {
 
     /// Its column, by the order in [`OpenArgs::columns`].
     fn column(&self, index: usize) -> &dyn Column;
+
+    /// What it was made with, as far as its own files say so; engines keep theirs in keywords of their columns.
+    fn parameters(&self) -> Record {
+        Record::default()
+    }
 }
 
 /// The cells of a column.

@@ -1,26 +1,30 @@
 //! What users hold: tables, their columns, their subtables.
 
 mod column;
+mod lock;
 mod opening;
 mod record;
 mod subtable;
+mod view;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use self::lock::ReadLock;
 use self::opening::Opening;
 use crate::container::{Container, Directory};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::{ByteOrder, read_all};
 use crate::limits;
-use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo};
+use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo, resolve};
 use crate::stman::{ColumnSpec, Columns, Manager, OtherColumn, Storage};
-use crate::value::{DataType, Record, Shape};
+use crate::value::{DataType, Field, Record, Shape};
 
 pub(crate) use crate::stman::{Column as Cells, Tiling, read_part};
 pub use column::Column;
+pub use lock::OpenOptions;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
 
@@ -37,14 +41,38 @@ pub use subtable::Subtable;
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
+    /// The table that names in keywords are relative to: this one, or the one whose keywords these are.
+    base: PathBuf,
+    kind: TableKind,
+    /// Keywords whose tables are concatenated as the parts are.
+    concatenated: Vec<BString>,
     rows: u64,
     order: ByteOrder,
     desc: TableDesc,
     info: TableInfo,
+    /// Writers wait until it is released, with the table.
+    lock: Option<ReadLock>,
     columns: Vec<ColumnInfo>,
     /// For each column: in the table's managers, and in the manager's columns.
     bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
+}
+
+/// Where the cells of a table come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableKind {
+    /// It has its own.
+    Plain,
+    /// Some rows and columns of another table.
+    Reference {
+        /// The other table.
+        root: PathBuf,
+    },
+    /// Several tables, one after the other.
+    Concatenation {
+        /// These tables.
+        parts: Vec<PathBuf>,
+    },
 }
 
 /// What is known of a column besides its cells.
@@ -60,6 +88,19 @@ pub struct ColumnInfo {
     pub manager_name: BString,
 }
 
+/// A data manager of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ManagerInfo<'a> {
+    /// As table.dat has it.
+    pub type_name: &'a BStr,
+    /// Its files are `table.f<sequence>…`.
+    pub sequence: u32,
+    /// The name that the user gave it; empty if it cannot be opened.
+    pub name: &'a BStr,
+    /// What it was made with, as far as its own files say so.
+    pub parameters: Record,
+}
+
 #[derive(Debug)]
 struct OpenManager {
     type_name: BString,
@@ -73,26 +114,38 @@ impl Table {
     ///
     /// Data managers that cannot be opened show when one of their columns is read.
     ///
+    /// The table is locked for reading until it is dropped; [`OpenOptions`] says how long a writer is waited for.
+    ///
     /// # Errors
-    /// `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, `Unsupported` if
-    /// it is a reference or concatenated table, or its files are in a container.
+    /// `Locked` if the wait was too long, `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, or one that refers to a
+    /// table that is missing, `Unsupported` if its files are in a container.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_from(path.as_ref(), 0)
+        Self::open_with(path, OpenOptions::default())
+    }
+
+    /// Opens the table in the directory at `path`, and locks it as `options` say until it is dropped.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        Self::open_from(path.as_ref(), options, 0)
     }
 
     /// Opens a table that others, `depth` of them, led to.
-    fn open_from(path: &Path, depth: usize) -> Result<Self> {
+    fn open_from(path: &Path, options: OpenOptions, depth: usize) -> Result<Self> {
         let open = || {
             limits::depth(depth, "tables that lead to each other")?;
-            Self::open_at(path, depth)
+            Self::open_at(path, options, depth)
         };
         open().map_err(|error| error.at(path.display()))
     }
 
-    fn open_at(path: &Path, depth: usize) -> Result<Self> {
+    fn open_at(path: &Path, options: OpenOptions, depth: usize) -> Result<Self> {
         // stored names are relative to the absolute path, in which symbolic links stay
         let path = std::path::absolute(path)?;
         let files = Directory::new(&path);
+        // before anything is read: what is read then belongs together
+        let lock = ReadLock::take(&path, options)?;
         let dat = files.open("table.dat").map_err(|error| match error.kind() {
             ErrorKind::NotFound if path.is_dir() => {
                 Error::format("not a table: the directory has no table.dat").caused_by(error)
@@ -100,27 +153,30 @@ impl Table {
             ErrorKind::NotFound if path.exists() => Error::format("not a table: not a directory").caused_by(error),
             _ => error,
         })?;
-        let dat = TableDat::decode(&dat).at("table.dat")?;
-        let (desc, columns) = match dat.body {
-            Body::Plain(plain) => *plain,
-            Body::Other(kind) => {
-                return Err(Error::unsupported(format!("tables of kind {kind} are not supported yet")).at("table.dat"));
-            }
-        };
-        columns.storage.supported()?;
-        // a lock record of 0 rows is not believed, as in casacore
-        let rows = match optional(&files, "table.lock")? {
-            Some(lock) => Sync::read(&lock).at("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),
-            None => None,
-        };
-        let rows = rows.unwrap_or(dat.rows);
         let info = match optional(&files, "table.info")? {
             Some(info) => TableInfo::decode(&read_all(&info)?),
             None => TableInfo::default(),
         };
-        let opening = Opening::new(&path, &files, rows, dat.order, &desc, &columns, depth);
+        let (rows, order, plain) = {
+            let decoded = TableDat::decode(&dat).at("table.dat")?;
+            match decoded.body {
+                Body::Plain(plain) => (decoded.rows, decoded.order, *plain),
+                Body::Reference(body) => return view::open_reference(&path, dat, body, info, (options, depth)),
+                Body::Concatenation(body) => return view::open_concatenation(&path, body, info, (options, depth)),
+            }
+        };
+        let (desc, columns) = plain;
+        columns.storage.supported()?;
+        // a lock record of 0 rows is not believed, as in casacore
+        let locked = match optional(&files, "table.lock")? {
+            Some(lock) => Sync::read(&lock).at("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),
+            None => None,
+        };
+        let rows = locked.unwrap_or(rows);
+        let opening = Opening::new(&path, &files, rows, order, &desc, &columns, (options, depth));
         let (columns, bindings, managers) = opening.finish();
-        Ok(Table { path, rows, order: dat.order, desc, info, columns, bindings, managers })
+        let (base, kind, concatenated) = (path.clone(), TableKind::Plain, Vec::new());
+        Ok(Table { path, base, kind, concatenated, rows, order, desc, info, lock, columns, bindings, managers })
     }
 
     /// Where the table lies; absolute.
@@ -128,9 +184,24 @@ impl Table {
         &self.path
     }
 
+    /// Where the cells come from.
+    pub fn kind(&self) -> &TableKind {
+        &self.kind
+    }
+
+    /// Where the table that a keyword names as `stored` lies.
+    pub(crate) fn resolve(&self, stored: &[u8]) -> PathBuf {
+        resolve(stored, &self.base)
+    }
+
     /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// Whether the table is locked for reading.
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
     }
 
     /// The byte order of the table's data files.
@@ -158,11 +229,16 @@ impl Table {
         &self.columns
     }
 
-    /// The data managers: type name, sequence number, and the name that the user gave it.
-    pub fn managers(&self) -> impl Iterator<Item = (&BStr, u32, &BStr)> {
+    /// The data managers, in the order of table.dat.
+    pub fn managers(&self) -> impl Iterator<Item = ManagerInfo<'_>> {
         self.managers.iter().map(|manager| {
-            let name = manager.opened.as_ref().map_or(BStr::new(""), |opened| opened.name());
-            (manager.type_name.as_bstr(), manager.sequence, name)
+            let opened = manager.opened.as_ref().ok();
+            ManagerInfo {
+                type_name: manager.type_name.as_bstr(),
+                sequence: manager.sequence,
+                name: opened.map_or(BStr::new(""), |opened| opened.name()),
+                parameters: opened.map(|opened| opened.parameters()).unwrap_or_default(),
+            }
         })
     }
 
@@ -189,9 +265,11 @@ impl Table {
         }
     }
 
-    /// The error of the first data manager, if there are some and none can be opened.
+    /// The error of the first data manager, if there are some and none can be opened; casacore cannot open such a table.
+    /// Expressions, which casacore can evaluate, do not count.
     pub(crate) fn unreadable(&self) -> Option<Error> {
-        let errors: Option<Vec<&Error>> = self.managers.iter().map(|manager| manager.opened.as_ref().err()).collect();
+        let stored = self.managers.iter().filter(|manager| manager.type_name != "VirtualTaQLColumn");
+        let errors: Option<Vec<&Error>> = stored.map(|manager| manager.opened.as_ref().err()).collect();
         errors?.first().map(|error| error.again().at(self.path.display()))
     }
 
@@ -230,6 +308,17 @@ impl ColumnInfo {
         self.desc.data_type
     }
 
+    /// The column of the same table that an engine computes this one from.
+    pub fn stored_column(&self) -> Option<&BStr> {
+        self.desc.keywords.string("_BaseMappedArrayEngine_Name")
+    }
+
+    /// The parameters of the engine behind the column: scale, offset, masks, the table it forwards to …
+    pub fn engine_parameters(&self) -> impl Iterator<Item = &Field> {
+        let engine = |field: &&Field| ENGINE_KEYWORDS.iter().any(|prefix| field.name.starts_with(prefix.as_bytes()));
+        self.desc.keywords.fields.iter().filter(engine)
+    }
+
     fn spec(&self) -> ColumnSpec {
         let desc = &self.desc;
         if desc.data_type == DataType::Record {
@@ -251,6 +340,19 @@ impl ColumnInfo {
         }
     }
 }
+
+/// Column keywords that begin with one of these are the parameters of an engine. formats/engines.md 0.3.
+const ENGINE_KEYWORDS: [&str; 9] = [
+    "_BaseMappedArrayEngine_",
+    "_ScaledArrayEngine_",
+    "_ScaledComplexData_",
+    "_CompressFloat_",
+    "_CompressComplex_",
+    "_BitFlagsEngine_",
+    "_RetypedArrayEngine_",
+    "_ForwardColumn_",
+    "_VirtualTaQLEngine_",
+];
 
 /// A file that need not be there.
 fn optional(files: &Directory, name: &str) -> Result<Option<std::sync::Arc<dyn crate::io::ReadAt>>> {

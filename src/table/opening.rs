@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{ColumnInfo, OpenManager, Table};
+use super::{ColumnInfo, OpenManager, OpenOptions, Table};
 use crate::container::Container;
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
@@ -22,8 +22,8 @@ pub(super) struct Opening<'a> {
     order: ByteOrder,
     desc: &'a TableDesc,
     set: &'a ColumnSet,
-    /// Tables that led to this one.
-    depth: usize,
+    /// How to open others, and how many tables led to this one.
+    from: (OpenOptions, usize),
     columns: Vec<ColumnInfo>,
     /// For each column: the manager, and the number of the column in it.
     bindings: Vec<(usize, usize)>,
@@ -46,7 +46,7 @@ impl<'a> Opening<'a> {
         order: ByteOrder,
         desc: &'a TableDesc,
         set: &'a ColumnSet,
-        depth: usize,
+        from: (OpenOptions, usize),
     ) -> Self {
         let mut counts = vec![0; set.managers.len()];
         let (mut columns, mut bindings) = (Vec::new(), Vec::new());
@@ -69,7 +69,7 @@ impl<'a> Opening<'a> {
             counts[manager] += 1;
         }
         let managers = RefCell::new(set.managers.iter().map(|_| State::Closed).collect());
-        Opening { path, files, rows, order, desc, set, depth, columns, bindings, managers }
+        Opening { path, files, rows, order, desc, set, from, columns, bindings, managers }
     }
 
     /// Opens all managers; those that cannot be opened keep their error.
@@ -158,6 +158,6 @@ impl Around for Opening<'_> {
     }
 
     fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
-        Ok(Box::new(Table::open_from(&resolve(stored, self.path), self.depth + 1)?))
+        Ok(Box::new(Table::open_from(&resolve(stored, self.path), self.from.0, self.from.1 + 1)?))
     }
 }

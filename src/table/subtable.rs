@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 
-use super::Table;
-use crate::schema::resolve;
+use super::{OpenOptions, Table, TableKind};
+use crate::error::Result;
 use crate::value::{Record, Value};
 
 /// A table named by a keyword of another.
@@ -15,8 +15,26 @@ pub struct Subtable {
     pub name: BString,
     /// The name as the keyword stores it.
     pub stored: BString,
-    /// Where the table lies.
-    pub path: PathBuf,
+    /// Where the table lies; of a concatenated subtable, one path for each part.
+    pub paths: Vec<PathBuf>,
+}
+
+impl Subtable {
+    /// Opens the table.
+    ///
+    /// # Errors
+    /// Those of [`Table::open`].
+    pub fn open(&self, options: OpenOptions) -> Result<Table> {
+        match self.paths.as_slice() {
+            [path] => Table::open_with(path, options),
+            paths => {
+                let parts = paths.iter().map(|path| Table::open_with(path, options)).collect::<Result<Vec<_>>>()?;
+                let info = parts.first().map(|part| part.info().clone()).unwrap_or_default();
+                let path = paths.first().cloned().unwrap_or_default();
+                super::view::concatenate(&path, &parts, info)
+            }
+        }
+    }
 }
 
 /// The subtables of the table's own keywords, then of its columns'.
@@ -32,11 +50,19 @@ pub(super) fn find(table: &Table) -> Vec<Subtable> {
 fn collect(table: &Table, record: &Record, found: &mut Vec<Subtable>) {
     for field in &record.fields {
         match &field.value {
-            Value::Table(stored) => found.push(Subtable {
-                name: field.name.clone(),
-                stored: stored.clone(),
-                path: resolve(stored, &table.path),
-            }),
+            Value::Table(stored) => {
+                let mut paths = vec![table.resolve(stored)];
+                if let TableKind::Concatenation { parts } = &table.kind
+                    && table.concatenated.contains(&field.name)
+                {
+                    // parts that cannot be opened were reported when the concatenation was
+                    let unlocked = OpenOptions { lock_timeout: None };
+                    let open = |part| Table::open_with(part, unlocked).ok();
+                    let parts: Vec<Table> = parts.iter().filter_map(open).collect();
+                    paths = super::view::subtable_paths(&parts, field.name.as_bstr());
+                }
+                found.push(Subtable { name: field.name.clone(), stored: stored.clone(), paths });
+            }
             Value::Record(nested) => collect(table, nested, found),
             _ => {}
         }

@@ -3,6 +3,7 @@
 Written from that page alone and not from the Rust code, so that the two check each other.
 """
 import json
+import re
 import struct
 
 import h5py
@@ -23,7 +24,15 @@ def exact_name(item):
 
 
 def is_table(item):
-    return isinstance(item, h5py.Group) and isinstance(item.get('row'), h5py.Dataset)
+    described = item.file.get('_ctds' + item.name)
+    return isinstance(item, h5py.Group) and described is not None and 'table' in described.attrs
+
+
+def row_scale(group):
+    """The row numbers of a table: `row`; in a table inside another one `row__2`, and so on."""
+    scales = [item for name, item in group.items() if re.fullmatch(r'row(__[0-9]+)?', name) and is_scale(item)]
+    assert len(scales) == 1, '%s has the row scales %s' % (group.name, scales)
+    return scales[0]
 
 
 def tables(file):
@@ -42,12 +51,17 @@ def tables(file):
 
 
 def subtable(group, keyword):
-    """The group of the subtable that table GROUP has under KEYWORD."""
-    inside = group.file if group.name == '/MAIN' else group
-    for name, item in inside.items():
-        if is_table(item) and item.name != '/MAIN' and name != '_ctds' and exact_name(item) == keyword:
-            return item
-    raise KeyError('%s has no subtable %s' % (group.name, keyword))
+    """The group of the subtable that table GROUP has under KEYWORD: its attribute gives the path.
+
+    Two keywords may lead to one table, which is in the file once."""
+    value = group.attrs[keyword]
+    assert value.startswith('Table: /'), 'keyword %s is %s' % (keyword, value)
+    inside = group.file[value[len('Table: '):]]
+    assert is_table(inside), '%s is no table' % inside.name
+    home = '/' if group.name == '/MAIN' else group.name
+    assert inside.parent.name != home or exact_name(inside) == keyword, \
+        '%s is not named %s' % (inside.name, keyword)
+    return inside
 
 
 def exact(group):
@@ -60,14 +74,24 @@ def exact_table(group):
 
 
 def exact_columns(group):
-    """{exact name: JSON document} of the columns of a table; the attributes themselves go by the HDF5 names."""
-    found = {}
+    """{exact name: JSON document} of the columns of a table in their order; attributes go by the HDF5 names.
+
+    A column with the form `missing` could not be read by h5bridge and has no dataset."""
+    documents = []
     for name, text in exact(group).attrs.items():
         if name.startswith('column.'):
             document = json.loads(text)
-            assert document['link'] == name[len('column.'):], name
-            found[document['name']] = document
-    return found
+            end = '__missing' if document['form'] == 'missing' else ''
+            assert name == 'column.' + (document['name'].replace('/', '_') + end if end else document['link']), name
+            assert document['form'] != 'missing' or document['reason'], name
+            documents.append(document)
+    documents.sort(key=lambda document: document['position'])
+    return {document['name']: document for document in documents}
+
+
+def present(group):
+    """The exact names of the columns that have a dataset or group."""
+    return [name for name, document in exact_columns(group).items() if document['form'] != 'missing']
 
 
 def column_item(group, name):
@@ -122,7 +146,7 @@ def load(dataset, dtype):
 
 def cells(group, item, dtype):
     """Every cell of a column: None where undefined, else a numpy array (of str objects for strings)."""
-    rows = group['row'].shape[0]
+    rows = row_scale(group).shape[0]
     which = form(item)
     if which == 'dense':
         problem = dtype_problem(item, dtype)
@@ -133,7 +157,7 @@ def cells(group, item, dtype):
             return [parse_record(json.loads(text)) if text else None for text in data]
         defined = group.get(item.name.rsplit('/', 1)[-1] + '__defined')
         # a column may be called like that as well; then it says nothing of this one
-        if defined is None or defined in [column_item(group, column) for column in exact_columns(group)]:
+        if defined is None or defined in [column_item(group, column) for column in present(group)]:
             mask = np.ones(rows, bool)
         else:
             mask = defined[...]

@@ -112,6 +112,7 @@ def test_scales(case, table, converted, counts):
                 assert scale.shape == (item.shape[axis],), '/%s axis %d' % (name, axis)
                 # one length for a name below each root group: DataTree's children inherit dimensions
                 key = name.split('/')[0], scale.name.rsplit('/', 1)[-1]
+                # tables beside each other may differ, a parent and its child may not
                 if key[1] != 'row':
                     assert lengths.setdefault(key, scale.shape) == scale.shape, key
                 counts['axes'] += 1
@@ -123,7 +124,7 @@ def test_hygiene(case, table, converted, counts):
     path = converted(case, table)
     with h5py.File(path) as file:
         assert file.attrs['format'] == 'ctds-hdf5' and file.attrs['format_version'] == '1.0'
-        assert file.attrs['source_digest'] == support.digest(path)['.']['sha256']
+        assert file.attrs['source_digest'] == support.digest(path, code=None)['.']['sha256']
         with open(path, 'rb') as raw:
             assert raw.read(9)[8] == 3, 'superblock version'
 
@@ -234,13 +235,14 @@ def test_index(case, table, mode, converted, counts):
     path = converted(case, table, *mode)
     with h5py.File(path) as file:
         for group in layout.tables(file).values():
-            for name in layout.exact_columns(group):
+            for name in layout.present(group):
                 item = layout.column_item(group, name)
                 for dataset in [item] if isinstance(item, h5py.Dataset) else item.values():
                     kind = index_kind(dataset)
                     assert kind in expected_index(dataset), '%s has %s' % (dataset.name, kind)
                     counts[kind] += 1
-                if mode == ['--appendable'] and isinstance(item, h5py.Dataset):
+                # HDF5 has no chunks for cells without elements
+                if mode == ['--appendable'] and isinstance(item, h5py.Dataset) and 0 not in item.shape[1:]:
                     assert item.maxshape[0] is None, '%s cannot grow' % item.name
 
 

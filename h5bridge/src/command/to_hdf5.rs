@@ -108,7 +108,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         }
         interrupt::remove_when_told_to_stop(partial_path(&args.out))?;
     }
-    let source = Source::open(&args.source)?;
+    let source = Source::open_with(&args.source, global.open_options())?;
     let plan = Plan::new(&source, &options)?;
     if args.dry_run {
         print_plan(&plan, global, out)?;
@@ -128,6 +128,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "out": args.out.display().to_string(),
             "tables": summary.tables,
             "columns": summary.columns,
+            "columns_missing": summary.missing,
             "rows": summary.rows,
             "bytes": summary.bytes,
             "file_bytes": summary.file_bytes,

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::cli::Global;
 use crate::exit::Status;
+use crate::report;
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
@@ -21,16 +22,18 @@ pub struct Args {
 
 /// Prints what was compared and the first difference of each column.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let (left, right) = (Source::open(&args.left)?, Source::open(&args.right)?);
+    let (left, right) =
+        (Source::open_with(&args.left, global.open_options())?, Source::open_with(&args.right, global.open_options())?);
     let result = verify(&left, &right)?;
     let equal = result.differences.is_empty();
-    let status = if equal { Status::Done } else { Status::Different };
+    let status = if equal { report::finished(result.skipped.len(), global.strict) } else { Status::Different };
+    let warnings: Vec<_> = result.skipped.iter().map(|name| format!("not compared: {name}")).collect();
     if global.json {
         let differences: Vec<_> = result.differences.iter().map(to_json).collect();
         let document = json!({
             "status": status.name(),
             "code": status.code(),
-            "warnings": [],
+            "warnings": warnings,
             "equal": equal,
             "compared": {"tables": result.tables, "columns": result.columns, "cells": result.cells},
             "differences": differences,
@@ -42,6 +45,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         writeln!(out, "{}", describe(difference))?;
     }
     if !global.quiet {
+        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         let verdict = if equal { "equal" } else { "different" };
         eprintln!("{verdict}: {} tables, {} columns, {} cells compared", result.tables, result.columns, result.cells);
     }

@@ -7,6 +7,7 @@ use super::Shared;
 use super::bucket::Bucket;
 use crate::error::{Error, Place, Result};
 use crate::io::ByteOrder;
+use crate::limits;
 use crate::stman::elements::{Elements, element_bits};
 use crate::stman::indirect::Arrays;
 use crate::stman::{Column, ColumnSpec, Storage, read_part, undefined};
@@ -124,7 +125,7 @@ impl IncrementalColumn {
             let end = rows.end.min(found.end);
             for run in bucket.runs(self.number, row - found.start) {
                 let run = run.at_with(|| self.shared.bucket_place(found.bucket))?;
-                let run_end = run.end.map_or(end, |run_end| end.min(found.start + run_end));
+                let run_end = run.end.map_or(end, |run_end| end.min(found.start.saturating_add(run_end)));
                 each(run.value, run_end - row).at_with(|| self.shared.bucket_place(found.bucket))?;
                 row = run_end;
                 if row == end {
@@ -196,6 +197,10 @@ impl Column for IncrementalColumn {
         let count = self.cell.count().unwrap_or_default();
         self.for_runs(rows, |value, rows| {
             self.cell.read(value, order, out)?;
+            if matches!(self.cell, Cell::String { .. } | Cell::Strings { .. }) {
+                let len = value.first_chunk().map_or(0, |&len| u64::from(order.u32(len)));
+                limits::repeated(len.saturating_mul(rows))?;
+            }
             repeat_last(out, count, rows);
             Ok(())
         })

@@ -16,6 +16,8 @@ use crate::stman::bucket::Buckets;
 /// | buckets | block u32 | block u32 | their numbers, in the same order                |
 #[derive(Debug)]
 pub(super) struct Index {
+    /// In the file.
+    offset: u64,
     /// One more than there are buckets.
     rows: Vec<u64>,
     buckets: Vec<u32>,
@@ -33,7 +35,8 @@ pub(super) struct Found {
 
 impl Index {
     pub(super) fn read(buckets: &Buckets, order: ByteOrder) -> Result<Self> {
-        let mut d = Decoder::new(&buckets.file, buckets.end(), order, "bucket index")?;
+        let offset = buckets.end();
+        let mut d = Decoder::new(&buckets.file, offset, order, "bucket index")?;
         let version = d.root("ISMIndex", 1..=2)?;
         let used = d.u32("number of buckets")? as usize;
         let mut rows = d.block_uint("first rows", version >= 2)?;
@@ -51,7 +54,7 @@ impl Index {
             return Err(d.error("the first rows of the buckets do not ascend from 0"));
         }
         d.end()?;
-        Ok(Index { rows, buckets })
+        Ok(Index { offset, rows, buckets })
     }
 
     /// The bucket that holds `row`.
@@ -60,7 +63,8 @@ impl Index {
         let next = self.rows.partition_point(|&first| first <= row);
         let Some((&end, &start)) = self.rows.get(next).zip(self.rows.get(next.wrapping_sub(1))) else {
             let covered = self.rows.last().copied().unwrap_or_default();
-            return Err(Error::format(format!("row {row} is not stored: the index has {covered} rows")));
+            return Err(Error::format(format!("row {row} is not stored: the index has {covered} rows"))
+                .at(format!("ISMIndex at byte {}", self.offset)));
         };
         Ok(Found { bucket: self.buckets[next - 1], start, end })
     }
@@ -72,13 +76,16 @@ mod tests {
 
     #[test]
     fn rows_are_found_by_the_first_of_each_bucket() {
-        let index = Index { rows: vec![0, 5, 5, 9], buckets: vec![3, 0, 1] };
+        let index = Index { offset: 612, rows: vec![0, 5, 5, 9], buckets: vec![3, 0, 1] };
         assert_eq!(index.find(0).unwrap(), Found { bucket: 3, start: 0, end: 5 });
         assert_eq!(index.find(4).unwrap(), Found { bucket: 3, start: 0, end: 5 });
         assert_eq!(index.find(5).unwrap(), Found { bucket: 1, start: 5, end: 9 });
         assert_eq!(index.find(8).unwrap(), Found { bucket: 1, start: 5, end: 9 });
-        assert_eq!(index.find(9).unwrap_err().to_string(), "row 9 is not stored: the index has 9 rows");
-        let empty = Index { rows: vec![0, 0], buckets: vec![0] };
+        assert_eq!(
+            index.find(9).unwrap_err().to_string(),
+            "ISMIndex at byte 612: row 9 is not stored: the index has 9 rows"
+        );
+        let empty = Index { offset: 612, rows: vec![0, 0], buckets: vec![0] };
         assert!(empty.find(0).is_err());
     }
 }

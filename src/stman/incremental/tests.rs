@@ -83,7 +83,10 @@ fn runs_start_anywhere() {
         }
     }
     let error = manager.column(0).read_cell(6, None, &mut Values::new(DataType::Double)).unwrap_err();
-    assert_eq!(error.to_string(), "table.f0 (IncrementalStMan): row 6 is not stored: the index has 6 rows");
+    assert_eq!(
+        error.to_string(),
+        "table.f0 (IncrementalStMan): ISMIndex at byte 768: row 6 is not stored: the index has 6 rows"
+    );
     assert_eq!(error.kind(), crate::ErrorKind::Format);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::index::Index;
-use super::strings::{self, CELL_BYTES, Item};
+use super::strings::{self, CELL_BYTES, HeapBudget, Item};
 use crate::error::{Error, Place, Result};
 use crate::io::{read_array, read_bytes};
 use crate::stman::elements::{Elements, element_bits};
@@ -165,7 +165,9 @@ impl StandardColumn {
 
     fn read_strings(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let Values::String(out) = out else { return Err(Error::usage("strings are read into strings")) };
+        let mut heap = HeapBudget::new(&self.shared.buckets);
         self.for_cells(rows, |cell| {
+            heap.take(&Item::decode(cell, self.shared.order))?;
             out.push(strings::read_scalar(cell, self.shared.order, &self.shared.buckets)?);
             Ok(())
         })
@@ -226,12 +228,17 @@ impl Column for StandardColumn {
             Cell::Elements { count, .. } => self.read_elements(rows, *count, out).at(place),
             Cell::FixedString { len_bytes } => self.read_fixed_strings(rows, *len_bytes, out).at(place),
             Cell::String => self.read_strings(rows, out).at(place),
-            Cell::StringArray { shape } => self
-                .for_cells(rows, |cell| match Item::decode(cell, self.shared.order) {
+            Cell::StringArray { shape } => {
+                let mut heap = HeapBudget::new(&self.shared.buckets);
+                self.for_cells(rows, |cell| match Item::decode(cell, self.shared.order) {
                     item if item.is_absent() && shape.is_none() => Ok(()),
-                    item => self.read_item(&item, shape.as_ref(), None, out),
+                    item => {
+                        heap.take(&item)?;
+                        self.read_item(&item, shape.as_ref(), None, out)
+                    }
                 })
-                .at(place),
+                .at(place)
+            }
             Cell::Array => {
                 let mut offsets = Vec::new();
                 self.for_cells(rows, |&cell| {

@@ -7,6 +7,8 @@
 //! index offset > 0: header -> [next|next| ... bytes ... ]     all of it at that offset; halves alternate when rewritten
 //! ```
 
+use std::collections::BTreeSet;
+
 use super::header::Header;
 use crate::aipsio::Decoder;
 use crate::error::{Error, Place, Result};
@@ -30,6 +32,8 @@ const LINK_BYTES: u64 = 8;
 /// | buckets         | block u32   | block u32   | their numbers, in the same order                   |
 #[derive(Debug)]
 pub(super) struct Index {
+    /// Of its first byte, or of the first bucket that has a part of it.
+    offset: u64,
     rows_per_bucket: u32,
     last_rows: Vec<u64>,
     buckets: Vec<u32>,
@@ -49,11 +53,17 @@ impl Index {
     pub(super) fn read_all(header: &Header, buckets: &Buckets, order: ByteOrder) -> Result<Vec<Self>> {
         let bytes = gather(header, buckets).at("index")?;
         let mut d = Decoder::new(&bytes, 0, order, "index")?;
+        let offset = buckets.end().min(match header.index_bytes {
+            0 => 0,
+            _ => buckets.offset(header.first_index as u32, "the index")? + u64::from(header.index_offset),
+        });
         // each takes bytes, so the number needs no check of its own
-        (0..header.indices).map(|_| Self::decode(&mut d)).collect::<Result<_>>().at("index")
+        let indices = (0..header.indices).map(|_| Self::decode(&mut d, offset)).collect::<Result<_>>();
+        // the decoder counts from there
+        indices.at_with(|| place(offset))
     }
 
-    fn decode(d: &mut Decoder<'_>) -> Result<Self> {
+    fn decode(d: &mut Decoder<'_>, offset: u64) -> Result<Self> {
         let version = d.root("SSMIndex", 1..=2)?;
         let used = d.u32("number of buckets")?;
         let rows_per_bucket = d.u32("rows per bucket")?;
@@ -71,7 +81,7 @@ impl Index {
             return Err(d.error("the last rows of the buckets do not ascend"));
         }
         d.end()?;
-        Ok(Index { rows_per_bucket, last_rows, buckets })
+        Ok(Index { offset, rows_per_bucket, last_rows, buckets })
     }
 
     /// The stretch that starts at `row` and ends at `end` or with its bucket.
@@ -79,7 +89,9 @@ impl Index {
         let entry = self.last_rows.partition_point(|&last| last < row);
         let Some(&last) = self.last_rows.get(entry) else {
             let covered = self.last_rows.last().map_or("no rows".into(), |last| format!("rows 0 to {last}"));
-            return Err(Error::format(format!("row {row} is not stored: the index has {covered}")));
+            return Err(
+                Error::format(format!("row {row} is not stored: the index has {covered}")).at(place(self.offset))
+            );
         };
         let bucket_start = if entry == 0 { 0 } else { self.last_rows[entry - 1] + 1 };
         if last - bucket_start >= u64::from(self.rows_per_bucket) {
@@ -87,11 +99,15 @@ impl Index {
                 "rows {bucket_start} to {last} in bucket {}, where {} fit",
                 self.buckets[entry], self.rows_per_bucket
             ))
-            .at("index"));
+            .at(place(self.offset)));
         }
-        let count = end.min(last + 1) - row;
+        let count = end.min(last.saturating_add(1)) - row;
         Ok(Stretch { bucket: self.buckets[entry], first: row - bucket_start, count })
     }
+}
+
+fn place(offset: u64) -> String {
+    format!("index at byte {offset}")
 }
 
 /// The bytes of all indices.
@@ -114,8 +130,11 @@ fn gather(header: &Header, buckets: &Buckets) -> Result<Vec<u8>> {
     if left > capacity * u64::from(buckets.count) {
         return Err(Error::format(format!("{left} bytes announced, more than all buckets hold")));
     }
-    // every round takes a bucket's worth of what is left, so that links in a circle come to an end
+    let mut seen = BTreeSet::new();
     while left > 0 {
+        if !seen.insert(next) {
+            return Err(Error::format(format!("bucket {next} comes twice in the chain, {left} bytes before its end")));
+        }
         let start = buckets.offset(next as u32, "the next index bucket")?;
         let part = left.min(capacity);
         bytes.extend_from_slice(&read_bytes(&buckets.file, start + LINK_BYTES, part)?);
@@ -132,14 +151,14 @@ mod tests {
     #[test]
     fn rows_are_found_by_the_last_of_each_bucket() {
         // a row was removed from the first bucket
-        let index = Index { rows_per_bucket: 4, last_rows: vec![2, 6, 7], buckets: vec![5, 1, 2] };
+        let index = Index { offset: 520, rows_per_bucket: 4, last_rows: vec![2, 6, 7], buckets: vec![5, 1, 2] };
         let find = |row, end| index.find(row, end).unwrap();
         assert_eq!(find(0, 8), Stretch { bucket: 5, first: 0, count: 3 });
         assert_eq!(find(3, 8), Stretch { bucket: 1, first: 0, count: 4 });
         assert_eq!(find(5, 6), Stretch { bucket: 1, first: 2, count: 1 });
         assert_eq!(find(7, 8), Stretch { bucket: 2, first: 0, count: 1 });
         let error = index.find(8, 9).unwrap_err();
-        assert_eq!(error.to_string(), "row 8 is not stored: the index has rows 0 to 7");
+        assert_eq!(error.to_string(), "index at byte 520: row 8 is not stored: the index has rows 0 to 7");
         assert_eq!(error.kind(), crate::ErrorKind::Format);
     }
 }

@@ -70,7 +70,7 @@ impl Item {
             let used = u64::from(field(4));
             if offset > used || used > capacity {
                 return Err(Error::format(format!(
-                    "at byte {offset} of bucket {bucket}, which uses {used} of {capacity} bytes"
+                    "byte {offset} of bucket {bucket} is wanted, which uses {used} of {capacity} bytes"
                 )));
             }
             let part = left.min(used - offset);
@@ -84,11 +84,35 @@ impl Item {
             bucket = field(12);
             offset = 0;
         }
-        Err(Error::format(format!("{left} of its {len} bytes are missing")))
+        let count = buckets.count;
+        Err(Error::format(format!(
+            "{left} of its {len} bytes are missing after {count} buckets, which is all there are"
+        )))
     }
 
     fn place(&self) -> String {
         format!("string at byte {} of bucket {}", self.offset, self.bucket)
+    }
+}
+
+/// What is left of the heap for the items that one call reads: no two cells share an item, so that together they are no
+/// longer than the file.
+pub(super) struct HeapBudget(u64);
+
+impl HeapBudget {
+    pub(super) fn new(buckets: &Buckets) -> Self {
+        HeapBudget(buckets.end())
+    }
+
+    pub(super) fn take(&mut self, item: &Item) -> Result<()> {
+        // short strings are in the cell itself, and what is negative shows when it is read
+        let len = u64::try_from(item.len_bytes).unwrap_or(0);
+        if len > INLINE_BYTES as u64 {
+            let left = self.0.checked_sub(len);
+            let exceeded = || Error::format(format!("its {len} bytes and the strings before exceed the file"));
+            self.0 = left.ok_or_else(exceeded).at_with(|| item.place())?;
+        }
+        Ok(())
     }
 }
 

@@ -86,7 +86,10 @@ fn rows_beyond_the_index_are_an_error() {
     for index in 0..6 {
         let mut values = Values::new(columns()[index].data_type);
         let error = manager.column(index).read_rows(0..4, &mut values).unwrap_err();
-        assert_eq!(error.to_string(), "table.f0 (StandardStMan): row 3 is not stored: the index has rows 0 to 2");
+        assert_eq!(
+            error.to_string(),
+            "table.f0 (StandardStMan): index at byte 834: row 3 is not stored: the index has rows 0 to 2"
+        );
         let error = manager.column(index).read_cell(3, None, &mut values).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Format);
     }

@@ -201,7 +201,7 @@ impl RowMap {
                     let Some(cube) = interval.cube else { continue };
                     let rows = interval.first_row..interval.end_row;
                     let last = cubes[cube].shape.get(cell_axes).copied()?;
-                    let inside = interval.position + (rows.end - rows.start) <= last;
+                    let inside = rows.end - rows.start <= last.saturating_sub(interval.position);
                     if cubes[cube].shape.len() != cell_axes + 1 || !inside {
                         return None;
                     }

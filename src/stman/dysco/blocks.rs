@@ -1,0 +1,144 @@
+//! Where a column's part of each block is, and what is in it. formats/engines.md 2.2.
+
+use std::sync::Arc;
+
+use super::header::{Header, Normalization};
+use super::symbols::{self, PADDING, WIDTHS};
+use crate::error::{Error, Place, Result};
+use crate::io::{ReadAt, Recent};
+
+/// Scales that a column keeps, in bytes.
+const CACHE_BYTES: u64 = 1 << 22;
+const SCALE_BYTES: u64 = size_of::<f32>() as u64;
+
+/// One column's parts of the blocks.
+///
+/// ```text
+/// header_bytes      + offset                              + block_bytes
+/// | column A        | column B: f32 scales | packed symbols | column A | ...
+///   rows 0 .. R                                              rows R .. 2R
+/// ```
+#[derive(Debug)]
+pub(super) struct Blocks {
+    file: Arc<dyn ReadAt>,
+    /// Rows of a block, at least 1.
+    pub(super) rows: u64,
+    /// Blocks of which the file holds this column's part.
+    pub(super) count: u64,
+    /// Of the part of block 0.
+    start: u64,
+    /// Bytes from a block to the next.
+    stride: u64,
+    /// Scales of a block.
+    scales: u64,
+    width: u8,
+    recent: Recent<Vec<f64>>,
+}
+
+/// What a part consists of.
+pub(super) struct Part {
+    pub(super) symbols_per_row: u64,
+    pub(super) scales: Option<u64>,
+    pub(super) width: u8,
+}
+
+impl Part {
+    /// That of a data column; a cell is `[polarisations, channels]`.
+    pub(super) fn data(header: &Header, [polarisations, channels]: [u64; 2]) -> Option<Self> {
+        let symbols_per_row = channels.checked_mul(polarisations)?.checked_mul(2)?;
+        let rows = u64::from(header.rows_per_block);
+        let scales = match header.normalization {
+            Normalization::AntennaFrequency => channels.checked_add(u64::from(header.antennas)),
+            Normalization::RowFrequency => channels.checked_add(rows),
+            Normalization::Row => return Some(Part { symbols_per_row, scales: Some(rows), width: header.data_bits }),
+        };
+        let scales = scales.and_then(|scales| scales.checked_mul(polarisations));
+        Some(Part { symbols_per_row, scales, width: header.data_bits })
+    }
+
+    /// That of a weight column, which has one weight for all polarisations.
+    pub(super) fn weight(header: &Header, [_, channels]: [u64; 2]) -> Self {
+        Part { symbols_per_row: channels, scales: Some(1), width: header.weight_bits }
+    }
+
+    fn bytes(&self, rows: u64) -> Option<u64> {
+        let bits = self.symbols_per_row.checked_mul(rows)?.checked_mul(u64::from(self.width))?;
+        self.scales?.checked_mul(SCALE_BYTES)?.checked_add(bits.div_ceil(8))
+    }
+}
+
+impl Blocks {
+    /// Column `index`'s parts, each of which must have the size that the header says; `bits_at` is the offset of the
+    /// symbol width in the header.
+    pub(super) fn new(file: Arc<dyn ReadAt>, header: &Header, index: usize, part: &Part, bits_at: u64) -> Result<Self> {
+        if !WIDTHS.contains(&part.width) {
+            let found = format!("symbols of {} bits, known are {WIDTHS:?}", part.width);
+            return Err(Error::format(found).at(format!("header: byte {bits_at}")));
+        }
+        let rows = u64::from(header.rows_per_block);
+        let stored = u64::from(header.parts[index]);
+        let total: u64 = header.parts.iter().map(|&bytes| u64::from(bytes)).sum();
+        if part.bytes(rows) != Some(stored) {
+            let needs = part.bytes(rows).map_or("more than 2^64".into(), |bytes| bytes.to_string());
+            let found = format!("{stored} bytes in a block, but {rows} rows of this shape take {needs}");
+            return Err(Error::format(found).at("header: column records"));
+        }
+        if total != u64::from(header.block_bytes) {
+            let found = format!("blocks of {} bytes, but their columns take {total}", header.block_bytes);
+            return Err(Error::format(found).at("header: block size"));
+        }
+        let before: u64 = header.parts[..index].iter().map(|&bytes| u64::from(bytes)).sum();
+        let start = u64::from(header.header_bytes) + before;
+        let count = match file.len()?.checked_sub(start + stored) {
+            // cells without elements need no blocks
+            _ if total == 0 => 0,
+            Some(rest) => rest / total + 1,
+            None => 0,
+        };
+        let scales = part.scales.unwrap_or(0);
+        let recent = Recent::new(CACHE_BYTES, scales * size_of::<f64>() as u64);
+        Ok(Blocks { file, rows, count, start, stride: total, scales, width: part.width, recent })
+    }
+
+    /// The scales of a block, from the file or from a recent call.
+    pub(super) fn scales(&self, block: u64) -> Result<Arc<Vec<f64>>> {
+        self.recent.get(block, || {
+            let mut bytes = vec![0; (self.scales * SCALE_BYTES) as usize];
+            self.read(block, 0, &mut bytes)?;
+            let (scales, _) = bytes.as_chunks::<{ SCALE_BYTES as usize }>();
+            Ok(scales.iter().map(|&scale| f64::from(f32::from_le_bytes(scale))).collect())
+        })
+    }
+
+    /// Reads the bytes of `count` symbols of a block from number `first` on, to be unpacked from `packed`.
+    pub(super) fn pack(&self, block: u64, first: u64, count: u64, packed: &mut Packed) -> Result<()> {
+        let width = u64::from(self.width);
+        let (start, end) = (first * width / 8, ((first + count) * width).div_ceil(8));
+        packed.bytes.clear();
+        packed.bytes.resize((end - start) as usize + PADDING, 0);
+        packed.width = self.width;
+        packed.first_bit = (first * width - start * 8) as usize;
+        let len = packed.bytes.len() - PADDING;
+        self.read(block, self.scales * SCALE_BYTES + start, &mut packed.bytes[..len])
+    }
+
+    fn read(&self, block: u64, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.file.read_at(self.start + block * self.stride + offset, out).at_with(|| format!("block {block}"))
+    }
+}
+
+/// Consecutive symbols as they are in the file.
+#[derive(Debug, Default)]
+pub(super) struct Packed {
+    bytes: Vec<u8>,
+    first_bit: usize,
+    width: u8,
+}
+
+impl Packed {
+    /// Unpacks the symbols from number `first` of these on.
+    pub(super) fn unpack(&self, first: usize, out: &mut [u16]) {
+        let bit = self.first_bit + first * usize::from(self.width);
+        symbols::unpack(self.width, &self.bytes[bit / 8..], bit % 8, out);
+    }
+}

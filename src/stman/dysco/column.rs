@@ -1,0 +1,248 @@
+//! A column of visibilities or weights.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use num_complex::Complex32;
+use rayon::prelude::*;
+
+use super::antennas::Antennas;
+use super::blocks::{Blocks, Packed, Part};
+use super::dictionary::{Dictionary, dictionary};
+use super::header::{Distribution, Header};
+use super::scale::{self, DataScale, RowScale};
+use crate::error::{Error, Place, Result};
+use crate::io::ReadAt;
+use crate::limits;
+use crate::stman::{Column, ColumnSpec, Storage, memory_bytes};
+use crate::value::{DataType, Region, Shape, Values};
+
+/// Elements that a thread decodes at a time.
+const TASK_ELEMENTS: usize = 1 << 15;
+
+/// A column: all cells have one shape.
+#[derive(Debug)]
+pub(super) struct DyscoColumn {
+    /// For errors: file, manager, column.
+    pub(super) place: String,
+    data_type: DataType,
+    polarisations: u64,
+    channels: u64,
+    /// `None` if nothing was ever written.
+    written: Option<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    blocks: Blocks,
+    coding: Coding,
+}
+
+#[derive(Debug)]
+enum Coding {
+    Data { scale: DataScale, dictionary: Lazy, antennas: Option<Arc<Antennas>> },
+    Weight { width: u8 },
+}
+
+/// Made when the first cell is read.
+#[derive(Debug)]
+struct Lazy {
+    distribution: Distribution,
+    width: u8,
+    values: OnceLock<Box<Dictionary>>,
+}
+
+/// What one thread needs memory for.
+#[derive(Debug, Default)]
+struct Scratch {
+    packed: Packed,
+    symbols: Vec<u16>,
+    factors: Vec<f64>,
+}
+
+impl DyscoColumn {
+    /// Column `index` of the file; `antennas` are there if its scales belong to antennas.
+    pub(super) fn new(
+        spec: &ColumnSpec,
+        file: &Arc<dyn ReadAt>,
+        header: Option<&Header>,
+        index: usize,
+        antennas: Option<Arc<Antennas>>,
+        place: String,
+    ) -> Result<Self> {
+        let data_type = spec.data_type;
+        let cell @ [polarisations, channels] = cell_shape(spec)?;
+        let written = match header {
+            Some(header) if header.rows_per_block > 0 => {
+                let (part, bits_at) = match data_type {
+                    DataType::Complex => (Part::data(header, cell), header.bits_offset()),
+                    _ => (Some(Part::weight(header, cell)), header.bits_offset() + 1),
+                };
+                let too_large = || Error::format(format!("no block can hold cells of shape {cell:?}"));
+                let part = part.ok_or_else(too_large)?;
+                let blocks = Blocks::new(file.clone(), header, index, &part, bits_at)?;
+                Some(Written { blocks, coding: Coding::new(data_type, header, cell, antennas) })
+            }
+            _ => None,
+        };
+        Ok(DyscoColumn { place, data_type, polarisations, channels, written })
+    }
+
+    /// The row behind the last one in a block; there may be more of them than the table has.
+    pub(super) fn rows_written(&self) -> u64 {
+        self.written.as_ref().map_or(0, |written| written.blocks.rows.saturating_mul(written.blocks.count))
+    }
+
+    /// Appends some channels of the cells of `rows`.
+    fn read(&self, rows: Range<u64>, channels: Range<u64>, out: &mut Values) -> Result<()> {
+        let extents = Shape::from([self.polarisations, channels.end - channels.start]);
+        let elements = extents.elements()?;
+        let count = rows.end.saturating_sub(rows.start);
+        let backed = self.rows_written();
+        if rows.end > backed {
+            limits::unbacked_cell(memory_bytes(self.data_type, elements))?;
+        }
+        let total = elements.checked_mul(count).and_then(|total| usize::try_from(total).ok());
+        let total = total.ok_or_else(|| Error::limit(format!("{count} cells of {elements} elements")))?;
+        let base = out.len();
+        out.extend_default(total);
+        let backed = rows.start..rows.end.min(backed);
+        let Some(written) = self.written.as_ref().filter(|_| elements > 0 && !backed.is_empty()) else {
+            return Ok(());
+        };
+        // the rest stays zero
+        let end = base + elements as usize * (backed.end - backed.start) as usize;
+        match (&written.coding, out) {
+            (Coding::Data { scale, dictionary, antennas }, Values::Complex(out)) => {
+                let antennas = antennas.as_ref().map(|antennas| antennas.read(backed.clone())).transpose()?;
+                let values = dictionary.get();
+                let decode = |scales: &[f64], row: usize, from: u64, scratch: &mut Scratch, out: &mut [Complex32]| {
+                    let antennas =
+                        antennas.as_ref().map_or([0; 2], |antennas| antennas[(from - backed.start) as usize]);
+                    scratch.factors.resize(out.len(), 0.0);
+                    scale.factors(scales, RowScale { row, antennas }, channels.start as usize, &mut scratch.factors);
+                    scale::data(values, &scratch.symbols, &scratch.factors, out);
+                };
+                let per_channel = self.polarisations * 2;
+                self.decode(&written.blocks, &backed, &channels, per_channel, &mut out[base..end], decode)
+            }
+            (Coding::Weight { width }, Values::Float(out)) => {
+                let polarisations = self.polarisations as usize;
+                let decode = |scales: &[f64], _: usize, _: u64, scratch: &mut Scratch, out: &mut [f32]| {
+                    scale::weights(scales[0], *width, &scratch.symbols, polarisations, out);
+                };
+                self.decode(&written.blocks, &backed, &channels, 1, &mut out[base..end], decode)
+            }
+            (_, out) => Err(Error::usage(format!("{} values where {} are stored", out.data_type(), self.data_type))),
+        }
+    }
+
+    /// Decodes some channels of `rows`, all of which are in blocks, on several threads.
+    ///
+    /// `decode` is given the scales of a block, a row by its number in the block and in the table, the row's symbols
+    /// and where its values go.
+    fn decode<T: Send>(
+        &self,
+        blocks: &Blocks,
+        rows: &Range<u64>,
+        channels: &Range<u64>,
+        symbols_per_channel: u64,
+        out: &mut [T],
+        decode: impl Fn(&[f64], usize, u64, &mut Scratch, &mut [T]) + Sync,
+    ) -> Result<()> {
+        let elements = out.len() / (rows.end - rows.start) as usize;
+        let in_row = self.channels * symbols_per_channel;
+        let first = channels.start * symbols_per_channel;
+        let wanted = (channels.end - channels.start) * symbols_per_channel;
+        let task = |start: u64, out: &mut [T]| -> Result<()> {
+            let mut scratch = Scratch::default();
+            scratch.symbols.resize(wanted as usize, 0);
+            let mut row = start;
+            let mut rest = out;
+            while !rest.is_empty() {
+                let (block, row_in_block) = (row / blocks.rows, row % blocks.rows);
+                let count = (blocks.rows - row_in_block).min((rest.len() / elements) as u64);
+                let (now, later) = rest.split_at_mut(count as usize * elements);
+                let scales = blocks.scales(block)?;
+                let span = (count - 1) * in_row + wanted;
+                blocks.pack(block, row_in_block * in_row + first, span, &mut scratch.packed)?;
+                for (i, values) in now.chunks_exact_mut(elements).enumerate() {
+                    let Scratch { packed, symbols, .. } = &mut scratch;
+                    packed.unpack(i * in_row as usize, symbols);
+                    decode(&scales, row_in_block as usize + i, row + i as u64, &mut scratch, values);
+                }
+                row += count;
+                rest = later;
+            }
+            Ok(())
+        };
+        let rows_per_task = (TASK_ELEMENTS / elements).max(1);
+        if out.len() <= rows_per_task * elements {
+            return task(rows.start, out);
+        }
+        let tasks = out.par_chunks_mut(rows_per_task * elements).enumerate();
+        tasks.try_for_each(|(i, out)| task(rows.start + (i * rows_per_task) as u64, out))
+    }
+}
+
+/// `[polarisations, channels]`.
+fn cell_shape(spec: &ColumnSpec) -> Result<[u64; 2]> {
+    if !matches!(spec.data_type, DataType::Complex | DataType::Float) {
+        return Err(Error::format(format!("{} cells, but only complex and float can be stored", spec.data_type)));
+    }
+    let shape = spec.shape.as_ref().filter(|_| spec.storage != Storage::Scalar);
+    match shape.map(|shape| &shape[..]) {
+        Some(&[polarisations, channels]) => Ok([polarisations, channels]),
+        Some(other) => Err(Error::format(format!("cells of shape {other:?}, but only matrices can be stored"))),
+        None => Err(Error::format("no fixed shape, which all columns of this manager have")),
+    }
+}
+
+impl Coding {
+    fn new(data_type: DataType, header: &Header, cell: [u64; 2], antennas: Option<Arc<Antennas>>) -> Self {
+        if data_type != DataType::Complex {
+            return Coding::Weight { width: header.weight_bits };
+        }
+        let [polarisations, channels] = cell.map(|extent| extent as usize);
+        let (normalization, antenna_count) = (header.normalization, header.antennas as usize);
+        let scale = DataScale { normalization, polarisations, channels, antennas: antenna_count };
+        let dictionary = Lazy { distribution: header.distribution, width: header.data_bits, values: OnceLock::new() };
+        Coding::Data { scale, dictionary, antennas }
+    }
+}
+
+impl Lazy {
+    fn get(&self) -> &Dictionary {
+        self.values.get_or_init(|| dictionary(self.distribution, u32::from(self.width)))
+    }
+}
+
+impl Column for DyscoColumn {
+    fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
+        Ok(Some(Shape::from([self.polarisations, self.channels])))
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let Some(region) = region else { return self.read_rows(row..row + 1, out) };
+        region.check(&Shape::from([self.polarisations, self.channels]))?;
+        let channels = region.start[1]..region.start[1] + region.shape[1];
+        if region.shape[0] == self.polarisations {
+            return self.read(row..row + 1, channels, out).at(&self.place);
+        }
+        let mut all = Values::new(self.data_type);
+        self.read(row..row + 1, channels, &mut all).at(&self.place)?;
+        let wanted = region.start[0] as usize..(region.start[0] + region.shape[0]) as usize;
+        for at in (0..all.len()).step_by(self.polarisations as usize) {
+            out.extend_from(&all, at + wanted.start..at + wanted.end)?;
+        }
+        Ok(())
+    }
+
+    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        self.read(rows, 0..self.channels, out).at(&self.place)
+    }
+
+    fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
+        Some(Shape::from([self.polarisations, self.channels]))
+    }
+}

@@ -1,0 +1,156 @@
+//! Quantiles of Student's t distribution, for dictionaries made of it. formats/engines.md 2.4.
+
+use std::f64::consts::PI;
+
+use super::normal;
+
+/// Beyond, the distribution is the normal one as far as a dictionary can tell.
+const NORMAL_FROM: f64 = 1e9;
+/// Steps of Newton's method; from a neighbour's value it takes a handful.
+const STEPS: usize = 60;
+/// Terms of the continued fraction; about the square root of `nu` are needed.
+const TERMS: usize = 100_000;
+
+/// Student's t distribution with `nu` degrees of freedom.
+pub(super) struct Student {
+    nu: f64,
+    /// Of the probability density at 0.
+    peak: f64,
+}
+
+impl Student {
+    pub(super) fn new(nu: f64) -> Self {
+        Student { nu, peak: gamma_ratio(nu / 2.0) / (nu * PI).sqrt() }
+    }
+
+    /// The values above 0 that the distribution exceeds with probabilities `0.5 - q`, for ascending `q`.
+    pub(super) fn upper(&self, q: impl Iterator<Item = f64>) -> Vec<f64> {
+        let mut near = 0.0;
+        let next = |q| {
+            near = match q {
+                _ if self.nu >= NORMAL_FROM => normal::quantile(0.5 + q),
+                ..0.25 => self.solve_centre(q, near),
+                _ => self.solve_tail(0.5 - q, near),
+            };
+            near
+        };
+        q.map(next).collect()
+    }
+
+    fn density(&self, t: f64) -> f64 {
+        self.peak * (-0.5 * (self.nu + 1.0) * (t * t / self.nu).ln_1p()).exp()
+    }
+
+    /// Where the probability of 0 to t is `q`: Newton's method from below, where the probability is concave.
+    fn solve_centre(&self, q: f64, near: f64) -> f64 {
+        let mut t = near.max(q / self.peak);
+        for _ in 0..STEPS {
+            let step = (q - self.centre(t)) / self.density(t);
+            t += step;
+            // the negation ends on NaN too
+            if !(step.abs() > t.abs() * 1e-16) {
+                break;
+            }
+        }
+        t
+    }
+
+    /// Where the probability of more than t is `p`: Newton's method on logarithms, which are nearly linear.
+    fn solve_tail(&self, p: f64, near: f64) -> f64 {
+        let mut t = if near > 0.0 { near } else { 1.0 };
+        for _ in 0..STEPS {
+            let tail = self.tail(t);
+            let step = (tail / p).ln() * tail / (self.density(t) * t);
+            t *= step.clamp(-5.0, 5.0).exp();
+            if !(step.abs() > 1e-16) || !t.is_finite() {
+                break;
+            }
+        }
+        t
+    }
+
+    /// The probability of 0 to t.
+    fn centre(&self, t: f64) -> f64 {
+        let square = t * t;
+        if square < 3.0 { self.beta_part(square, true) } else { 0.5 - self.beta_part(square, false) }
+    }
+
+    /// The probability of more than t.
+    fn tail(&self, t: f64) -> f64 {
+        let square = t * t;
+        if square < 3.0 { 0.5 - self.beta_part(square, true) } else { self.beta_part(square, false) }
+    }
+
+    /// Half of the regularised incomplete beta function: I_x(1/2, nu/2) for x = t²/(nu + t²), or what it lacks to 1.
+    fn beta_part(&self, square: f64, below: bool) -> f64 {
+        let half = self.nu / 2.0;
+        let sum = self.nu + square;
+        // x^(1/2) (1-x)^(nu/2) / B(1/2, nu/2), halved; the density at t times t
+        let front = self.density(square.sqrt()) * square.sqrt();
+        match below {
+            true => front / 0.5 * 0.5 * fraction(0.5, half, square / sum),
+            false => front / half * 0.5 * fraction(half, 0.5, self.nu / sum),
+        }
+    }
+}
+
+/// Γ(a + 1/2) / Γ(a): the recurrence up to where the asymptotic series holds.
+fn gamma_ratio(mut a: f64) -> f64 {
+    let mut ratio = 1.0;
+    while a < 40.0 {
+        ratio *= a / (a + 0.5);
+        a += 1.0;
+    }
+    let w = a - 0.25;
+    let s = 1.0 / (w * w);
+    ratio * w.sqrt() * (1.0 + s * (1.0 / 64.0 + s * (-19.0 / 8192.0 + s * 631.0 / 524_288.0)))
+}
+
+/// The continued fraction of the incomplete beta function, by Lentz's method; 1 for x = 0.
+fn fraction(a: f64, b: f64, x: f64) -> f64 {
+    let keep = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
+    let mut c = 1.0;
+    let mut d = 1.0 / keep(1.0 - (a + b) * x / (a + 1.0));
+    let mut value = d;
+    for m in 1..TERMS {
+        let m = m as f64;
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        let before = value;
+        for term in [even, odd] {
+            d = 1.0 / keep(1.0 + term * d);
+            c = keep(1.0 + term / c);
+            value *= c * d;
+        }
+        if !((value - before).abs() > value.abs() * 1e-16) {
+            break;
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_forms() {
+        let q: Vec<f64> = (0..2000).map(|i| f64::from(i) / 4000.0).collect();
+        // 1: tan(pi q); 2: 2 q sqrt(2 / (1 - 4 q²))
+        for (nu, exact) in [
+            (1.0, (|q| (PI * q).tan()) as fn(f64) -> f64),
+            (2.0, |q| 2.0 * q * (2.0 / ((1.0 - 2.0 * q) * (1.0 + 2.0 * q))).sqrt()),
+        ] {
+            for (&q, t) in q.iter().zip(Student::new(nu).upper(q.iter().copied())) {
+                assert!((t - exact(q)).abs() <= exact(q) * 1e-13, "nu {nu} q {q}: {t} {}", exact(q));
+            }
+        }
+    }
+
+    #[test]
+    fn any_degrees_of_freedom_end() {
+        for nu in [f64::NAN, f64::INFINITY, -3.0, 0.0, 1e-300, 1e-3, 1e6, 1e8, 1e300] {
+            assert_eq!(Student::new(nu).upper([0.1, 0.3, 0.4999].into_iter()).len(), 3);
+        }
+    }
+}

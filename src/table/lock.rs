@@ -1,0 +1,206 @@
+//! Casacore's lock on a table, taken for reading. formats/table.md 4.2, 4.4, 4.5.
+//!
+//! Locks are on bytes of `table.lock`: byte 0 is read-locked by readers and write-locked by writers; byte 1 is
+//! read-locked by everyone who has the table open. Open file description locks are used, which other descriptors of this
+//! process do not disturb and which end with the process; casacore's record locks respect them and are respected.
+//!
+//! The file begins with the list of those who wait, which a casacore writer looks at now and then:
+//!
+//! | offset  | type     | meaning                             |
+//! |---------|----------|-------------------------------------|
+//! | 0       | i32      | number of requests, at most 32      |
+//! | 4 + 8 k | i32, i32 | request k: process id, host id (0)  |
+
+use std::fs::{File, OpenOptions as FileOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{self, SEEK_SET, c_short, off_t};
+
+use crate::error::{Error, ErrorKind, Place, Result};
+
+const DATA_BYTE: off_t = 0;
+const IN_USE_BYTE: off_t = 1;
+const REQUEST_BYTES: usize = 260;
+const MAX_REQUESTS: usize = 32;
+/// Between tries to get a lock.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// How tables are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// How long to wait for a program that is writing to the table; `None`: take no lock at all, as for read-only media or
+    /// file systems without locks.
+    pub lock_timeout: Option<Duration>,
+}
+
+impl Default for OpenOptions {
+    /// Waits for a minute.
+    fn default() -> Self {
+        OpenOptions { lock_timeout: Some(Duration::from_secs(60)) }
+    }
+}
+
+/// A table locked for reading, until dropped.
+#[derive(Debug)]
+pub(super) struct ReadLock {
+    /// Closing it releases the locks.
+    _file: File,
+}
+
+impl ReadLock {
+    /// Locks the table in the directory at `path`; `None` if it has no lock file, or the file system no locks.
+    ///
+    /// # Errors
+    /// `Locked` if a writer keeps it for longer than the time-out.
+    pub(super) fn take(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
+        let Some(timeout) = options.lock_timeout else { return Ok(None) };
+        let path = path.join("table.lock");
+        let (file, writable) = match FileOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => (file, true),
+            Err(_) => match File::open(&path) {
+                Ok(file) => (file, false),
+                // without a lock file, or a right to it, casacore does not lock either
+                Err(_) => return Ok(None),
+            },
+        };
+        match try_lock(&file, IN_USE_BYTE) {
+            Ok(_) => {}
+            Err(Errno::ENOLCK | Errno::EINVAL | Errno::EOPNOTSUPP) => return Ok(None),
+            Err(error) => return Err(std::io::Error::from(error).into()),
+        }
+        if !try_lock(&file, DATA_BYTE).map_err(std::io::Error::from)? {
+            tracing::warn!("{} is being written to by another program; waiting for it", path.display());
+            let _request = if writable { Request::post(&file).ok() } else { None };
+            wait(&file, timeout).at("table.lock")?;
+        }
+        Ok(Some(ReadLock { _file: file }))
+    }
+}
+
+fn wait(file: &File, timeout: Duration) -> Result<()> {
+    let start = Instant::now();
+    while !try_lock(file, DATA_BYTE).map_err(std::io::Error::from)? {
+        if start.elapsed() >= timeout {
+            let seconds = timeout.as_secs_f64();
+            let message = format!("another program has locked the table for writing, for more than {seconds} s");
+            return Err(Error::new(ErrorKind::Locked, message));
+        }
+        std::thread::sleep(RETRY.min(timeout));
+    }
+    Ok(())
+}
+
+/// Whether the byte could be locked for reading now.
+fn try_lock(file: &File, byte: off_t) -> Result<bool, Errno> {
+    let lock = libc::flock {
+        l_type: libc::F_RDLCK as c_short,
+        l_whence: SEEK_SET as c_short,
+        l_start: byte,
+        l_len: 1,
+        l_pid: 0,
+    };
+    match fcntl(file, FcntlArg::F_OFD_SETLK(&lock)) {
+        Ok(_) => Ok(true),
+        Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Our entry in the list of those who wait, until dropped.
+struct Request<'a> {
+    file: &'a File,
+    entry: [u8; 8],
+}
+
+impl<'a> Request<'a> {
+    fn post(file: &'a File) -> std::io::Result<Self> {
+        let mut entry = [0; 8];
+        entry[..4].copy_from_slice(&std::process::id().to_be_bytes());
+        let mut list = read_list(file)?;
+        let count = count(&list).min(MAX_REQUESTS - 1);
+        list[..4].copy_from_slice(&(count as u32 + 1).to_be_bytes());
+        list[4 + 8 * count..][..8].copy_from_slice(&entry);
+        file.write_all_at(&list, 0)?;
+        Ok(Request { file, entry })
+    }
+
+    /// Takes our entry out and leaves the others, as if we had never been there.
+    fn withdraw(&self) -> std::io::Result<()> {
+        let mut list = read_list(self.file)?;
+        let count = count(&list);
+        let Some(ours) = (0..count).find(|&k| list[4 + 8 * k..][..8] == self.entry) else { return Ok(()) };
+        list.copy_within(4 + 8 * (ours + 1)..4 + 8 * count, 4 + 8 * ours);
+        list[4 + 8 * (count - 1)..][..8].fill(0);
+        list[..4].copy_from_slice(&(count as u32 - 1).to_be_bytes());
+        self.file.write_all_at(&list, 0)
+    }
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.withdraw() {
+            tracing::warn!("the request for the lock could not be withdrawn: {error}");
+        }
+    }
+}
+
+fn read_list(file: &File) -> std::io::Result<[u8; REQUEST_BYTES]> {
+    let mut list = [0; REQUEST_BYTES];
+    file.read_exact_at(&mut list, 0)?;
+    Ok(list)
+}
+
+fn count(list: &[u8; REQUEST_BYTES]) -> usize {
+    let count = i32::from_be_bytes([list[0], list[1], list[2], list[3]]);
+    usize::try_from(count).unwrap_or(0).min(MAX_REQUESTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(milliseconds: u64) -> OpenOptions {
+        OpenOptions { lock_timeout: Some(Duration::from_millis(milliseconds)) }
+    }
+
+    #[test]
+    fn readers_share_and_a_writer_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("table.lock");
+        assert!(ReadLock::take(directory.path(), options(0)).unwrap().is_none());
+        let before = vec![0; 325];
+        std::fs::write(&path, &before).unwrap();
+        let one = ReadLock::take(directory.path(), options(0)).unwrap();
+        let two = ReadLock::take(directory.path(), options(0)).unwrap();
+        assert!(one.is_some() && two.is_some());
+        drop((one, two));
+
+        let writer = FileOptions::new().read(true).write(true).open(&path).unwrap();
+        let lock = libc::flock {
+            l_type: libc::F_WRLCK as c_short,
+            l_whence: SEEK_SET as c_short,
+            l_start: DATA_BYTE,
+            l_len: 1,
+            l_pid: 0,
+        };
+        fcntl(&writer, FcntlArg::F_OFD_SETLK(&lock)).unwrap();
+        let error = ReadLock::take(directory.path(), options(50)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked);
+        assert_eq!(std::fs::read(&path).unwrap(), before, "the list of requests is as before");
+        assert!(ReadLock::take(directory.path(), OpenOptions { lock_timeout: None }).unwrap().is_none());
+
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| ReadLock::take(directory.path(), options(10_000)));
+            while std::fs::read(&path).unwrap()[3] == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            drop(writer);
+            assert!(waiting.join().unwrap().unwrap().is_some());
+        });
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+}

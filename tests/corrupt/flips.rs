@@ -1,0 +1,99 @@
+//! Every byte of every header, and every length to which a small file can be cut.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use super::common::{Copy, Watch};
+use super::{check, limit_memory};
+
+/// What counts as header: so many bytes at the start and at the end, where indices are.
+fn header_bytes(file: &str) -> (usize, usize) {
+    match file {
+        "table.dat" | "table.lock" | "table.info" => (usize::MAX, 0),
+        _ if file.contains("_TSM") => (16, 0),
+        _ if file.ends_with('i') => (160, 0),
+        _ => (600, 200),
+    }
+}
+
+/// A table of each manager, in both byte orders.
+const TABLES: [&str; 12] = [
+    "dtypes_all_managers/StandardStMan_big.tab",
+    "dtypes_all_managers/StandardStMan_little.tab",
+    "dtypes_all_managers/IncrementalStMan_big.tab",
+    "dtypes_all_managers/IncrementalStMan_little.tab",
+    "dtypes_all_managers/StManAipsIO_big.tab",
+    "dtypes_all_managers/StManAipsIO_little.tab",
+    "dtypes_tiled/TiledColumnStMan_complex_big.tab",
+    "dtypes_tiled/TiledColumnStMan_boolean_little.tab",
+    "dtypes_tiled/TiledShapeStMan_float_big.tab",
+    "dtypes_tiled/TiledShapeStMan_int_little.tab",
+    "dtypes_tiled/TiledCellStMan_double_big.tab",
+    "dtypes_tiled/TiledCellStMan_short_little.tab",
+];
+
+/// Checks the copy after each of `changes`, which are named.
+fn each(copy: &Copy, file: &str, changes: impl Iterator<Item = (String, Vec<u8>)>) -> usize {
+    limit_memory();
+    let watch = Watch::new(Duration::from_secs(20));
+    let original = copy.read(file);
+    let mut failures = BTreeSet::new();
+    let mut tried = 0;
+    for (what, bytes) in changes {
+        copy.write(file, &bytes);
+        let what = format!("{}: {file}: {what}", copy.path().display());
+        let result = watch.over(&what, || catch_unwind(AssertUnwindSafe(|| check(&copy.path(), None))));
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => drop(failures.insert(format!("{what}: {error}"))),
+            Err(_) => drop(failures.insert(format!("{what}: panic"))),
+        }
+        tried += 1;
+    }
+    copy.write(file, &original);
+    assert!(failures.is_empty(), "{failures:#?}");
+    tried
+}
+
+#[test]
+fn every_byte_of_every_header() {
+    let mut tried = 0;
+    for (number, name) in TABLES.iter().enumerate() {
+        let copy = Copy::of(name);
+        for file in copy.files() {
+            let original = copy.read(&file);
+            // table.dat is all header, and much the same in all tables: a part of it for each
+            let step = if file == "table.dat" { TABLES.len() } else { 1 };
+            let first = if file == "table.dat" { number } else { 0 };
+            let (start, end) = header_bytes(&file);
+            let is_header = |&at: &usize| at < start || at + end >= original.len();
+            let positions = (first..original.len()).step_by(step).filter(is_header);
+            let changes = positions.flat_map(|at| {
+                [0x01u8, 0x80, 0xff].map(|flip| {
+                    let mut bytes = original.clone();
+                    bytes[at] ^= flip;
+                    (format!("byte {at} ^ {flip:#x}"), bytes)
+                })
+            });
+            tried += each(&copy, &file, changes);
+        }
+    }
+    println!("{tried} flips in {} tables", TABLES.len());
+}
+
+#[test]
+fn every_length() {
+    let mut tried = 0;
+    for name in TABLES {
+        let copy = Copy::of(name);
+        for file in copy.files() {
+            let original = copy.read(&file);
+            // longer steps where there are only values
+            let lengths = (0..original.len()).filter(|&len| len < 200 || len % 97 == 0 || len + 20 > original.len());
+            let changes = lengths.map(|len| (format!("cut at {len}"), original[..len].to_vec()));
+            tried += each(&copy, &file, changes);
+        }
+    }
+    println!("{tried} lengths of files of {} tables", TABLES.len());
+}

@@ -1,0 +1,96 @@
+//! Damaged tables: every one ends in an error that says what is wrong where, never in a panic, a hang or a large
+//! allocation.
+//!
+//! | module     | damage                                                                    |
+//! |------------|---------------------------------------------------------------------------|
+//! | `flips`    | every byte of every header, and every length to which a file can be cut   |
+//! | `fuzz`     | thousands of random changes to all tables of testdata/                    |
+//! | `named`    | one thing each, and what the message must say of it                       |
+//! | `absurd`   | sizes that no bytes back                                                  |
+//!
+//! The whole process has a memory limit; a test that asks for more aborts it.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod absurd;
+mod flips;
+mod fuzz;
+mod named;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Once;
+
+use ctds_hdf5::convert::{Options, Plan, Progress, Source, digest, partial_path, to_hdf5};
+use ctds_hdf5::{Error, ErrorKind, Result, Table};
+
+const MEMORY_LIMIT_BYTES: u64 = 4 << 30;
+
+/// Nobody watches.
+struct Silent;
+
+impl Progress for Silent {
+    fn advance(&self, _bytes: u64, _table: &str, _column: &str) {}
+}
+
+/// Limits the address space of this process.
+fn limit_memory() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let maximum = getrlimit(Resource::As).maximum;
+        setrlimit(Resource::As, Rlimit { current: Some(MEMORY_LIMIT_BYTES), maximum }).unwrap();
+    });
+}
+
+/// Reads all of a table and its subtables; the first error of a table or a column.
+fn read_all(path: &Path) -> Result<()> {
+    let source = Source::open(path)?;
+    for (_, table) in digest(&source, |_, _| true) {
+        for column in table?.columns {
+            column.sha256?;
+        }
+    }
+    Ok(())
+}
+
+/// Plans and makes a conversion; whatever happens, nothing half-made stays.
+fn convert(path: &Path, target: &Path) -> Result<()> {
+    let make = || -> Result<()> {
+        let source = Source::open(path)?;
+        let options = Options { threads: 1, ..Options::default() };
+        let plan = Plan::new(&source, &options)?;
+        to_hdf5(&source, &plan, &options, target, false, &Silent)?;
+        Ok(())
+    };
+    let made = make();
+    assert!(!partial_path(target).exists(), "a partial file stays behind");
+    assert_eq!(target.exists(), made.is_ok(), "the target is there although the conversion failed, or not there");
+    let _ = fs::remove_file(target);
+    made
+}
+
+/// Whether the error is one that damage may lead to.
+fn is_of_damage(error: &Error) -> bool {
+    use ErrorKind::{Format, Limit, NoSpace, NotFound, Unsupported};
+    matches!(error.kind(), Format | Limit | NoSpace | NotFound | Unsupported)
+}
+
+/// Reading and converting end well or with a suitable error of one line.
+fn check(path: &Path, target: Option<&Path>) -> std::result::Result<(), String> {
+    // legal, and takes hours
+    let zeros = |table: &Table| table.managers().any(|manager| manager.type_name == "MemoryStMan");
+    if Table::open(path).is_ok_and(|table| zeros(&table) && table.rows() > 1 << 20) {
+        return Ok(());
+    }
+    for result in [Some(read_all(path)), target.map(|target| convert(path, target))].into_iter().flatten() {
+        if let Err(error) = result {
+            let message = error.to_string();
+            if !is_of_damage(&error) || message.contains('\n') {
+                return Err(format!("unsuitable error: {error:?}"));
+            }
+        }
+    }
+    Ok(())
+}
