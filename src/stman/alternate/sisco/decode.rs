@@ -47,15 +47,15 @@ impl Decoder {
         self.row += 1;
         self.cell.clear();
         let Some([correlations, channels]) = shape else { return Ok(()) };
-        let stored = stored_correlations(sisco.file.mode, correlations)?;
-        let wanted = stored.checked_mul(channels).and_then(|wanted| wanted.checked_mul(2));
-        let Some(wanted) = wanted.filter(|&wanted| wanted <= sisco.file.values - self.used) else {
-            return Err(Error::format(format!("row {row}: the file ends before its {stored} x {channels} values")));
-        };
+        let wanted = cell_values(sisco.file.mode, [correlations, channels])?;
+        if wanted > sisco.file.values - self.used {
+            return Err(Error::format(format!("row {row}: the file ends before its {wanted} values")));
+        }
         self.used += wanted;
         if wanted == 0 {
             return Ok(());
         }
+        let stored = stored_correlations(sisco.file.mode, correlations)?;
         let key = if sisco.level.is_some() { self.key(sisco, row)? } else { Key::default() };
         let (correlations, channels) = (correlations as usize, channels as usize);
         self.cell.resize(correlations * channels, Complex32::default());
@@ -125,8 +125,18 @@ impl Decoder {
     }
 }
 
+/// Values that the file has for a cell.
+pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Result<u64> {
+    if correlations == 0 || channels == 0 {
+        return Ok(0);
+    }
+    let values = stored_correlations(mode, correlations)?.checked_mul(channels);
+    let values = values.and_then(|values| values.checked_mul(2));
+    values.ok_or_else(|| Error::format(format!("a cell of {correlations} x {channels} elements")))
+}
+
 /// Items that a row of `correlations` has.
-pub(super) fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
+fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
     match mode {
         Mode::All => Ok(correlations),
         _ if correlations != 4 => {

@@ -128,7 +128,7 @@ impl SiscoFile {
 }
 
 /// `table.f<n>-shapes`: u32 bytes, u32 deflated bytes, raw DEFLATE; and again. Inflated they are u64s, for each row the
-/// number of axes and the extents. `None` for rows that were skipped, whose shape is `[0, 0]`.
+/// number of axes and the extents. Rows that were skipped have shape `[0, 0]`.
 pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
     let len = file.len()?;
     let mut offset = 0;
@@ -149,7 +149,6 @@ pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
         let shape = match axes {
             0 => None,
             2 => match (numbers.next(), numbers.next()) {
-                (Some(0), Some(0)) => None,
                 (Some(correlations), Some(channels)) => Some([correlations, channels]),
                 _ => return Err(Error::format(format!("row {}: the shape is cut off", shapes.len()))),
             },

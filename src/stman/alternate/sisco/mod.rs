@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bstr::BStr;
 
-use self::decode::{Decoder, stored_correlations};
+use self::decode::{Decoder, cell_values};
 use self::file::{SiscoFile, read_shapes};
 use self::value::Level;
 use super::uvw::antenna_column;
@@ -100,7 +100,7 @@ impl Shapes {
         };
         let mut each_values = 0u64;
         for shape in each.iter().flatten().flatten() {
-            each_values = each_values.saturating_add(cell_values(file, *shape)?);
+            each_values = each_values.saturating_add(cell_values(file.mode, *shape)?);
         }
         match (fixed, each) {
             (None, Some(each)) => Ok(Shapes::Each(each)),
@@ -113,7 +113,7 @@ impl Shapes {
                 };
                 let shape = [correlations, channels];
                 // cells without elements need none
-                let written = file.values.checked_div(cell_values(file, shape)?).unwrap_or(args.rows);
+                let written = file.values.checked_div(cell_values(file.mode, shape)?).unwrap_or(args.rows);
                 Ok(Shapes::Fixed { shape, written })
             }
         }
@@ -125,13 +125,6 @@ impl Shapes {
             Shapes::Each(each) => each.get(row as usize).copied().flatten(),
         }
     }
-}
-
-/// Values that the file has for a cell.
-fn cell_values(file: &SiscoFile, [correlations, channels]: [u64; 2]) -> Result<u64> {
-    let values = stored_correlations(file.mode, correlations)?.checked_mul(channels);
-    let values = values.and_then(|values| values.checked_mul(2));
-    values.ok_or_else(|| Error::format(format!("a cell of {correlations} x {channels} elements")))
 }
 
 impl Sisco {
