@@ -62,8 +62,7 @@ impl Student {
         for _ in 0..STEPS {
             let step = (q - self.centre(t)) / self.density(t);
             t += step;
-            // the negation ends on NaN too
-            if !(step.abs() > t.abs() * 1e-16) {
+            if step.is_nan() || step.abs() <= t.abs() * 1e-16 {
                 break;
             }
         }
@@ -77,7 +76,7 @@ impl Student {
             let tail = self.tail(t);
             let step = (tail / p).ln() * tail / (self.density(t) * t);
             t *= step.clamp(-5.0, 5.0).exp();
-            if !(step.abs() > 1e-16) || !t.is_finite() {
+            if step.is_nan() || step.abs() <= 1e-16 || !t.is_finite() {
                 break;
             }
         }
@@ -138,7 +137,7 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
             c = keep(1.0 + term / c);
             value *= c * d;
         }
-        if !((value - before).abs() > value.abs() * 1e-16) {
+        if value.is_nan() || (value - before).abs() <= value.abs() * 1e-16 {
             break;
         }
     }
