@@ -1,6 +1,6 @@
 """Times the decoding of a Dysco column: python-casacore's getcol and the example read_column, in turns, in one run.
 
-A table of the given size is made once per normalisation; each reader opens it anew every round, in blocks of as many rows,
+A table of the given size is made once per normalisation; each reader opens it anew every round, by as many rows at a time,
 on a warm page cache. casacore's time is that of its getcol calls, read_column's includes opening the table. Shown are the
 fastest rounds, by the clock and in processor time, which means more when other programs are running.
 """
@@ -69,6 +69,7 @@ def main():
     parser.add_argument('folder', nargs='?', default=os.path.join(tempfile.gettempdir(), 'h5bridge-dysco'))
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--megabytes', type=int, default=100, help='of decoded DATA')
+    parser.add_argument('--step', type=float, default=2, help='megabytes of DATA that are read at a time')
     args = parser.parse_args()
     os.makedirs(args.folder, exist_ok=True)
     baselines = ANTENNAS * (ANTENNAS + 1) // 2
@@ -83,8 +84,7 @@ def main():
             os.rename(path + '.new', path)
         for column, size in (('DATA', 8), ('WEIGHT_SPECTRUM', 4)):
             megabytes = integrations * baselines * CHANNELS * CORRELATIONS * size / 1e6
-            # blocks of about 16 MB of data
-            step = baselines * max(1, round(16e6 / (baselines * CHANNELS * CORRELATIONS * 8)))
+            step = baselines * max(1, round(args.step * 1e6 / (baselines * CHANNELS * CORRELATIONS * 8)))
             rounds = [(with_casacore(path, column, step), with_h5bridge(path, column, step, 1),
                        with_h5bridge(path, column, step, 2)) for _ in range(args.rounds)]
             (peer, peer_cpu), (one, one_cpu), (two, _) = (
