@@ -147,8 +147,6 @@ impl From<std::io::Error> for Error {
             _ if error.raw_os_error() == Some(nix::errno::Errno::ELOOP as i32) => ErrorKind::NotFound,
             Os::StorageFull | Os::QuotaExceeded => ErrorKind::NoSpace,
             Os::AlreadyExists => ErrorKind::Exists,
-            // names that no file can have come from a damaged file
-            Os::InvalidInput | Os::InvalidFilename => ErrorKind::Format,
             _ => ErrorKind::Io,
         };
         Error::new(kind, error.to_string()).caused_by(error)

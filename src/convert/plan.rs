@@ -467,7 +467,7 @@ impl Form {
     }
 
     /// The index that HDF5 will have for the chunks, as `H5Dget_chunk_index_type` calls it.
-    pub fn index(&self, appendable: bool) -> &'static str {
+    pub fn index_kind(&self, appendable: bool) -> &'static str {
         let of = |shape: &Shape, chunk: &Shape| match () {
             () if appendable && !chunk.contains(&0) => "extensible_array",
             () if shape.contains(&0) => "none",

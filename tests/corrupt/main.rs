@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Once;
 
 use ctds_hdf5::convert::{Options, Plan, Progress, Source, digest, partial_path, to_hdf5};
-use ctds_hdf5::{Error, ErrorKind, OpenOptions, Result, Table};
+use ctds_hdf5::{Error, ErrorKind, Result, Table};
 
 const MEMORY_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -46,7 +46,7 @@ fn limit_memory() {
 
 /// Reads all of a table and its subtables; the first error of a table or a column.
 fn read_all(path: &Path) -> Result<()> {
-    let source = Source::open(path, OpenOptions::default())?;
+    let source = Source::open(path)?;
     for (_, table) in digest(&source, |_, _| true) {
         for column in table?.columns {
             column.sha256?;
@@ -58,7 +58,7 @@ fn read_all(path: &Path) -> Result<()> {
 /// Plans and makes a conversion; whatever happens, nothing half-made stays.
 fn convert(path: &Path, target: &Path) -> Result<()> {
     let make = || -> Result<()> {
-        let source = Source::open(path, OpenOptions::default())?;
+        let source = Source::open(path)?;
         let options = Options { threads: 1, ..Options::default() };
         let plan = Plan::new(&source, &options)?;
         to_hdf5(&source, &plan, &options, target, false, &Silent)?;

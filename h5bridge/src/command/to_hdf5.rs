@@ -181,7 +181,7 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
                         json!({
                             "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
                             "manager": column.manager, "form": describe(&column.form),
-                            "index": column.form.index(options.appendable), "deflate": column.deflate, "bytes": column.bytes,
+                            "index": column.form.index_kind(options.appendable), "deflate": column.deflate, "bytes": column.bytes,
                         })
                     })
                     .collect();
@@ -200,7 +200,7 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
         for column in &table.columns {
             let filter = column.deflate.map_or(String::new(), |level| format!(", shuffle + deflate {level}"));
             let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
-            let (form, index) = (describe(&column.form), column.form.index(options.appendable));
+            let (form, index) = (describe(&column.form), column.form.index_kind(options.appendable));
             writeln!(out, "  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())?;
         }
     }
