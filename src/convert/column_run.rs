@@ -5,7 +5,7 @@ use std::ops::Range;
 use bstr::{BString, ByteSlice};
 
 use super::content::Content;
-use super::digest::{ColumnStream, Sha, digest_cells};
+use super::digest::{ColumnStream, Sha, digest_cells, not_wanted};
 use super::json;
 use super::lane::{Appender, Lane, OddStrings, Target};
 use super::mapping::text;
@@ -45,15 +45,17 @@ pub(super) struct ColumnRun<'a> {
     plan: &'a ColumnPlan,
     cells: Box<dyn Cells + 'a>,
     rows: Range<u64>,
+    /// Whether its digest is wanted.
+    digest: bool,
     /// Of the only dataset that holds strings.
     pub(super) odd: OddStrings,
 }
 
 impl<'a> ColumnRun<'a> {
-    pub(super) fn new(content: &'a dyn Content, table: &TablePlan, plan: &'a ColumnPlan) -> Result<Self> {
+    pub(super) fn new(content: &'a dyn Content, table: &TablePlan, plan: &'a ColumnPlan, digest: bool) -> Result<Self> {
         let cells = content.cells(plan.index)?;
         let info = &content.columns()[plan.index];
-        Ok(ColumnRun { content, info, plan, cells, rows: table.rows.clone(), odd: OddStrings::default() })
+        Ok(ColumnRun { content, info, plan, cells, rows: table.rows.clone(), digest, odd: OddStrings::default() })
     }
 
     /// Reads the column, hands its chunks to the lane, and returns its digest.
@@ -80,6 +82,9 @@ impl<'a> ColumnRun<'a> {
 
     /// A digest of its own, for cells that were not read in row order.
     fn digest(&self) -> Result<Result<Sha>> {
+        if !self.digest {
+            return Ok(Err(not_wanted()));
+        }
         digest_cells(self.info, &*self.cells, self.content, self.rows.clone()).map(Ok)
     }
 
@@ -93,7 +98,7 @@ impl<'a> ColumnRun<'a> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("no hypercube"))?;
         let Some((cell, rows)) = target.grid.shape.split_last() else { return Err(Error::format("no row axis")) };
-        let mut stream = cube.grid().covers_cells().then(|| ColumnStream::new(self.content));
+        let mut stream = (self.digest && cube.grid().covers_cells()).then(|| ColumnStream::new(self.content));
         let chunk_rows = target.grid.chunk.last().copied().unwrap_or(1);
         let mut row = 0;
         copy_tiles(&**cube, target, lane, |bytes| {
@@ -155,7 +160,7 @@ impl<'a> ColumnRun<'a> {
     ) -> Result<Result<Sha>> {
         let cell: Shape = shape[..shape.len() - 1].into();
         let cell_len = cell.elements()? as usize;
-        let mut stream = ColumnStream::new(self.content);
+        let mut stream = ColumnStream::if_wanted(self.digest, self.content);
         let mut appender = Appender::new(data);
         let mut flags = defined.map(Appender::new);
         let mut values = Values::new(self.plan.data_type);
@@ -277,7 +282,7 @@ impl<'a> ColumnRun<'a> {
         defined: &Target,
         lane: &mut Lane<'_, Done>,
     ) -> Result<Result<Sha>> {
-        let mut stream = ColumnStream::new(self.content);
+        let mut stream = ColumnStream::if_wanted(self.digest, self.content);
         let mut elements = Appender::new(values_target);
         let (mut offsets, mut extents, mut flags) =
             (Appender::new(offset), Appender::new(shape), Appender::new(defined));

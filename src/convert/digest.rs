@@ -153,15 +153,26 @@ pub(crate) struct ColumnStream<'a> {
     buffer: Vec<u8>,
     /// Why the column has none.
     failed: Option<Error>,
+    /// Pieces pass by unseen.
+    idle: bool,
 }
 
 impl<'a> ColumnStream<'a> {
     pub(crate) fn new(content: &'a dyn Content) -> Self {
-        ColumnStream { sha: Sha256::new(), content, buffer: Vec::new(), failed: None }
+        ColumnStream { sha: Sha256::new(), content, buffer: Vec::new(), failed: None, idle: false }
+    }
+
+    /// A stream that digests only if `wanted`; else it ends in an error.
+    pub(crate) fn if_wanted(wanted: bool, content: &'a dyn Content) -> Self {
+        let failed = (!wanted).then(not_wanted);
+        ColumnStream { failed, idle: !wanted, ..Self::new(content) }
     }
 
     /// The next piece and its elements.
     pub(crate) fn update(&mut self, piece: &Piece, values: &Values) -> Result<()> {
+        if self.idle {
+            return Ok(());
+        }
         if piece.part.is_some() {
             let Shapes::Same(shape) = &piece.shapes else { unreachable!("a part of a cell that has a shape") };
             if !piece.continues() {
@@ -199,6 +210,9 @@ impl<'a> ColumnStream<'a> {
 
     /// `rows` defined cells of one shape.
     pub(crate) fn update_same(&mut self, shape: &Shape, rows: u64, bytes: &[u8], element: usize) -> Result<()> {
+        if self.idle {
+            return Ok(());
+        }
         let header = cell_header(shape);
         let cell = shape.elements()? as usize * element;
         if cell >= 256 {
@@ -273,6 +287,11 @@ impl<'a> ColumnStream<'a> {
             None => Ok(self.sha.finalize().into()),
         }
     }
+}
+
+/// What stands for the digest of a column that was not to be digested.
+pub(crate) fn not_wanted() -> Error {
+    Error::usage("no digest was asked for")
 }
 
 /// A defined cell: 1, the number of axes, the extents slowest first.

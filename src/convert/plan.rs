@@ -56,6 +56,8 @@ pub struct Options {
     pub threads: usize,
     /// Bytes that the conversion may hold at a time.
     pub max_memory: u64,
+    /// Compute the CTFP-1 digest of what is read, and keep it in the file.
+    pub digest: bool,
 }
 
 /// How datasets are compressed.
@@ -98,6 +100,7 @@ impl Default for Options {
             appendable: false,
             threads: 0,
             max_memory: 256 << 20,
+            digest: true,
         }
     }
 }

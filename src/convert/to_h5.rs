@@ -38,8 +38,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// CTFP-1 digest of the main table.
-    pub digest: Sha,
+    /// CTFP-1 digest of the main table, if it was wanted.
+    pub digest: Option<Sha>,
     /// What the user should know.
     pub warnings: Vec<String>,
 }
@@ -435,8 +435,8 @@ impl<'a> Writer<'a> {
         exact.set_attribute(&format!("column.{link}"), &Attribute::string(document.to_string()))
     }
 
-    /// Runs all jobs, and returns the digest of the main table.
-    fn write_data(&mut self, progress: &dyn Progress) -> Result<Sha> {
+    /// Runs all jobs, and returns the digest of the main table if it is wanted.
+    fn write_data(&mut self, progress: &dyn Progress) -> Result<Option<Sha>> {
         let threads = match self.options.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
@@ -456,13 +456,14 @@ impl<'a> Writer<'a> {
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut odd = Vec::new();
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
+        let wanted = self.options.digest;
         let work = |job: Job, lane: &mut Lane<'_, Done>| -> Result<()> {
             match job {
                 Job::RowNumbers { target, rows } => write_row_numbers(&target, rows, lane),
                 Job::Column { table, column, targets } => {
                     let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
                     let content = source.tables[table_plan.source].content()?;
-                    let run = ColumnRun::new(content, table_plan, column_plan)
+                    let run = ColumnRun::new(content, table_plan, column_plan, wanted)
                         .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.odd)));
                     let (sha256, odd) = run.at_with(|| place(&table_plan.name, &column_plan.name))?;
                     lane.done(Done { table, column, sha256, odd })
@@ -496,7 +497,7 @@ impl<'a> Writer<'a> {
         for (table, column, odd) in odd {
             self.write_odd_strings(table, column, odd)?;
         }
-        self.write_digests(shas)
+        if wanted { self.write_digests(shas).map(Some) } else { Ok(None) }
     }
 
     fn write_odd_strings(&mut self, table: usize, column: usize, odd: OddStrings) -> Result<()> {

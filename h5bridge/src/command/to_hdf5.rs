@@ -55,6 +55,12 @@ pub struct Args {
     /// Memory that may be held at a time
     #[arg(long, default_value = "256M", value_parser = size, value_name = "256M")]
     max_memory: u64,
+    /// Digest the content on the way and keep the digest in the file; done anyway but with --compress none
+    #[arg(long)]
+    digest: bool,
+    /// Do not digest the content on the way
+    #[arg(long, conflicts_with = "digest")]
+    no_digest: bool,
 }
 
 fn row_range(text: &str) -> Result<Range<u64>> {
@@ -99,6 +105,8 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         appendable: args.appendable,
         threads: args.threads,
         max_memory: args.max_memory,
+        // without compression the digest would take as long as all the rest
+        digest: args.digest || (args.compress != Compress::None && !args.no_digest),
     };
     if !args.dry_run {
         // before the work of planning; checked again when writing
@@ -134,7 +142,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "file_bytes": summary.file_bytes,
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
-            "digest": hex(&summary.digest),
+            "digest": summary.digest.as_ref().map(hex),
         });
         writeln!(out, "{document:#}")?;
     } else if !global.quiet {
@@ -163,7 +171,8 @@ fn print_summary(summary: &Summary, source: &std::path::Path, out: &std::path::P
     );
     let speed = report::bytes((summary.bytes as f64 / seconds) as u64);
     let memory = report::peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", report::bytes(peak)));
-    eprintln!("{seconds:.2} s, {speed}/s{memory}, digest {}", &hex(&summary.digest)[..16]);
+    let digest = summary.digest.map_or(String::new(), |digest| format!(", digest {}", &hex(&digest)[..16]));
+    eprintln!("{seconds:.2} s, {speed}/s{memory}{digest}");
     eprintln!("next: h5bridge verify {} {}", source.display(), out.display());
 }
 
