@@ -18,4 +18,4 @@ pub use container::{Container, Directory};
 pub use error::{Error, ErrorKind, Result};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::supported as supported_managers;
-pub use table::{Column, ColumnInfo, OpenOptions, Subtable, Table, TableKind};
+pub use table::{Column, ColumnInfo, ManagerInfo, OpenOptions, Subtable, Table, TableKind};

@@ -425,6 +425,11 @@ def run(name, make):
                 clean(out)
                 if 'samples' not in expected:
                     expected['tables'] = fingerprint.fingerprint_tree(out)
+                    for path, found in expected['tables'].items():
+                        if path == 'csub.concat':
+                            # its subtable is one that casacore makes in memory, with a name made up each time
+                            del found['keywords_sha256']
+                            found['keywords_note'] = 'not compared'
                 with open(os.path.join(out, 'expected.json'), 'w') as f:
                     text = json.dumps(expected, indent=1, sort_keys=True)
                     f.write(text.replace(out + os.sep, '') + '\n')

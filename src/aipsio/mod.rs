@@ -68,11 +68,6 @@ impl<'a> Decoder<'a> {
         self.position
     }
 
-    /// Takes another byte order from here on: some headers say theirs in an early field.
-    pub(crate) fn set_order(&mut self, order: ByteOrder) {
-        self.order = order;
-    }
-
     /// Starts an object that must be named `name` and follow the magic; returns its version.
     pub(crate) fn root(&mut self, name: &str, versions: RangeInclusive<u32>) -> Result<u32> {
         let start = self.position;

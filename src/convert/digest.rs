@@ -117,7 +117,7 @@ pub(crate) fn digest_cells(
         piece.read(cells, &mut values)?;
         stream.update(&piece, &values)?;
     }
-    Ok(stream.finish())
+    stream.finish()
 }
 
 /// SHA-256 over rows, columns and their fingerprints.
@@ -151,11 +151,13 @@ pub(crate) struct ColumnStream<'a> {
     sha: Sha256,
     content: &'a dyn Content,
     buffer: Vec<u8>,
+    /// Why the column has none.
+    failed: Option<Error>,
 }
 
 impl<'a> ColumnStream<'a> {
     pub(crate) fn new(content: &'a dyn Content) -> Self {
-        ColumnStream { sha: Sha256::new(), content, buffer: Vec::new() }
+        ColumnStream { sha: Sha256::new(), content, buffer: Vec::new(), failed: None }
     }
 
     /// The next piece and its elements.
@@ -240,7 +242,8 @@ impl<'a> ColumnStream<'a> {
                         let string = &strings[next];
                         if std::str::from_utf8(string).is_err() {
                             let row = piece.rows.start + row as u64;
-                            return Err(Error::format(format!("the string in row {row} is not UTF-8: {string:?}")));
+                            let message = || Error::format(format!("the string in row {row} is not UTF-8: {string:?}"));
+                            self.failed.get_or_insert_with(message);
                         }
                         put_str(&mut self.buffer, string);
                     }
@@ -260,8 +263,15 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Sha {
-        self.sha.finalize().into()
+    /// The fingerprint.
+    ///
+    /// # Errors
+    /// `Format` if the column has none: strings must be UTF-8.
+    pub(crate) fn finish(self) -> Result<Sha> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => Ok(self.sha.finalize().into()),
+        }
     }
 }
 

@@ -131,6 +131,14 @@ fn to_value(json: &Json, depth: usize) -> Result<Value> {
 }
 
 fn push_element(values: &mut Values, json: &Json, depth: usize) -> Result<()> {
+    if let Values::String(v) = values {
+        v.push(to_string(json)?);
+        return Ok(());
+    }
+    if let Values::Record(v) = values {
+        v.push(to_nested(json, depth + 1)?);
+        return Ok(());
+    }
     let pushed = match values {
         Values::Bool(v) => json.as_bool().map(|x| v.push(x)),
         Values::UChar(v) => integer(json).map(|x| v.push(x)),
@@ -143,8 +151,7 @@ fn push_element(values: &mut Values, json: &Json, depth: usize) -> Result<()> {
         Values::Double(v) => to_f64(json).map(|x| v.push(x)),
         Values::Complex(v) => pair(json, to_f32).map(|x| v.push(x)),
         Values::DComplex(v) => pair(json, to_f64).map(|x| v.push(x)),
-        Values::String(v) => Some(v.push(to_string(json)?)),
-        Values::Record(v) => Some(v.push(to_nested(json, depth + 1)?)),
+        Values::String(_) | Values::Record(_) => None,
     };
     pushed.ok_or_else(|| wrong(json, values.data_type().name()))
 }
@@ -187,8 +194,7 @@ pub(crate) fn to_string(json: &Json) -> Result<BString> {
 fn wrong(json: &Json, expected: &str) -> Error {
     let mut text = json.to_string();
     if text.len() > 80 {
-        text.truncate(text.floor_char_boundary(80));
-        text.push('…');
+        text = text.chars().take(80).chain(['…']).collect();
     }
     Error::format(format!("{expected} expected, found {text}"))
 }

@@ -1,5 +1,6 @@
 //! The bridge: plan, copy, compare. Only here are tables and HDF5 files known together.
 
+mod column_run;
 mod content;
 mod digest;
 mod json;

@@ -98,7 +98,7 @@ fn find_tables(
         tables.push(SourceTable {
             name: if is_main { ".".into() } else { path[1..].to_owned() },
             parent: if is_main { None } else { parent.or(Some(0)) },
-            stored: Vec::new(),
+            path: None,
             content: content.map(|content| Box::new(content) as Box<dyn Content>).at_with(|| format!("group {path}")),
         });
         find_tables(root, &group, &path, source, tables, depth + 1)?;
@@ -300,6 +300,7 @@ impl Content for NativeTable {
                 shape: dataset.shape()?,
                 chunk: dataset.chunk()?,
                 index: dataset.index_kind()?.to_string(),
+                appendable: dataset.is_appendable()?,
                 filters: dataset.filters()?,
                 stored_bytes: dataset.stored_bytes(),
             })

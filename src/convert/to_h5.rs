@@ -6,28 +6,22 @@
 use std::ops::Range;
 use std::path::Path;
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BStr, ByteSlice};
 use serde_json::json;
 
+use super::column_run::{ColumnRun, Done, write_row_numbers};
 use super::content::{Content, Source};
-use super::digest::{ColumnDigest, ColumnStream, Sha, digest_cells, hex, table_sha};
-use super::lane::{self, Appender, CHUNKS_HELD, Lane, Message, OddStrings, Target};
-use super::mapping::{Attributes, Dimensions, axis_roles, text, text_attribute};
+use super::digest::{ColumnDigest, Sha, hex, table_sha};
+use super::lane::{self, Lane, Message, OddStrings, Target};
+use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute};
 use super::output::Output;
-use super::pieces::{Pieces, Shapes};
-use super::plan::{ColumnPlan, Form, Options, Plan, Route, TablePlan, chunk_rows, grid, place, stored_size};
+use super::plan::{ColumnPlan, Form, Options, Plan, TablePlan, chunk_rows, grid, place, stored_size};
 use super::{json, scales};
 use crate::error::{Error, Place, Result};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
-use crate::io::{ByteOrder, swap_bytes};
 use crate::schema::ColumnKind;
-use crate::table::{Cells, ColumnInfo, Tiling};
-use crate::value::{DataType, Region, Shape, Values, swap_width};
-
-/// Bytes that a piece of a column takes.
-const PIECE_BYTES: u64 = 4 << 20;
-/// Columns that are read, digested and filtered at the same time, at most.
-const LANES: u64 = 4;
+use crate::table::ColumnInfo;
+use crate::value::{DataType, Region, Shape, Values};
 
 /// What a conversion did.
 #[derive(Debug)]
@@ -117,25 +111,9 @@ struct Writer<'a> {
 enum Job {
     /// The scale `row` of a table.
     RowNumbers { target: Target, rows: Range<u64> },
-    /// A column, by the numbers of its table and itself in the plan.
-    Column { table: usize, column: usize, targets: Targets },
-}
-
-/// The datasets of a column.
-#[derive(Debug)]
-enum Targets {
-    Dense { data: Target, defined: Option<Target> },
-    Cubes { cubes: Vec<Target>, row_cube: Target, row_index: Target },
-    Ragged { values: Target, offset: Target, shape: Target, defined: Target },
-}
-
-/// What a lane says of a finished column.
-struct Done {
-    table: usize,
-    column: usize,
-    sha256: Sha,
-    /// Of the only dataset that holds strings.
-    odd: OddStrings,
+    /// A column, by the numbers of its table and itself in the plan, and its datasets: of a dense column the data and, if
+    /// there are undefined cells, their flags; the cubes and the row map, cube and index; or values, offset, shape, flags.
+    Column { table: usize, column: usize, targets: Vec<Target> },
 }
 
 impl<'a> Writer<'a> {
@@ -194,6 +172,10 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         let content = self.content(table)?;
         let mut attributes = Attributes::default();
+        let keyword = table.name.rsplit('/').next().unwrap_or_default();
+        if table.name != "." && !table.group.ends_with(&format!("/{keyword}")) {
+            attributes.add("ctds_name", text_attribute(keyword.as_bytes().as_bstr()));
+        }
         attributes.add("table_type", text_attribute(content.info().table_type.as_bstr()));
         attributes.add("table_subtype", text_attribute(content.info().sub_type.as_bstr()));
         attributes.add("readme", text_attribute(content.info().readme.as_bstr()));
@@ -258,7 +240,7 @@ impl<'a> Writer<'a> {
         group: &Group,
         row: usize,
         scales: &mut scales::Scales<'_>,
-    ) -> Result<Targets> {
+    ) -> Result<Vec<Target>> {
         let mut attributes = Attributes::default();
         if column.link != column.name {
             attributes.add("ctds_name", text_attribute(info.desc.name.as_bstr()));
@@ -294,7 +276,7 @@ impl<'a> Writer<'a> {
                 self.datasets[data.dataset].attach_scale(axes, &self.datasets[row])?;
                 let defined = column.defined_link.as_ref();
                 let defined = defined.map(|name| row_target(self, group, name, DataType::Bool)).transpose()?;
-                Ok(Targets::Dense { data, defined })
+                Ok(std::iter::once(data).chain(defined).collect())
             }
             Form::Cubes { cubes } => {
                 let group = group.create_group(&column.link)?;
@@ -314,7 +296,8 @@ impl<'a> Writer<'a> {
                 }
                 let row_cube = row_target(self, &group, "row_cube", DataType::Int)?;
                 let row_index = row_target(self, &group, "row_index", DataType::Int64)?;
-                Ok(Targets::Cubes { cubes: targets, row_cube, row_index })
+                targets.extend([row_cube, row_index]);
+                Ok(targets)
             }
             Form::Ragged { axes, elements } => {
                 let group = group.create_group(&column.link)?;
@@ -336,7 +319,7 @@ impl<'a> Writer<'a> {
                 local.attach(&self.datasets[shapes.dataset], &[width], &["axis"])?;
                 self.datasets[shapes.dataset].attach_scale(1, &self.datasets[row])?;
                 let defined = row_target(self, &group, "defined", DataType::Bool)?;
-                Ok(Targets::Ragged { values, offset, shape: shapes, defined })
+                Ok(vec![values, offset, shapes, defined])
             }
         }
     }
@@ -370,13 +353,9 @@ impl<'a> Writer<'a> {
         Ok(Target { dataset, grid: grid(shape, chunk), size: element.size(), pipeline })
     }
 
-    /// The path of the group of the subtable that a keyword of `table` stores as `stored`.
+    /// The path of the group of the table that a keyword of `table` stores as `stored`.
     fn table_path(&self, table: &TablePlan, stored: &BStr) -> String {
-        let found = self
-            .source
-            .tables
-            .iter()
-            .position(|other| other.parent == Some(table.source) && other.stored == stored.as_bytes());
+        let found = self.source.find(table.source, stored);
         match found.and_then(|source| self.plan.tables.iter().find(|other| other.source == source)) {
             Some(other) => other.group.clone(),
             None => stored.to_str_lossy().into_owned(),
@@ -399,8 +378,13 @@ impl<'a> Writer<'a> {
         });
         if let Some(table) = content.as_table() {
             let description = table.description();
-            let managers = table.managers().map(|(kind, sequence, name)| {
-                json!({"type": json::from_string(kind), "sequence": sequence, "name": json::from_string(name)})
+            let managers = table.managers().map(|manager| {
+                json!({
+                    "type": json::from_string(manager.type_name),
+                    "sequence": manager.sequence,
+                    "name": json::from_string(manager.name),
+                    "parameters": json::from_record(&manager.parameters, &table_name),
+                })
             });
             document["byte_order"] = table.byte_order().name().into();
             document["description"] = json!({
@@ -460,19 +444,16 @@ impl<'a> Writer<'a> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool =
             pool.map_err(|error| Error::new(crate::ErrorKind::Io, "threads cannot be started").caused_by(error))?;
-        let largest = self.jobs.iter().map(|(_, job)| job.chunk_bytes()).max().unwrap_or(0).max(PIECE_BYTES);
-        let affordable = self.options.max_memory / (largest * (CHUNKS_HELD + 2));
-        let lanes = if threads == 1 { 1 } else { affordable.clamp(1, LANES) as usize };
-
+        let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let mut names = vec![(0, 0); self.datasets.len()];
         for (_, job) in &jobs {
             if let Job::Column { table, column, targets } = job {
-                targets.all().for_each(|target| names[target.dataset] = (*table, *column));
+                targets.iter().for_each(|target| names[target.dataset] = (*table, *column));
             }
         }
-        let mut shas: Vec<Vec<Option<Sha>>> =
-            self.plan.tables.iter().map(|table| vec![None; table.columns.len()]).collect();
+        let mut shas: Vec<Vec<Option<Result<Sha>>>> =
+            self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut odd = Vec::new();
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
         let work = |job: Job, lane: &mut Lane<'_, Done>| -> Result<()> {
@@ -510,12 +491,12 @@ impl<'a> Writer<'a> {
             }
             Message::Failed(error) => Err(error),
         })?;
-        // lanes finish in any order
+        // lanes end in any order
         odd.sort_by_key(|&(table, column, _)| (table, column));
         for (table, column, odd) in odd {
             self.write_odd_strings(table, column, odd)?;
         }
-        self.write_digests(&shas)
+        self.write_digests(shas)
     }
 
     fn write_odd_strings(&mut self, table: usize, column: usize, odd: OddStrings) -> Result<()> {
@@ -549,12 +530,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write_digests(&self, shas: &[Vec<Option<Sha>>]) -> Result<Sha> {
+    fn write_digests(&self, shas: Vec<Vec<Option<Result<Sha>>>>) -> Result<Sha> {
         let mut main = None;
         for (table, shas) in self.plan.tables.iter().zip(shas) {
             let content = self.content(table)?;
-            let digest = |(column, sha): (&ColumnPlan, &Option<Sha>)| {
-                let sha = sha.ok_or_else(|| Error::format("a column without a digest"));
+            let digest = |(column, sha): (&ColumnPlan, Option<Result<Sha>>)| {
+                let sha = sha.unwrap_or_else(|| Err(Error::format("a column without a digest")));
                 ColumnDigest::new(&content.columns()[column.index], sha, content)
             };
             let missing = table.missing.iter().map(|column| {
@@ -570,27 +551,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl Job {
-    /// Bytes of its largest chunk.
-    fn chunk_bytes(&self) -> u64 {
-        match self {
-            Job::RowNumbers { target, .. } => target.chunk_bytes() as u64,
-            Job::Column { targets, .. } => targets.all().map(|target| target.chunk_bytes() as u64).max().unwrap_or(0),
-        }
-    }
-}
-
-impl Targets {
-    fn all(&self) -> impl Iterator<Item = &Target> {
-        let list: Vec<&Target> = match self {
-            Targets::Dense { data, defined } => std::iter::once(data).chain(defined).collect(),
-            Targets::Cubes { cubes, row_cube, row_index } => cubes.iter().chain([row_cube, row_index]).collect(),
-            Targets::Ragged { values, offset, shape, defined } => vec![values, offset, shape, defined],
-        };
-        list.into_iter()
-    }
-}
-
 /// The type of the dataset of a column: records are JSON.
 fn stored_type(data_type: DataType) -> DataType {
     if data_type == DataType::Record { DataType::String } else { data_type }
@@ -603,387 +563,4 @@ fn open_path(root: &Group, path: &str) -> Result<Group> {
         group = if group.has(name) { group.group(name)? } else { group.create_group(name)? };
     }
     Ok(group)
-}
-
-fn write_row_numbers(target: &Target, rows: Range<u64>, lane: &mut Lane<'_, Done>) -> Result<()> {
-    let mut appender = Appender::new(target);
-    for row in rows {
-        appender.push(lane, &row.to_le_bytes())?;
-    }
-    appender.finish(lane)
-}
-
-/// A column on its way.
-struct ColumnRun<'a> {
-    content: &'a dyn Content,
-    info: &'a ColumnInfo,
-    plan: &'a ColumnPlan,
-    cells: Box<dyn Cells + 'a>,
-    rows: Range<u64>,
-    odd: OddStrings,
-}
-
-impl<'a> ColumnRun<'a> {
-    fn new(content: &'a dyn Content, table: &TablePlan, plan: &'a ColumnPlan) -> Result<Self> {
-        let cells = content.cells(plan.index)?;
-        let info = &content.columns()[plan.index];
-        Ok(ColumnRun { content, info, plan, cells, rows: table.rows.clone(), odd: OddStrings::default() })
-    }
-
-    /// Reads the column, hands its chunks to the lane, and returns its digest.
-    fn write(&mut self, targets: &Targets, lane: &mut Lane<'_, Done>) -> Result<Sha> {
-        match (targets, &self.plan.form) {
-            (Targets::Dense { data, defined }, Form::Dense { shape, route, .. }) => match route {
-                Route::Tiles => self.write_tiles(data, lane),
-                Route::Parts => self.write_parts(data, defined.as_ref(), lane),
-                Route::Rows => self.write_rows(data, defined.as_ref(), shape, lane),
-            },
-            (Targets::Cubes { cubes, row_cube, row_index }, _) => self.write_cubes(cubes, row_cube, row_index, lane),
-            (Targets::Ragged { values, offset, shape, defined }, _) => {
-                self.write_ragged(values, offset, shape, defined, lane)
-            }
-            (Targets::Dense { .. }, _) => unreachable!("targets are made from the form"),
-        }
-    }
-
-    fn pieces(&self) -> Pieces<'_> {
-        Pieces::new(self.info, &*self.cells, self.rows.clone(), PIECE_BYTES)
-    }
-
-    /// A digest of its own, for cells that were not read in row order.
-    fn digest(&self) -> Result<Sha> {
-        digest_cells(self.info, &*self.cells, self.content, self.rows.clone())
-    }
-
-    fn tiling(&self) -> Result<Tiling<'_>> {
-        let tiling = self.cells.tiling(super::plan::MAX_CUBES);
-        tiling.ok_or_else(|| Error::format("the hypercubes have changed since the plan was made"))
-    }
-
-    /// One hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive rows.
-    fn write_tiles(&self, target: &Target, lane: &mut Lane<'_, Done>) -> Result<Sha> {
-        let tiling = self.tiling()?;
-        let cube = tiling.cubes.first().ok_or_else(|| Error::format("no hypercube"))?;
-        let Some((cell, rows)) = target.grid.shape.split_last() else { return Err(Error::format("no row axis")) };
-        let mut stream = cube.grid().covers_cells().then(|| ColumnStream::new(self.content));
-        let chunk_rows = target.grid.chunk.last().copied().unwrap_or(1);
-        let mut row = 0;
-        copy_tiles(&**cube, target, lane, |bytes| {
-            let Some(stream) = &mut stream else { return Ok(()) };
-            let count = chunk_rows.min(rows - row);
-            row += count;
-            stream.update_same(&cell, count, bytes, target.size)
-        })?;
-        match stream {
-            Some(stream) => Ok(stream.finish()),
-            None => self.digest(),
-        }
-    }
-
-    fn write_cubes(
-        &self,
-        cubes: &[Target],
-        row_cube: &Target,
-        row_index: &Target,
-        lane: &mut Lane<'_, Done>,
-    ) -> Result<Sha> {
-        let tiling = self.tiling()?;
-        if tiling.cubes.len() != cubes.len() {
-            return Err(Error::format("the hypercubes have changed since the plan was made"));
-        }
-        for (cube, target) in tiling.cubes.iter().zip(cubes) {
-            copy_tiles(&**cube, target, lane, |_| Ok(()))?;
-        }
-        let (mut cube, mut index) = (Appender::new(row_cube), Appender::new(row_index));
-        let mut undefined =
-            |lane: &mut Lane<'_, Done>, cube: &mut Appender<'_>, index: &mut Appender<'_>, rows: u64| {
-                for _ in 0..rows {
-                    cube.push(lane, &(-1i32).to_le_bytes())?;
-                    index.push(lane, &0i64.to_le_bytes())?;
-                }
-                Ok::<_, Error>(())
-            };
-        let mut next = self.rows.start;
-        for run in &tiling.runs {
-            undefined(lane, &mut cube, &mut index, run.rows.start.min(self.rows.end) - next)?;
-            for row in run.rows.start..run.rows.end.min(self.rows.end) {
-                cube.push(lane, &(run.cube as i32).to_le_bytes())?;
-                index.push(lane, &(run.position + row - run.rows.start).to_le_bytes())?;
-            }
-            next = run.rows.end.min(self.rows.end);
-        }
-        undefined(lane, &mut cube, &mut index, self.rows.end - next)?;
-        cube.finish(lane)?;
-        index.finish(lane)?;
-        self.digest()
-    }
-
-    /// In blocks of rows.
-    fn write_rows(
-        &mut self,
-        data: &Target,
-        defined: Option<&Target>,
-        shape: &Shape,
-        lane: &mut Lane<'_, Done>,
-    ) -> Result<Sha> {
-        let cell: Shape = shape[..shape.len() - 1].into();
-        let cell_len = cell.elements()? as usize;
-        let mut stream = ColumnStream::new(self.content);
-        let mut appender = Appender::new(data);
-        let mut flags = defined.map(Appender::new);
-        let mut values = Values::new(self.plan.data_type);
-        let mut odd = std::mem::take(&mut self.odd);
-        for piece in self.pieces() {
-            let piece = piece?;
-            values.clear();
-            piece.read(&*self.cells, &mut values)?;
-            stream.update(&piece, &values)?;
-            let rows = piece.rows.end - piece.rows.start;
-            if let Some(flags) = &mut flags
-                && !piece.continues()
-            {
-                match &piece.shapes {
-                    Shapes::Same(_) => flags.push(lane, &vec![1; rows as usize])?,
-                    Shapes::Each(shapes) => {
-                        let bytes: Vec<u8> = shapes.iter().map(|shape| u8::from(shape.is_some())).collect();
-                        flags.push(lane, &bytes)?;
-                    }
-                }
-            }
-            let Some(bytes) = values.le_bytes() else {
-                let first = piece.rows.start - self.rows.start;
-                let strings = self.dense_strings(&values, &piece.shapes, cell_len);
-                let strings = clean(strings, first * cell_len as u64, &mut odd);
-                let mut region = Region::whole(&cell.with_axis(rows));
-                region.start = region.start[..cell.len()].iter().copied().chain([first]).collect();
-                lane.strings(data.dataset, region, Values::String(strings))?;
-                continue;
-            };
-            match &piece.shapes {
-                Shapes::Same(_) => appender.push(lane, &bytes)?,
-                Shapes::Each(shapes) => {
-                    let cell_bytes = cell_len * data.size;
-                    let mut rest = &*bytes;
-                    for shape in shapes {
-                        if shape.is_none() {
-                            appender.push_zeros(lane, cell_bytes)?;
-                            continue;
-                        }
-                        let (cell, later) = rest.split_at_checked(cell_bytes).ok_or_else(changed)?;
-                        appender.push(lane, cell)?;
-                        rest = later;
-                    }
-                }
-            }
-        }
-        appender.finish(lane)?;
-        if let Some(flags) = flags {
-            flags.finish(lane)?;
-        }
-        self.odd = odd;
-        Ok(stream.finish())
-    }
-
-    /// The strings of whole cells, records as JSON, empty where a cell is undefined.
-    fn dense_strings(&self, values: &Values, shapes: &Shapes, cell_len: usize) -> Vec<BString> {
-        let strings: Vec<BString> = match values {
-            Values::Record(records) => {
-                let table_name = |stored: &[u8]| self.content.table_name(stored);
-                records.iter().map(|record| json::from_record(record, &table_name).to_string().into()).collect()
-            }
-            Values::String(strings) => strings.clone(),
-            _ => unreachable!("numbers have bytes"),
-        };
-        let Shapes::Each(shapes) = shapes else { return strings };
-        let mut strings = strings.into_iter();
-        shapes
-            .iter()
-            .flat_map(|shape| {
-                let cell: Vec<BString> = match shape {
-                    Some(_) => strings.by_ref().take(cell_len).collect(),
-                    None => vec![BString::default(); cell_len],
-                };
-                cell
-            })
-            .collect()
-    }
-
-    /// Large cells, chunk by chunk. What is undefined stays unwritten.
-    fn write_parts(&self, data: &Target, defined: Option<&Target>, lane: &mut Lane<'_, Done>) -> Result<Sha> {
-        let mut flags = defined.map(Appender::new);
-        let axes = data.grid.shape.len() - 1;
-        let cell: Shape = data.grid.shape[..axes].into();
-        let part: Shape = data.grid.chunk[..axes].into();
-        let parts = grid(&cell, &part).counts();
-        for row in self.rows.clone() {
-            let is_defined = self.cells.cell_shape(row)?.is_some();
-            if let Some(flags) = &mut flags {
-                flags.push(lane, &[u8::from(is_defined)])?;
-            }
-            if !is_defined {
-                continue;
-            }
-            for number in 0..parts.elements()? {
-                let index = unravel(number, &parts);
-                let start: Shape = index.iter().zip(part.iter()).map(|(&i, &n)| i * n).collect();
-                let shape = (0..axes).map(|axis| part[axis].min(cell[axis] - start[axis])).collect();
-                let region = Region { start, shape };
-                let mut values = Values::new(self.plan.data_type);
-                self.cells.read_cell(row, Some(&region), &mut values)?;
-                let bytes = pad(&values, &region.shape, &part)?;
-                let index = Shape::from(index.as_slice()).with_axis(row - self.rows.start);
-                lane.chunk(data, index, bytes)?;
-            }
-        }
-        if let Some(flags) = flags {
-            flags.finish(lane)?;
-        }
-        self.digest()
-    }
-
-    /// Cells of differing shapes, one after the other.
-    fn write_ragged(
-        &mut self,
-        values_target: &Target,
-        offset: &Target,
-        shape: &Target,
-        defined: &Target,
-        lane: &mut Lane<'_, Done>,
-    ) -> Result<Sha> {
-        let mut stream = ColumnStream::new(self.content);
-        let mut elements = Appender::new(values_target);
-        let (mut offsets, mut extents, mut flags) =
-            (Appender::new(offset), Appender::new(shape), Appender::new(defined));
-        let width = shape.grid.shape[0] as usize;
-        let mut values = Values::new(self.plan.data_type);
-        let mut odd = std::mem::take(&mut self.odd);
-        let mut next = 0u64;
-        // strings do not pass through the appender, which would count them
-        let mut written = 0u64;
-        offsets.push(lane, &0i64.to_le_bytes())?;
-        for piece in self.pieces() {
-            let piece = piece?;
-            values.clear();
-            piece.read(&*self.cells, &mut values)?;
-            stream.update(&piece, &values)?;
-            if !piece.continues() {
-                for row in 0..(piece.rows.end - piece.rows.start) as usize {
-                    let shape = match &piece.shapes {
-                        Shapes::Same(shape) => Some(shape),
-                        Shapes::Each(shapes) => shapes[row].as_ref(),
-                    };
-                    flags.push(lane, &[u8::from(shape.is_some())])?;
-                    let mut padded = vec![-1i32; width];
-                    if let Some(shape) = shape {
-                        for (to, extent) in padded.iter_mut().zip(shape.reversed()) {
-                            *to = i32::try_from(extent).map_err(|_| {
-                                Error::unsupported(format!("a cell of shape {shape} in a column of differing shapes"))
-                            })?;
-                        }
-                        next += shape.elements()?;
-                    }
-                    padded.iter().try_for_each(|extent| extents.push(lane, &extent.to_le_bytes()))?;
-                    offsets.push(lane, &(next as i64).to_le_bytes())?;
-                }
-            }
-            if values.is_empty() {
-                continue;
-            }
-            match values.le_bytes() {
-                Some(bytes) => elements.push(lane, &bytes)?,
-                None => {
-                    let strings =
-                        clean(self.dense_strings(&values, &Shapes::Same(Shape::scalar()), 1), written, &mut odd);
-                    let region = Region { start: Shape::from([written]), shape: Shape::from([strings.len() as u64]) };
-                    written += strings.len() as u64;
-                    lane.strings(values_target.dataset, region, Values::String(strings))?;
-                }
-            }
-        }
-        elements.finish(lane)?;
-        offsets.finish(lane)?;
-        extents.finish(lane)?;
-        flags.finish(lane)?;
-        self.odd = odd;
-        Ok(stream.finish())
-    }
-}
-
-/// Copies the tiles of a cube to the chunks of `target`, whose chunk is a tile, or several along the last axis, or the
-/// part of a tile that has rows. `seen` gets the little-endian bytes of each chunk, padding included.
-fn copy_tiles(
-    cube: &dyn crate::grid::ChunkRead,
-    target: &Target,
-    lane: &mut Lane<'_, Done>,
-    mut seen: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    let tiles = cube.grid();
-    let (Some(&tile_rows), Some(&chunk_rows)) = (tiles.chunk.last(), target.grid.chunk.last()) else {
-        return Err(Error::format("a hypercube without axes"));
-    };
-    let tile_bytes = tiles.chunk.elements()? as usize * target.size;
-    let tile_count = tiles.counts().elements()?;
-    let chunks = target.grid.counts();
-    let joined = chunk_rows.div_ceil(tile_rows);
-    let chunk_bytes = target.chunk_bytes();
-    for number in 0..chunks.elements()? {
-        let first = number * joined;
-        let count = joined.min(tile_count - first) as usize;
-        let mut bytes = lane.buffers.take(count * tile_bytes);
-        match cube.raw_order() {
-            Some(order) => {
-                cube.read_raw(first, &mut bytes)?;
-                if order == ByteOrder::Big {
-                    swap_bytes(&mut bytes, swap_width(cube.data_type()));
-                }
-            }
-            None => {
-                let mut values = Values::new(cube.data_type());
-                let counts = tiles.counts();
-                (first..first + count as u64)
-                    .try_for_each(|tile| cube.read_chunk(&unravel(tile, &counts), &mut values))?;
-                bytes.copy_from_slice(&values.le_bytes().expect("tiles hold elements of fixed size"));
-            }
-        }
-        bytes.resize(chunk_bytes, 0);
-        seen(&bytes)?;
-        lane.chunk(target, Shape::from(unravel(number, &chunks).as_slice()), bytes)?;
-    }
-    Ok(())
-}
-
-/// The index of the `number`th of `counts` chunks, first axis fastest.
-fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
-    counts
-        .iter()
-        .map(|&count| {
-            let index = number % count.max(1);
-            number /= count.max(1);
-            index
-        })
-        .collect()
-}
-
-/// The bytes of an array, padded to a larger shape with zeros.
-fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<u8>> {
-    let zero = vec![0; shape.len()];
-    let mut whole = Values::new(values.data_type());
-    whole.extend_default(padded.elements()? as usize);
-    crate::grid::copy_box(values, shape, &zero, &mut whole, 0, padded, &zero, shape);
-    whole.le_bytes().map(|bytes| bytes.into_owned()).ok_or_else(changed)
-}
-
-/// Makes strings such as HDF5 can have, and keeps those that are not the same afterwards.
-fn clean(mut strings: Vec<BString>, first: u64, odd: &mut OddStrings) -> Vec<BString> {
-    for (number, string) in strings.iter_mut().enumerate() {
-        let (cleaned, same) = text(string.as_bstr());
-        if !same {
-            odd.0.push((first + number as u64, std::mem::replace(string, cleaned)));
-        }
-    }
-    strings
-}
-
-fn changed() -> Error {
-    Error::format("the cells have changed since the plan was made")
 }

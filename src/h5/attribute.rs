@@ -11,9 +11,6 @@ use super::{dataset, datatype};
 use crate::error::{Error, Place, Result};
 use crate::value::{DataType, Values};
 
-/// The attributes that hold dimension scales together.
-pub(crate) const SCALE_ATTRIBUTES: [&str; 4] = ["CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"];
-
 /// The value of an attribute.
 ///
 /// Bools are stored as int8, which netCDF readers accept, and come back as Shorts; other numbers as datasets have them;

@@ -318,15 +318,6 @@ impl Dataset {
         write().at_with(|| self.place())
     }
 
-    /// Changes the extent of the last axis of an appendable dataset.
-    pub(crate) fn set_extent(&self, rows: u64) -> Result<()> {
-        let set = || {
-            let (cell, _) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
-            sys::set_extent(&self.dataset, &cell.with_axis(rows).reversed())
-        };
-        set().at_with(|| self.place())
-    }
-
     /// Where the chunks are that exist, in no promised order.
     pub(crate) fn chunks(&self) -> Result<Vec<ChunkInfo>> {
         let Some(chunk) = &self.layout()?.chunk else { return Ok(Vec::new()) };
@@ -390,12 +381,24 @@ impl Dataset {
         attribute::set(&self.dataset, name, value).at_with(|| self.place())
     }
 
+    /// Changes the extent of the last axis of an appendable dataset.
+    #[cfg(test)]
+    pub(crate) fn set_extent(&self, rows: u64) -> Result<()> {
+        let set = || {
+            let (cell, _) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
+            sys::set_extent(&self.dataset, &cell.with_axis(rows).reversed())
+        };
+        set().at_with(|| self.place())
+    }
+
     /// The names of the attributes in order of creation.
+    #[cfg(test)]
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         attribute::names(&self.dataset).at_with(|| self.place())
     }
 
     /// The value of an attribute; `None` if there is none of this name.
+    #[cfg(test)]
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.dataset, name).at_with(|| self.place())
     }

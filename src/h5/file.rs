@@ -44,11 +44,6 @@ impl File {
         Ok(File { file: Some(open().at(path.display())?), path: path.to_owned() })
     }
 
-    /// Where the file is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The group that holds everything else.
     pub(crate) fn root(&self) -> Result<Group> {
         let file = self.file.as_ref().expect("taken only when the file goes");

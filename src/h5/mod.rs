@@ -19,12 +19,14 @@ mod filter;
 mod group;
 mod sys;
 
-pub(crate) use attribute::{Attribute, SCALE_ATTRIBUTES};
+pub(crate) use attribute::Attribute;
 pub(crate) use chunk_reader::ChunkReader;
-pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, IndexKind};
+pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec};
 pub(crate) use file::File;
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};
 
+#[cfg(test)]
+pub(crate) use dataset::IndexKind;
 #[cfg(test)]
 mod tests;

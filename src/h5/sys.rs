@@ -211,17 +211,19 @@ pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
     Ok(())
 }
 
-pub(super) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
-    debug_assert_eq!(dataset.ndim(), extents.len());
-    call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr()))?;
-    Ok(())
-}
-
 /// `H5D_chunk_index_t` of a chunked dataset.
 pub(super) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
     let mut index = 0;
     call!(h5d::H5Dget_chunk_index_type(dataset.id(), &mut index))?;
     Ok(index)
+}
+
+/// Changes the extents of a dataset that can grow.
+#[cfg(test)]
+pub(super) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
+    debug_assert_eq!(dataset.ndim(), extents.len());
+    call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr()))?;
+    Ok(())
 }
 
 pub(super) fn set_scale(dataset: &hdf5::Dataset, name: &str) -> Result<()> {

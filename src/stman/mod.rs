@@ -198,6 +198,11 @@ pub(crate) trait Manager: Debug + Send + Sync {
 
     /// Its column, by the order in [`OpenArgs::columns`].
     fn column(&self, index: usize) -> &dyn Column;
+
+    /// What it was made with, as far as its own files say so; engines keep theirs in keywords of their columns.
+    fn parameters(&self) -> Record {
+        Record::default()
+    }
 }
 
 /// The cells of a column.

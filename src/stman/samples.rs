@@ -1,11 +1,11 @@
 //! For the tests of the managers: bytes from formats/stman.md, and what to open them with.
 
 use std::panic::Location;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use bstr::BStr;
 
-use super::{Around, Column, ColumnSpec, Columns, OpenArgs, OtherColumn, Storage};
+use super::{Around, Column, ColumnSpec, Columns, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
 use crate::container::Container;
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
@@ -127,5 +127,93 @@ impl Around for Alone {
 
     fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
         Err(Error::not_found(format!("there is no table {stored}")))
+    }
+}
+
+/// Columns in memory, and tables of the same columns, for managers whose values come from them.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    pub(super) rows: u64,
+    pub(super) keywords: Record,
+    columns: Vec<(ColumnSpec, Record, Arc<GivenColumn>)>,
+}
+
+/// For each row shape and elements; `None`: undefined.
+#[derive(Debug)]
+struct GivenColumn(Vec<Option<(Shape, Values)>>);
+
+impl Given {
+    /// Adds a column of scalars.
+    pub(super) fn scalars(self, name: &str, values: Values) -> Self {
+        let cell = |row| {
+            let mut cell = Values::new(values.data_type());
+            cell.extend_from(&values, row..row + 1).unwrap();
+            Some((Shape::scalar(), cell))
+        };
+        let cells = (0..values.len()).map(cell).collect();
+        self.column(column(name, values.data_type(), Storage::Scalar, None), Record::default(), cells)
+    }
+
+    /// Adds a column.
+    pub(super) fn column(mut self, spec: ColumnSpec, keywords: Record, cells: Vec<Option<(Shape, Values)>>) -> Self {
+        self.rows = cells.len() as u64;
+        self.columns.push((spec, keywords, Arc::new(GivenColumn(cells))));
+        self
+    }
+
+    fn find(&self, name: &BStr) -> Result<&(ColumnSpec, Record, Arc<GivenColumn>)> {
+        let found = self.columns.iter().find(|column| column.0.name == name);
+        found.ok_or_else(|| Error::format(format!("there is no column {name}")))
+    }
+}
+
+impl Columns for Given {
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn keywords(&self) -> &Record {
+        &self.keywords
+    }
+
+    fn column(&self, name: &BStr) -> Result<OtherColumn> {
+        let (spec, _, column) = self.find(name)?;
+        Ok(OtherColumn { spec: spec.clone(), manager: column.clone(), index: 0 })
+    }
+}
+
+impl Around for Given {
+    fn column_keywords(&self, name: &BStr) -> Result<&Record> {
+        Ok(&self.find(name)?.1)
+    }
+
+    /// `self` is a table with the same columns.
+    fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
+        if stored != "self" {
+            return Err(Error::not_found(format!("there is no table {stored}")));
+        }
+        let (rows, keywords, columns) = (self.rows, self.keywords.clone(), self.columns.clone());
+        Ok(Box::new(Given { rows, keywords, columns }))
+    }
+}
+
+impl Manager for GivenColumn {
+    fn name(&self) -> &BStr {
+        BStr::new("given")
+    }
+
+    fn column(&self, _index: usize) -> &dyn Column {
+        self
+    }
+}
+
+impl Column for GivenColumn {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        Ok(self.0[row as usize].as_ref().map(|(shape, _)| shape.clone()))
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let (shape, values) = self.0[row as usize].as_ref().ok_or_else(|| undefined(row))?;
+        read_part(region, shape, out, |out| out.extend_from(values, 0..values.len()))
     }
 }

@@ -20,7 +20,7 @@ use crate::io::{ByteOrder, read_all};
 use crate::limits;
 use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo, resolve};
 use crate::stman::{ColumnSpec, Columns, Manager, OtherColumn, Storage};
-use crate::value::{DataType, Record, Shape};
+use crate::value::{DataType, Field, Record, Shape};
 
 pub(crate) use crate::stman::{Column as Cells, Tiling, read_part};
 pub use column::Column;
@@ -88,6 +88,19 @@ pub struct ColumnInfo {
     pub manager_name: BString,
 }
 
+/// A data manager of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ManagerInfo<'a> {
+    /// As table.dat has it.
+    pub type_name: &'a BStr,
+    /// Its files are `table.f<sequence>…`.
+    pub sequence: u32,
+    /// The name that the user gave it; empty if it cannot be opened.
+    pub name: &'a BStr,
+    /// What it was made with, as far as its own files say so.
+    pub parameters: Record,
+}
+
 #[derive(Debug)]
 struct OpenManager {
     type_name: BString,
@@ -153,7 +166,13 @@ impl Table {
             }
         };
         let (desc, columns) = plain;
-        columns.storage.supported()?;
+        // without any manager that can be in a container none is made, whatever the option
+        if let Some(container) = columns.storage.container()
+            && optional(&files, container)?.is_some()
+        {
+            let message = format!("the table's files are in a container ({container}), which is not supported yet");
+            return Err(Error::unsupported(message));
+        }
         // a lock record of 0 rows is not believed, as in casacore
         let locked = match optional(&files, "table.lock")? {
             Some(lock) => Sync::read(&lock).at("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),
@@ -216,11 +235,16 @@ impl Table {
         &self.columns
     }
 
-    /// The data managers: type name, sequence number, and the name that the user gave it.
-    pub fn managers(&self) -> impl Iterator<Item = (&BStr, u32, &BStr)> {
+    /// The data managers, in the order of table.dat.
+    pub fn managers(&self) -> impl Iterator<Item = ManagerInfo<'_>> {
         self.managers.iter().map(|manager| {
-            let name = manager.opened.as_ref().map_or(BStr::new(""), |opened| opened.name());
-            (manager.type_name.as_bstr(), manager.sequence, name)
+            let opened = manager.opened.as_ref().ok();
+            ManagerInfo {
+                type_name: manager.type_name.as_bstr(),
+                sequence: manager.sequence,
+                name: opened.map_or(BStr::new(""), |opened| opened.name()),
+                parameters: opened.map(|opened| opened.parameters()).unwrap_or_default(),
+            }
         })
     }
 
@@ -247,9 +271,11 @@ impl Table {
         }
     }
 
-    /// The error of the first data manager, if there are some and none can be opened.
+    /// The error of the first data manager, if there are some and none can be opened; casacore cannot open such a table.
+    /// Expressions, which casacore can evaluate, do not count.
     pub(crate) fn unreadable(&self) -> Option<Error> {
-        let errors: Option<Vec<&Error>> = self.managers.iter().map(|manager| manager.opened.as_ref().err()).collect();
+        let stored = self.managers.iter().filter(|manager| manager.type_name != "VirtualTaQLColumn");
+        let errors: Option<Vec<&Error>> = stored.map(|manager| manager.opened.as_ref().err()).collect();
         errors?.first().map(|error| error.again().at(self.path.display()))
     }
 
@@ -288,6 +314,17 @@ impl ColumnInfo {
         self.desc.data_type
     }
 
+    /// The column of the same table that an engine computes this one from.
+    pub fn stored_column(&self) -> Option<&BStr> {
+        self.desc.keywords.string("_BaseMappedArrayEngine_Name")
+    }
+
+    /// The parameters of the engine behind the column: scale, offset, masks, the table it forwards to …
+    pub fn engine_parameters(&self) -> impl Iterator<Item = &Field> {
+        let engine = |field: &&Field| ENGINE_KEYWORDS.iter().any(|prefix| field.name.starts_with(prefix.as_bytes()));
+        self.desc.keywords.fields.iter().filter(engine)
+    }
+
     fn spec(&self) -> ColumnSpec {
         let desc = &self.desc;
         if desc.data_type == DataType::Record {
@@ -309,6 +346,19 @@ impl ColumnInfo {
         }
     }
 }
+
+/// Column keywords that begin with one of these are the parameters of an engine. formats/engines.md 0.3.
+const ENGINE_KEYWORDS: [&str; 9] = [
+    "_BaseMappedArrayEngine_",
+    "_ScaledArrayEngine_",
+    "_ScaledComplexData_",
+    "_CompressFloat_",
+    "_CompressComplex_",
+    "_BitFlagsEngine_",
+    "_RetypedArrayEngine_",
+    "_ForwardColumn_",
+    "_VirtualTaQLEngine_",
+];
 
 /// A file that need not be there.
 fn optional(files: &Directory, name: &str) -> Result<Option<std::sync::Arc<dyn crate::io::ReadAt>>> {

@@ -132,7 +132,7 @@ impl Values {
         for_each_type!(self, v => {
             let start = v.len() - cell;
             if cell == 1 {
-                let last = v[start].clone();
+                let last = v.last().cloned().unwrap_or_default();
                 v.resize(start + 1 + times, last);
             } else {
                 v.reserve(cell * times);

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Once;
 
 use ctds_hdf5::convert::{Options, Plan, Progress, Source, digest, partial_path, to_hdf5};
-use ctds_hdf5::{Error, ErrorKind, OpenOptions, Result, Table};
+use ctds_hdf5::{Error, ErrorKind, Result, Table};
 
 const MEMORY_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -48,7 +48,7 @@ fn limit_memory() {
 
 /// Reads all of a table and its subtables; the first error of a table or a column.
 fn read_all(path: &Path) -> Result<()> {
-    let source = Source::open(path, OpenOptions::default())?;
+    let source = Source::open(path)?;
     for (_, table) in digest(&source, |_, _| true) {
         for column in table?.columns {
             column.sha256?;
@@ -60,7 +60,7 @@ fn read_all(path: &Path) -> Result<()> {
 /// Plans and makes a conversion; whatever happens, nothing half-made stays.
 fn convert(path: &Path, target: &Path) -> Result<()> {
     let make = || -> Result<()> {
-        let source = Source::open(path, OpenOptions::default())?;
+        let source = Source::open(path)?;
         let options = Options { threads: 1, ..Options::default() };
         let plan = Plan::new(&source, &options)?;
         to_hdf5(&source, &plan, &options, target, false, &Silent)?;
@@ -82,7 +82,7 @@ fn is_of_damage(error: &Error) -> bool {
 /// Reading and converting end well or with a suitable error of one line.
 fn check(path: &Path, target: Option<&Path>) -> std::result::Result<(), String> {
     // legal, and takes hours
-    let zeros = |table: &Table| table.managers().any(|(manager, ..)| manager == "MemoryStMan");
+    let zeros = |table: &Table| table.managers().any(|manager| manager.type_name == "MemoryStMan");
     if Table::open(path).is_ok_and(|table| zeros(&table) && table.rows() > 1 << 20) {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use ctds_hdf5::convert::Source;
-use ctds_hdf5::{ErrorKind, OpenOptions, Table};
+use ctds_hdf5::{ErrorKind, Table};
 
 use super::common::{Copy, Watch, fields_of, find, tables_below, testdata};
 use super::{convert, limit_memory, read_all};
@@ -317,11 +317,8 @@ fn subtables_in_a_circle() {
                 });
             }
         }
-        let source = Source::open(copy.path(), OpenOptions::default()).unwrap();
-        assert!(
-            source.tables().len()
-                <= Source::open(testdata().join("demo/demo.ms"), OpenOptions::default()).unwrap().tables().len()
-        );
+        let source = Source::open(copy.path()).unwrap();
+        assert!(source.tables().len() <= Source::open(testdata().join("demo/demo.ms")).unwrap().tables().len());
         // a link to itself leads nowhere, so that the subtable is missing
         convert(&copy.path(), &copy.beside("out.h5")).unwrap();
     }
@@ -331,7 +328,7 @@ fn subtables_in_a_circle() {
 fn subtables_missing_and_damaged() {
     let copy = Copy::of("demo/demo.ms");
     fs::remove_dir_all(copy.path().join("ANTENNA")).unwrap();
-    let source = Source::open(copy.path(), OpenOptions::default()).unwrap();
+    let source = Source::open(copy.path()).unwrap();
     let problems: Vec<String> = source.problems().map(|(name, error)| format!("{name}: {error}")).collect();
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].starts_with("ANTENNA: ") && problems[0].contains("demo.ms/ANTENNA"), "{problems:?}");

@@ -4,6 +4,7 @@
 """
 import json
 import os
+import re
 import sys
 from collections import Counter
 
@@ -15,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', '..', 'testdata', 'oracle'))
 import fingerprint  # noqa: E402
 import layout       # noqa: E402
+import support      # noqa: E402
 
 Table = fingerprint._patch()
 
@@ -25,12 +27,13 @@ def compare(path, file, counts=None, columns=None, rows=None):
     COLUMNS restricts the main table to these, ROWS to this range."""
     differences = []
     counts = Counter() if counts is None else counts
-    compare_table(Table(path, ack=False), file['MAIN'], differences, counts, columns, rows)
+    compare_table(Table(path, ack=False), file['MAIN'], differences, counts, set(), columns, rows)
     return differences
 
 
-def compare_table(table, group, differences, counts, columns=None, rows=None):
+def compare_table(table, group, differences, counts, done, columns=None, rows=None):
     counts['tables'] += 1
+    done.add(group.name)
     where = group.name
     say = lambda *words: differences.append(' '.join(map(str, (where,) + words)))  # noqa: E731
     rows = range(table.nrows()) if rows is None else rows
@@ -42,30 +45,36 @@ def compare_table(table, group, differences, counts, columns=None, rows=None):
     if list(described) != names:
         say('columns', list(described), 'expected', names)
     for name in names:
+        if described.get(name, {}).get('form') == 'missing':
+            counts['columns missing'] += 1
+            manager = described[name]['manager'].strip()
+            if manager in support.MANAGERS or manager not in described[name]['reason']:
+                say(name, 'is missing:', described[name]['reason'])
+            continue
         try:
             compare_column(table, group, name, rows, say, counts)
         except (AssertionError, KeyError, ValueError, IndexError, TypeError) as error:
             say(name, type(error).__name__, error)
     keywords = table.getkeywords()
-    compare_keywords(keywords, group, layout.exact_table(group)['keywords'], say, counts)
+    exact = layout.exact_table(group)['keywords']
+    # a concatenation of subtables is in casacore's memory only, under a name of its own
+    made_up = {k for k, v in keywords.items() if re.fullmatch(r'Table: (.*/)?tab[0-9]+_[0-9]+', str(v))}
+    keywords = {k: v for k, v in keywords.items() if k not in made_up}
+    compare_keywords(keywords, group, [entry for entry in exact if entry[0] not in made_up], say, counts)
     info = table.info()
     for attribute, key in (('table_type', 'type'), ('table_subtype', 'subType'), ('readme', 'readme')):
         if attribute not in keywords and group.attrs.get(attribute, '').rstrip('\n') != info[key].rstrip('\n'):
             say('attribute', attribute, repr(group.attrs.get(attribute)), 'expected', repr(info[key]))
-    table_keywords = {k: v for k, v in keywords.items() if isinstance(v, str) and v.startswith('Table: ')}
-    for keyword, value in table_keywords.items():
-        if not os.path.exists(value[len('Table: '):]):
-            continue        # the keyword may name a table that is not there
+    for keyword, value in keywords.items():
+        if not isinstance(value, str) or not value.startswith('Table: ') or not os.path.exists(value[len('Table: '):]):
+            continue        # a keyword may name a table that is not there
         try:
             inside = layout.subtable(group, keyword)
-        except KeyError as error:
-            if columns is None:
-                say(error)
+        except (KeyError, AssertionError) as error:
+            say(type(error).__name__, error)
             continue
-        if group.attrs.get(keyword) != 'Table: ' + inside.name and keyword not in layout.OWN:
-            say('keyword', keyword, 'is', group.attrs.get(keyword), 'and the subtable', inside.name)
-        subtable = Table(value[len('Table: '):], ack=False)
-        compare_table(subtable, inside, differences, counts)
+        if inside.name not in done:
+            compare_table(Table(value[len('Table: '):], ack=False), inside, differences, counts, done)
     table.close()
 
 

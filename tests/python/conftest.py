@@ -19,7 +19,7 @@ def pytest_sessionstart(session):
 @pytest.fixture
 def counts(request):
     """A counter; that of each test function, over all its parameters, is printed at the end."""
-    return COUNTS.setdefault(request.node.originalname, Counter())
+    return COUNTS.setdefault('%s %s' % (request.path.stem, request.node.originalname), Counter())
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -51,12 +51,17 @@ def tables(file):
 
 
 def subtable(group, keyword):
-    """The group of the subtable that table GROUP has under KEYWORD."""
-    inside = group.file if group.name == '/MAIN' else group
-    for name, item in inside.items():
-        if is_table(item) and item.name != '/MAIN' and name != '_ctds' and exact_name(item) == keyword:
-            return item
-    raise KeyError('%s has no subtable %s' % (group.name, keyword))
+    """The group of the subtable that table GROUP has under KEYWORD: its attribute gives the path.
+
+    Two keywords may lead to one table, which is in the file once."""
+    value = group.attrs[keyword]
+    assert value.startswith('Table: /'), 'keyword %s is %s' % (keyword, value)
+    inside = group.file[value[len('Table: '):]]
+    assert is_table(inside), '%s is no table' % inside.name
+    home = '/' if group.name == '/MAIN' else group.name
+    assert inside.parent.name != home or exact_name(inside) == keyword, \
+        '%s is not named %s' % (inside.name, keyword)
+    return inside
 
 
 def exact(group):
@@ -69,14 +74,24 @@ def exact_table(group):
 
 
 def exact_columns(group):
-    """{exact name: JSON document} of the columns of a table; the attributes themselves go by the HDF5 names."""
-    found = {}
+    """{exact name: JSON document} of the columns of a table in their order; attributes go by the HDF5 names.
+
+    A column with the form `missing` could not be read by h5bridge and has no dataset."""
+    documents = []
     for name, text in exact(group).attrs.items():
         if name.startswith('column.'):
             document = json.loads(text)
-            assert document['link'] == name[len('column.'):], name
-            found[document['name']] = document
-    return found
+            end = '__missing' if document['form'] == 'missing' else ''
+            assert name == 'column.' + (document['name'].replace('/', '_') + end if end else document['link']), name
+            assert document['form'] != 'missing' or document['reason'], name
+            documents.append(document)
+    documents.sort(key=lambda document: document['position'])
+    return {document['name']: document for document in documents}
+
+
+def present(group):
+    """The exact names of the columns that have a dataset or group."""
+    return [name for name, document in exact_columns(group).items() if document['form'] != 'missing']
 
 
 def column_item(group, name):
@@ -142,7 +157,7 @@ def cells(group, item, dtype):
             return [parse_record(json.loads(text)) if text else None for text in data]
         defined = group.get(item.name.rsplit('/', 1)[-1] + '__defined')
         # a column may be called like that as well; then it says nothing of this one
-        if defined is None or defined in [column_item(group, column) for column in exact_columns(group)]:
+        if defined is None or defined in [column_item(group, column) for column in present(group)]:
             mask = np.ones(rows, bool)
         else:
             mask = defined[...]
@@ -182,7 +197,7 @@ def exact_strings(group, item):
     if holder is None:
         return {}
     index, offset, data = (holder[part][...] for part in ('index', 'offset', 'bytes'))
-    assert (index.dtype, offset.dtype, data.dtype) == (np.uint64, np.uint64, np.uint8)
+    assert (index.dtype, offset.dtype, data.dtype) == (np.int64, np.int64, np.uint8)
     return {int(k): data[int(offset[i]):int(offset[i + 1])].tobytes() for i, k in enumerate(index)}
 
 

@@ -59,7 +59,8 @@ def test_overwrite_keeps_the_old_file_when_it_fails(out, tmp_path):
 def test_same_input_same_bytes(tmp_path):
     for name, threads in (('a.h5', 1), ('b.h5', 2)):
         h5bridge('to-hdf5', '--threads', threads, DEMO, tmp_path / name)
-    assert (tmp_path / 'a.h5').read_bytes() == (tmp_path / 'b.h5').read_bytes()
+    one, two = (hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ('a.h5', 'b.h5'))
+    assert one == two
 
 
 def test_mode_of_the_target_follows_the_umask(out):
@@ -159,18 +160,6 @@ def test_source_is_not_touched(tmp_path, out):
     for words in (['to-hdf5', table, out], ['info', table], ['digest', table], ['verify', table, out]):
         h5bridge(*words)
     assert tree(table) == before
-
-
-def test_table_open_for_writing(tmp_path, out):
-    """A table that another process has open and locked is read or refused as locked, in bounded time."""
-    table = tmp_path / 'demo.ms'
-    shutil.copytree(DEMO, table)
-    holder = ct.table(str(table), readonly=False, ack=False, lockoptions='permanent')
-    try:
-        process = h5bridge('to-hdf5', table, out, code=None, timeout=60)
-        assert process.returncode in (support.DONE, support.EXISTS)
-    finally:
-        holder.close()
 
 
 def test_dry_run(out):

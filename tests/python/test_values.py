@@ -29,26 +29,28 @@ def test_testdata(case, table, mode, converted, counts):
 
 
 def refused(tables, root, path, target, counts):
-    """A table that cannot be converted gives the right exit code and leaves nothing behind."""
+    """A table that cannot be converted gives the right exit code and leaves nothing behind. True if it was refused."""
     codes, words = support.outcome(tables, root)
-    process = support.h5bridge('to-hdf5', path, target, code=None)
-    counts['refusals'] += 1
+    process = support.h5bridge('to-hdf5', '--compress', 'none', path, target, code=None)
     assert process.returncode in codes, process.stderr
+    if process.returncode == support.DONE:
+        return False
+    counts['refusals'] += 1
     assert not os.path.exists(target)
     assert not any(name.endswith('.partial') for name in os.listdir(os.path.dirname(target)))
     assert 'panicked' not in process.stderr
-    names = {'RefTable': 'reference table', 'ConcatTable': 'concatenated table'}
-    message = process.stderr.lower()
-    assert not words or any(word.lower() in message or names.get(word, word) in message for word in words), \
+    assert not words or any(word.lower() in process.stderr.lower() for word in words), \
         '%s does not name any of %s' % (process.stderr, words)
+    return True
 
 
 @pytest.mark.parametrize('case,table', [
     (case, path) for case in support.cases() for path in support.expected(case)['tables']
     if support.outcome(support.expected(case)['tables'], path)[0] != {support.DONE}])
 def test_refused(case, table, tmp_path, counts):
-    refused(support.expected(case)['tables'], table, os.path.join(support.TESTDATA, case, table), tmp_path / 'x.h5',
-            counts)
+    path, target = os.path.join(support.TESTDATA, case, table), tmp_path / 'x.h5'
+    if not refused(support.expected(case)['tables'], table, path, target, counts):
+        check(path, target, counts)
 
 
 @pytest.mark.parametrize('mode', ['none', 'default'])
@@ -99,14 +101,11 @@ def test_corpus(entry, tmp_path, counts):
 
     def visit(root):
         path, target = os.path.join(folder, root), str(tmp_path / ('%d.h5' % len(pairs)))
-        if support.outcome(tables, root)[0] != {support.DONE}:
-            refused(tables, root, path, target, counts)
+        if refused(tables, root, path, target, counts):
             # the tables inside it may be good
             for inner in support.roots([p for p in tables if p.startswith(root + '/') or root == '.' and p != '.']):
                 visit(inner)
-            return
-        support.h5bridge('to-hdf5', '--compress', 'none', path, target)
-        if not tables[root].get('reference'):       # those python-casacore cannot open; test_digest has them
+        elif not tables[root].get('reference'):     # those python-casacore cannot open; test_digest has them
             pairs.extend((path, target))
 
     for root in support.roots(tables):

@@ -13,6 +13,9 @@ use crate::exit::Status;
 
 /// Arguments of `digest`.
 #[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge digest my.ms
+  h5bridge digest my.h5 --json --columns DATA,FLAG")]
 pub struct Args {
     /// A table directory or a native HDF5 file
     source: PathBuf,
@@ -23,7 +26,7 @@ pub struct Args {
 
 /// Prints the fingerprints; columns that cannot be read show their error, and the status is that of the first.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let source = Source::open(&args.source, global.open_options())?;
+    let source = Source::open_with(&args.source, global.open_options())?;
     let wanted = |_: &str, column: &str| args.columns.is_empty() || args.columns.iter().any(|name| name == column);
     let tables = digest(&source, wanted);
     let mut status = Status::Done;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable};
-use ctds_hdf5::value::Shape;
-use ctds_hdf5::{ColumnInfo, ColumnKind};
+use ctds_hdf5::value::{Shape, Value, Values};
+use ctds_hdf5::{ColumnInfo, ColumnKind, ManagerInfo, Table, TableKind};
 use serde_json::{Map, Value as Json, json};
 
 use crate::cli::Global;
@@ -15,6 +15,9 @@ use crate::report;
 
 /// Arguments of `info`.
 #[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge info my.ms
+  h5bridge info my.h5 --json")]
 pub struct Args {
     /// A table directory or a native HDF5 file
     source: PathBuf,
@@ -22,7 +25,7 @@ pub struct Args {
 
 /// Prints every table and column. Shapes are slowest axis first, as HDF5 and numpy show them.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let source = Source::open(&args.source, global.open_options())?;
+    let source = Source::open_with(&args.source, global.open_options())?;
     if global.json {
         let mut tables = Map::new();
         for table in source.tables() {
@@ -54,6 +57,15 @@ fn to_json(table: &SourceTable) -> Result<Json> {
             "manager": column.manager.to_string(),
             "manager_name": column.manager_name.to_string(),
         });
+        let chain = chain(table, column)?;
+        if chain.len() > 1 {
+            entry["engine_chain"] = chain.into();
+        }
+        let parameters: Map<String, Json> =
+            column.engine_parameters().map(|field| (field.name.to_string(), value_json(&field.value))).collect();
+        if !parameters.is_empty() {
+            entry["parameters"] = parameters.into();
+        }
         let datasets = table.storage(index)?;
         if let Some(first) = datasets.first() {
             let all: Vec<Json> = datasets.iter().map(dataset_json).collect();
@@ -71,12 +83,75 @@ fn to_json(table: &SourceTable) -> Result<Json> {
         }
         columns.push(entry);
     }
-    Ok(json!({
+    let mut document = json!({
         "nrow": table.rows()?,
         "type": info.table_type.to_string(),
         "subtype": info.sub_type.to_string(),
         "columns": columns,
-    }))
+    });
+    if let Some(table) = table.table()? {
+        document["kind"] = table_kind(table).into();
+        document["byte_order"] = table.byte_order().name().into();
+        document["locked"] = table.is_locked().into();
+        document["managers"] = table
+            .managers()
+            .map(|manager| {
+                let parameters: Map<String, Json> = parameters(&manager).collect();
+                json!({
+                    "type": manager.type_name.to_string(),
+                    "name": manager.name.to_string(),
+                    "sequence": manager.sequence,
+                    "parameters": parameters,
+                })
+            })
+            .collect();
+    }
+    Ok(document)
+}
+
+fn parameters<'a>(manager: &'a ManagerInfo<'_>) -> impl Iterator<Item = (String, Json)> + 'a {
+    manager.parameters.fields.iter().map(|field| (field.name.to_string(), value_json(&field.value)))
+}
+
+/// For people: numbers and strings as they are, the rest in words.
+fn value_json(value: &Value) -> Json {
+    match value {
+        Value::Scalar(Values::String(v)) => v[0].to_string().into(),
+        Value::Scalar(Values::Bool(v)) => v[0].into(),
+        Value::Scalar(Values::Int(v)) => v[0].into(),
+        Value::Scalar(Values::UInt(v)) => v[0].into(),
+        Value::Scalar(Values::Float(v)) => v[0].into(),
+        Value::Scalar(Values::Double(v)) => v[0].into(),
+        Value::Scalar(values) | Value::Array(_, values) => format!("{values:?}").into(),
+        Value::Record(record) => format!("a record of {} fields", record.fields.len()).into(),
+        Value::Table(stored) => stored.to_string().into(),
+    }
+}
+
+fn table_kind(table: &Table) -> String {
+    match table.kind() {
+        TableKind::Plain => "plain table".to_owned(),
+        TableKind::Reference { root } => format!("reference to {}", root.display()),
+        TableKind::Concatenation { parts } => {
+            let parts: Vec<_> = parts.iter().map(|part| part.display().to_string()).collect();
+            format!("concatenation of {}", parts.join(", "))
+        }
+    }
+}
+
+/// The managers that the values of a column pass through, its own first.
+fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<String>> {
+    let columns = table.columns()?;
+    let mut chain = vec![column.manager.to_string().trim_end().to_owned()];
+    let mut next = column.stored_column();
+    while let Some(name) = next
+        && chain.len() <= columns.len()
+        && let Some(stored) = columns.iter().find(|stored| stored.desc.name == name)
+    {
+        chain.push(format!("{name} in {}", stored.manager.to_string().trim_end()));
+        next = stored.stored_column();
+    }
+    Ok(chain)
 }
 
 fn dataset_json(dataset: &DatasetInfo) -> Json {
@@ -85,6 +160,7 @@ fn dataset_json(dataset: &DatasetInfo) -> Json {
         "shape": dataset.shape.reversed(),
         "chunk": dataset.chunk.as_ref().map(Shape::reversed),
         "index": dataset.index,
+        "appendable": dataset.appendable,
         "filters": dataset.filters,
         "stored_bytes": dataset.stored_bytes,
     })
@@ -101,6 +177,14 @@ fn print(table: &SourceTable, out: &mut impl Write) -> Result<()> {
     };
     let table_type = table.info()?.table_type.to_string();
     writeln!(out, "{name}  {} rows, {} columns  {table_type}", table.rows()?, columns.len())?;
+    if let Some(table) = table.table()? {
+        let locked = if table.is_locked() { "locked for reading" } else { "not locked" };
+        writeln!(out, "  {}, {} endian, {locked}", table_kind(table), table.byte_order().name())?;
+        for manager in table.managers().filter(|manager| !manager.parameters.fields.is_empty()) {
+            let list: Vec<_> = parameters(&manager).map(|(name, value)| format!("{name}={value}")).collect();
+            writeln!(out, "  {} {}: {}", manager.type_name, manager.name, list.join(" "))?;
+        }
+    }
     for (index, column) in columns.iter().enumerate() {
         let shape = column.shape.as_ref().map_or("any shape".to_owned(), |shape| format!("{:?}", shape.reversed()));
         let shape = if column.desc.kind == ColumnKind::Scalar { String::new() } else { shape };
@@ -110,6 +194,14 @@ fn print(table: &SourceTable, out: &mut impl Write) -> Result<()> {
         };
         let (column_name, data_type) = (column.desc.name.to_string(), column.data_type().name());
         writeln!(out, "  {column_name:24} {data_type:9} {shape:12} {manager}")?;
+        for stored in chain(table, column)?.iter().skip(1) {
+            writeln!(out, "    from {stored}")?;
+        }
+        let engine: Vec<_> =
+            column.engine_parameters().map(|field| format!("{}={}", field.name, value_json(&field.value))).collect();
+        if !engine.is_empty() {
+            writeln!(out, "    {}", engine.join(" "))?;
+        }
         for (shape, tile) in table.hypercubes(index) {
             writeln!(out, "    hypercube {:?} in tiles {:?}", shape.reversed(), tile.reversed())?;
         }

@@ -25,10 +25,10 @@ pub struct Args {
     source: PathBuf,
     /// The HDF5 file to write
     out: PathBuf,
-    /// Take only these columns
+    /// Take only these columns: DATA of the main table, ANTENNA/NAME of a subtable; tables that none is named of stay whole
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     columns: Vec<String>,
-    /// Leave these columns out
+    /// Leave these columns out, named likewise
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     exclude: Vec<String>,
     /// Take only these rows of the main table: from A up to and without B
@@ -108,10 +108,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         }
         interrupt::remove_when_told_to_stop(partial_path(&args.out))?;
     }
-    let source = Source::open(&args.source, global.open_options())?;
+    let source = Source::open_with(&args.source, global.open_options())?;
     let plan = Plan::new(&source, &options)?;
     if args.dry_run {
-        print_plan(&plan, global, out)?;
+        print_plan(&plan, &options, global, out)?;
         return Ok(report::finished(plan.warnings.len(), global.strict));
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
@@ -167,7 +167,8 @@ fn print_summary(summary: &Summary, source: &std::path::Path, out: &std::path::P
     eprintln!("next: h5bridge verify {} {}", source.display(), out.display());
 }
 
-fn print_plan(plan: &Plan, global: &Global, out: &mut impl Write) -> Result<()> {
+fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Write) -> Result<()> {
+    let memory = plan.memory(options.max_memory);
     if global.json {
         let tables: Vec<_> = plan
             .tables
@@ -179,7 +180,8 @@ fn print_plan(plan: &Plan, global: &Global, out: &mut impl Write) -> Result<()> 
                     .map(|column| {
                         json!({
                             "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
-                            "form": describe(&column.form), "deflate": column.deflate, "bytes": column.bytes,
+                            "manager": column.manager, "form": describe(&column.form),
+                            "index": column.form.index_kind(options.appendable), "deflate": column.deflate, "bytes": column.bytes,
                         })
                     })
                     .collect();
@@ -187,7 +189,8 @@ fn print_plan(plan: &Plan, global: &Global, out: &mut impl Write) -> Result<()> 
             })
             .collect();
         let document = json!({
-            "status": "done", "code": 0, "warnings": plan.warnings, "bytes": plan.bytes(), "tables": tables,
+            "status": "done", "code": 0, "warnings": plan.warnings, "bytes": plan.bytes(), "peak_memory": memory,
+            "tables": tables,
         });
         writeln!(out, "{document:#}")?;
         return Ok(());
@@ -196,11 +199,13 @@ fn print_plan(plan: &Plan, global: &Global, out: &mut impl Write) -> Result<()> 
         writeln!(out, "{}  {} rows", table.group, table.rows.end - table.rows.start)?;
         for column in &table.columns {
             let filter = column.deflate.map_or(String::new(), |level| format!(", shuffle + deflate {level}"));
-            let (name, bytes) = (&column.link, report::bytes(column.bytes));
-            writeln!(out, "  {name:24} {:9} {}{filter}, {bytes}", column.data_type.name(), describe(&column.form))?;
+            let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
+            let (form, index) = (describe(&column.form), column.form.index_kind(options.appendable));
+            writeln!(out, "  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())?;
         }
     }
-    writeln!(out, "{} of data before compression", report::bytes(plan.bytes()))?;
+    let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
+    writeln!(out, "the file: {bytes} and some KiB a column, less what compression gains; peak memory about {memory}")?;
     plan.warnings.iter().try_for_each(|warning| writeln!(out, "warning: {warning}"))?;
     Ok(())
 }

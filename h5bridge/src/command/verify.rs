@@ -13,6 +13,9 @@ use crate::report;
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge verify my.ms my.h5
+  h5bridge verify my.ms copy.ms --json")]
 pub struct Args {
     /// A table directory or a native HDF5 file
     left: PathBuf,
@@ -23,7 +26,7 @@ pub struct Args {
 /// Prints what was compared and the first difference of each column.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let (left, right) =
-        (Source::open(&args.left, global.open_options())?, Source::open(&args.right, global.open_options())?);
+        (Source::open_with(&args.left, global.open_options())?, Source::open_with(&args.right, global.open_options())?);
     let result = verify(&left, &right)?;
     let equal = result.differences.is_empty();
     let status = if equal { report::finished(result.skipped.len(), global.strict) } else { Status::Different };

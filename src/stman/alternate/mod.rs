@@ -12,6 +12,7 @@
 
 mod antenna_pair;
 mod row_file;
+mod sisco;
 mod stokes_i;
 mod uvw;
 
@@ -21,11 +22,9 @@ use super::Kind;
 use crate::error::Error;
 
 pub(super) use antenna_pair::KIND as ANTENNA_PAIR;
+pub(super) use sisco::KIND as SISCO;
 pub(super) use stokes_i::KIND as STOKES_I;
 pub(super) use uvw::KIND as UVW;
-
-pub(super) static SISCO: Kind =
-    Kind { names: &["SiscoStMan"], open: |_| Err(Error::unsupported("SiscoStMan is not supported yet")) };
 
 /// Managers of other programs.
 pub(super) static THIRD_PARTY: Kind = Kind {

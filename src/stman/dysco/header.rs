@@ -4,6 +4,7 @@ use bstr::BString;
 
 use crate::error::{Error, Place, Result};
 use crate::io::{ReadAt, read_array, read_bytes};
+use crate::value::{Record, Value, Values};
 
 /// Bytes of the header besides the name and the column records.
 const FIXED_BYTES: u64 = 52;
@@ -65,6 +66,32 @@ pub(super) enum Normalization {
 }
 
 impl Header {
+    /// As casacore's data manager record names them.
+    pub(super) fn parameters(&self) -> Record {
+        let mut record = Record::default();
+        let (distribution, extra) = match self.distribution {
+            Distribution::Gaussian => ("Gaussian", None),
+            Distribution::Uniform => ("Uniform", None),
+            Distribution::StudentT { nu } => ("StudentT", Some(("studentTNu", nu))),
+            Distribution::TruncatedGaussian { truncation } => {
+                ("TruncatedGaussian", Some(("distributionTruncation", truncation)))
+            }
+        };
+        let normalization = match self.normalization {
+            Normalization::AntennaFrequency => "AF",
+            Normalization::RowFrequency => "RF",
+            Normalization::Row => "Row",
+        };
+        record.set("dataBitCount", Value::Scalar(Values::Int(vec![self.data_bits.into()])));
+        record.set("weightBitCount", Value::Scalar(Values::Int(vec![self.weight_bits.into()])));
+        record.set("distribution", Value::string(distribution));
+        if let Some((name, value)) = extra {
+            record.set(name, Value::Scalar(Values::Double(vec![value])));
+        }
+        record.set("normalization", Value::string(normalization));
+        record
+    }
+
     /// Decodes the header of a file with `columns` columns.
     pub(super) fn decode(file: &dyn ReadAt, columns: usize) -> Result<Self> {
         let mut d = Fields { file, at: 0 };

@@ -29,13 +29,14 @@ use self::column::DyscoColumn;
 use self::header::{Header, Normalization};
 use super::{Column, Kind, Manager, OpenArgs};
 use crate::error::{Place, Result};
-use crate::value::DataType;
+use crate::value::{DataType, Record};
 
 pub(super) static KIND: Kind = Kind { names: &["DyscoStMan"], open };
 
 #[derive(Debug)]
 struct Dysco {
     name: BString,
+    parameters: Record,
     columns: Vec<DyscoColumn>,
 }
 
@@ -60,8 +61,9 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     });
     let columns: Vec<DyscoColumn> = columns.collect::<Result<_>>()?;
     warn_of_unwritten(&columns, args.rows);
+    let parameters = header.as_ref().map(Header::parameters).unwrap_or_default();
     let name = header.map_or_else(|| "DyscoStMan".into(), |header| header.name);
-    Ok(Box::new(Dysco { name, columns }))
+    Ok(Box::new(Dysco { name, parameters, columns }))
 }
 
 /// Zeros that nobody wrote look like any other.
@@ -80,5 +82,9 @@ impl Manager for Dysco {
 
     fn column(&self, index: usize) -> &dyn Column {
         &self.columns[index]
+    }
+
+    fn parameters(&self) -> Record {
+        self.parameters.clone()
     }
 }

@@ -60,9 +60,21 @@ impl DataScale {
 /// The values of data symbols: real and imaginary parts in turn.
 pub(super) fn data(dictionary: &Dictionary, symbols: &[u16], factors: &[f64], out: &mut [Complex32]) {
     let (symbols, _) = symbols.as_chunks::<2>();
-    for ((value, pair), factor) in out.iter_mut().zip(symbols).zip(factors) {
-        let [re, im] = pair.map(|symbol| (f64::from(dictionary[usize::from(symbol)]) * factor) as f32);
-        *value = Complex32::new(re, im);
+    let scale = |symbol: u16, factor: f64| (f64::from(dictionary[usize::from(symbol)]) * factor) as f32;
+    // which of two NaNs a product is, nobody promises: casacore's is the first one, so the sign is that of the dictionary
+    if factors.iter().any(|factor| factor.is_nan()) {
+        for ((value, pair), &factor) in out.iter_mut().zip(symbols).zip(factors) {
+            let [re, im] = pair.map(|symbol| match dictionary[usize::from(symbol)] {
+                entry if !entry.is_nan() && factor.is_nan() => factor as f32,
+                entry if entry.is_nan() => entry,
+                _ => scale(symbol, factor),
+            });
+            *value = Complex32::new(re, im);
+        }
+        return;
+    }
+    for ((value, pair), &factor) in out.iter_mut().zip(symbols).zip(factors) {
+        *value = Complex32::new(scale(pair[0], factor), scale(pair[1], factor));
     }
 }
 

@@ -4,7 +4,7 @@ use bstr::{BStr, ByteSlice};
 
 use crate::error::Error;
 use crate::stman::Kind;
-use crate::value::Value;
+use crate::value::{Value, Values};
 
 /// Objects of a C++ class, each made from some elements of the stored column; that one is read like any other.
 pub(crate) static RETYPED: Kind = Kind {
@@ -13,8 +13,9 @@ pub(crate) static RETYPED: Kind = Kind {
         let keywords = args.column_keywords.first();
         let stored = keywords.and_then(|keywords| keywords.string("_BaseMappedArrayEngine_Name"));
         let shape = match keywords.and_then(|keywords| keywords.get("_RetypedArrayEngine_Shape")) {
-            Some(Value::Array(_, values)) => format!("{values:?}"),
-            _ => "unknown".to_owned(),
+            Some(Value::Array(_, Values::Int(shape))) => format!("{shape:?}"),
+            Some(Value::Array(_, Values::Int64(shape))) => format!("{shape:?}"),
+            _ => "(not stored)".to_owned(),
         };
         let arguments = args.type_name.split_once_str("<").map_or(&b""[..], |(_, arguments)| arguments);
         let class = arguments.split_str(",").next().unwrap_or_default().trim().as_bstr();

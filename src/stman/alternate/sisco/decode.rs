@@ -1,0 +1,183 @@
+//! Cells in row order, each predicted from those before. formats/engines.md 3.5.3.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+
+use super::file::{Mode, SiscoFile};
+use super::value::{Level, Value};
+use super::{KEYS, Sisco};
+use crate::error::{Error, Result};
+use crate::stman::alternate::uvw::read_ints;
+use crate::value::Complex32;
+
+/// Rows whose keys are read at once.
+const STEP_ROWS: u64 = 1 << 14;
+
+/// Of a baseline: what the four key columns have in common for all its rows.
+type Key = [i32; KEYS.len()];
+
+/// Where decoding has got to.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    /// The next row.
+    pub(super) row: u64,
+    /// The cell of the row before that.
+    pub(super) cell: Vec<Complex32>,
+    /// The next chunk.
+    chunk: usize,
+    values: Vec<Value>,
+    /// In `values`, of the next item.
+    next: usize,
+    /// Values of the file that were used.
+    used: u64,
+    keys: Vec<Key>,
+    key_rows: Range<u64>,
+    /// For each key and correlation the parts, real and imaginary.
+    history: HashMap<Key, Vec<[History; 2]>>,
+}
+
+/// The last rows of a part of a visibility, the last one first.
+#[derive(Debug, Default)]
+struct History(VecDeque<Vec<Value>>);
+
+impl Decoder {
+    /// Decodes the next row, which has `shape`, into `cell`.
+    pub(super) fn advance(&mut self, sisco: &Sisco, shape: Option<[u64; 2]>) -> Result<()> {
+        let row = self.row;
+        self.row += 1;
+        self.cell.clear();
+        let Some([correlations, channels]) = shape else { return Ok(()) };
+        let wanted = cell_values(sisco.file.mode, [correlations, channels])?;
+        if wanted > sisco.file.values - self.used {
+            return Err(Error::format(format!("row {row}: the file ends before its {wanted} values")));
+        }
+        self.used += wanted;
+        if wanted == 0 {
+            return Ok(());
+        }
+        let stored = stored_correlations(sisco.file.mode, correlations)?;
+        let key = if sisco.level.is_some() { self.key(sisco, row)? } else { Key::default() };
+        let (correlations, channels) = (correlations as usize, channels as usize);
+        self.cell.resize(correlations * channels, Complex32::default());
+        for index in 0..stored as usize {
+            let start = self.item(&sisco.file, 2 * channels)?;
+            let item = &mut self.values[start..start + 2 * channels];
+            if let Some(level) = &sisco.level {
+                let histories = self.history.entry(key).or_default();
+                if histories.len() <= index {
+                    histories.resize_with(index + 1, Default::default);
+                }
+                for (part, history) in item.chunks_exact_mut(channels).zip(&mut histories[index]) {
+                    history.predict(level, part)?;
+                }
+            }
+            let (re, im) = item.split_at(channels);
+            let last = correlations - 1;
+            let to: &[usize] = match sisco.file.mode {
+                Mode::All => &[index],
+                Mode::Diagonal => &[index * last],
+                Mode::StokesI => &[0, last],
+            };
+            for (channel, (re, im)) in re.iter().zip(im).enumerate() {
+                for correlation in to {
+                    self.cell[channel * correlations + correlation] = Complex32::new(re.to_f32(), im.to_f32());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the next `len` values are; items do not straddle chunks.
+    fn item(&mut self, file: &SiscoFile, len: usize) -> Result<usize> {
+        while self.next == self.values.len() && self.chunk < file.chunk_count() {
+            self.values = file.read_chunk(self.chunk)?;
+            self.chunk += 1;
+            self.next = 0;
+        }
+        let start = self.next;
+        if len > self.values.len() - start {
+            return Err(Error::format(format!(
+                "row {}: {len} values, of which chunk {} has only {}",
+                self.row - 1,
+                self.chunk.saturating_sub(1),
+                self.values.len() - start
+            )));
+        }
+        self.next += len;
+        Ok(start)
+    }
+
+    fn key(&mut self, sisco: &Sisco, row: u64) -> Result<Key> {
+        if !self.key_rows.contains(&row) {
+            let rows = row..sisco.rows.min(row + STEP_ROWS);
+            let columns =
+                sisco.keys.iter().map(|column| read_ints(column, rows.clone())).collect::<Result<Vec<_>>>()?;
+            self.keys = (0..(rows.end - rows.start) as usize)
+                .map(|index| std::array::from_fn(|key| columns[key][index]))
+                .collect();
+            self.key_rows = rows;
+        }
+        let index = row - self.key_rows.start;
+        self.keys
+            .get(index as usize)
+            .copied()
+            .ok_or_else(|| Error::usage(format!("row {row} of a table of {} rows", sisco.rows)))
+    }
+}
+
+/// Values that the file has for a cell.
+pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Result<u64> {
+    if correlations == 0 || channels == 0 {
+        return Ok(0);
+    }
+    let values = stored_correlations(mode, correlations)?.checked_mul(channels);
+    let values = values.and_then(|values| values.checked_mul(2));
+    values.ok_or_else(|| Error::format(format!("a cell of {correlations} x {channels} elements")))
+}
+
+/// Items that a row of `correlations` has.
+fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
+    match mode {
+        Mode::All => Ok(correlations),
+        _ if correlations != 4 => {
+            Err(Error::format(format!("{correlations} correlations, of which {mode:?} are stored: 4 are expected")))
+        }
+        Mode::Diagonal => Ok(2),
+        Mode::StokesI => Ok(1),
+    }
+}
+
+impl History {
+    /// Adds to each value of a row what is predicted for it.
+    fn predict(&mut self, level: &Level, row: &mut [Value]) -> Result<()> {
+        // from channel to channel, before anything is added for earlier rows
+        let mut past = [Value::default(); 4];
+        for (channel, value) in row.iter_mut().enumerate() {
+            let known = channel.min(4);
+            if known > 0 && !value.is_special() {
+                let predictor = level.frequency[known - 1];
+                *value = value.plus(predictor.predict(&past[..known], value.exponent()));
+            }
+            past.rotate_right(1);
+            past[0] = *value;
+        }
+        if let Some(last) = self.0.front().filter(|last| last.len() != row.len()) {
+            return Err(Error::unsupported(format!("{} channels, earlier {}", row.len(), last.len())));
+        }
+        let known = self.0.len();
+        if known > 0 {
+            let predictor = level.time[known - 1];
+            for (channel, value) in row.iter_mut().enumerate().filter(|(_, value)| !value.is_special()) {
+                for (past, earlier) in past.iter_mut().zip(&self.0) {
+                    *past = earlier[channel];
+                }
+                *value = value.plus(predictor.predict(&past[..known], value.exponent()));
+            }
+        }
+        let mut kept = if known == 4 { self.0.pop_back().unwrap_or_default() } else { Vec::new() };
+        kept.clear();
+        kept.extend_from_slice(row);
+        self.0.push_front(kept);
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! The files of SiscoStMan. formats/engines.md 3.5.1.
+
+use std::sync::Arc;
+
+use libdeflater::Decompressor;
+
+use super::value::Value;
+use crate::error::{Error, Result};
+use crate::io::{ByteOrder, ReadAt, read_array, read_bytes};
+
+const MAGIC: &[u8; 8] = b"Sisco\0\0\0";
+const HEADER_BYTES: u64 = 21;
+const CHUNK_HEADER_BYTES: u64 = 16;
+const PIECE_HEADER_BYTES: u64 = 8;
+
+/// Deflated bytes become at most so many times as many.
+const MOST_INFLATED: u64 = 1032;
+
+/// Which correlations are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    All,
+    /// The first and the last of four.
+    Diagonal,
+    /// One value, which is the first and the last of four.
+    StokesI,
+}
+
+/// `table.f<n>`.
+///
+/// | offset | type    | field                                                                    |
+/// |--------|---------|--------------------------------------------------------------------------|
+/// | 0      | 8 bytes | `Sisco`                                                                  |
+/// | 8      | u16     | major version, 2; the highest two bits: all, diagonal, Stokes I          |
+/// | 10     | u16     | minor version                                                            |
+/// | 12     | 8 bytes | 0                                                                        |
+/// | 20     | i8      | level of prediction                                                      |
+/// | 21     |         | chunks: u64 bytes, u64 deflated bytes, raw DEFLATE                       |
+#[derive(Debug)]
+pub(super) struct SiscoFile {
+    file: Arc<dyn ReadAt>,
+    pub(super) mode: Mode,
+    /// -1: no prediction.
+    pub(super) level: i8,
+    chunks: Vec<Chunk>,
+    /// Of all chunks.
+    pub(super) values: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Chunk {
+    /// Of the deflated bytes.
+    offset: u64,
+    len_bytes: u64,
+    values: u64,
+}
+
+impl SiscoFile {
+    pub(super) fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
+        let header: [u8; HEADER_BYTES as usize] = read_array(&file, 0)?;
+        if header[..8] != *MAGIC {
+            return Err(Error::format(format!("the file begins with {:02x?}, not with `Sisco`", &header[..8])));
+        }
+        let version = u16::from_le_bytes([header[8], header[9]]);
+        if version & 0x3fff != 2 {
+            return Err(Error::unsupported(format!("version {} of the file, known is 2", version & 0x3fff)));
+        }
+        let mode = match version >> 14 {
+            0 => Mode::All,
+            1 => Mode::Diagonal,
+            2 => Mode::StokesI,
+            other => return Err(Error::unsupported(format!("store mode {other}, known are 0 to 2"))),
+        };
+        let mut file = SiscoFile { file, mode, level: header[20] as i8, chunks: Vec::new(), values: 0 };
+        file.find_chunks()?;
+        Ok(file)
+    }
+
+    /// Bytes of a value in an inflated chunk.
+    fn value_bytes(&self) -> u64 {
+        if self.level == -1 { 4 } else { 5 }
+    }
+
+    fn find_chunks(&mut self) -> Result<()> {
+        let len = self.file.len()?;
+        let mut offset = HEADER_BYTES;
+        while offset < len {
+            let header: [u8; CHUNK_HEADER_BYTES as usize] = read_array(&self.file, offset)?;
+            let [inflated, deflated] = [0, 1].map(|index| ByteOrder::Little.u64(header.as_chunks().0[index]));
+            let start = offset + CHUNK_HEADER_BYTES;
+            let fits = deflated <= len - start && inflated <= deflated.saturating_mul(MOST_INFLATED);
+            if !fits || !inflated.is_multiple_of(self.value_bytes()) {
+                return Err(Error::format(format!(
+                    "chunk at byte {offset}: {deflated} bytes, of which {inflated} are inflated; the file has {len}"
+                )));
+            }
+            let values = inflated / self.value_bytes();
+            self.chunks.push(Chunk { offset: start, len_bytes: deflated, values });
+            self.values += values;
+            offset = start + deflated;
+        }
+        Ok(())
+    }
+
+    pub(super) fn chunk_count(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// The values of a chunk: four planes of bytes, that is, of each word the lowest byte first, and one of exponents.
+    /// Without prediction the third plane has the lower bits of the third byte, and the sign.
+    pub(super) fn read_chunk(&self, index: usize) -> Result<Vec<Value>> {
+        let chunk = self.chunks[index];
+        let deflated = read_bytes(&self.file, chunk.offset, chunk.len_bytes)?;
+        let bytes = inflate(&deflated, chunk.values * self.value_bytes())?;
+        let count = chunk.values as usize;
+        let plane = |index: usize| &bytes[index * count..(index + 1) * count];
+        let exponents = plane(self.value_bytes() as usize - 1);
+        Ok((0..count)
+            .map(|i| {
+                let (third, fourth) = match self.level {
+                    -1 => (plane(2)[i] | 0x80, plane(2)[i] & 0x80),
+                    _ => (plane(2)[i], plane(3)[i]),
+                };
+                Value::new(u32::from_le_bytes([plane(0)[i], plane(1)[i], third, fourth]), exponents[i] as i8)
+            })
+            .collect())
+    }
+}
+
+/// `table.f<n>-shapes`: u32 bytes, u32 deflated bytes, raw DEFLATE; and again. Inflated they are u64s, for each row the
+/// number of axes and the extents. Rows that were skipped have shape `[0, 0]`.
+pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
+    let len = file.len()?;
+    let mut offset = 0;
+    let mut bytes = Vec::new();
+    while offset < len {
+        let header: [u8; PIECE_HEADER_BYTES as usize] = read_array(file, offset)?;
+        let [inflated, deflated] = [0, 1].map(|index| u64::from(ByteOrder::Little.u32(header.as_chunks().0[index])));
+        let start = offset + PIECE_HEADER_BYTES;
+        if inflated > deflated * MOST_INFLATED {
+            return Err(Error::format(format!("piece at byte {offset}: {inflated} bytes from {deflated}")));
+        }
+        bytes.extend(inflate(&read_bytes(file, start, deflated)?, inflated)?);
+        offset = start + deflated;
+    }
+    let mut numbers = bytes.as_chunks().0.iter().map(|&number| ByteOrder::Little.u64(number));
+    let mut shapes = Vec::new();
+    while let Some(axes) = numbers.next() {
+        let shape = match axes {
+            0 => None,
+            2 => match (numbers.next(), numbers.next()) {
+                (Some(correlations), Some(channels)) => Some([correlations, channels]),
+                _ => return Err(Error::format(format!("row {}: the shape is cut off", shapes.len()))),
+            },
+            _ => return Err(Error::format(format!("row {}: a cell of {axes} axes, 2 expected", shapes.len()))),
+        };
+        shapes.push(shape);
+    }
+    Ok(shapes)
+}
+
+/// Exactly `len` bytes from a raw DEFLATE stream.
+fn inflate(deflated: &[u8], len: u64) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; len as usize];
+    match Decompressor::new().deflate_decompress(deflated, &mut bytes) {
+        Ok(found) if found as u64 == len => Ok(bytes),
+        Ok(found) => Err(Error::format(format!("{found} inflated bytes, {len} are expected"))),
+        Err(error) => Err(Error::format(format!("the deflated bytes are damaged: {error}"))),
+    }
+}

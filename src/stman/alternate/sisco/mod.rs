@@ -1,0 +1,205 @@
+//! SiscoStMan: visibilities of a baseline, predicted from channels and rows before. formats/engines.md 3.5.
+//!
+//! [`file`] has the bytes, [`value`] the arithmetic of predictions, [`decode`] puts them together. A cell is known only
+//! when all cells before it are, so a reader remembers where it is: rows in ascending order cost the least.
+
+mod decode;
+mod file;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bstr::BStr;
+
+use self::decode::{Decoder, cell_values};
+use self::file::{SiscoFile, read_shapes};
+use self::value::Level;
+use super::uvw::antenna_column;
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::stman::{Column, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
+use crate::value::{DataType, Region, Shape, Values};
+
+pub(crate) static KIND: Kind = Kind { names: &["SiscoStMan"], open };
+
+/// Columns that tell which rows are of one baseline.
+const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
+
+/// The manager and its only column.
+#[derive(Debug)]
+struct Sisco {
+    /// For errors: file and manager.
+    place: String,
+    file: SiscoFile,
+    /// `None`: no prediction.
+    level: Option<Level>,
+    shapes: Shapes,
+    /// Of the table.
+    rows: u64,
+    /// In the order of [`KEYS`]; none if nothing is predicted.
+    keys: Vec<OtherColumn>,
+    /// Every cell must have a value.
+    direct: bool,
+    decoder: Mutex<Decoder>,
+}
+
+#[derive(Debug)]
+enum Shapes {
+    /// Of the first rows, as many as were written.
+    Fixed { shape: [u64; 2], written: u64 },
+    /// From the file of shapes; rows beyond have no value.
+    Each(Vec<Option<[u64; 2]>>),
+}
+
+fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
+    let place = format!("{} (SiscoStMan)", args.file_name(""));
+    let file = args.file("")?;
+    let open = || {
+        let [spec] = args.columns else {
+            return Err(Error::format(format!("{} columns, one expected", args.columns.len())));
+        };
+        if spec.data_type != DataType::Complex || spec.storage == Storage::Scalar {
+            return Err(Error::format(format!("column {} does not have complex arrays", spec.name)));
+        }
+        let file = SiscoFile::open(file)?;
+        let level = match (file.level, Level::new(file.level)) {
+            (-1, _) => None,
+            (_, Some(level)) => Some(level),
+            (other, None) => return Err(Error::unsupported(format!("prediction level {other} is not known"))),
+        };
+        let keys = match level {
+            Some(_) => KEYS.iter().map(|name| antenna_column(args, name)).collect::<Result<_>>()?,
+            None => Vec::new(),
+        };
+        let shapes = Shapes::find(args, spec.shape.as_ref(), &file)?;
+        Ok(Sisco {
+            place: place.clone(),
+            file,
+            level,
+            shapes,
+            rows: args.rows,
+            keys,
+            direct: spec.storage == Storage::Direct,
+            decoder: Mutex::default(),
+        })
+    };
+    Ok(Box::new(open().at(&place)?))
+}
+
+impl Shapes {
+    /// Columns of fixed shape have a file of shapes only from some versions of casacore, which then do not store rows
+    /// that were skipped. The number of stored values tells.
+    fn find(args: &OpenArgs<'_>, fixed: Option<&Shape>, file: &SiscoFile) -> Result<Self> {
+        let name = args.file_name("-shapes");
+        let each = match args.files.open(&name) {
+            Ok(shapes) => Some(read_shapes(&shapes).at(&name)?),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let mut each_values = 0u64;
+        for shape in each.iter().flatten().flatten() {
+            each_values = each_values.saturating_add(cell_values(file.mode, *shape)?);
+        }
+        match (fixed, each) {
+            (None, Some(each)) => Ok(Shapes::Each(each)),
+            (None, None) if file.values == 0 => Ok(Shapes::Each(Vec::new())),
+            (None, None) => Err(Error::format(format!("the file {name} is missing"))),
+            (Some(_), Some(each)) if each_values == file.values => Ok(Shapes::Each(each)),
+            (Some(shape), _) => {
+                let &[correlations, channels] = &**shape else {
+                    return Err(Error::format(format!("cells of shape {shape}, 2 axes are expected")));
+                };
+                let shape = [correlations, channels];
+                // cells without elements need none
+                let written = file.values.checked_div(cell_values(file.mode, shape)?).unwrap_or(args.rows);
+                Ok(Shapes::Fixed { shape, written })
+            }
+        }
+    }
+
+    fn get(&self, row: u64) -> Option<[u64; 2]> {
+        match self {
+            Shapes::Fixed { shape, written } => (row < *written).then_some(*shape),
+            Shapes::Each(each) => each.get(row as usize).copied().flatten(),
+        }
+    }
+}
+
+impl Sisco {
+    fn shape(&self, row: u64) -> Result<Option<Shape>> {
+        match self.shapes.get(row) {
+            Some(shape) => Ok(Some(Shape::from(shape))),
+            None if self.direct => Err(Error::format(format!("row {row} was never written")).at(&self.place)),
+            None => Ok(None),
+        }
+    }
+
+    fn decoder(&self) -> MutexGuard<'_, Decoder> {
+        // one that panicked was taken out: there is another one at the start
+        self.decoder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends the cells of `rows`.
+    fn read(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        let Values::Complex(out) = out else { return Err(Error::usage("visibilities are read into Complex")) };
+        let mut shared = self.decoder();
+        // taken, so that an error leaves a decoder at the start
+        let mut decoder = std::mem::take(&mut *shared);
+        let mut row = rows.start;
+        // the last cell is kept for those who read it in parts
+        if decoder.row > row + 1 {
+            decoder = Decoder::default();
+        }
+        while row < rows.end {
+            while decoder.row <= row {
+                let shape = self.shapes.get(decoder.row);
+                decoder.advance(self, shape)?;
+            }
+            self.shape(row)?;
+            out.extend_from_slice(&decoder.cell);
+            row += 1;
+        }
+        *shared = decoder;
+        Ok(())
+    }
+}
+
+impl Manager for Sisco {
+    fn name(&self) -> &BStr {
+        // whatever it was created with, the file does not have it
+        BStr::new("")
+    }
+
+    fn column(&self, _index: usize) -> &dyn Column {
+        self
+    }
+}
+
+impl Column for Sisco {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        self.shape(row)
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let shape = self.shape(row)?.ok_or_else(|| undefined(row))?;
+        read_part(region, &shape, out, |out| self.read(row..row + 1, out).at(&self.place))
+    }
+
+    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        self.read(rows, out).at(&self.place)
+    }
+
+    fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
+        let first = self.shapes.get(rows.start)?;
+        let same = match &self.shapes {
+            Shapes::Fixed { written, .. } => rows.end <= *written,
+            Shapes::Each(each) => {
+                let rows = each.get(rows.start as usize..rows.end as usize)?;
+                rows.iter().all(|shape| *shape == Some(first))
+            }
+        };
+        same.then(|| Shape::from(first))
+    }
+}
