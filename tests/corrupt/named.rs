@@ -271,7 +271,7 @@ fn deep_records() {
         bytes.splice(start..start + len, framed("TableRecord", 1, &fields));
         repair_lengths(bytes, start);
     });
-    fails(&copy, ErrorKind::Limit, &["table.dat: ", "record descriptions nested deeper than 64 levels"]);
+    fails(&copy, ErrorKind::Limit, &["table.dat: ", "record descriptions nested deeper than 40 levels"]);
 }
 
 fn text(text: &str) -> Vec<u8> {
