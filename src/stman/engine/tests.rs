@@ -1,7 +1,6 @@
 //! Engines over columns in memory. Tables that casacore wrote are in testdata: compress_engines, bitflags_engines,
 //! forward_columns, virtual_taql.
 
-use super::*;
 use crate::container::Memory;
 use crate::error::Result;
 use crate::io::ByteOrder;
