@@ -14,6 +14,8 @@ mod antenna_pair;
 mod row_file;
 mod sisco;
 mod stokes_i;
+#[cfg(test)]
+mod tests;
 mod uvw;
 
 use bstr::ByteSlice;

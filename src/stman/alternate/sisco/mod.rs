@@ -131,7 +131,7 @@ impl Sisco {
     fn shape(&self, row: u64) -> Result<Option<Shape>> {
         match self.shapes.get(row) {
             Some(shape) => Ok(Some(Shape::from(shape))),
-            None if self.direct => Err(Error::format(format!("row {row} was never written")).at(&self.place)),
+            None if self.direct => Err(Error::format(format!("row {row} was never written"))),
             None => Ok(None),
         }
     }
@@ -179,11 +179,11 @@ impl Manager for Sisco {
 
 impl Column for Sisco {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        self.shape(row)
+        self.shape(row).at(&self.place)
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        let shape = self.shape(row)?.ok_or_else(|| undefined(row))?;
+        let shape = self.shape(row).at(&self.place)?.ok_or_else(|| undefined(row))?;
         read_part(region, &shape, out, |out| self.read(row..row + 1, out).at(&self.place))
     }
 

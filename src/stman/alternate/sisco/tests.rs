@@ -1,1 +1,111 @@
+//! The golden file of formats/engines.md 3.5.3. Tables that casacore wrote are in testdata/new_managers.
 
+use super::*;
+use crate::container::Memory;
+use crate::io::ByteOrder;
+use crate::stman::samples::{self, Given, bytes, column};
+use crate::value::Complex32;
+
+const FILE: &str = "
+    53697363 6f000000 02000000 00000000 00000000 02
+    a000000000000000 4300000000000000
+    63400587 18f00331 74810607 01810601 07060586 031c0c02 0e8d0c0c 02122061
+    06060e1f b8a24626 98ea06b0 5c034414 42338200 505f0313 98666464 6204a981 d08d00";
+
+const SHAPES: &str = "60000000 0e000000 63628000 4628cd02 a599a824 0e00";
+
+/// Real and imaginary parts, in bits.
+const CELLS: [[u32; 8]; 4] = [
+    [0x3f800000, 0x40000000, 0x3fc00000, 0xc0100000, 0x40100000, 0x40200000, 0x40600000, 0],
+    [0x3fa00000, 0x40000000, 0x3fe00000, 0xc0000000, 0x7fc00000, 0x40000000, 0x40800000, 0x800116c2],
+    [0x3fc00000, 0x40000000, 0x40000000, 0xbfe00000, 0x40200000, 0x3fc00000, 0x40900000, 0x7f800000],
+    [0x3fe00000, 0x40000000, 0x40100000, 0xbfc00000, 0x40280000, 0x3f800000, 0xc0a00000, 0],
+];
+
+fn open_sample(
+    file: Vec<u8>,
+    shapes: Option<Vec<u8>>,
+    storage: Storage,
+    shape: Option<&[u64]>,
+) -> Result<Box<dyn Manager>> {
+    let mut files = vec![("table.f0", file)];
+    files.extend(shapes.map(|shapes| ("table.f0-shapes", shapes)));
+    let files = Memory::new(files);
+    let specs = [column("DATA", DataType::Complex, storage, shape)];
+    let around = KEYS.iter().fold(Given::default(), |table, key| table.scalars(key, Values::Int(vec![0; 5])));
+    let args = samples::args(&files, ByteOrder::Big, 5, &specs, &[]);
+    open(&OpenArgs { around: &around, ..args })
+}
+
+fn bits(values: &Values) -> Vec<[u32; 2]> {
+    let Values::Complex(values) = values else { panic!("{values:?}") };
+    values.iter().map(|value| [value.re.to_bits(), value.im.to_bits()]).collect()
+}
+
+fn expected(rows: Range<usize>) -> Vec<[u32; 2]> {
+    CELLS[rows].iter().flat_map(|cell| cell.as_chunks().0).copied().collect()
+}
+
+#[test]
+fn written_by_casacore() {
+    let manager = open_sample(bytes(FILE), Some(bytes(SHAPES)), Storage::Indirect, None).unwrap();
+    let cells = manager.column(0);
+    let values = samples::read_both_ways(cells, 5, DataType::Complex).unwrap();
+    assert_eq!(bits(&values), expected(0..4));
+    assert_eq!([cells.cell_shape(3).unwrap(), cells.cell_shape(4).unwrap()], [Some(Shape::from([1, 4])), None]);
+    assert_eq!(cells.same_shape(&(1..4)), Some(Shape::from([1, 4])));
+    assert_eq!(cells.same_shape(&(1..5)), None);
+}
+
+#[test]
+fn in_any_order() {
+    let manager = open_sample(bytes(FILE), Some(bytes(SHAPES)), Storage::Indirect, None).unwrap();
+    let cells = manager.column(0);
+    for rows in [3..4, 0..1, 0..1, 2..4, 1..3, 4..5] {
+        let mut values = Values::new(DataType::Complex);
+        cells.read_rows(rows.clone(), &mut values).unwrap();
+        assert_eq!(bits(&values), expected(rows.start as usize..rows.end.min(4) as usize), "{rows:?}");
+    }
+    let region = Region { start: Shape::from([0, 2]), shape: Shape::from([1, 2]) };
+    let mut part = Values::Complex(vec![Complex32::default()]);
+    cells.read_cell(3, Some(&region), &mut part).unwrap();
+    assert_eq!(bits(&part)[1..], expected(3..4)[2..]);
+}
+
+#[test]
+fn cells_of_fixed_shape_need_no_shapes() {
+    let shape: &[u64] = &[1, 4];
+    for shapes in [None, Some(bytes(SHAPES))] {
+        let manager = open_sample(bytes(FILE), shapes, Storage::Indirect, Some(shape)).unwrap();
+        let values = samples::read_both_ways(manager.column(0), 5, DataType::Complex).unwrap();
+        assert_eq!(bits(&values), expected(0..4));
+    }
+    let manager = open_sample(bytes(FILE), None, Storage::Direct, Some(shape)).unwrap();
+    let error = manager.column(0).read_rows(0..5, &mut Values::new(DataType::Complex)).unwrap_err().to_string();
+    assert_eq!(error, "table.f0 (SiscoStMan): row 4 was never written");
+}
+
+#[test]
+fn unknown_forms_are_refused() {
+    let error = |at: usize, byte| {
+        let mut file = bytes(FILE);
+        file[at] = byte;
+        open_sample(file, Some(bytes(SHAPES)), Storage::Indirect, None).unwrap_err()
+    };
+    assert_eq!(error(20, 4).to_string(), "table.f0 (SiscoStMan): prediction level 4 is not known");
+    assert_eq!(error(8, 1).to_string(), "table.f0 (SiscoStMan): version 1 of the file, known is 2");
+    assert_eq!(error(9, 0xc0).to_string(), "table.f0 (SiscoStMan): store mode 3, known are 0 to 2");
+    assert_eq!(error(20, 4).kind(), ErrorKind::Unsupported);
+    assert_eq!(error(0, b's').kind(), ErrorKind::Format);
+}
+
+#[test]
+fn damage_is_an_error() {
+    let read = |file, shapes, shape| {
+        let manager = open_sample(file, shapes, Storage::Indirect, shape)?;
+        samples::read_both_ways(manager.column(0), 5, DataType::Complex).map(drop)
+    };
+    samples::damage(&bytes(FILE), |file| read(file, Some(bytes(SHAPES)), None));
+    samples::damage(&bytes(FILE), |file| read(file, None, Some(&[1, 4])));
+    samples::damage(&bytes(SHAPES), |shapes| read(bytes(FILE), Some(shapes), None));
+}
