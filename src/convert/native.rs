@@ -92,12 +92,18 @@ fn find_tables(
         };
         let path = format!("{path}/{name}");
         let Some(document) = group.attribute("table")? else { continue };
-        let parent = tables.iter().rposition(|table| path.starts_with(&format!("/{}/", table.name)));
-        let is_main = path == "/MAIN";
+        // the group's name differs where the table's was taken; a damaged document shows when the table is opened
+        let name = parse(&document).ok().and_then(|document| Some(document.get("name")?.as_str()?.to_owned()));
+        let name = name.unwrap_or_else(|| if path == "/MAIN" { ".".to_owned() } else { path[1..].to_owned() });
+        let parent = match name.rsplit_once('/') {
+            _ if name == "." => None,
+            Some((parent, _)) => tables.iter().position(|table| table.name == parent).or(Some(0)),
+            None => Some(0),
+        };
         let content = NativeTable::open(root, &path, &group, &document, source.clone());
         tables.push(SourceTable {
-            name: if is_main { ".".into() } else { path[1..].to_owned() },
-            parent: if is_main { None } else { parent.or(Some(0)) },
+            name,
+            parent,
             path: None,
             content: content.map(|content| Box::new(content) as Box<dyn Content>).at_with(|| format!("group {path}")),
         });

@@ -366,6 +366,7 @@ impl<'a> Writer<'a> {
         let table_name = |stored: &[u8]| content.table_name(stored);
         let info = content.info();
         let mut document = json!({
+            "name": table.name,
             "row": table.row,
             "rows": table.rows.end - table.rows.start,
             "first_row": table.rows.start,

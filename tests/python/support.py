@@ -66,6 +66,14 @@ def not_utf8(fingerprint):
     return {name for name, c in fingerprint.get('columns', {}).items() if 'UnicodeDecodeError' in c.get('error', '')}
 
 
+def elsewhere(fingerprint, tables):
+    """What the tables need that this one may refer to: those of its folder."""
+    managers = {manager['type'] for manager in fingerprint.get('data_managers', ())}
+    if fingerprint.get('table_class') in ('RefTable', 'ConcatTable') or 'ForwardColumnEngine' in managers:
+        return set().union(*(unsupported(f) for f in tables.values()))
+    return set()
+
+
 def outcome(tables, root):
     """(exit codes that converting this table may end with, words of which its error names one).
 
@@ -75,8 +83,7 @@ def outcome(tables, root):
         # casacore cannot open it; we need not find the same reason
         return {DAMAGED, UNSUPPORTED}, set()
     words = set().union(*(unsupported(f) for f in inside))
-    if any(f.get('table_class') in ('RefTable', 'ConcatTable') for f in inside):
-        words = words.union(*(unsupported(f) for f in tables.values()))      # they refer to tables beside them
+    words = words.union(*(elsewhere(f, tables) for f in inside))
     for f in inside:
         if f.get('columns') and set(optional(f)) == set(f['columns']):
             words |= {manager for manager in optional(f).values() if manager}    # nothing would be left of it
