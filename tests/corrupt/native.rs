@@ -13,7 +13,7 @@ use hdf5::{File, Group};
 use tempfile::TempDir;
 
 use super::common::{Copy, find, testdata};
-use super::{OpenOptions, Silent, limit_memory, read_all};
+use super::{Silent, limit_memory, read_all};
 
 const DENSE: &str = "dtypes_all_managers/StandardStMan_little.tab";
 const CUBES: &str = "dtypes_tiled/TiledShapeStMan_float_big.tab";
@@ -28,7 +28,7 @@ impl Native {
     fn of(table: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("native.h5");
-        let source = Source::open(table, OpenOptions::default()).unwrap();
+        let source = Source::open(table).unwrap();
         let options = Options { threads: 1, ..Options::default() };
         let plan = Plan::new(&source, &options).unwrap();
         to_hdf5(&source, &plan, &options, &path, false, &Silent).unwrap();
