@@ -110,6 +110,14 @@ fn damaged_tables() {
     refuses(&copy.path(), 3, &["table.dat: ", "at byte ", "table kind \"PlainBabel\", known are"]);
 }
 
+/// What shows only when rows are read that planning did not look at.
+#[test]
+fn damage_in_the_middle() {
+    let copy = Copy::of("strings_boundaries/IncrementalStMan_128.tab");
+    copy.put("table.f0", 512, &[0; 4]);
+    refuses(&copy.path(), 3, &["table.f0 (IncrementalStMan): bucket 0", "its index part is at byte 0"]);
+}
+
 #[test]
 fn legal_but_not_supported() {
     // a storage manager that nobody knows
