@@ -110,6 +110,25 @@ fn damaged_tables() {
     refuses(&copy.path(), 3, &["table.dat: ", "at byte ", "table kind \"PlainBabel\", known are"]);
 }
 
+/// What shows only when rows are read that planning does not look at: the file is half written then.
+#[test]
+fn damage_in_the_middle() {
+    let copy = Copy::of("strings_boundaries/StandardStMan_128.tab");
+    let original = copy.read("table.f0");
+    let mut late = 0;
+    for bucket in (512..original.len() - 128).step_by(11 * 128) {
+        // as many bytes used as no bucket has
+        copy.put("table.f0", bucket + 4, &[0x7f; 4]);
+        let plan = run(&["to-hdf5", "--dry-run", text(&copy.path()), text(&copy.beside("out.h5"))]);
+        if plan.code == Some(0) && run(&["digest", text(&copy.path())]).code == Some(3) {
+            refuses(&copy.path(), 3, &["column ", "table.f0 (StandardStMan): string at byte ", " of 112 bytes"]);
+            late += 1;
+        }
+        copy.write("table.f0", &original);
+    }
+    assert!(late > 0, "all damage shows while planning");
+}
+
 #[test]
 fn legal_but_not_supported() {
     // a storage manager that nobody knows

@@ -612,6 +612,10 @@ impl Survey<'_> {
         if grid.shape.contains(&0) || grid.chunk.contains(&0) {
             return Ok(None);
         }
+        // HDF5 has no chunks that are larger than an axis that does not grow
+        if cell.iter().zip(grid.shape.iter()).any(|(tile, extent)| tile > extent) {
+            return Ok(None);
+        }
         let bytes = grid.chunk.elements()?.saturating_mul(stored_size(cube.data_type()));
         if bytes > LARGE_TILE_BYTES
             || (bytes < SMALL_TILE_BYTES && !grid.covers_cells() && grid.counts().elements()? > MANY_TILES)

@@ -47,3 +47,30 @@ impl Column for MemoryColumn {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::stman::Storage;
+    use crate::value::{DataType, Values};
+
+    #[test]
+    fn large_cells_are_read_in_parts_only() {
+        let shape = Shape::from([1 << 28, 4]);
+        let column = MemoryColumn(ColumnSpec {
+            name: "X".into(),
+            data_type: DataType::Double,
+            storage: Storage::Direct,
+            shape: Some(shape.clone()),
+            ndim: 2,
+            max_length: 0,
+        });
+        let mut out = Values::new(DataType::Double);
+        assert_eq!(column.read_cell(0, None, &mut out).unwrap_err().kind(), ErrorKind::Limit);
+        let part = |start| Region { start: Shape::from([start, 1]), shape: Shape::from([1000, 1]) };
+        column.read_cell(0, Some(&part(1 << 20)), &mut out).unwrap();
+        assert_eq!(out, Values::Double(vec![0.; 1000]));
+        assert_eq!(column.read_cell(0, Some(&part(1 << 28)), &mut out).unwrap_err().kind(), ErrorKind::Usage);
+    }
+}

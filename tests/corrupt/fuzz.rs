@@ -24,7 +24,7 @@ fn random_changes_end_in_ok_or_err() {
     limit_memory();
     let started = Instant::now();
     let folder = std::env::var_os("CTDS_FUZZ_DIR").map_or_else(testdata, PathBuf::from);
-    let (changes, seed) = (setting("CTDS_FUZZ_CHANGES", 30), setting("CTDS_FUZZ_SEED", 1));
+    let (changes, seed) = (setting("CTDS_FUZZ_CHANGES", 60), setting("CTDS_FUZZ_SEED", 1));
     let trace = std::env::var_os("CTDS_FUZZ_TRACE").is_some();
     let watch = Watch::new(Duration::from_secs(20));
     let (mut tables, mut tried, mut skipped) = (0, 0, 0);
@@ -43,7 +43,12 @@ fn random_changes_end_in_ok_or_err() {
         let files = copy.files();
         let mut random = Random::new(seed << 32 | number as u64);
         for change in 0..changes {
-            let file = &files[random.below(files.len())];
+            // rather the data managers' files than the small ones
+            let most: Vec<&String> = files.iter().filter(|file| file.starts_with("table.f")).collect();
+            let file = match random.below(3) {
+                0 => &files[random.below(files.len())],
+                _ => most.get(random.below(most.len().max(1))).copied().unwrap_or(&files[0]),
+            };
             let original = copy.read(file);
             let mut bytes = original.clone();
             let mut what = format!("{name}: {file}: {}", mutate(&mut bytes, &mut random));

@@ -354,3 +354,13 @@ fn one_damaged_manager_leaves_the_others() {
     assert!(time > 0.);
     is_damaged(&copy, &["of its file"]);
 }
+
+#[test]
+fn tiles_larger_than_their_cube() {
+    // values differ then, but all of them are there: what is read is what is written
+    let copy = Copy::of("dtypes_tiled/TiledColumnStMan_complex_little.tab");
+    copy.put("table.f0", 228, &2u32.to_be_bytes());
+    limit_memory();
+    read_all(&copy.path()).unwrap();
+    convert(&copy.path(), &copy.beside("out.h5")).unwrap();
+}

@@ -130,7 +130,7 @@ fn gather(header: &Header, buckets: &Buckets) -> Result<Vec<u8>> {
     if left > capacity * u64::from(buckets.count) {
         return Err(Error::format(format!("{left} bytes announced, more than all buckets hold")));
     }
-    let mut seen = BTreeSet::new();
+    let mut seen = BTreeSet::<i32>::new();
     while left > 0 {
         if !seen.insert(next) {
             return Err(Error::format(format!("bucket {next} comes twice in the chain, {left} bytes before its end")));
