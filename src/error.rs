@@ -142,11 +142,11 @@ impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
         let kind = match error.kind() {
-            Os::NotFound | Os::NotADirectory => ErrorKind::NotFound,
+            // names in damaged files may be no names at all
+            Os::NotFound | Os::NotADirectory | Os::InvalidFilename | Os::InvalidInput => ErrorKind::NotFound,
+            _ if error.raw_os_error() == Some(nix::errno::Errno::ELOOP as i32) => ErrorKind::NotFound,
             Os::StorageFull | Os::QuotaExceeded => ErrorKind::NoSpace,
             Os::AlreadyExists => ErrorKind::Exists,
-            // names that no file can have come from a damaged file
-            Os::InvalidInput | Os::InvalidFilename => ErrorKind::Format,
             _ => ErrorKind::Io,
         };
         Error::new(kind, error.to_string()).caused_by(error)

@@ -12,8 +12,8 @@ const UNBACKED_CELL_BYTES: u64 = 1 << 28;
 /// Rows of a table that is read whole. A table may have any number of them in a few bytes.
 const MAX_ROWS: u64 = 1 << 36;
 
-/// Records within records, subtables within subtables.
-pub(crate) const MAX_DEPTH: usize = 64;
+/// Records within records, subtables within subtables. In JSON a record takes three levels, and its parser knows 128.
+pub(crate) const MAX_DEPTH: usize = 40;
 
 /// Refuses a cell of `bytes` that nothing in the file backs.
 pub(crate) fn unbacked_cell(bytes: u64) -> Result<()> {

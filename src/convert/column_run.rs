@@ -5,7 +5,7 @@ use std::ops::Range;
 use bstr::{BString, ByteSlice};
 
 use super::content::Content;
-use super::digest::{ColumnStream, Sha, digest_cells};
+use super::digest::{ColumnStream, Sha, digest_cells, not_wanted};
 use super::json;
 use super::lane::{Appender, Lane, OddStrings, Target};
 use super::mapping::text;
@@ -23,7 +23,8 @@ pub(super) const PIECE_BYTES: u64 = 4 << 20;
 pub(super) struct Done {
     pub(super) table: usize,
     pub(super) column: usize,
-    pub(super) sha256: Sha,
+    /// The error if the column has no digest.
+    pub(super) sha256: Result<Sha>,
     /// Of the only dataset that holds strings.
     pub(super) odd: OddStrings,
 }
@@ -44,19 +45,21 @@ pub(super) struct ColumnRun<'a> {
     plan: &'a ColumnPlan,
     cells: Box<dyn Cells + 'a>,
     rows: Range<u64>,
+    /// Whether its digest is wanted.
+    digest: bool,
     /// Of the only dataset that holds strings.
     pub(super) odd: OddStrings,
 }
 
 impl<'a> ColumnRun<'a> {
-    pub(super) fn new(content: &'a dyn Content, table: &TablePlan, plan: &'a ColumnPlan) -> Result<Self> {
+    pub(super) fn new(content: &'a dyn Content, table: &TablePlan, plan: &'a ColumnPlan, digest: bool) -> Result<Self> {
         let cells = content.cells(plan.index)?;
         let info = &content.columns()[plan.index];
-        Ok(ColumnRun { content, info, plan, cells, rows: table.rows.clone(), odd: OddStrings::default() })
+        Ok(ColumnRun { content, info, plan, cells, rows: table.rows.clone(), digest, odd: OddStrings::default() })
     }
 
     /// Reads the column, hands its chunks to the lane, and returns its digest.
-    pub(super) fn write(&mut self, targets: &[Target], lane: &mut Lane<'_, Done>) -> Result<Sha> {
+    pub(super) fn write(&mut self, targets: &[Target], lane: &mut Lane<'_, Done>) -> Result<Result<Sha>> {
         match (&self.plan.form, targets) {
             (Form::Dense { shape, route, .. }, [data, flags @ ..]) => match route {
                 Route::Tiles => self.write_tiles(data, lane),
@@ -78,8 +81,11 @@ impl<'a> ColumnRun<'a> {
     }
 
     /// A digest of its own, for cells that were not read in row order.
-    fn digest(&self) -> Result<Sha> {
-        digest_cells(self.info, &*self.cells, self.content, self.rows.clone())
+    fn digest(&self) -> Result<Result<Sha>> {
+        if !self.digest {
+            return Ok(Err(not_wanted()));
+        }
+        digest_cells(self.info, &*self.cells, self.content, self.rows.clone()).map(Ok)
     }
 
     fn tiling(&self) -> Result<Tiling<'_>> {
@@ -88,11 +94,11 @@ impl<'a> ColumnRun<'a> {
     }
 
     /// One hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive rows.
-    fn write_tiles(&self, target: &Target, lane: &mut Lane<'_, Done>) -> Result<Sha> {
+    fn write_tiles(&self, target: &Target, lane: &mut Lane<'_, Done>) -> Result<Result<Sha>> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("no hypercube"))?;
         let Some((cell, rows)) = target.grid.shape.split_last() else { return Err(Error::format("no row axis")) };
-        let mut stream = cube.grid().covers_cells().then(|| ColumnStream::new(self.content));
+        let mut stream = (self.digest && cube.grid().covers_cells()).then(|| ColumnStream::new(self.content));
         let chunk_rows = target.grid.chunk.last().copied().unwrap_or(1);
         let mut row = 0;
         copy_tiles(&**cube, target, lane, |bytes| {
@@ -113,7 +119,7 @@ impl<'a> ColumnRun<'a> {
         row_cube: &Target,
         row_index: &Target,
         lane: &mut Lane<'_, Done>,
-    ) -> Result<Sha> {
+    ) -> Result<Result<Sha>> {
         let tiling = self.tiling()?;
         if tiling.cubes.len() != cubes.len() {
             return Err(Error::format("the hypercubes have changed since the plan was made"));
@@ -151,10 +157,10 @@ impl<'a> ColumnRun<'a> {
         defined: Option<&Target>,
         shape: &Shape,
         lane: &mut Lane<'_, Done>,
-    ) -> Result<Sha> {
+    ) -> Result<Result<Sha>> {
         let cell: Shape = shape[..shape.len() - 1].into();
         let cell_len = cell.elements()? as usize;
-        let mut stream = ColumnStream::new(self.content);
+        let mut stream = ColumnStream::if_wanted(self.digest, self.content);
         let mut appender = Appender::new(data);
         let mut flags = defined.map(Appender::new);
         let mut values = Values::new(self.plan.data_type);
@@ -235,7 +241,7 @@ impl<'a> ColumnRun<'a> {
     }
 
     /// Large cells, chunk by chunk. What is undefined stays unwritten.
-    fn write_parts(&self, data: &Target, defined: Option<&Target>, lane: &mut Lane<'_, Done>) -> Result<Sha> {
+    fn write_parts(&self, data: &Target, defined: Option<&Target>, lane: &mut Lane<'_, Done>) -> Result<Result<Sha>> {
         let mut flags = defined.map(Appender::new);
         let axes = data.grid.shape.len() - 1;
         let cell: Shape = data.grid.shape[..axes].into();
@@ -275,8 +281,8 @@ impl<'a> ColumnRun<'a> {
         shape: &Target,
         defined: &Target,
         lane: &mut Lane<'_, Done>,
-    ) -> Result<Sha> {
-        let mut stream = ColumnStream::new(self.content);
+    ) -> Result<Result<Sha>> {
+        let mut stream = ColumnStream::if_wanted(self.digest, self.content);
         let mut elements = Appender::new(values_target);
         let (mut offsets, mut extents, mut flags) =
             (Appender::new(offset), Appender::new(shape), Appender::new(defined));

@@ -142,8 +142,8 @@ pub struct SourceTable {
     pub name: String,
     /// The table that names it, by its number; `None` for the main table.
     pub(crate) parent: Option<usize>,
-    /// The name by which the parent's keyword stores it.
-    pub(crate) stored: Vec<u8>,
+    /// Where it lies, if it has a place of its own.
+    pub(crate) path: Option<PathBuf>,
     pub(crate) content: Result<Box<dyn Content>>,
 }
 
@@ -174,8 +174,9 @@ impl Source {
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut tables = Vec::new();
         let mut seen = BTreeSet::new();
-        seen.insert(canonical(table.path()));
-        tables.push(SourceTable { name: ".".into(), parent: None, stored: Vec::new(), content: Ok(Box::new(table)) });
+        let path = canonical(table.path());
+        seen.insert(path.clone());
+        tables.push(SourceTable { name: ".".into(), parent: None, path: Some(path), content: Ok(Box::new(table)) });
         let mut next = 0;
         let mut depth = vec![0];
         while next < tables.len() {
@@ -183,6 +184,12 @@ impl Source {
             next += 1;
         }
         Ok(Source { name, tables })
+    }
+
+    /// The number of the table that a keyword of table number `of` stores as `stored`.
+    pub(crate) fn find(&self, of: usize, stored: &[u8]) -> Option<usize> {
+        let path = canonical(&self.tables[of].content().ok()?.as_table()?.resolve(stored));
+        self.tables.iter().position(|table| table.path.as_ref() == Some(&path))
     }
 
     /// The tables, the main one first.
@@ -212,7 +219,8 @@ fn open_subtables(
     };
     for subtable in table.subtables() {
         // a table named twice, or one that contains itself, is taken once
-        if !subtable.paths.first().is_some_and(|path| seen.insert(canonical(path))) {
+        let Some(path) = subtable.paths.first().map(|path| canonical(path)) else { continue };
+        if !seen.insert(path.clone()) {
             continue;
         }
         limits::depth(depth[parent] + 1, "subtables")?;
@@ -224,7 +232,7 @@ fn open_subtables(
             name = format!("{prefix}{}__{number}", subtable.name.to_str_lossy());
         }
         let content = subtable.open(options).map(|table| Box::new(table) as Box<dyn Content>);
-        tables.push(SourceTable { name, parent: Some(parent), stored: subtable.stored.into(), content });
+        tables.push(SourceTable { name, parent: Some(parent), path: Some(path), content });
         depth.push(depth[parent] + 1);
     }
     Ok(())

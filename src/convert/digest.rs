@@ -117,7 +117,7 @@ pub(crate) fn digest_cells(
         piece.read(cells, &mut values)?;
         stream.update(&piece, &values)?;
     }
-    Ok(stream.finish())
+    stream.finish()
 }
 
 /// SHA-256 over rows, columns and their fingerprints.
@@ -151,15 +151,28 @@ pub(crate) struct ColumnStream<'a> {
     sha: Sha256,
     content: &'a dyn Content,
     buffer: Vec<u8>,
+    /// Why the column has none.
+    failed: Option<Error>,
+    /// Pieces pass by unseen.
+    idle: bool,
 }
 
 impl<'a> ColumnStream<'a> {
     pub(crate) fn new(content: &'a dyn Content) -> Self {
-        ColumnStream { sha: Sha256::new(), content, buffer: Vec::new() }
+        ColumnStream { sha: Sha256::new(), content, buffer: Vec::new(), failed: None, idle: false }
+    }
+
+    /// A stream that digests only if `wanted`; else it ends in an error.
+    pub(crate) fn if_wanted(wanted: bool, content: &'a dyn Content) -> Self {
+        let failed = (!wanted).then(not_wanted);
+        ColumnStream { failed, idle: !wanted, ..Self::new(content) }
     }
 
     /// The next piece and its elements.
     pub(crate) fn update(&mut self, piece: &Piece, values: &Values) -> Result<()> {
+        if self.idle {
+            return Ok(());
+        }
         if piece.part.is_some() {
             let Shapes::Same(shape) = &piece.shapes else { unreachable!("a part of a cell that has a shape") };
             if !piece.continues() {
@@ -197,6 +210,9 @@ impl<'a> ColumnStream<'a> {
 
     /// `rows` defined cells of one shape.
     pub(crate) fn update_same(&mut self, shape: &Shape, rows: u64, bytes: &[u8], element: usize) -> Result<()> {
+        if self.idle {
+            return Ok(());
+        }
         let header = cell_header(shape);
         let cell = shape.elements()? as usize * element;
         if cell >= 256 {
@@ -240,7 +256,8 @@ impl<'a> ColumnStream<'a> {
                         let string = &strings[next];
                         if std::str::from_utf8(string).is_err() {
                             let row = piece.rows.start + row as u64;
-                            return Err(Error::format(format!("the string in row {row} is not UTF-8: {string:?}")));
+                            let message = || Error::format(format!("the string in row {row} is not UTF-8: {string:?}"));
+                            self.failed.get_or_insert_with(message);
                         }
                         put_str(&mut self.buffer, string);
                     }
@@ -260,9 +277,21 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Sha {
-        self.sha.finalize().into()
+    /// The fingerprint.
+    ///
+    /// # Errors
+    /// `Format` if the column has none: strings must be UTF-8.
+    pub(crate) fn finish(self) -> Result<Sha> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => Ok(self.sha.finalize().into()),
+        }
     }
+}
+
+/// What stands for the digest of a column that was not to be digested.
+pub(crate) fn not_wanted() -> Error {
+    Error::usage("no digest was asked for")
 }
 
 /// A defined cell: 1, the number of axes, the extents slowest first.

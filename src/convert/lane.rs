@@ -6,10 +6,10 @@
 //! lane 2   …                     ──┘            of its own total
 //! ```
 //! A lane is a thread with its share of the columns. libhdf5 is called by the writer alone. Because the order of writing
-//! depends on the sizes of chunks only, the same input gives the same bytes.
+//! depends on the sizes of chunks only, the same input gives the same bytes, with any number of threads.
 
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
@@ -74,14 +74,36 @@ impl Buffers {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many lanes may work at a time; the others wait.
+#[derive(Debug)]
+struct Permits {
+    free: Mutex<usize>,
+    returned: Condvar,
+}
+
+impl Permits {
+    fn take(&self) {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+    }
+
+    fn give(&self) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.returned.notify_one();
     }
 }
 
 /// The end of a lane that its thread holds.
 pub(crate) struct Lane<'a, D> {
     sender: SyncSender<Message<D>>,
+    /// One is held while working, and given back while waiting for the writer.
+    permits: &'a Permits,
     pool: &'a rayon::ThreadPool,
     pub(crate) buffers: &'a Buffers,
     /// Chunks to be filtered together.
@@ -102,9 +124,8 @@ impl<D: Send> Lane<'_, D> {
         self.send(Message::Strings { dataset, region, values })
     }
 
-    /// Says that a column is done, all of whose chunks were handed over.
+    /// Says that a column is done.
     pub(crate) fn done(&mut self, result: D) -> Result<()> {
-        self.filter_pending()?;
         self.send(Message::Done(result))
     }
 
@@ -132,8 +153,11 @@ impl<D: Send> Lane<'_, D> {
     }
 
     fn send(&mut self, message: Message<D>) -> Result<()> {
+        self.permits.give();
+        let sent = self.sender.send(message);
+        self.permits.take();
         // the writer went away because it failed, and says why
-        self.sender.send(message).map_err(|_| Error::new(ErrorKind::Interrupted, "the writer has stopped"))
+        sent.map_err(|_| Error::new(ErrorKind::Interrupted, "the writer has stopped"))
     }
 }
 
@@ -208,21 +232,22 @@ pub(crate) fn run<J: Send, D: Send>(
 ) -> Result<()> {
     let shares = share(jobs, lanes);
     let buffers = Buffers::default();
+    let permits = Permits { free: Mutex::new(pool.current_num_threads()), returned: Condvar::new() };
     std::thread::scope(|scope| {
         let mut ends: Vec<LaneEnd<D>> = Vec::new();
         for (total, jobs) in shares {
             let (sender, receiver) = sync_channel(QUEUE);
             ends.push(LaneEnd { receiver, total: total.max(1), taken: 0 });
-            let (work, buffers) = (&work, &buffers);
+            let (work, buffers, permits) = (&work, &buffers, &permits);
             scope.spawn(move || {
-                let mut lane = Lane { sender, pool, buffers, pending: Vec::new() };
-                for job in jobs {
-                    if let Err(error) = work(job, &mut lane) {
-                        // fails only if the writer has gone already
-                        let _ = lane.send(Message::Failed(error));
-                        return;
-                    }
+                let mut lane = Lane { sender, permits, pool, buffers, pending: Vec::new() };
+                permits.take();
+                let mut run = |job| work(job, &mut lane).and_then(|()| lane.filter_pending());
+                if let Err(error) = jobs.into_iter().try_for_each(&mut run) {
+                    // fails only if the writer has gone already
+                    let _ = lane.send(Message::Failed(error));
                 }
+                permits.give();
             });
         }
         while let Some(next) = furthest_behind(&ends) {
@@ -315,6 +340,25 @@ mod tests {
         assert_eq!(orders[0].len(), 90);
         assert_eq!(orders[0], orders[1]);
         assert_eq!(orders[0], orders[2]);
+    }
+
+    #[test]
+    fn nothing_waits_for_a_filter_for_ever() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let mut written = 0;
+        let work = |_: u32, lane: &mut Lane<'_, ()>| {
+            let grid = Grid { shape: Shape::from([5]), chunk: Shape::from([5]) };
+            let target = Target { dataset: 0, grid, size: 1, pipeline: Some(Pipeline::new(Vec::new())) };
+            let mut appender = Appender::new(&target);
+            appender.push(lane, &[7; 5])?;
+            appender.finish(lane)
+        };
+        run(vec![(5, 0)], 4, &pool, work, |message, _| {
+            written += usize::from(matches!(message, Message::Chunk { .. }));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(written, 1);
     }
 
     #[test]

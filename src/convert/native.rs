@@ -98,7 +98,7 @@ fn find_tables(
         tables.push(SourceTable {
             name: if is_main { ".".into() } else { path[1..].to_owned() },
             parent: if is_main { None } else { parent.or(Some(0)) },
-            stored: Vec::new(),
+            path: None,
             content: content.map(|content| Box::new(content) as Box<dyn Content>).at_with(|| format!("group {path}")),
         });
         find_tables(root, &group, &path, source, tables, depth + 1)?;
@@ -251,7 +251,7 @@ impl Content for NativeTable {
                 let flags = format!("{link}__defined");
                 // a column may have this name too
                 let is_flags = self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags);
-                let defined = if is_flags { Some(self.reader(&self.group, &flags)?) } else { None };
+                let defined = if is_flags { Some(self.reader(&self.group, &flags)?.with_axes(1)?) } else { None };
                 let odd = self.odd_strings(link)?;
                 let dense = Dense { data, cell, defined, odd };
                 match kind {
@@ -265,8 +265,8 @@ impl Content for NativeTable {
                 while group.has(&format!("cube{}", cubes.len())) {
                     cubes.push(self.reader(&group, &format!("cube{}", cubes.len()))?);
                 }
-                let row_cube = self.reader(&group, "row_cube")?;
-                let row_index = self.reader(&group, "row_index")?;
+                let row_cube = self.reader(&group, "row_cube")?.with_axes(1)?;
+                let row_index = self.reader(&group, "row_index")?.with_axes(1)?;
                 check_rows(link, row_cube.rows(), self.rows)?;
                 check_rows(link, row_index.rows(), self.rows)?;
                 Box::new(Cubes { cubes, row_cube, row_index })
@@ -274,10 +274,10 @@ impl Content for NativeTable {
             FormKind::Ragged => {
                 let group = self.group.group(link)?;
                 let ragged = Ragged {
-                    values: self.reader(&group, "values")?,
-                    offset: self.reader(&group, "offset")?,
-                    shape: self.reader(&group, "shape")?,
-                    defined: self.reader(&group, "defined")?,
+                    values: self.reader(&group, "values")?.with_axes(1)?,
+                    offset: self.reader(&group, "offset")?.with_axes(1)?,
+                    shape: self.reader(&group, "shape")?.with_axes(2)?,
+                    defined: self.reader(&group, "defined")?.with_axes(1)?,
                     odd: self.odd_strings(link)?,
                 };
                 check_rows(link, ragged.defined.rows(), self.rows)?;
@@ -408,6 +408,15 @@ impl Reader {
         let (shape, data_type) = (dataset.shape()?, dataset.data_type()?);
         let chunks = ChunkReader::new(&dataset, source)?;
         Ok(Reader { shape, data_type, chunks, dataset, cache: ChunkCache::new(CACHE_BYTES) })
+    }
+
+    /// Checks the number of axes.
+    fn with_axes(self, axes: usize) -> Result<Self> {
+        if self.shape.len() == axes {
+            return Ok(self);
+        }
+        let message = format!("shape {:?}, which should have {axes} axes", self.shape.reversed());
+        Err(Error::format(message).at(format!("dataset {}", self.dataset.path())))
     }
 
     /// The extent of the slowest axis.

@@ -33,7 +33,7 @@ impl Output {
     /// Checks that `target` can be written and that about `bytes` are free there.
     ///
     /// # Errors
-    /// `Exists` without `overwrite` if there is something, `NotFound` if the directory is missing, `NoSpace`.
+    /// `Exists` without `overwrite` if there is something, `Usage` if the directory is missing, `NoSpace`.
     pub(crate) fn create(target: &Path, overwrite: bool, bytes: u64) -> Result<Self> {
         let place = target.display().to_string();
         check_target(target, overwrite)?;
@@ -42,7 +42,7 @@ impl Output {
             _ => Path::new("."),
         };
         if !directory.is_dir() {
-            return Err(Error::not_found(format!("there is no directory {}", directory.display())).at(place));
+            return Err(Error::usage(format!("there is no directory {}", directory.display())).at(place));
         }
         let system = statvfs(directory).map_err(std::io::Error::from).at(&place)?;
         let free = system.blocks_available().saturating_mul(system.fragment_size());

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use bstr::ByteSlice;
 
+use super::column_run::PIECE_BYTES;
 use super::content::{Content, Source, always_defined};
+use super::lane::CHUNKS_HELD;
 use super::mapping::Names;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkRead, Grid};
@@ -28,15 +30,19 @@ pub(crate) const MAX_CUBES: usize = 64;
 const SMALL_DATASET_BYTES: u64 = 1 << 10;
 const PROBE_FROM_BYTES: u64 = 1 << 20;
 const PROBE_BYTES: u64 = 256 << 10;
+/// Columns that are read, digested and filtered at the same time, at most.
+const MAX_LANES: u64 = 4;
+/// What the program takes before it converts anything.
+const BASE_BYTES: u64 = 24 << 20;
 /// Rows that an appendable dataset is expected to get at least.
 const APPENDABLE_ROWS: u64 = 1024;
 
 /// What to convert, and how.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Columns to take, of all tables; empty: all.
+    /// Columns to take: `DATA` of the main table, `ANTENNA/NAME` of a subtable. All of tables that none is named of.
     pub columns: Vec<String>,
-    /// Columns to leave out.
+    /// Columns to leave out, named likewise.
     pub exclude: Vec<String>,
     /// Rows of the main table.
     pub rows: Option<Range<u64>>,
@@ -50,6 +56,8 @@ pub struct Options {
     pub threads: usize,
     /// Bytes that the conversion may hold at a time.
     pub max_memory: u64,
+    /// Compute the CTFP-1 digest of what is read, and keep it in the file.
+    pub digest: bool,
 }
 
 /// How datasets are compressed.
@@ -63,6 +71,24 @@ pub enum Compress {
     Auto,
 }
 
+impl Options {
+    fn takes(&self, table: &str, column: &str) -> bool {
+        let of_table = |name: &&String| split_name(name).0 == table;
+        let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
+        let chosen = !self.columns.iter().any(|name| of_table(&name)) || is_named(&self.columns);
+        chosen && !is_named(&self.exclude)
+    }
+}
+
+/// The table, as [`Source::tables`] names it, and the column.
+fn split_name(name: &str) -> (&str, &str) {
+    match name.rsplit_once('/') {
+        Some(("MAIN", column)) => (".", column),
+        Some(split) => split,
+        None => (".", name),
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -74,6 +100,7 @@ impl Default for Options {
             appendable: false,
             threads: 0,
             max_memory: 256 << 20,
+            digest: true,
         }
     }
 }
@@ -85,6 +112,8 @@ pub struct Plan {
     pub tables: Vec<TablePlan>,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// Subtables that keywords name but that are not there.
+    pub missing_tables: Vec<String>,
     /// Of everything in each group but the dimension scales.
     pub(crate) names: Names,
 }
@@ -132,6 +161,8 @@ pub struct ColumnPlan {
     pub link: String,
     /// Of the dataset that says which cells are defined, beside a dense one.
     pub(crate) defined_link: Option<String>,
+    /// The data manager that holds the column.
+    pub manager: String,
     /// The type of the elements.
     pub data_type: DataType,
     /// The form that the cells take.
@@ -187,7 +218,8 @@ impl Plan {
     /// # Errors
     /// `Usage` if the options name what is not there; those of reading where a column cannot be read.
     pub fn new(source: &Source, options: &Options) -> Result<Self> {
-        let mut plan = Plan { tables: Vec::new(), warnings: Vec::new(), names: Names::default() };
+        let mut plan =
+            Plan { tables: Vec::new(), warnings: Vec::new(), missing_tables: Vec::new(), names: Names::default() };
         let mut names = Names::default();
         // group of each source table, "" if it is not taken
         let mut groups: Vec<String> = Vec::new();
@@ -199,7 +231,7 @@ impl Plan {
                 Err(error) => {
                     groups.push(String::new());
                     if wanted {
-                        plan.missing(error)?;
+                        plan.missing(&table.name, error)?;
                     }
                     continue;
                 }
@@ -229,15 +261,15 @@ impl Plan {
             };
             limits::rows(rows.end - rows.start).at_with(|| format!("table {}", table.name))?;
             let row = row_name(&group);
-            names.reserve(&group, &[&row]);
+            // a dimension of the parent would hide a column of its name
+            names.reserve(&group, &["row", &row]);
             if let Some(error) = content.as_table().and_then(Table::unreadable) {
                 return Err(error);
             }
             let (mut columns, mut missing) = (Vec::new(), Vec::new());
             for column in 0..content.columns().len() {
                 let name = content.columns()[column].desc.name.to_str_lossy().into_owned();
-                let chosen = options.columns.is_empty() || options.columns.contains(&name);
-                if !chosen || options.exclude.contains(&name) {
+                if !options.takes(&table.name, &name) {
                     continue;
                 }
                 match ColumnPlan::new(content, column, &rows, &mut names, &group, options) {
@@ -254,16 +286,20 @@ impl Plan {
             plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, row, rows, columns, missing });
         }
         plan.names = names;
+        if !plan.missing_tables.is_empty() {
+            let (count, list) = (plan.missing_tables.len(), plan.missing_tables.join(", "));
+            plan.warnings.push(format!("subtables that are not there: {count}: {list}"));
+        }
         plan.check_names(source, options)?;
         Ok(plan)
     }
 
     /// A subtable that is not there is worth a warning; one that is damaged stops the conversion.
-    fn missing(&mut self, error: Error) -> Result<()> {
+    fn missing(&mut self, name: &str, error: Error) -> Result<()> {
         if error.kind() != ErrorKind::NotFound {
             return Err(error);
         }
-        self.warnings.push(format!("not converted: {error}"));
+        self.missing_tables.push(name.to_owned());
         Ok(())
     }
 
@@ -274,11 +310,10 @@ impl Plan {
             }
         }
         let known = |name: &String| {
-            source
-                .tables
-                .iter()
-                .filter_map(|table| table.content.as_ref().ok())
-                .any(|content| content.columns().iter().any(|column| column.desc.name == name.as_str()))
+            let (table, column) = split_name(name);
+            let found = source.tables.iter().find(|other| other.name == table);
+            let columns = found.and_then(|found| found.columns().ok());
+            columns.is_some_and(|columns| columns.iter().any(|info| info.desc.name == column))
         };
         match options.columns.iter().chain(&options.exclude).find(|name| !known(name)) {
             Some(name) => Err(Error::usage(format!("there is no column {name}"))),
@@ -289,6 +324,22 @@ impl Plan {
     /// Bytes of all elements, uncompressed.
     pub fn bytes(&self) -> u64 {
         self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))
+    }
+
+    /// Columns that are worked on at the same time, so that about `max_memory` bytes suffice.
+    pub(crate) fn lanes(&self, max_memory: u64) -> u64 {
+        (max_memory / self.lane_bytes()).clamp(1, MAX_LANES)
+    }
+
+    /// Bytes that the conversion holds at a time, about, within `max_memory`.
+    pub fn memory(&self, max_memory: u64) -> u64 {
+        BASE_BYTES + self.lanes(max_memory) * self.lane_bytes()
+    }
+
+    /// Bytes that a lane holds: its chunks, what it reads, and the tiles it keeps.
+    fn lane_bytes(&self) -> u64 {
+        let largest = self.columns().map(|column| column.form.chunk_bytes(column.data_type)).max().unwrap_or(0);
+        largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * PIECE_BYTES
     }
 
     pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnPlan> {
@@ -335,7 +386,8 @@ impl ColumnPlan {
         let bytes = form.elements()?.saturating_mul(stored_size(data_type));
         let has_undefined = matches!(form, Form::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &format!("{link}__defined")));
-        let mut plan = ColumnPlan { index, name, link, defined_link, data_type, form, deflate: None, bytes };
+        let manager = info.manager.to_str_lossy().trim_end().to_owned();
+        let mut plan = ColumnPlan { index, name, link, defined_link, manager, data_type, form, deflate: None, bytes };
         plan.deflate = plan.choose_filter(info, &*cells, rows, options.compress)?;
         Ok(plan)
     }
@@ -407,6 +459,33 @@ pub(crate) fn stored_size(data_type: DataType) -> u64 {
 }
 
 impl Form {
+    /// Bytes of the largest chunk.
+    fn chunk_bytes(&self, data_type: DataType) -> u64 {
+        let bytes = |chunk: &Shape| chunk.iter().product::<u64>() * stored_size(data_type);
+        match self {
+            Form::Dense { chunk, .. } => bytes(chunk),
+            Form::Cubes { cubes } => cubes.iter().map(|(_, chunk)| bytes(chunk)).max().unwrap_or(0),
+            Form::Ragged { .. } => CHUNK_BYTES,
+        }
+    }
+
+    /// The index that HDF5 will have for the chunks, as `H5Dget_chunk_index_type` calls it.
+    pub fn index_kind(&self, appendable: bool) -> &'static str {
+        let of = |shape: &Shape, chunk: &Shape| match () {
+            () if appendable && !chunk.contains(&0) => "extensible_array",
+            () if shape.contains(&0) => "none",
+            () if shape == chunk => "single",
+            () => "fixed_array",
+        };
+        match self {
+            Form::Dense { shape, chunk, .. } => of(shape, chunk),
+            Form::Cubes { cubes } => cubes.first().map_or("none", |(shape, chunk)| of(shape, chunk)),
+            Form::Ragged { elements: 0, .. } => "none",
+            Form::Ragged { elements, .. } if elements * 16 <= CHUNK_BYTES => "single",
+            Form::Ragged { .. } => "fixed_array",
+        }
+    }
+
     fn elements(&self) -> Result<u64> {
         match self {
             Form::Dense { shape, .. } => shape.elements(),

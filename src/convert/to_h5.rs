@@ -9,10 +9,10 @@ use std::path::Path;
 use bstr::{BStr, ByteSlice};
 use serde_json::json;
 
-use super::column_run::{ColumnRun, Done, PIECE_BYTES, write_row_numbers};
+use super::column_run::{ColumnRun, Done, write_row_numbers};
 use super::content::{Content, Source};
 use super::digest::{ColumnDigest, Sha, hex, table_sha};
-use super::lane::{self, CHUNKS_HELD, Lane, Message, OddStrings, Target};
+use super::lane::{self, Lane, Message, OddStrings, Target};
 use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute};
 use super::output::Output;
 use super::plan::{ColumnPlan, Form, Options, Plan, TablePlan, chunk_rows, grid, place, stored_size};
@@ -22,9 +22,6 @@ use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline,
 use crate::schema::ColumnKind;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Region, Shape, Values};
-
-/// Columns that are read, digested and filtered at the same time, at most.
-const LANES: u64 = 4;
 
 /// What a conversion did.
 #[derive(Debug)]
@@ -41,8 +38,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// CTFP-1 digest of the main table.
-    pub digest: Sha,
+    /// CTFP-1 digest of the main table, if it was wanted.
+    pub digest: Option<Sha>,
     /// What the user should know.
     pub warnings: Vec<String>,
 }
@@ -175,6 +172,10 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         let content = self.content(table)?;
         let mut attributes = Attributes::default();
+        let keyword = table.name.rsplit('/').next().unwrap_or_default();
+        if table.name != "." && !table.group.ends_with(&format!("/{keyword}")) {
+            attributes.add("ctds_name", text_attribute(keyword.as_bytes().as_bstr()));
+        }
         attributes.add("table_type", text_attribute(content.info().table_type.as_bstr()));
         attributes.add("table_subtype", text_attribute(content.info().sub_type.as_bstr()));
         attributes.add("readme", text_attribute(content.info().readme.as_bstr()));
@@ -352,13 +353,9 @@ impl<'a> Writer<'a> {
         Ok(Target { dataset, grid: grid(shape, chunk), size: element.size(), pipeline })
     }
 
-    /// The path of the group of the subtable that a keyword of `table` stores as `stored`.
+    /// The path of the group of the table that a keyword of `table` stores as `stored`.
     fn table_path(&self, table: &TablePlan, stored: &BStr) -> String {
-        let found = self
-            .source
-            .tables
-            .iter()
-            .position(|other| other.parent == Some(table.source) && other.stored == stored.as_bytes());
+        let found = self.source.find(table.source, stored);
         match found.and_then(|source| self.plan.tables.iter().find(|other| other.source == source)) {
             Some(other) => other.group.clone(),
             None => stored.to_str_lossy().into_owned(),
@@ -438,8 +435,8 @@ impl<'a> Writer<'a> {
         exact.set_attribute(&format!("column.{link}"), &Attribute::string(document.to_string()))
     }
 
-    /// Runs all jobs, and returns the digest of the main table.
-    fn write_data(&mut self, progress: &dyn Progress) -> Result<Sha> {
+    /// Runs all jobs, and returns the digest of the main table if it is wanted.
+    fn write_data(&mut self, progress: &dyn Progress) -> Result<Option<Sha>> {
         let threads = match self.options.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
@@ -447,10 +444,7 @@ impl<'a> Writer<'a> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool =
             pool.map_err(|error| Error::new(crate::ErrorKind::Io, "threads cannot be started").caused_by(error))?;
-        let largest = self.jobs.iter().map(|(_, job)| job.chunk_bytes()).max().unwrap_or(0).max(PIECE_BYTES);
-        let affordable = self.options.max_memory / (largest * (CHUNKS_HELD + 2));
-        let lanes = if threads == 1 { 1 } else { affordable.clamp(1, LANES) as usize };
-
+        let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let mut names = vec![(0, 0); self.datasets.len()];
         for (_, job) in &jobs {
@@ -458,17 +452,18 @@ impl<'a> Writer<'a> {
                 targets.iter().for_each(|target| names[target.dataset] = (*table, *column));
             }
         }
-        let mut shas: Vec<Vec<Option<Sha>>> =
-            self.plan.tables.iter().map(|table| vec![None; table.columns.len()]).collect();
+        let mut shas: Vec<Vec<Option<Result<Sha>>>> =
+            self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut odd = Vec::new();
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
+        let wanted = self.options.digest;
         let work = |job: Job, lane: &mut Lane<'_, Done>| -> Result<()> {
             match job {
                 Job::RowNumbers { target, rows } => write_row_numbers(&target, rows, lane),
                 Job::Column { table, column, targets } => {
                     let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
                     let content = source.tables[table_plan.source].content()?;
-                    let run = ColumnRun::new(content, table_plan, column_plan)
+                    let run = ColumnRun::new(content, table_plan, column_plan, wanted)
                         .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.odd)));
                     let (sha256, odd) = run.at_with(|| place(&table_plan.name, &column_plan.name))?;
                     lane.done(Done { table, column, sha256, odd })
@@ -502,7 +497,7 @@ impl<'a> Writer<'a> {
         for (table, column, odd) in odd {
             self.write_odd_strings(table, column, odd)?;
         }
-        self.write_digests(&shas)
+        if wanted { self.write_digests(shas).map(Some) } else { Ok(None) }
     }
 
     fn write_odd_strings(&mut self, table: usize, column: usize, odd: OddStrings) -> Result<()> {
@@ -536,12 +531,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write_digests(&self, shas: &[Vec<Option<Sha>>]) -> Result<Sha> {
+    fn write_digests(&self, shas: Vec<Vec<Option<Result<Sha>>>>) -> Result<Sha> {
         let mut main = None;
         for (table, shas) in self.plan.tables.iter().zip(shas) {
             let content = self.content(table)?;
-            let digest = |(column, sha): (&ColumnPlan, &Option<Sha>)| {
-                let sha = sha.ok_or_else(|| Error::format("a column without a digest"));
+            let digest = |(column, sha): (&ColumnPlan, Option<Result<Sha>>)| {
+                let sha = sha.unwrap_or_else(|| Err(Error::format("a column without a digest")));
                 ColumnDigest::new(&content.columns()[column.index], sha, content)
             };
             let missing = table.missing.iter().map(|column| {
@@ -554,16 +549,6 @@ impl<'a> Writer<'a> {
         let main = main.unwrap_or_default();
         self.root.set_attribute("source_digest", &Attribute::string(hex(&main)))?;
         Ok(main)
-    }
-}
-
-impl Job {
-    /// Bytes of its largest chunk.
-    fn chunk_bytes(&self) -> u64 {
-        match self {
-            Job::RowNumbers { target, .. } => target.chunk_bytes() as u64,
-            Job::Column { targets, .. } => targets.iter().map(|target| target.chunk_bytes() as u64).max().unwrap_or(0),
-        }
     }
 }
 

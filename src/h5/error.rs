@@ -4,6 +4,9 @@ use std::io;
 
 use crate::error::{Error, ErrorKind};
 
+/// Parts of the names of functions that write; all others fail because of what is in the file.
+const WRITING: [&str; 8] = ["write", "create", "flush", "close", "set_", "attach", "delete", "unlink"];
+
 impl From<hdf5::Error> for Error {
     /// The cause is the innermost frame of the stack, what was tried the outermost. Failures of the operating system
     /// are recognised by the errno that the file driver writes into its frame.
@@ -29,10 +32,10 @@ impl From<hdf5::Error> for Error {
             ErrorKind::Locked
         } else if stack.contains_minor(hdf5::MinorErrorCode::NotHdf5) {
             return Error::format("not an HDF5 file");
-        } else if outer.func().contains("read") || outer.func().contains("open") || outer.func().contains("get") {
-            ErrorKind::Format
-        } else {
+        } else if WRITING.iter().any(|part| outer.func().contains(part)) {
             ErrorKind::Io
+        } else {
+            ErrorKind::Format
         };
         Error::new(kind, format!("HDF5: {} ({})", inner.desc(), outer.func()))
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::{ReadAt, past_end};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A file opened for reading.
 #[derive(Debug)]
@@ -17,9 +17,13 @@ impl FileSource {
     /// Opens the file.
     ///
     /// # Errors
-    /// `NotFound` or `Io`.
+    /// `NotFound` or `Io`; `Format` if it is a directory.
     pub fn open(path: &Path) -> Result<Self> {
-        Ok(FileSource { file: File::open(path)? })
+        let file = File::open(path)?;
+        if file.metadata()?.is_dir() {
+            return Err(Error::format("a directory, where a file is expected"));
+        }
+        Ok(FileSource { file })
     }
 }
 

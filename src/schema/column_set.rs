@@ -4,7 +4,7 @@ use bstr::BString;
 
 use super::TableDesc;
 use crate::aipsio::Decoder;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::value::{Record, Shape};
 
 /// Where the files of the managers are.
@@ -149,13 +149,12 @@ impl ColumnBinding {
 }
 
 impl StorageOption {
-    /// Refuses what is not read yet.
-    pub(crate) fn supported(self) -> Result<()> {
-        let file = match self {
-            StorageOption::SepFile => return Ok(()),
-            StorageOption::MultiFile => "a MultiFile (table.mf)",
-            StorageOption::MultiHdf5 => "a MultiHDF5 file (table.mfh5)",
-        };
-        Err(Error::unsupported(format!("the table's files are in {file}, which is not supported yet")))
+    /// The file that the managers' files are in, if they are in one.
+    pub(crate) fn container(self) -> Option<&'static str> {
+        match self {
+            StorageOption::SepFile => None,
+            StorageOption::MultiFile => Some("table.mf"),
+            StorageOption::MultiHdf5 => Some("table.mfh5"),
+        }
     }
 }

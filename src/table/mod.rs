@@ -166,7 +166,13 @@ impl Table {
             }
         };
         let (desc, columns) = plain;
-        columns.storage.supported()?;
+        // without any manager that can be in a container none is made, whatever the option
+        if let Some(container) = columns.storage.container()
+            && optional(&files, container)?.is_some()
+        {
+            let message = format!("the table's files are in a container ({container}), which is not supported yet");
+            return Err(Error::unsupported(message));
+        }
         // a lock record of 0 rows is not believed, as in casacore
         let locked = match optional(&files, "table.lock")? {
             Some(lock) => Sync::read(&lock).at("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),

@@ -6,6 +6,7 @@
 //! | `flips`    | every byte of every header, and every length to which a file can be cut   |
 //! | `fuzz`     | thousands of random changes to all tables of testdata/                    |
 //! | `named`    | one thing each, and what the message must say of it                       |
+//! | `native`   | HDF5 files that are not what they should be                                |
 //! | `absurd`   | sizes that no bytes back                                                  |
 //!
 //! The whole process has a memory limit; a test that asks for more aborts it.
@@ -17,6 +18,7 @@ mod absurd;
 mod flips;
 mod fuzz;
 mod named;
+mod native;
 
 use std::fs;
 use std::path::Path;
@@ -38,9 +40,9 @@ impl Progress for Silent {
 fn limit_memory() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        let maximum = getrlimit(Resource::As).maximum;
-        setrlimit(Resource::As, Rlimit { current: Some(MEMORY_LIMIT_BYTES), maximum }).unwrap();
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        let (_, most) = getrlimit(Resource::RLIMIT_AS).unwrap();
+        setrlimit(Resource::RLIMIT_AS, MEMORY_LIMIT_BYTES, most).unwrap();
     });
 }
 

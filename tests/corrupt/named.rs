@@ -135,6 +135,8 @@ fn missing_files() {
         let copy = Copy::of(name);
         copy.remove(file);
         is_damaged(&copy, &[&format!("{file}: the file is missing")]);
+        fs::create_dir(copy.path().join(file)).unwrap();
+        is_damaged(&copy, &[&format!("{file}: a directory, where a file is expected")]);
     }
 }
 
@@ -269,7 +271,7 @@ fn deep_records() {
         bytes.splice(start..start + len, framed("TableRecord", 1, &fields));
         repair_lengths(bytes, start);
     });
-    fails(&copy, ErrorKind::Limit, &["table.dat: ", "record descriptions nested deeper than 64 levels"]);
+    fails(&copy, ErrorKind::Limit, &["table.dat: ", "record descriptions nested deeper than 40 levels"]);
 }
 
 fn text(text: &str) -> Vec<u8> {
@@ -317,8 +319,8 @@ fn subtables_in_a_circle() {
         }
         let source = Source::open(copy.path()).unwrap();
         assert!(source.tables().len() <= Source::open(testdata().join("demo/demo.ms")).unwrap().tables().len());
-        let result = convert(&copy.path(), &copy.beside("out.h5"));
-        assert!(result.is_ok() || target == "itself", "{target}: {result:?}");
+        // a link to itself leads nowhere, so that the subtable is missing
+        convert(&copy.path(), &copy.beside("out.h5")).unwrap();
     }
 }
 

@@ -197,7 +197,7 @@ def exact_strings(group, item):
     if holder is None:
         return {}
     index, offset, data = (holder[part][...] for part in ('index', 'offset', 'bytes'))
-    assert (index.dtype, offset.dtype, data.dtype) == (np.uint64, np.uint64, np.uint8)
+    assert (index.dtype, offset.dtype, data.dtype) == (np.int64, np.int64, np.uint8)
     return {int(k): data[int(offset[i]):int(offset[i + 1])].tobytes() for i, k in enumerate(index)}
 
 

@@ -428,3 +428,13 @@ def test_values_are_there_for_the_readme(converted):
     with h5py.File(converted('demo', 'demo.ms')) as file:
         first = file['MAIN/DATA'][0:10]
     assert first.shape == (10, 16, 4) and first.dtype == np.complex64
+
+
+@pytest.mark.parametrize('words,kept', [([], True), (['--compress', 'gzip'], True), (['--no-digest'], False),
+                                        (['--compress', 'none'], False), (['--compress', 'none', '--digest'], True)])
+def test_digest_of_the_source(out, words, kept):
+    summary = json.loads(h5bridge('to-hdf5', '--json', DEMO, out, *words).stdout)
+    expected = json.loads(h5bridge('digest', '--json', DEMO).stdout)['tables']['.']['sha256'] if kept else None
+    assert summary['digest'] == expected
+    with h5py.File(out) as f:
+        assert f.attrs.get('source_digest') == expected

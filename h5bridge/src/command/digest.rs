@@ -13,6 +13,9 @@ use crate::exit::Status;
 
 /// Arguments of `digest`.
 #[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge digest my.ms
+  h5bridge digest my.h5 --json --columns DATA,FLAG")]
 pub struct Args {
     /// A table directory or a native HDF5 file
     source: PathBuf,

@@ -15,6 +15,9 @@ use crate::report;
 
 /// Arguments of `info`.
 #[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge info my.ms
+  h5bridge info my.h5 --json")]
 pub struct Args {
     /// A table directory or a native HDF5 file
     source: PathBuf,

@@ -25,10 +25,10 @@ pub struct Args {
     source: PathBuf,
     /// The HDF5 file to write
     out: PathBuf,
-    /// Take only these columns
+    /// Take only these columns: DATA of the main table, ANTENNA/NAME of a subtable; tables that none is named of stay whole
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     columns: Vec<String>,
-    /// Leave these columns out
+    /// Leave these columns out, named likewise
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     exclude: Vec<String>,
     /// Take only these rows of the main table: from A up to and without B
@@ -55,6 +55,12 @@ pub struct Args {
     /// Memory that may be held at a time
     #[arg(long, default_value = "256M", value_parser = size, value_name = "256M")]
     max_memory: u64,
+    /// Digest the content on the way and keep the digest in the file; done anyway but with --compress none
+    #[arg(long)]
+    digest: bool,
+    /// Do not digest the content on the way
+    #[arg(long, conflicts_with = "digest")]
+    no_digest: bool,
 }
 
 fn row_range(text: &str) -> Result<Range<u64>> {
@@ -99,6 +105,8 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         appendable: args.appendable,
         threads: args.threads,
         max_memory: args.max_memory,
+        // without compression the digest would take as long as all the rest
+        digest: args.digest || (args.compress != Compress::None && !args.no_digest),
     };
     if !args.dry_run {
         // before the work of planning; checked again when writing
@@ -111,7 +119,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let source = Source::open_with(&args.source, global.open_options())?;
     let plan = Plan::new(&source, &options)?;
     if args.dry_run {
-        print_plan(&plan, global, out)?;
+        print_plan(&plan, &options, global, out)?;
         return Ok(report::finished(plan.warnings.len(), global.strict));
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
@@ -134,7 +142,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "file_bytes": summary.file_bytes,
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
-            "digest": hex(&summary.digest),
+            "digest": summary.digest.as_ref().map(hex),
         });
         writeln!(out, "{document:#}")?;
     } else if !global.quiet {
@@ -163,11 +171,13 @@ fn print_summary(summary: &Summary, source: &std::path::Path, out: &std::path::P
     );
     let speed = report::bytes((summary.bytes as f64 / seconds) as u64);
     let memory = report::peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", report::bytes(peak)));
-    eprintln!("{seconds:.2} s, {speed}/s{memory}, digest {}", &hex(&summary.digest)[..16]);
+    let digest = summary.digest.map_or(String::new(), |digest| format!(", digest {}", &hex(&digest)[..16]));
+    eprintln!("{seconds:.2} s, {speed}/s{memory}{digest}");
     eprintln!("next: h5bridge verify {} {}", source.display(), out.display());
 }
 
-fn print_plan(plan: &Plan, global: &Global, out: &mut impl Write) -> Result<()> {
+fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Write) -> Result<()> {
+    let memory = plan.memory(options.max_memory);
     if global.json {
         let tables: Vec<_> = plan
             .tables
@@ -179,7 +189,8 @@ fn print_plan(plan: &Plan, global: &Global, out: &mut impl Write) -> Result<()> 
                     .map(|column| {
                         json!({
                             "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
-                            "form": describe(&column.form), "deflate": column.deflate, "bytes": column.bytes,
+                            "manager": column.manager, "form": describe(&column.form),
+                            "index": column.form.index_kind(options.appendable), "deflate": column.deflate, "bytes": column.bytes,
                         })
                     })
                     .collect();
@@ -187,7 +198,8 @@ fn print_plan(plan: &Plan, global: &Global, out: &mut impl Write) -> Result<()> 
             })
             .collect();
         let document = json!({
-            "status": "done", "code": 0, "warnings": plan.warnings, "bytes": plan.bytes(), "tables": tables,
+            "status": "done", "code": 0, "warnings": plan.warnings, "bytes": plan.bytes(), "peak_memory": memory,
+            "tables": tables,
         });
         writeln!(out, "{document:#}")?;
         return Ok(());
@@ -196,11 +208,13 @@ fn print_plan(plan: &Plan, global: &Global, out: &mut impl Write) -> Result<()> 
         writeln!(out, "{}  {} rows", table.group, table.rows.end - table.rows.start)?;
         for column in &table.columns {
             let filter = column.deflate.map_or(String::new(), |level| format!(", shuffle + deflate {level}"));
-            let (name, bytes) = (&column.link, report::bytes(column.bytes));
-            writeln!(out, "  {name:24} {:9} {}{filter}, {bytes}", column.data_type.name(), describe(&column.form))?;
+            let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
+            let (form, index) = (describe(&column.form), column.form.index_kind(options.appendable));
+            writeln!(out, "  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())?;
         }
     }
-    writeln!(out, "{} of data before compression", report::bytes(plan.bytes()))?;
+    let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
+    writeln!(out, "the file: {bytes} and some KiB a column, less what compression gains; peak memory about {memory}")?;
     plan.warnings.iter().try_for_each(|warning| writeln!(out, "warning: {warning}"))?;
     Ok(())
 }

@@ -13,6 +13,9 @@ use crate::report;
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge verify my.ms my.h5
+  h5bridge verify my.ms copy.ms --json")]
 pub struct Args {
     /// A table directory or a native HDF5 file
     left: PathBuf,

@@ -105,7 +105,11 @@ impl DyscoColumn {
         let total = elements.checked_mul(count).and_then(|total| usize::try_from(total).ok());
         let total = total.ok_or_else(|| Error::limit(format!("{count} cells of {elements} elements")))?;
         let base = out.len();
-        out.extend_default(total);
+        match out {
+            Values::Complex(out) => extend_zeros(out, total),
+            Values::Float(out) => extend_zeros(out, total),
+            _ => out.extend_default(total),
+        }
         let backed = rows.start..rows.end.min(backed);
         let Some(written) = self.written.as_ref().filter(|_| elements > 0 && !backed.is_empty()) else {
             return Ok(());
@@ -182,6 +186,14 @@ impl DyscoColumn {
         }
         let tasks = out.par_chunks_mut(rows_per_task * elements).enumerate();
         tasks.try_for_each(|(i, out)| task(rows.start + (i * rows_per_task) as u64, out))
+    }
+}
+
+/// Appends zeros; fresh memory comes zeroed from the system, page by page when the threads get there.
+fn extend_zeros<T: bytemuck::Zeroable + Clone>(out: &mut Vec<T>, count: usize) {
+    match out.is_empty() && out.capacity() < count {
+        true => *out = bytemuck::zeroed_vec(count),
+        false => out.resize(out.len() + count, T::zeroed()),
     }
 }
 

@@ -1,0 +1,216 @@
+//! The program on bad input: exit codes, one sentence on stderr, nothing left behind.
+//!
+//! Every run is a child process with limited memory and time, so that an abort, a crash in libhdf5 or a hang shows.
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Copy, Random, mutate, testdata};
+
+/// Address space of a run in KiB.
+const MEMORY_KIB: u64 = 3 << 20;
+const SECONDS: u64 = 60;
+
+const STANDARD: &str = "dtypes_all_managers/StandardStMan_little.tab";
+const CUBES: &str = "dtypes_tiled/TiledShapeStMan_float_big.tab";
+const MEASUREMENT_SET: &str = "demo/demo.ms";
+
+struct Run {
+    /// `None`: killed by a signal.
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn run(arguments: &[&str]) -> Run {
+    let script = format!("ulimit -v {MEMORY_KIB}; ulimit -c 0; exec timeout {SECONDS} \"$0\" \"$@\"");
+    let output =
+        Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_h5bridge")]).args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Run { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// All verbs that read content end with `code`; converting leaves nothing, says one sentence with all of `parts`, and
+/// says the same with `--json`.
+#[track_caller]
+fn refuses(source: &Path, code: i32, parts: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("out.h5");
+    let converted = run(&["to-hdf5", text(source), text(&target)]);
+    let Run { stderr, .. } = &converted;
+    assert_eq!(converted.code, Some(code), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "one sentence is expected: {stderr}");
+    assert!(stderr.starts_with("h5bridge: ") && !stderr.contains("panicked"), "{stderr}");
+    for part in parts {
+        assert!(stderr.contains(part), "{part:?} is not in: {stderr}");
+    }
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+
+    let json = run(&["--json", "to-hdf5", text(source), text(&target)]);
+    assert_eq!(json.code, Some(code));
+    assert!(json.stdout.contains(&format!("\"code\": {code}")), "{}", json.stdout);
+
+    for verb in ["digest", "info"] {
+        let other = run(&[verb, text(source)]);
+        // info does not read what it does not show
+        assert!(other.code == Some(code) || verb == "info" && other.code == Some(0), "{verb}: {:?}", other.code);
+    }
+    // columns that are not supported are not compared
+    if code == 4 {
+        return;
+    }
+    let verified = run(&["verify", text(source), text(source)]);
+    assert_eq!(verified.code, Some(code), "verify: {}", verified.stderr);
+}
+
+#[test]
+fn no_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("notes.txt"), "no table\n").unwrap();
+    refuses(&path("notes.txt"), 3, &["notes.txt: neither a table directory nor an HDF5 file"]);
+    fs::write(path("empty"), "").unwrap();
+    refuses(&path("empty"), 3, &["empty: neither a table directory nor an HDF5 file"]);
+    fs::create_dir(path("folder")).unwrap();
+    refuses(&path("folder"), 3, &["folder: not a table: the directory has no table.dat"]);
+    refuses(&path("nothing"), 3, &["nothing"]);
+}
+
+#[test]
+fn damaged_tables() {
+    let damaged = |file: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let copy = Copy::of(STANDARD);
+        copy.edit(file, change);
+        copy
+    };
+    let copy = damaged("table.dat", &|bytes| bytes.clear());
+    refuses(&copy.path(), 3, &["table.dat at byte 0: the file is empty"]);
+    let copy = damaged("table.dat", &|bytes| bytes.truncate(900));
+    refuses(&copy.path(), 3, &["table.dat: ", "at byte 4: ", "ends at byte 900"]);
+    let copy = damaged("table.f0", &|bytes| bytes.truncate(600));
+    refuses(&copy.path(), 3, &["table.f0 (StandardStMan): the header announces ", "but the file has 600"]);
+    let copy = damaged("table.lock", &|bytes| bytes[284..288].fill(0x7f));
+    refuses(&copy.path(), 3, &["table.f0 (StandardStMan): index at byte ", "is not stored"]);
+    let copy = Copy::of(STANDARD);
+    copy.remove("table.f0");
+    refuses(&copy.path(), 3, &["table.f0: the file is missing"]);
+    let copy = damaged("table.dat", &|bytes| {
+        let at = common::find(bytes, b"PlainTable");
+        bytes[at..at + 10].copy_from_slice(b"PlainBabel");
+    });
+    refuses(&copy.path(), 3, &["table.dat: ", "at byte ", "table kind \"PlainBabel\", known are"]);
+}
+
+#[test]
+fn legal_but_not_supported() {
+    // a storage manager that nobody knows
+    let copy = Copy::of(STANDARD);
+    copy.edit("table.dat", |bytes| {
+        // the last mention is the manager that there is, those before are suggestions
+        let at = bytes.windows(13).rposition(|window| window == b"StandardStMan").unwrap();
+        bytes[at..at + 13].copy_from_slice(b"StandardStMax");
+    });
+    refuses(&copy.path(), 4, &["StandardStMax", "not supported"]);
+}
+
+#[test]
+fn subtables() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("out.h5");
+    let copy = Copy::of(MEASUREMENT_SET);
+    fs::remove_dir_all(copy.path().join("ANTENNA")).unwrap();
+    let lenient = run(&["to-hdf5", text(&copy.path()), text(&target)]);
+    assert_eq!(lenient.code, Some(0), "{}", lenient.stderr);
+    assert!(lenient.stderr.contains("ANTENNA"), "{}", lenient.stderr);
+    let strict = run(&["--strict", "to-hdf5", "--overwrite", text(&copy.path()), text(&target)]);
+    assert_eq!(strict.code, Some(6), "{}", strict.stderr);
+
+    let copy = Copy::of(MEASUREMENT_SET);
+    fs::write(copy.path().join("FEED/table.dat"), "").unwrap();
+    refuses(&copy.path(), 3, &["subtable FEED", "demo.ms/FEED: table.dat", "at byte 0: the file is empty"]);
+}
+
+#[test]
+fn targets() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("out.h5");
+    let source = testdata().join(STANDARD);
+    fs::write(&target, "mine").unwrap();
+    assert_eq!(run(&["to-hdf5", text(&source), text(&target)]).code, Some(7));
+    assert_eq!(fs::read(&target).unwrap(), b"mine");
+    // a damaged source does not take away what is there
+    let copy = Copy::of(STANDARD);
+    copy.edit("table.f0", |bytes| bytes.truncate(600));
+    assert_eq!(run(&["to-hdf5", "--overwrite", text(&copy.path()), text(&target)]).code, Some(3));
+    assert_eq!(fs::read(&target).unwrap(), b"mine");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(run(&["to-hdf5", text(&source)]).code, Some(2));
+}
+
+fn native(name: &str, folder: &Path) -> PathBuf {
+    let path = folder.join("native.h5");
+    let made = run(&["-q", "to-hdf5", "--overwrite", text(&testdata().join(name)), text(&path)]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    path
+}
+
+#[test]
+fn truncated_native_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = native(STANDARD, folder.path());
+    let whole = fs::read(&path).unwrap();
+    for len in [8, 100, 1000, whole.len() / 2, whole.len() - 1] {
+        fs::write(&path, &whole[..len]).unwrap();
+        for verb in ["digest", "info"] {
+            let damaged = run(&[verb, text(&path)]);
+            assert_eq!(damaged.code, Some(3), "{verb} of {len} bytes: {}", damaged.stderr);
+            assert!(damaged.stderr.contains("native.h5: "), "{}", damaged.stderr);
+            assert_eq!(damaged.stderr.lines().count(), 1, "{}", damaged.stderr);
+        }
+    }
+    fs::write(&path, &whole[..7]).unwrap();
+    refuses(&path, 3, &["native.h5: neither a table directory nor an HDF5 file"]);
+}
+
+/// For longer runs: `CTDS_FUZZ_CHANGES`, `CTDS_FUZZ_SEED`.
+#[test]
+fn changed_native_files() {
+    let setting = |name: &str, default| std::env::var(name).map_or(default, |text| text.parse::<u64>().unwrap());
+    let (changes, seed) = (setting("CTDS_FUZZ_CHANGES", 100), setting("CTDS_FUZZ_SEED", 1));
+    let folder = tempfile::tempdir().unwrap();
+    let mut failures = Vec::new();
+    let mut codes = std::collections::BTreeMap::new();
+    for (number, name) in [STANDARD, CUBES, "shapes/shapes.tab"].into_iter().enumerate() {
+        let path = native(name, folder.path());
+        let whole = fs::read(&path).unwrap();
+        let changed = folder.path().join("changed.h5");
+        let mut random = Random::new(seed << 32 | number as u64);
+        for change in 0..changes {
+            let mut bytes = whole.clone();
+            let what = mutate(&mut bytes, &mut random);
+            fs::write(&changed, &bytes).unwrap();
+            let arguments: &[&str] = match change % 4 {
+                0 => &["info", text(&changed)],
+                1 => &["verify", text(&path), text(&changed)],
+                _ => &["digest", text(&changed)],
+            };
+            let Run { code, stderr, .. } = run(arguments);
+            *codes.entry(code).or_insert(0) += 1;
+            let suitable = matches!(code, Some(0 | 3 | 4 | 5)) && stderr.lines().count() <= 1;
+            if !suitable {
+                failures.push(format!("{} of {name}, {what}: {code:?} {stderr}", arguments[0]));
+            }
+        }
+    }
+    println!("{changes} changes to each of 3 native files, exit codes and how often: {codes:?}");
+    assert!(failures.is_empty(), "{failures:#?}");
+}

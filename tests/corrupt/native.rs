@@ -1,0 +1,275 @@
+//! Native files that are valid HDF5 but not what docs/layout.md says: objects of another type or size, attributes that
+//! contradict each other.
+//!
+//! Damage to HDF5's own structures may crash libhdf5, so that it is tried on child processes, in h5bridge/tests/cli.rs.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ctds_hdf5::ErrorKind;
+use ctds_hdf5::convert::{Options, Plan, Source, to_hdf5};
+use hdf5::types::VarLenUnicode;
+use hdf5::{File, Group};
+use tempfile::TempDir;
+
+use super::common::{Copy, find, testdata};
+use super::{Silent, limit_memory, read_all};
+
+const DENSE: &str = "dtypes_all_managers/StandardStMan_little.tab";
+const CUBES: &str = "dtypes_tiled/TiledShapeStMan_float_big.tab";
+
+/// The native file made of a table of testdata.
+struct Native {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+impl Native {
+    fn of(table: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("native.h5");
+        let source = Source::open(table).unwrap();
+        let options = Options { threads: 1, ..Options::default() };
+        let plan = Plan::new(&source, &options).unwrap();
+        to_hdf5(&source, &plan, &options, &path, false, &Silent).unwrap();
+        Native { _folder: folder, path }
+    }
+
+    /// Changes the file, and expects an error that has all of `parts`, soon.
+    #[track_caller]
+    fn fails(name: &str, change: impl FnOnce(&Group, &Group), kind: ErrorKind, parts: &[&str]) {
+        Self::of(&testdata().join(name)).is_damaged_by(change, kind, parts);
+    }
+
+    #[track_caller]
+    fn is_damaged_by(self, change: impl FnOnce(&Group, &Group), kind: ErrorKind, parts: &[&str]) {
+        limit_memory();
+        let native = self;
+        {
+            let file = File::open_rw(&native.path).unwrap();
+            change(&file.group("MAIN").unwrap(), &file.group("_ctds/MAIN").unwrap());
+            file.close().unwrap();
+        }
+        let started = Instant::now();
+        let error = read_all(&native.path).unwrap_err();
+        let message = error.to_string();
+        assert_eq!(error.kind(), kind, "{message}");
+        for part in parts {
+            assert!(message.contains(part), "{part:?} is not in: {message}");
+        }
+        assert!(!message.contains('\n') && message.len() < 1000, "{message}");
+        assert!(started.elapsed() < Duration::from_secs(10), "took {:?}: {message}", started.elapsed());
+    }
+}
+
+/// Another dataset in place of one.
+fn replace<T: hdf5::H5Type>(group: &Group, name: &str, shape: &[usize], values: &[T]) {
+    group.unlink(name).unwrap();
+    let dataset = group.new_dataset::<T>().shape(shape).create(name).unwrap();
+    if !values.is_empty() {
+        dataset.write_raw(values).unwrap();
+    }
+}
+
+fn text_of(group: &Group, name: &str) -> String {
+    group.attr(name).unwrap().read_scalar::<VarLenUnicode>().unwrap().to_string()
+}
+
+fn set_text(group: &Group, name: &str, text: &str) {
+    group.delete_attr(name).unwrap();
+    let attribute = group.new_attr::<VarLenUnicode>().create(name).unwrap();
+    attribute.write_scalar(&text.parse::<VarLenUnicode>().unwrap()).unwrap();
+}
+
+/// Replaces a part of the text of an attribute, which must be there.
+fn edit_text(group: &Group, name: &str, from: &str, to: &str) {
+    let text = text_of(group, name);
+    assert!(text.contains(from), "{from} is not in {text}");
+    set_text(group, name, &text.replacen(from, to, 1));
+}
+
+use ErrorKind::{Format, Limit, NotFound, Unsupported};
+
+#[test]
+fn dense_columns() {
+    let other_type = |main: &Group, _: &Group| replace(main, "s_int", &[5], &[0f32; 5]);
+    Native::fails(DENSE, other_type, Format, &["s_int", "elements of type float, but the column's are int"]);
+    let strings = |main: &Group, _: &Group| replace(main, "s_string", &[5], &[0i32; 5]);
+    Native::fails(DENSE, strings, Format, &["s_string", "elements of type int, but the column's are string"]);
+    let rows = |main: &Group, _: &Group| replace(main, "s_int", &[4], &[0i32; 4]);
+    Native::fails(DENSE, rows, Format, &["s_int has 4 rows where 5 are expected"]);
+    let axes = |main: &Group, _: &Group| replace(main, "s_int", &[5, 3], &[0i32; 15]);
+    Native::fails(DENSE, axes, Format, &["s_int has cells of shape [3]"]);
+    let cell = |main: &Group, _: &Group| replace(main, "d_int", &[5, 2, 4], &[0i32; 40]);
+    Native::fails(DENSE, cell, Format, &["d_int has cells of shape [4, 2]"]);
+    let scalar = |main: &Group, _: &Group| replace(main, "s_int", &[], &[0i32; 1]);
+    Native::fails(DENSE, scalar, Format, &["s_int", "without axes"]);
+    let records = |main: &Group, _: &Group| replace(main, "s_record", &[5], &[0f64; 5]);
+    Native::fails(DENSE, records, Format, &["s_record", "elements of type double"]);
+    Native::fails(DENSE, |main, _| main.unlink("s_int").unwrap(), NotFound, &["dataset /MAIN/s_int: there is none"]);
+}
+
+#[test]
+fn ragged_columns() {
+    let offsets = |values: [i64; 6]| {
+        move |main: &Group, _: &Group| {
+            replace(&main.group("i_int").unwrap(), "offset", &[6], &values);
+        }
+    };
+    Native::fails(DENSE, offsets([0, 2, 6, 6, 5, 24]), Format, &["i_int", "row 3: elements 6 to 5 for a cell"]);
+    Native::fails(
+        DENSE,
+        offsets([0, i64::MIN, 0, 0, 0, 0]),
+        Format,
+        &["i_int", "row 0: elements 0 to -9223372036854775808"],
+    );
+    Native::fails(DENSE, offsets([-6, 0, 0, 0, 0, 0]), Format, &["i_int", "row 0: elements -6 to 0"]);
+    Native::fails(DENSE, offsets([i64::MAX - 6, i64::MAX, 0, 0, 0, 0]), Format, &["i_int", "row 0: elements "]);
+
+    let shapes = |values: [i32; 10]| {
+        move |main: &Group, _: &Group| {
+            replace(&main.group("i_int").unwrap(), "shape", &[5, 2], &values);
+        }
+    };
+    Native::fails(DENSE, shapes([i32::MAX; 10]), Format, &["i_int", "row 0: elements 0 to 2 for a cell of shape"]);
+    Native::fails(DENSE, shapes([-1; 10]), Format, &["i_int", "row 0: elements 0 to 2 for a cell of shape []"]);
+    let flat = |main: &Group, _: &Group| replace(&main.group("i_int").unwrap(), "shape", &[5], &[6i32; 5]);
+    Native::fails(DENSE, flat, Format, &["dataset /MAIN/i_int/shape: shape [5], which should have 2 axes"]);
+    let none = |main: &Group, _: &Group| replace(&main.group("i_int").unwrap(), "shape", &[], &[6i32; 1]);
+    Native::fails(DENSE, none, Format, &["dataset /MAIN/i_int/shape: shape [], which should have 2 axes"]);
+    let short = |main: &Group, _: &Group| replace(&main.group("i_int").unwrap(), "values", &[3], &[6i32; 3]);
+    Native::fails(DENSE, short, Format, &["i_int", "elements 2 to 6"]);
+    let square = |main: &Group, _: &Group| replace(&main.group("i_int").unwrap(), "values", &[24, 24], &[6i32; 576]);
+    Native::fails(DENSE, square, Format, &["/MAIN/i_int/values: shape [24, 24], which should have 1 axes"]);
+    let flags = |main: &Group, _: &Group| replace(&main.group("i_int").unwrap(), "defined", &[5], &[1f32; 5]);
+    Native::fails(DENSE, flags, Format, &["i_int/defined", "where integers are expected"]);
+}
+
+#[test]
+fn columns_of_cubes() {
+    let cubes = |values: [i32; 9]| {
+        move |main: &Group, _: &Group| {
+            replace(&main.group("D").unwrap(), "row_cube", &[9], &values);
+        }
+    };
+    Native::fails(CUBES, cubes([5; 9]), Format, &["column D: row 0 in cube5, which is not there"]);
+    let positions = |values: [i64; 9]| {
+        move |main: &Group, _: &Group| {
+            replace(&main.group("D").unwrap(), "row_index", &[9], &values);
+        }
+    };
+    Native::fails(CUBES, positions([i64::MAX; 9]), Format, &["column D: row ", "at position"]);
+    Native::fails(CUBES, positions([-1; 9]), Format, &["column D: row ", "at position"]);
+    let other = |main: &Group, _: &Group| replace(&main.group("D").unwrap(), "cube0", &[9, 1, 1], &[0i16; 9]);
+    Native::fails(CUBES, other, Format, &["D/cube0", "elements of type short"]);
+    let scalar = |main: &Group, _: &Group| replace(&main.group("D").unwrap(), "cube0", &[], &[0f32; 1]);
+    Native::fails(CUBES, scalar, Format, &["column D: row "]);
+    let flat = |main: &Group, _: &Group| replace(&main.group("D").unwrap(), "row_cube", &[3, 3], &[0i32; 9]);
+    Native::fails(CUBES, flat, Format, &["dataset /MAIN/D/row_cube: shape [3, 3], which should have 1 axes"]);
+}
+
+#[test]
+fn datasets_that_store_next_to_nothing() {
+    // a row count that the dataset has, and no bytes
+    let rows = |main: &Group, exact: &Group| {
+        for name in main.member_names().unwrap() {
+            main.unlink(&name).unwrap();
+        }
+        for name in exact.attr_names().unwrap().iter().filter(|name| *name != "table" && *name != "column.s_int") {
+            exact.delete_attr(name).unwrap();
+        }
+        main.new_dataset::<i32>().chunk(1 << 20).shape(1 << 40).create("s_int").unwrap();
+        edit_text(exact, "table", "\"rows\":5", "\"rows\":1099511627776");
+    };
+    Native::fails(DENSE, rows, Limit, &["1099511627776 rows; the limit is"]);
+
+    // a chunk of 2 GiB that was never written
+    let chunk = |main: &Group, _: &Group| {
+        main.unlink("s_int").unwrap();
+        main.new_dataset::<i32>().chunk(1 << 29).shape(hdf5::SimpleExtents::resizable([5])).create("s_int").unwrap();
+    };
+    Native::fails(DENSE, chunk, Limit, &["s_int", "of which the file stores none"]);
+
+    // cells of 2^40 elements that were never written
+    let cell = |main: &Group, exact: &Group| {
+        main.unlink("d_string").unwrap();
+        main.new_dataset::<VarLenUnicode>()
+            .chunk((1, 1, 1024))
+            .shape((5, 1 << 20, 1 << 20))
+            .create("d_string")
+            .unwrap();
+        edit_text(exact, "column.d_string", "\"shape\":[2,3]", "\"shape\":[1048576,1048576]");
+    };
+    Native::fails(DENSE, cell, Limit, &["d_string", "of which the file stores none"]);
+}
+
+#[test]
+fn documents() {
+    for (from, to, part) in [
+        ("\"rows\":5", "\"rows\":6", "has 5 rows where 6 are expected"),
+        ("\"rows\":5", "\"rows\":18446744073709551615", "has 5 rows where 18446744073709551615 are expected"),
+        ("\"rows\":5", "\"rows\":-5", "rows is missing"),
+        ("\"keywords\":[]", "\"keywords\":7", "keywords: an array of [name, value] expected, found 7"),
+        ("{\"row\"", "\"row\"", "not JSON"),
+    ] {
+        let change = |_: &Group, exact: &Group| edit_text(exact, "table", from, to);
+        Native::fails(DENSE, change, Format, &[part]);
+    }
+    let deep = |_: &Group, exact: &Group| {
+        let nested = "[[\"r\",{\"type\":\"record\",\"value\":".repeat(1000);
+        let closed = "}]]".repeat(1000);
+        edit_text(exact, "table", "\"keywords\":[]", &format!("\"keywords\":{nested}[]{closed}"));
+    };
+    Native::fails(DENSE, deep, Format, &["_ctds attribute table: not JSON: recursion limit exceeded"]);
+    for (from, to, part) in [
+        ("\"form\":\"dense\"", "\"form\":\"odd\"", "a known form is missing"),
+        ("\"dtype\":\"int\"", "\"dtype\":\"quad\"", "a known dtype is missing"),
+        ("\"dtype\":\"int\"", "\"dtype\":\"double\"", "elements of type int, but the column's are double"),
+        ("\"form\":\"dense\"", "\"form\":\"ragged\"", "group /MAIN/s_int"),
+        ("\"form\":\"dense\"", "\"form\":\"record\"", "elements of type int, but the column's are string"),
+        ("\"link\":\"s_int\"", "\"link\":\"d_int\"", "d_int has cells of shape [3, 2]"),
+    ] {
+        let change = |_: &Group, exact: &Group| edit_text(exact, "column.s_int", from, to);
+        Native::fails(DENSE, change, Format, &[part]);
+    }
+    let loops = |_: &Group, exact: &Group| exact.link_hard("/_ctds/MAIN", "loop").unwrap();
+    Native::fails(DENSE, loops, Limit, &["groups nested deeper than 40 levels"]);
+}
+
+#[test]
+fn other_files() {
+    let root = |change: fn(&Group)| move |main: &Group, _: &Group| change(&main.file().unwrap().group("/").unwrap());
+    let format = root(|root| set_text(root, "format", "something"));
+    Native::fails(DENSE, format, Unsupported, &["native.h5: an HDF5 file, but not a native ctds-hdf5 file"]);
+    let version = root(|root| set_text(root, "format_version", "9.0"));
+    Native::fails(DENSE, version, Unsupported, &["format_version \"9.0\", known is 1.0"]);
+    let number = root(|root| {
+        root.delete_attr("format").unwrap();
+        root.new_attr::<i32>().create("format").unwrap().write_scalar(&7).unwrap();
+    });
+    Native::fails(DENSE, number, Unsupported, &["not a native ctds-hdf5 file"]);
+    Native::fails(DENSE, root(|root| root.unlink("_ctds").unwrap()), Unsupported, &["without the group _ctds"]);
+    Native::fails(DENSE, root(|root| root.unlink("MAIN").unwrap()), NotFound, &["group /MAIN"]);
+}
+
+#[test]
+fn odd_strings() {
+    // what HDF5 strings cannot hold is kept beside them
+    let copy = Copy::of("strings_boundaries/StManAipsIO_128.tab");
+    copy.edit("table.f0", |bytes| {
+        let at = find(bytes, b"zzzzz");
+        bytes[at + 1] = 0;
+    });
+    for name in ["index", "offset", "bytes"] {
+        let change = |_: &Group, exact: &Group| {
+            let group = exact.member_names().unwrap().into_iter().find(|name| name.starts_with("strings.")).unwrap();
+            let group = exact.group(&group).unwrap();
+            group.unlink(name).unwrap();
+            match name {
+                "bytes" => drop(group.new_dataset::<u8>().chunk(1 << 20).shape(1usize << 40).create(name)),
+                _ => drop(group.new_dataset::<i64>().chunk(1 << 20).shape(1usize << 40).create(name)),
+            }
+        };
+        Native::of(&copy.path()).is_damaged_by(change, Limit, &[name, "of which the file stores none"]);
+    }
+}
