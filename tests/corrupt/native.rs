@@ -38,11 +38,11 @@ impl Native {
     /// Changes the file, and expects an error that has all of `parts`, soon.
     #[track_caller]
     fn fails(name: &str, change: impl FnOnce(&Group, &Group), kind: ErrorKind, parts: &[&str]) {
-        Self::of(&testdata().join(name)).is_damaged_by(change, kind, parts);
+        Self::of(&testdata().join(name)).damaged_by(change, kind, parts);
     }
 
     #[track_caller]
-    fn is_damaged_by(self, change: impl FnOnce(&Group, &Group), kind: ErrorKind, parts: &[&str]) {
+    fn damaged_by(self, change: impl FnOnce(&Group, &Group), kind: ErrorKind, parts: &[&str]) {
         limit_memory();
         let native = self;
         {
@@ -270,6 +270,6 @@ fn odd_strings() {
                 _ => drop(group.new_dataset::<i64>().chunk(1 << 20).shape(1usize << 40).create(name)),
             }
         };
-        Native::of(&copy.path()).is_damaged_by(change, Limit, &[name, "of which the file stores none"]);
+        Native::of(&copy.path()).damaged_by(change, Limit, &[name, "of which the file stores none"]);
     }
 }
