@@ -12,6 +12,9 @@ const UNBACKED_CELL_BYTES: u64 = 1 << 28;
 /// Rows of a table that is read whole. A table may have any number of them in a few bytes.
 const MAX_ROWS: u64 = 1 << 36;
 
+/// Tables opened for one: the parts of a concatenation, those that columns are forwarded to.
+const MAX_TABLES: usize = 1 << 14;
+
 /// Records within records, subtables within subtables. In JSON a record takes three levels, and its parser knows 128.
 pub(crate) const MAX_DEPTH: usize = 40;
 
@@ -37,6 +40,14 @@ pub(crate) fn repeated(bytes: u64) -> Result<()> {
 pub(crate) fn rows(rows: u64) -> Result<()> {
     if rows > MAX_ROWS {
         return Err(Error::limit(format!("{rows} rows; the limit is {MAX_ROWS}")));
+    }
+    Ok(())
+}
+
+/// Refuses to open more tables for one than any real table refers to.
+pub(crate) fn tables(count: usize) -> Result<()> {
+    if count > MAX_TABLES {
+        return Err(Error::limit(format!("more than {MAX_TABLES} tables that one table leads to")));
     }
     Ok(())
 }

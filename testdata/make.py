@@ -360,6 +360,136 @@ def odd_strings(out):
             f.write(data.replace(b'QQQQ', b'\xff\xfe\x80Q').replace(b'WWWW', b'W\0\0W'))
 
 
+@case
+def engine_forms(out):
+    """Engines: scales for each row, edge codes, undefined cells, fixed shapes; masks by name; chains; both byte orders"""
+    rng = np.random.default_rng(11)
+    rows = 21
+    for kind, virtual, stored, order in (('CompressFloat', 'float', 'short', 'big'),
+                                         ('CompressComplex', 'complex', 'int', 'big'),
+                                         ('CompressComplexSD', 'complex', 'int', 'little')):
+        for fixed in (False, True):
+            form = {'shape': [3, 4], 'options': 5} if fixed else {'ndim': 2}
+            t = create(os.path.join(out, '%s_%s.tab' % (kind, 'fixed' if fixed else 'free')),
+                       [array('V', virtual, **form), array('D', stored, **form), scalar('SC', 'float'),
+                        scalar('OF', 'float')], rows,
+                       [{'TYPE': kind, 'NAME': 'V', 'COLUMNS': ['V'],
+                         'SPEC': {'SOURCENAME': 'V', 'TARGETNAME': 'D', 'SCALENAME': 'SC', 'OFFSETNAME': 'OF'}},
+                        {'TYPE': 'IncrementalStMan', 'NAME': 'ism', 'COLUMNS': ['OF'], 'SPEC': {}}], endian=order)
+            limits = np.iinfo(np.int16 if stored == 'short' else np.int32)
+            edges = [limits.min, limits.max, 0, -1, 1, limits.min + 1, -(limits.max + 1) // 32768]
+            for row in range(rows):
+                if fixed or row % 4 != 1:
+                    shape = (3, 4) if fixed else (row % 5 + 1, row % 3 + 1)
+                    cell = rng.integers(limits.min, limits.max, size=shape, dtype=limits.dtype, endpoint=True)
+                    cell.flat[0] = edges[row % len(edges)]
+                    t.putcell('D', row, cell)
+            scales = (rng.normal(size=rows) * 10. ** rng.integers(-8, 8, size=rows)).astype(np.float32)
+            scales[3:7] = [0, np.nan, np.inf, 1e38]
+            offsets = rng.normal(size=rows).astype(np.float32)
+            offsets[7:9] = [-0.0, 0]
+            t.putcol('SC', scales)
+            t.putcol('OF', offsets)
+            t.close()
+    # a forwarded engine column, and an engine over forwarded columns
+    target = os.path.join(out, 'CompressComplex_free.tab')
+    forward = {'TYPE': 'ForwardColumnEngine', 'NAME': 'far', 'SPEC': {'FORWARDTABLE': target}}
+    create(os.path.join(out, 'far.tab'), [array('V', 'complex', ndim=2)], rows, [dict(forward, COLUMNS=['V'])]).close()
+    create(os.path.join(out, 'chain.tab'), [array('V', 'complex', ndim=2), array('D', 'int', ndim=2),
+           scalar('SC', 'float'), scalar('OF', 'float')], rows,
+           [{'TYPE': 'CompressComplexSD', 'NAME': 'V', 'COLUMNS': ['V'],
+             'SPEC': {'SOURCENAME': 'V', 'TARGETNAME': 'D', 'SCALENAME': 'SC', 'OFFSETNAME': 'OF'}},
+            dict(forward, COLUMNS=['D', 'SC', 'OF'])]).close()
+    for name, keys in (('named', ['RFI', 'ABSENT', 'HIGH']), ('absent', ['ABSENT']), ('number', None)):
+        flags = array('B', 'short', ndim=1)
+        flags['desc']['keywords'] = {'FLAGSETS': {'RFI': np.int32(4), 'HIGH': np.int32(0x8000), 'OTHER': np.int32(8)}}
+        spec = {'SOURCENAME': 'F', 'TARGETNAME': 'B', 'ReadMask': np.uint32(0x80000082), 'WriteMask': np.uint32(1)}
+        t = create(os.path.join(out, 'flags_%s.tab' % name), [array('F', 'boolean', ndim=1), flags], 4,
+                   [{'TYPE': 'BitFlagsEngine<Short   ', 'NAME': 'F', 'COLUMNS': ['F'], 'SPEC': spec}], endian='big')
+        for row in (0, 1, 3):
+            t.putcell('B', row, (1 << np.arange(16) | row).astype(np.int16))
+        if keys:    # in the manager's SPEC they make casacore crash
+            t.putcolkeyword('F', '_BitFlagsEngine_ReadMaskKeys', keys)
+        t.close()
+    t = create(os.path.join(out, 'mapped.tab'), [array('V', 'complex', ndim=1), array('D', 'dcomplex', ndim=1)], 4,
+               [{'TYPE': 'MappedArrayEngine<Complex ,DComplex>', 'NAME': 'V', 'COLUMNS': ['V'],
+                 'SPEC': {'SOURCENAME': 'V', 'TARGETNAME': 'D'}}])
+    for row in (0, 1, 3):
+        t.putcell('D', row, np.array([1e300 + 1j, 1 / 3 - 1e-50j, np.nan, np.inf, -0.0]) - row)
+    t.close()
+
+
+@case
+def manager_forms(out):
+    """AntennaPair, Uvw, StokesI and Sisco: one time step and several, antennas in any order; modes and levels"""
+    rng = np.random.default_rng(12)
+    keys = [scalar(name, 'int') for name in ('ANTENNA1', 'ANTENNA2', 'FIELD_ID', 'DATA_DESC_ID')]
+
+    def make(name, pairs, steps, columns, managers, put, order='little'):
+        rows = len(pairs) * steps
+        t = create(os.path.join(out, name + '.tab'), keys + columns, rows,
+                   [dict(m, NAME=m['TYPE'], SPEC=m.get('SPEC', {})) for m in managers], endian=order)
+        for row in range(rows):
+            t.putcell('ANTENNA1', row, pairs[row % len(pairs)][0])
+            t.putcell('ANTENNA2', row, pairs[row % len(pairs)][1])
+        put(t, rows, pairs)
+        t.close()
+
+    position = rng.normal(size=(8, 3)) * 1000
+
+    def put_uvw(t, rows, pairs):
+        for row in range(rows):
+            first, second = pairs[row % len(pairs)]
+            t.putcell('UVW', row, (position[second] - position[first]) * (1 + row // len(pairs)))
+
+    cross = [(i, j) for j in range(5) for i in range(j)]
+    for name, pairs, steps, order in (('gaps', [(3, 1), (1, 6), (6, 3)], 3, 'big'), ('one', [(0, 0)], 3, 'little'),
+                                      ('step', cross, 1, 'little')):
+        make('uvw_' + name, pairs, steps, [array('UVW', 'double', shape=[3], options=5)],
+             [{'TYPE': 'UvwStMan', 'COLUMNS': ['UVW']},
+              {'TYPE': 'AntennaPairStMan', 'COLUMNS': ['ANTENNA1', 'ANTENNA2']}], put_uvw, order)
+
+    def put_stokes(t, rows, pairs):
+        for row in range(rows - 2):     # the last ones are never written
+            weight = np.zeros((9, 4), np.float32)
+            weight[:, 0] = weight[:, 3] = rng.uniform(size=9)
+            t.putcell('W', row, weight)
+            t.putcell('F', row, np.repeat(rng.random(9) < .5, 4).reshape(9, 4))
+
+    make('stokes_i', cross, 1, [array('W', 'float', shape=[9, 4], options=5), array('F', 'boolean', shape=[9, 4],
+         options=5)], [{'TYPE': 'StokesIStMan', 'COLUMNS': ['W']}, {'TYPE': 'StokesIStMan', 'COLUMNS': ['F']}],
+         put_stokes, 'big')
+
+    def put_sisco(mode, fixed):
+        def put(t, rows, pairs):
+            base = rng.normal(size=(len(pairs), 6, 4)) + 1j * rng.normal(size=(len(pairs), 6, 4))
+            for row in range(rows):
+                if row == 7 and not fixed:      # casacore stores the shape [0, 0]
+                    continue
+                cell = (base[row % len(pairs)] * (1 + row // len(pairs) / 100)).astype(np.complex64)
+                if row % 5 == 4:                # any bits
+                    bits = rng.integers(0, 2 ** 32, size=(6, 8), dtype=np.uint32)
+                    bits.flat[:6] = [0, 0x80000000, 0x7f800000, 0x7fc00001, 1, 0x00800000]
+                    cell = bits.view(np.complex64)
+                if mode:
+                    cell[:, 1:3] = 0
+                if mode == 'stokes_i':
+                    cell[:, 3] = cell[:, 0]
+                channels = 6 if fixed else row % len(pairs) % 3 + 1
+                t.putcell('D', row, np.ascontiguousarray(cell[:channels]))
+        return put
+
+    for level, mode, fixed in ((-1, None, False), (0, 'diagonal', True), (1, 'stokes_i', True), (2, None, False),
+                               (3, None, True), (10, None, True), (11, 'diagonal', True), (12, None, True),
+                               (21, None, False)):
+        spec = {'predict_level': np.int32(level)}
+        if mode:
+            spec[mode] = True
+        form = {'shape': [6, 4], 'options': 4} if fixed else {'ndim': 2}
+        make('sisco_%d' % level, cross[:4], 6, [array('D', 'complex', **form)],
+             [{'TYPE': 'SiscoStMan', 'COLUMNS': ['D'], 'SPEC': spec}], put_sisco(mode, fixed))
+
+
 # ---- tables of the generator ----------------------------------------------------------------------------------------
 
 def special(name, drop=()):

@@ -1,5 +1,6 @@
 //! What users hold: tables, their columns, their subtables.
 
+mod chain;
 mod column;
 mod lock;
 mod opening;
@@ -7,17 +8,18 @@ mod record;
 mod subtable;
 mod view;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use self::chain::Chain;
 use self::lock::ReadLock;
 use self::opening::Opening;
 use crate::container::{Container, Directory};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::{ByteOrder, read_all};
-use crate::limits;
 use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo, resolve};
 use crate::stman::{ColumnSpec, Columns, Manager, OtherColumn, Storage};
 use crate::value::{DataType, Field, Record, Shape};
@@ -128,24 +130,28 @@ impl Table {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
-        Self::open_from(path.as_ref(), options, 0)
+        let opened = Cell::new(0);
+        let path = path.as_ref();
+        Self::open_from(path, &Chain::new(path, options, &opened))
     }
 
-    /// Opens a table that others, `depth` of them, led to.
-    fn open_from(path: &Path, options: OpenOptions, depth: usize) -> Result<Self> {
-        let open = || {
-            limits::depth(depth, "tables that lead to each other")?;
-            Self::open_at(path, options, depth)
-        };
-        open().map_err(|error| error.at(path.display()))
+    /// Opens the table at `path`, the last one of `chain`.
+    fn open_from(path: &Path, chain: &Chain<'_>) -> Result<Self> {
+        Self::open_at(path, chain).map_err(|error| error.at(path.display()))
     }
 
-    fn open_at(path: &Path, options: OpenOptions, depth: usize) -> Result<Self> {
+    /// Opens the table at `path`, to which those of `chain` lead.
+    fn open_behind(path: &Path, chain: &Chain<'_>) -> Result<Self> {
+        let chain = chain.then(path).map_err(|error| error.at(path.display()))?;
+        Self::open_from(path, &chain)
+    }
+
+    fn open_at(path: &Path, chain: &Chain<'_>) -> Result<Self> {
         // stored names are relative to the absolute path, in which symbolic links stay
         let path = std::path::absolute(path)?;
         let files = Directory::new(&path);
         // before anything is read: what is read then belongs together
-        let lock = ReadLock::take(&path, options)?;
+        let lock = ReadLock::take(&path, chain.options)?;
         let dat = files.open("table.dat").map_err(|error| match error.kind() {
             ErrorKind::NotFound if path.is_dir() => {
                 Error::format("not a table: the directory has no table.dat").caused_by(error)
@@ -161,8 +167,8 @@ impl Table {
             let decoded = TableDat::decode(&dat).at("table.dat")?;
             match decoded.body {
                 Body::Plain(plain) => (decoded.rows, decoded.order, *plain),
-                Body::Reference(body) => return view::open_reference(&path, dat, body, info, (options, depth)),
-                Body::Concatenation(body) => return view::open_concatenation(&path, body, info, (options, depth)),
+                Body::Reference(body) => return view::open_reference(&path, dat, body, info, chain),
+                Body::Concatenation(body) => return view::open_concatenation(&path, body, info, chain),
             }
         };
         let (desc, columns) = plain;
@@ -179,7 +185,7 @@ impl Table {
             None => None,
         };
         let rows = locked.unwrap_or(rows);
-        let opening = Opening::new(&path, &files, rows, order, &desc, &columns, (options, depth));
+        let opening = Opening::new(&path, &files, rows, order, &desc, &columns, chain);
         let (columns, bindings, managers) = opening.finish();
         let (base, kind, concatenated) = (path.clone(), TableKind::Plain, Vec::new());
         Ok(Table { path, base, kind, concatenated, rows, order, desc, info, lock, columns, bindings, managers })

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{ColumnInfo, OpenManager, OpenOptions, Table};
+use super::chain::Chain;
+use super::{ColumnInfo, OpenManager, Table};
 use crate::container::Container;
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
@@ -22,8 +23,8 @@ pub(super) struct Opening<'a> {
     order: ByteOrder,
     desc: &'a TableDesc,
     set: &'a ColumnSet,
-    /// How to open others, and how many tables led to this one.
-    from: (OpenOptions, usize),
+    /// Those that led to this one, which is the last.
+    chain: &'a Chain<'a>,
     columns: Vec<ColumnInfo>,
     /// For each column: the manager, and the number of the column in it.
     bindings: Vec<(usize, usize)>,
@@ -46,7 +47,7 @@ impl<'a> Opening<'a> {
         order: ByteOrder,
         desc: &'a TableDesc,
         set: &'a ColumnSet,
-        from: (OpenOptions, usize),
+        chain: &'a Chain<'a>,
     ) -> Self {
         let mut counts = vec![0; set.managers.len()];
         let (mut columns, mut bindings) = (Vec::new(), Vec::new());
@@ -69,7 +70,7 @@ impl<'a> Opening<'a> {
             counts[manager] += 1;
         }
         let managers = RefCell::new(set.managers.iter().map(|_| State::Closed).collect());
-        Opening { path, files, rows, order, desc, set, from, columns, bindings, managers }
+        Opening { path, files, rows, order, desc, set, chain, columns, bindings, managers }
     }
 
     /// Opens all managers; those that cannot be opened keep their error.
@@ -158,6 +159,6 @@ impl Around for Opening<'_> {
     }
 
     fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
-        Ok(Box::new(Table::open_from(&resolve(stored, self.path), self.from.0, self.from.1 + 1)?))
+        Ok(Box::new(Table::open_behind(&resolve(stored, self.path), self.chain)?))
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 use byteorder::{BigEndian, ByteOrder as _};
 
-use super::{ColumnInfo, OpenManager, OpenOptions, Table, TableKind};
+use super::chain::Chain;
+use super::{ColumnInfo, OpenManager, Table, TableKind};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::{Paged, ReadAt};
 use crate::schema::{ConcatTable, RefTable, TableInfo, resolve};
@@ -146,9 +147,9 @@ pub(super) fn open_reference(
     file: Arc<dyn ReadAt>,
     dat: RefTable,
     info: TableInfo,
-    from: (OpenOptions, usize),
+    chain: &Chain<'_>,
 ) -> Result<Table> {
-    let root = open_part(&dat.root, path, from)?;
+    let root = open_part(&dat.root, path, chain)?;
     if root.rows < dat.root_rows {
         return Err(Error::format(format!(
             "the root table {} has {} rows, but had {} when rows were selected from it",
@@ -175,13 +176,8 @@ pub(super) fn open_reference(
 }
 
 /// A concatenation of tables at `path`.
-pub(super) fn open_concatenation(
-    path: &Path,
-    dat: ConcatTable,
-    info: TableInfo,
-    from: (OpenOptions, usize),
-) -> Result<Table> {
-    let parts = dat.parts.iter().map(|name| open_part(name, path, from)).collect::<Result<Vec<_>>>()?;
+pub(super) fn open_concatenation(path: &Path, dat: ConcatTable, info: TableInfo, chain: &Chain<'_>) -> Result<Table> {
+    let parts = dat.parts.iter().map(|name| open_part(name, path, chain)).collect::<Result<Vec<_>>>()?;
     let mut table = concatenate(path, &parts, info)?;
     table.concatenated = dat.subtables;
     Ok(table)
@@ -230,9 +226,9 @@ pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Resu
     Ok(assemble(path, rows, kind, first, info, columns))
 }
 
-fn open_part(stored: &BString, path: &Path, (options, depth): (OpenOptions, usize)) -> Result<Table> {
+fn open_part(stored: &BString, path: &Path, chain: &Chain<'_>) -> Result<Table> {
     let part = resolve(stored, path);
-    Table::open_from(&part, options, depth + 1).map_err(|error| match error.kind() {
+    Table::open_behind(&part, chain).map_err(|error| match error.kind() {
         // the view is there, but cannot be read without it
         ErrorKind::NotFound => Error::format(format!("the table {} it refers to is missing", part.display())),
         _ => error,

@@ -1,0 +1,72 @@
+//! The tables that lead to one that is being opened: through forwarded columns, references, concatenations.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+use super::OpenOptions;
+use crate::error::{Error, Result};
+use crate::limits;
+
+/// One of those tables, and those before it.
+///
+/// Damaged tables can lead to each other in a circle, and in more ways than there is time to follow: a table with four
+/// engines, each of whose tables has four engines again.
+pub(super) struct Chain<'a> {
+    pub(super) options: OpenOptions,
+    /// Without symbolic links, so that a table is known again.
+    path: PathBuf,
+    before: Option<&'a Chain<'a>>,
+    /// Tables opened since the first one.
+    opened: &'a Cell<usize>,
+}
+
+impl<'a> Chain<'a> {
+    /// A chain that begins with the table at `path`; `opened` is 0.
+    pub(super) fn new(path: &Path, options: OpenOptions, opened: &'a Cell<usize>) -> Self {
+        Chain { options, path: real(path), before: None, opened }
+    }
+
+    /// The chain with the table at `path` behind this one.
+    ///
+    /// # Errors
+    /// `Format` if the table is in the chain already, `Limit` if the chain gets too long, or too many tables were opened.
+    pub(super) fn then(&'a self, path: &Path) -> Result<Self> {
+        let path = real(path);
+        let mut depth = 1;
+        let mut link = Some(self);
+        while let Some(chain) = link {
+            if chain.path == path {
+                return Err(Error::format("the table's values come from the table itself"));
+            }
+            depth += 1;
+            link = chain.before;
+        }
+        limits::depth(depth, "tables that lead to each other")?;
+        self.opened.set(self.opened.get() + 1);
+        limits::tables(self.opened.get())?;
+        Ok(Chain { options: self.options, path, before: Some(self), opened: self.opened })
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    // where there is nothing, opening fails with a better message
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn circles_and_crowds_end() {
+        let opened = Cell::new(0);
+        let first = Chain::new(Path::new("/a"), OpenOptions::default(), &opened);
+        let second = first.then(Path::new("/b")).unwrap();
+        assert_eq!(second.then(Path::new("/a")).err().map(|error| error.kind()), Some(ErrorKind::Format));
+        // beside each other, tables may come back
+        assert!(first.then(Path::new("/b")).is_ok());
+        let crowd = (0..1 << 20).map(|_| second.then(Path::new("/c"))).find_map(Result::err);
+        assert_eq!(crowd.map(|error| error.kind()), Some(ErrorKind::Limit));
+    }
+}
