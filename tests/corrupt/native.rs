@@ -210,7 +210,7 @@ fn documents() {
         ("\"rows\":5", "\"rows\":18446744073709551615", "has 5 rows where 18446744073709551615 are expected"),
         ("\"rows\":5", "\"rows\":-5", "rows is missing"),
         ("\"keywords\":[]", "\"keywords\":7", "keywords: an array of [name, value] expected, found 7"),
-        ("{\"row\"", "\"row\"", "not JSON"),
+        ("{\"name\"", "\"name\"", "not JSON"),
     ] {
         let change = |_: &Group, exact: &Group| edit_text(exact, "table", from, to);
         Native::fails(DENSE, change, Format, &[part]);
