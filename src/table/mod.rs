@@ -53,7 +53,7 @@ pub struct Table {
     desc: TableDesc,
     info: TableInfo,
     /// Writers wait until it is released, with the table.
-    lock: Option<ReadLock>,
+    lock: Option<Arc<ReadLock>>,
     columns: Vec<ColumnInfo>,
     /// For each column: in the table's managers, and in the manager's columns.
     bindings: Vec<(usize, usize)>,
@@ -151,7 +151,7 @@ impl Table {
         let path = std::path::absolute(path)?;
         let files = Directory::new(&path);
         // before anything is read: what is read then belongs together
-        let lock = ReadLock::take(&path, chain.options)?;
+        let lock = ReadLock::take(&path, chain.options)?.map(Arc::new);
         let dat = files.open("table.dat").map_err(|error| match error.kind() {
             ErrorKind::NotFound if path.is_dir() => {
                 Error::format("not a table: the directory has no table.dat").caused_by(error)
@@ -291,6 +291,31 @@ impl Table {
     }
 }
 
+/// A manager of a table that stays locked as long as another table takes values from it.
+#[derive(Debug)]
+struct Locked {
+    manager: Arc<dyn Manager>,
+    _lock: Arc<ReadLock>,
+}
+
+impl Manager for Locked {
+    fn name(&self) -> &BStr {
+        self.manager.name()
+    }
+
+    fn column(&self, index: usize) -> &dyn Cells {
+        self.manager.column(index)
+    }
+
+    fn parameters(&self) -> Record {
+        self.manager.parameters()
+    }
+
+    fn readable(&self, index: usize) -> Result<()> {
+        self.manager.readable(index)
+    }
+}
+
 impl Columns for Table {
     fn rows(&self) -> u64 {
         self.rows
@@ -307,7 +332,11 @@ impl Columns for Table {
         match &self.managers[manager].opened {
             Ok(opened) => {
                 opened.readable(index).at(self.path.display())?;
-                Ok(OtherColumn { spec: self.columns[found].spec(), manager: opened.clone(), index })
+                let manager: Arc<dyn Manager> = match &self.lock {
+                    Some(lock) => Arc::new(Locked { manager: opened.clone(), _lock: lock.clone() }),
+                    None => opened.clone(),
+                };
+                Ok(OtherColumn { spec: self.columns[found].spec(), manager, index })
             }
             Err(error) => Err(error.again().at(self.path.display())),
         }
