@@ -82,8 +82,10 @@ fn is_of_damage(error: &Error) -> bool {
 /// Reading and converting end well or with a suitable error of one line.
 fn check(path: &Path, target: Option<&Path>) -> std::result::Result<(), String> {
     // legal, and takes hours
-    let zeros = |table: &Table| table.managers().any(|manager| manager.type_name == "MemoryStMan");
-    if Table::open(path).is_ok_and(|table| zeros(&table) && table.rows() > 1 << 20) {
+    let unbacked = ["MemoryStMan", "AntennaPairStMan"];
+    let is_unbacked =
+        |table: &Table| table.managers().any(|manager| unbacked.iter().any(|name| manager.type_name == *name));
+    if Table::open(path).is_ok_and(|table| is_unbacked(&table) && table.rows() > 1 << 20) {
         return Ok(());
     }
     for result in [Some(read_all(path)), target.map(|target| convert(path, target))].into_iter().flatten() {
