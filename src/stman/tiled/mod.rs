@@ -23,11 +23,12 @@ use bstr::{BStr, BString, ByteSlice};
 use self::cube::CubeColumn;
 use self::header::Header;
 use self::row_map::{Place as RowPlace, RowMap};
-use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, RowRun, Tiling, undefined};
+use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, RowRun, Tiling, memory_bytes, undefined};
 use crate::aipsio::Decoder;
 use crate::error::{Error, Place, Result};
 use crate::grid::{ChunkCache, ChunkRead, read_region};
 use crate::io::{ByteOrder, ReadAt};
+use crate::limits;
 use crate::value::{DataType, Region, Shape, Value, Values};
 
 pub(super) static COLUMN: Kind = Kind { names: &["TiledColumnStMan"], open: |args| open(args, Type::Column) };
@@ -374,29 +375,35 @@ impl Column for CoordinateColumn {
     /// Values that the cube does not have are 0.
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let shape = self.cell_shape(row)?.ok_or_else(|| undefined(row))?;
-        super::read_part(region, &shape, out, |out| {
-            let wanted = shape.elements()? as usize;
-            let Some(place) = self.cubes.locate(row)? else {
-                out.extend_default(wanted);
-                return Ok(());
-            };
-            let first = match self.axis {
-                Some(axis) if axis >= self.cubes.cell_axes => {
-                    place.at.get(axis - self.cubes.cell_axes).copied().unwrap_or_default() as usize
-                }
-                _ => 0,
-            };
-            let mut found = 0;
-            if let Some(Value::Scalar(values) | Value::Array(_, values)) = self.value(place.cube) {
-                let end = values.len().min(first + wanted);
-                if first < end {
-                    out.extend_from(values, first..end)?;
-                    found = end - first;
-                }
+        let (start, wanted) = match region {
+            Some(region) => {
+                region.check(&shape)?;
+                (region.start.first().copied().unwrap_or_default(), region.shape.elements()?)
             }
-            out.extend_default(wanted - found);
-            Ok(())
-        })
+            None => (0, shape.elements()?),
+        };
+        // an axis may have any extent, however few coordinates it has
+        limits::unbacked_cell(memory_bytes(out.data_type(), shape.elements()?))?;
+        let Some(place) = self.cubes.locate(row)? else {
+            out.extend_default(wanted as usize);
+            return Ok(());
+        };
+        let first = match self.axis {
+            Some(axis) if axis >= self.cubes.cell_axes => {
+                place.at.get(axis - self.cubes.cell_axes).copied().unwrap_or_default()
+            }
+            _ => start,
+        };
+        let mut found = 0;
+        if let Some(Value::Scalar(values) | Value::Array(_, values)) = self.value(place.cube) {
+            let end = first.saturating_add(wanted).min(values.len() as u64);
+            if first < end {
+                out.extend_from(values, first as usize..end as usize)?;
+                found = end - first;
+            }
+        }
+        out.extend_default((wanted - found) as usize);
+        Ok(())
     }
 }
 
