@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Container;
-use crate::error::{Place, Result};
-use crate::io::{FileSource, ReadAt};
+use super::{Container, ContainerMut};
+use crate::error::{Error, Place, Result};
+use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 
 /// The regular files of a directory.
 #[derive(Debug, Clone)]
@@ -20,27 +20,72 @@ impl Directory {
     }
 }
 
-impl Container for Directory {
-    fn names(&self) -> Result<Vec<String>> {
+impl Directory {
+    /// The names of what lies in the directory, directories or not; names that are not UTF-8 are not seen.
+    fn entries(&self, directories: bool) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
             let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                continue;
-            }
-            if let Ok(name) = entry.file_name().into_string() {
+            // where a symbolic link leads to counts
+            let is_directory = std::fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir());
+            if is_directory == directories
+                && let Ok(name) = entry.file_name().into_string()
+            {
                 names.push(name);
             }
         }
         names.sort();
         Ok(names)
     }
+}
+
+impl Container for Directory {
+    fn names(&self) -> Result<Vec<String>> {
+        self.entries(false)
+    }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         Ok(Arc::new(FileSource::open(&self.path.join(name)).at(name)?))
     }
 
+    fn nested(&self) -> Result<Vec<String>> {
+        self.entries(true)
+    }
+
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        let path = self.path.join(name);
+        if !path.is_dir() {
+            return Err(Error::not_found("no such directory").at(name));
+        }
+        Ok(Arc::new(Directory { path }))
+    }
+
     fn path(&self, name: &str) -> Option<PathBuf> {
         Some(self.path.join(name))
+    }
+}
+
+impl ContainerMut for Directory {
+    fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
+        Ok(Arc::new(FileTarget::create(&self.path.join(name)).at(name)?))
+    }
+
+    fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
+        Ok(Arc::new(FileTarget::open(&self.path.join(name)).at(name)?))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        Ok(std::fs::remove_file(self.path.join(name)).at(name)?)
+    }
+
+    fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>> {
+        let path = self.path.join(name);
+        std::fs::create_dir(&path).at(name)?;
+        Ok(Arc::new(Directory { path }))
+    }
+
+    /// Makes the names durable; files are by [`WriteAt::sync`].
+    fn commit(&self) -> Result<()> {
+        Ok(std::fs::File::open(&self.path)?.sync_all()?)
     }
 }

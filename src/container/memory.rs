@@ -1,31 +1,77 @@
 //! Files in memory, for tests.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Container;
+use super::{Container, ContainerMut};
 use crate::error::{Error, Result};
-use crate::io::ReadAt;
+use crate::io::{MemoryFile, ReadAt, WriteAt};
 
 /// Names and contents.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(BTreeMap<String, Arc<Vec<u8>>>);
+pub(crate) struct Memory {
+    files: Mutex<BTreeMap<String, Arc<MemoryFile>>>,
+    nested: Mutex<BTreeMap<String, Arc<Memory>>>,
+}
 
 impl Memory {
     pub(crate) fn new<'a>(files: impl IntoIterator<Item = (&'a str, Vec<u8>)>) -> Self {
-        Memory(files.into_iter().map(|(name, bytes)| (name.to_owned(), Arc::new(bytes))).collect())
+        let files = files.into_iter().map(|(name, bytes)| (name.to_owned(), Arc::new(MemoryFile::new(bytes))));
+        Memory { files: Mutex::new(files.collect()), nested: Mutex::default() }
+    }
+
+    fn file(&self, name: &str) -> Result<Arc<MemoryFile>> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.get(name).cloned().ok_or_else(|| Error::not_found("no such file").at(name))
     }
 }
 
 impl Container for Memory {
     fn names(&self) -> Result<Vec<String>> {
-        Ok(self.0.keys().cloned().collect())
+        Ok(self.files.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect())
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
-        match self.0.get(name) {
-            Some(bytes) => Ok(bytes.clone()),
-            None => Err(Error::not_found("no such file").at(name)),
+        Ok(self.file(name)?)
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        Ok(self.nested.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect())
+    }
+
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        let nested = self.nested.lock().unwrap_or_else(PoisonError::into_inner);
+        match nested.get(name) {
+            Some(memory) => Ok(memory.clone()),
+            None => Err(Error::not_found("no such directory").at(name)),
         }
+    }
+}
+
+impl ContainerMut for Memory {
+    fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
+        let file = Arc::new(MemoryFile::default());
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), file.clone());
+        Ok(file)
+    }
+
+    fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
+        Ok(self.file(name)?)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.file(name)?;
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        Ok(())
+    }
+
+    fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>> {
+        let memory = Arc::new(Memory::default());
+        self.nested.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), memory.clone());
+        Ok(memory)
+    }
+
+    fn commit(&self) -> Result<()> {
+        Ok(())
     }
 }

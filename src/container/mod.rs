@@ -3,13 +3,15 @@
 mod directory;
 #[cfg(test)]
 mod memory;
+mod multifile;
+mod multihdf5;
 
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::io::ReadAt;
+use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
 #[cfg(test)]
@@ -29,8 +31,86 @@ pub trait Container: Debug + Send + Sync {
     /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>>;
 
+    /// The names of the containers in this one, sorted: subdirectories, nested containers. They are not among
+    /// [`names`](Self::names).
+    ///
+    /// # Errors
+    /// `Io` if they cannot be listed.
+    fn nested(&self) -> Result<Vec<String>>;
+
+    /// A container in this one.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of this name, those of opening it otherwise.
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>>;
+
     /// Where the file lies in the file system; only a directory knows.
     fn path(&self, _name: &str) -> Option<PathBuf> {
         None
     }
 }
+
+/// A container that is written.
+///
+/// What was written is sure to be found again after [`commit`](Self::commit); a process killed at any moment leaves what
+/// the last commit left, or what the next one would have.
+pub trait ContainerMut: Container {
+    /// Makes a file, or empties the one that has this name.
+    ///
+    /// # Errors
+    /// `Io` or `NoSpace`; `Usage` if the container cannot hold a file of this name.
+    fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>>;
+
+    /// A file that is there, to be changed.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
+    fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of this name, `Io`.
+    fn remove(&self, name: &str) -> Result<()>;
+
+    /// Makes a container in this one. It is committed by itself, before this one.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create); `Exists` if there is one of this name.
+    fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>>;
+
+    /// Makes what was written durable and visible to those who open the container from now on.
+    ///
+    /// # Errors
+    /// `Io` or `NoSpace`.
+    fn commit(&self) -> Result<()>;
+}
+
+/// A kind of container that casacore puts the files of a table's managers into.
+pub(crate) struct Format {
+    /// As the command line names it.
+    pub(crate) name: &'static str,
+    /// Of the container in a table directory.
+    pub(crate) file_name: &'static str,
+    /// Whether a file that begins with these bytes (at most 512) is one.
+    pub(crate) recognise: fn(head: &[u8]) -> bool,
+    /// Opens the file `name` of `inside`.
+    pub(crate) open: fn(inside: &dyn Container, name: &str) -> Result<Arc<dyn Container>>,
+    /// Makes a file with an empty container, or empties the one that is there.
+    pub(crate) create: fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>,
+}
+
+/// How a container is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FormatOptions {
+    /// Size of a block.
+    pub(crate) block_bytes: u64,
+    /// Whether each block has a checksum.
+    pub(crate) checksums: bool,
+    /// The deflate level of each block; 0: none. MultiHDF5 only.
+    pub(crate) deflate: u8,
+    /// Whether more than what casacore reads may be in it: all files of the table, subtables, their hashes.
+    pub(crate) archive: bool,
+}
+
+pub(crate) static FORMATS: &[&Format] = &[&multifile::FORMAT, &multihdf5::FORMAT];

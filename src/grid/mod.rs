@@ -62,6 +62,26 @@ pub(crate) trait ChunkRead: Send + Sync {
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()>;
 }
 
+/// An array that can be written chunk by chunk; distinct chunks from any thread.
+pub(crate) trait ChunkWrite: Send + Sync {
+    /// Shape and chunk shape in elements, first axis fastest.
+    fn grid(&self) -> &Grid;
+
+    /// The type of the elements.
+    fn data_type(&self) -> DataType;
+
+    /// The byte order in which a chunk's bytes are its elements one after the other; `None` for packed Bools.
+    fn raw_order(&self) -> Option<ByteOrder>;
+
+    /// Writes a whole chunk, edge padding included.
+    fn write_chunk(&self, index: &[u64], values: &Values) -> Result<()>;
+
+    /// Writes consecutive whole chunks from linear number `first` on, as they are stored.
+    ///
+    /// Only where [`raw_order`](Self::raw_order) is known.
+    fn write_raw(&self, first: u64, bytes: &[u8]) -> Result<()>;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::{ReadAt, past_end};
+use super::{ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
 
 /// A file opened for reading.
@@ -34,12 +34,65 @@ impl ReadAt for FileSource {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.file.read_exact_at(out, offset).map_err(|error| {
-            if error.kind() == std::io::ErrorKind::UnexpectedEof {
-                past_end(offset, out.len() as u64, self.file.metadata().map_or(0, |metadata| metadata.len()))
-            } else {
-                error.into()
-            }
-        })
+        read_exact(&self.file, offset, out)
     }
+}
+
+/// A file opened for reading and writing.
+#[derive(Debug)]
+pub struct FileTarget {
+    file: File,
+}
+
+impl FileTarget {
+    /// Makes the file, or empties the one that is there.
+    ///
+    /// # Errors
+    /// `Io` or `NoSpace`.
+    pub fn create(path: &Path) -> Result<Self> {
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+        Ok(FileTarget { file })
+    }
+
+    /// Opens a file that is there.
+    ///
+    /// # Errors
+    /// `NotFound` or `Io`.
+    pub fn open(path: &Path) -> Result<Self> {
+        Ok(FileTarget { file: File::options().read(true).write(true).open(path)? })
+    }
+}
+
+impl ReadAt for FileTarget {
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        read_exact(&self.file, offset, out)
+    }
+}
+
+impl WriteAt for FileTarget {
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        Ok(self.file.write_all_at(data, offset)?)
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        Ok(self.file.set_len(len)?)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.file.sync_all()?)
+    }
+}
+
+fn read_exact(file: &File, offset: u64, out: &mut [u8]) -> Result<()> {
+    file.read_exact_at(out, offset).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            past_end(offset, out.len() as u64, file.metadata().map_or(0, |metadata| metadata.len()))
+        } else {
+            error.into()
+        }
+    })
 }

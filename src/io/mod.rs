@@ -2,6 +2,8 @@
 
 pub(crate) mod bits;
 mod file;
+#[cfg(test)]
+mod memory;
 mod paged;
 mod recent;
 
@@ -10,7 +12,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 
-pub use file::FileSource;
+pub use file::{FileSource, FileTarget};
+#[cfg(test)]
+pub(crate) use memory::MemoryFile;
 pub(crate) use paged::Paged;
 pub(crate) use recent::Recent;
 
@@ -37,6 +41,27 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
+}
+
+/// Positioned writes on `&self`, from any thread; writes that overlap are the caller's to order.
+pub trait WriteAt: ReadAt {
+    /// Writes all of `data` at `offset`; a file that ends before `offset` is filled with zeros up to there.
+    ///
+    /// # Errors
+    /// `Io` or `NoSpace`. How much was written is then unspecified.
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Cuts the file off, or lengthens it with zeros.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    fn set_len(&self, len: u64) -> Result<()>;
+
+    /// Makes durable what was written; what is written later does not get there first.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    fn sync(&self) -> Result<()>;
 }
 
 impl ReadAt for [u8] {

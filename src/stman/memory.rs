@@ -6,7 +6,7 @@ use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, extend_unbacked, undefi
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
-pub(super) static KIND: Kind = Kind { names: &["MemoryStMan"], open };
+pub(super) static KIND: Kind = Kind { names: &["MemoryStMan"], packable: false, open, create: None };
 
 /// There is no file and no info: the columns are all there is.
 #[derive(Debug)]

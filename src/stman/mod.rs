@@ -23,10 +23,10 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::container::Container;
+use crate::container::{Container, ContainerMut};
 use crate::error::{Error, Result};
-use crate::grid::{ChunkRead, copy_box};
-use crate::io::{ByteOrder, ReadAt};
+use crate::grid::{ChunkRead, ChunkWrite, copy_box};
+use crate::io::{ByteOrder, ReadAt, WriteAt};
 use crate::limits;
 use crate::value::{DataType, Record, Region, Shape, Values};
 
@@ -35,7 +35,11 @@ pub(crate) struct Kind {
     /// Its type names as stored in table.dat, without template arguments: `ScaledArrayEngine` is that of
     /// `ScaledArrayEngine<double  ,Int     >` too.
     names: &'static [&'static str],
+    /// Whether its files may be in a container; if not, they lie beside it.
+    packable: bool,
     open: fn(&OpenArgs<'_>) -> Result<Box<dyn Manager>>,
+    /// `None`: it is not written here.
+    create: Option<fn(&CreateArgs<'_>) -> Result<Box<dyn ManagerMut>>>,
 }
 
 static KINDS: &[&Kind] = &[
@@ -73,11 +77,27 @@ pub fn supported() -> impl Iterator<Item = &'static str> {
 
 /// Opens the manager with type name `name`.
 pub(crate) fn open(name: &BStr, args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    let base = name.split_once_str("<").map_or(name.as_bytes(), |(base, _)| base).trim();
-    match KINDS.iter().chain(REFUSED).find(|kind| kind.names.iter().any(|known| known.as_bytes() == base)) {
-        Some(kind) => (kind.open)(args),
-        None => Err(Error::unsupported(format!("data manager {name} is not supported yet"))),
+    (find(name)?.open)(args)
+}
+
+/// Makes a manager with type name `name`, without rows.
+pub(crate) fn create(name: &BStr, args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
+    match find(name)?.create {
+        Some(create) => create(args),
+        None => Err(Error::unsupported(format!("data manager {name} is not written"))),
     }
+}
+
+/// Whether the files of the manager with type name `name` may be in a container; if not, they lie beside it.
+pub(crate) fn packable(name: &BStr) -> bool {
+    find(name).is_ok_and(|kind| kind.packable)
+}
+
+fn find(name: &BStr) -> Result<&'static Kind> {
+    let base = name.split_once_str("<").map_or(name.as_bytes(), |(base, _)| base).trim();
+    let mut kinds = KINDS.iter().chain(REFUSED);
+    let kind = kinds.find(|kind| kind.names.iter().any(|known| known.as_bytes() == base));
+    kind.copied().ok_or_else(|| Error::unsupported(format!("data manager {name} is not supported yet")))
 }
 
 /// What a manager is told about the table and its part of it.
@@ -118,6 +138,32 @@ impl OpenArgs<'_> {
     /// `table.f<sequence><suffix>`.
     pub(crate) fn file_name(&self, suffix: &str) -> String {
         format!("table.f{}{suffix}", self.sequence)
+    }
+}
+
+/// What a new manager is told about the table and its part of it.
+pub(crate) struct CreateArgs<'a> {
+    /// The type name as table.dat stores it.
+    pub(crate) type_name: &'a BStr,
+    /// The name that the user gives it (`dataManagerGroup`).
+    pub(crate) name: &'a BStr,
+    pub(crate) files: Arc<dyn ContainerMut>,
+    pub(crate) sequence: u32,
+    /// Of the table's data files.
+    pub(crate) order: ByteOrder,
+    /// The manager's columns, in the order of the table description.
+    pub(crate) columns: &'a [ColumnSpec],
+    /// Bucket size, tile shape … as [`Manager::parameters`] gives them and casacore's `SPEC` records name them; what
+    /// is missing has casacore's default.
+    pub(crate) parameters: &'a Record,
+    /// Of the table: hypercolumn definitions.
+    pub(crate) private_keywords: &'a Record,
+}
+
+impl CreateArgs<'_> {
+    /// Makes the manager's file `table.f<sequence><suffix>`.
+    pub(crate) fn file(&self, suffix: &str) -> Result<Arc<dyn WriteAt>> {
+        self.files.create(&format!("table.f{}{suffix}", self.sequence))
     }
 }
 
@@ -203,6 +249,53 @@ pub(crate) trait Manager: Debug + Send + Sync {
     fn parameters(&self) -> Record {
         Record::default()
     }
+}
+
+/// A storage manager of a table that is being written. Columns go by their number in [`CreateArgs::columns`].
+///
+/// Cells may be written in any order and again; memory is bounded whatever the number of rows.
+pub(crate) trait ManagerMut: Debug + Send {
+    /// Adds rows at the end: scalars and arrays of fixed shape are zeros there, other cells undefined.
+    fn add_rows(&mut self, count: u64) -> Result<()>;
+
+    /// Removes a row; those behind it move up.
+    ///
+    /// `Unsupported` where casacore's manager cannot either.
+    fn remove_row(&mut self, _row: u64) -> Result<()> {
+        Err(Error::unsupported("the data manager cannot remove rows"))
+    }
+
+    /// Adds a column behind the others.
+    ///
+    /// `Unsupported` where casacore's manager cannot either; the table then makes another manager.
+    fn add_column(&mut self, _spec: &ColumnSpec) -> Result<()> {
+        Err(Error::unsupported("the data manager cannot add columns"))
+    }
+
+    /// Removes a column; those behind it move up.
+    fn remove_column(&mut self, _column: usize) -> Result<()> {
+        Err(Error::unsupported("the data manager cannot remove columns"))
+    }
+
+    /// The shape of a cell, first axis fastest; `None` if it is undefined.
+    fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>>;
+
+    /// Gives a cell whose shape is not fixed a shape; what it held is lost if it had another.
+    fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()>;
+
+    /// Writes all elements of a cell, or those of a region of it. The cell has its shape.
+    fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()>;
+
+    /// Writes all elements of the cells of `rows`, one after the other; each has its shape.
+    fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()>;
+
+    /// The hypercubes of a tiled column, in the order of the manager's header; empty for other managers.
+    fn cubes(&mut self, _column: usize) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
+        Ok(Vec::new())
+    }
+
+    /// Writes what is still in memory; returns what the manager keeps in table.dat.
+    fn flush(&mut self) -> Result<Vec<u8>>;
 }
 
 /// The cells of a column.

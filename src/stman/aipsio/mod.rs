@@ -23,7 +23,7 @@ use crate::error::{Error, Place, Result};
 use crate::io::{ByteOrder, Paged};
 use crate::value::{DataType, Shape};
 
-pub(super) static KIND: Kind = Kind { names: &["StManAipsIO"], open };
+pub(super) static KIND: Kind = Kind { names: &["StManAipsIO"], packable: false, open, create: None };
 
 /// Of the file and its array files.
 const ORDER: ByteOrder = ByteOrder::Big;

@@ -14,7 +14,7 @@ use crate::io::ByteOrder;
 use crate::stman::{Column, Kind, Manager, OpenArgs, Storage, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
-pub(crate) static KIND: Kind = Kind { names: &["AntennaPairStMan"], open };
+pub(crate) static KIND: Kind = Kind { names: &["AntennaPairStMan"], packable: false, open, create: None };
 
 const ROW_BYTES: u64 = 8;
 

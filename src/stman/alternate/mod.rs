@@ -31,6 +31,7 @@ pub(super) use uvw::KIND as UVW;
 /// Managers of other programs.
 pub(super) static THIRD_PARTY: Kind = Kind {
     names: &["LofarStMan", "AsdmStMan", "Adios2StMan"],
+    packable: false,
     open: |args| {
         Err(Error::unsupported(match args.type_name.to_str_lossy().trim() {
             "LofarStMan" => "LofarStMan is a third-party manager: raw files of the LOFAR correlator are not read",
@@ -38,4 +39,5 @@ pub(super) static THIRD_PARTY: Kind = Kind {
             _ => "Adios2StMan needs a third-party library: ADIOS2 files are not read",
         }))
     },
+    create: None,
 };

@@ -21,7 +21,7 @@ use crate::io::bits::packed_len;
 use crate::stman::{Column, ColumnSpec, Kind, Manager, OpenArgs, Storage, extend_unbacked, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
-pub(crate) static KIND: Kind = Kind { names: &["StokesIStMan"], open };
+pub(crate) static KIND: Kind = Kind { names: &["StokesIStMan"], packable: false, open, create: None };
 
 const CORRELATIONS: u64 = 4;
 

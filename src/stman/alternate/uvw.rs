@@ -15,7 +15,7 @@ use crate::io::ByteOrder;
 use crate::stman::{Column, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
-pub(crate) static KIND: Kind = Kind { names: &["UvwStMan"], open };
+pub(crate) static KIND: Kind = Kind { names: &["UvwStMan"], packable: false, open, create: None };
 
 const ROW_BYTES: u64 = 24;
 

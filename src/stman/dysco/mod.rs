@@ -31,7 +31,7 @@ use super::{Column, Kind, Manager, OpenArgs};
 use crate::error::{Place, Result};
 use crate::value::{DataType, Record};
 
-pub(super) static KIND: Kind = Kind { names: &["DyscoStMan"], open };
+pub(super) static KIND: Kind = Kind { names: &["DyscoStMan"], packable: false, open, create: None };
 
 #[derive(Debug)]
 struct Dysco {

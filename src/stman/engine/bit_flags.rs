@@ -18,12 +18,14 @@ const TYPES: [DataType; 5] = [DataType::UChar, DataType::Short, DataType::UShort
 
 pub(crate) static KIND: Kind = Kind {
     names: &["BitFlagsEngine"],
+    packable: false,
     open: |args| {
         open("BitFlagsEngine", args, |mapping| {
             mapping.expect(DataType::Bool, &TYPES)?;
             Ok(BitFlags { mask: read_mask(mapping)? })
         })
     },
+    create: None,
 };
 
 #[derive(Debug)]

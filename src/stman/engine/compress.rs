@@ -18,32 +18,38 @@ use crate::value::{Complex32, DataType, Values};
 
 pub(crate) static FLOAT: Kind = Kind {
     names: &["CompressFloat"],
+    packable: false,
     open: |args| {
         open("CompressFloat", args, |mapping| {
             mapping.expect(DataType::Float, &[DataType::Short])?;
             Ok(Float(Scaling::open(mapping, "_CompressFloat_", "Fixed", "Fixed")?))
         })
     },
+    create: None,
 };
 
 pub(crate) static COMPLEX: Kind = Kind {
     names: &["CompressComplex"],
+    packable: false,
     open: |args| {
         open("CompressComplex", args, |mapping| {
             mapping.expect(DataType::Complex, &[DataType::Int])?;
             Ok(Complex(Scaling::open(mapping, "_CompressComplex_", "Fixed", "Fixed")?))
         })
     },
+    create: None,
 };
 
 pub(crate) static SINGLE_DISH: Kind = Kind {
     names: &["CompressComplexSD"],
+    packable: false,
     open: |args| {
         open("CompressComplexSD", args, |mapping| {
             mapping.expect(DataType::Complex, &[DataType::Int])?;
             Ok(SingleDish(Scaling::open(mapping, "_CompressComplex_", "Fixed", "Fixed")?))
         })
     },
+    create: None,
 };
 
 /// What casacore itself sets for a value that is not finite: all bits.

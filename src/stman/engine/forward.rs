@@ -19,6 +19,7 @@ use crate::value::{DataType, Record, Region, Shape, Values};
 
 pub(crate) static KIND: Kind = Kind {
     names: &["ForwardColumnEngine"],
+    packable: false,
     open: |args| {
         let forward = Forward::open("ForwardColumnEngine", args, "_ForwardColumn_TableName", |spec, other, rows| {
             if rows < args.rows {
@@ -28,10 +29,12 @@ pub(crate) static KIND: Kind = Kind {
         });
         Ok(Box::new(forward?))
     },
+    create: None,
 };
 
 pub(crate) static INDEXED: Kind = Kind {
     names: &["ForwardColumnIndexedRowEngine"],
+    packable: false,
     open: |args| {
         const NAME: &str = "ForwardColumnIndexedRowEngine";
         let numbers = row_numbers(args).at(NAME)?;
@@ -40,6 +43,7 @@ pub(crate) static INDEXED: Kind = Kind {
         });
         Ok(Box::new(forward?))
     },
+    create: None,
 };
 
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use crate::value::{Complex32, Complex64, DataType, Values};
 
 pub(crate) static KIND: Kind = Kind {
     names: &["MappedArrayEngine"],
+    packable: false,
     open: |args| {
         open("MappedArrayEngine", args, |mapping| {
             let (to, from) = (mapping.spec.data_type, mapping.stored.spec.data_type);
@@ -22,6 +23,7 @@ pub(crate) static KIND: Kind = Kind {
             Ok(Mapped)
         })
     },
+    create: None,
 };
 
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use crate::value::{Value, Values};
 /// Objects of a C++ class, each made from some elements of the stored column; that one is read like any other.
 pub(crate) static RETYPED: Kind = Kind {
     names: &["RetypedArrayEngine"],
+    packable: false,
     open: |args| {
         let keywords = args.column_keywords.first();
         let stored = keywords.and_then(|keywords| keywords.string("_BaseMappedArrayEngine_Name"));
@@ -25,15 +26,18 @@ pub(crate) static RETYPED: Kind = Kind {
             stored.unwrap_or(BStr::new("(not named)")),
         )))
     },
+    create: None,
 };
 
 /// The result of a TaQL expression over columns of the table.
 pub(crate) static TAQL: Kind = Kind {
     names: &["VirtualTaQLColumn"],
+    packable: false,
     open: |args| {
         let keywords = args.column_keywords.first();
         let expression = keywords.and_then(|keywords| keywords.string("_VirtualTaQLEngine_CalcExpr"));
         let expression = expression.unwrap_or(BStr::new("(not stored)"));
         Err(Error::unsupported(format!("VirtualTaQLColumn: the expression {expression} is not evaluated")))
     },
+    create: None,
 };

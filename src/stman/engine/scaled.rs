@@ -17,8 +17,9 @@ use crate::error::{Error, Result};
 use crate::stman::{Kind, Manager, OpenArgs};
 use crate::value::{Complex32, Complex64, DataType, Values};
 
-pub(crate) static ARRAY: Kind = Kind { names: &["ScaledArrayEngine"], open: open_array };
-pub(crate) static COMPLEX: Kind = Kind { names: &["ScaledComplexData"], open: open_complex };
+pub(crate) static ARRAY: Kind = Kind { names: &["ScaledArrayEngine"], packable: false, open: open_array, create: None };
+pub(crate) static COMPLEX: Kind =
+    Kind { names: &["ScaledComplexData"], packable: false, open: open_complex, create: None };
 
 /// Real numbers of type `V` from any real numbers.
 #[derive(Debug)]

@@ -27,7 +27,7 @@ use super::{Column, Kind, Manager, OpenArgs, Storage};
 use crate::error::{Place, Result};
 use crate::io::{ByteOrder, Recent, read_bytes};
 
-pub(super) static KIND: Kind = Kind { names: &["IncrementalStMan"], open };
+pub(super) static KIND: Kind = Kind { names: &["IncrementalStMan"], packable: true, open, create: None };
 
 /// Of all buckets kept in memory.
 const CACHE_BYTES: u64 = 1 << 21;

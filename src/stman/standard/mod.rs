@@ -29,7 +29,7 @@ use crate::error::{Error, Place, Result};
 use crate::io::ByteOrder;
 use crate::value::DataType;
 
-pub(super) static KIND: Kind = Kind { names: &["StandardStMan"], open };
+pub(super) static KIND: Kind = Kind { names: &["StandardStMan"], packable: true, open, create: None };
 
 #[derive(Debug)]
 struct Standard {

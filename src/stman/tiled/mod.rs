@@ -31,10 +31,14 @@ use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Value, Values};
 
-pub(super) static COLUMN: Kind = Kind { names: &["TiledColumnStMan"], open: |args| open(args, Type::Column) };
-pub(super) static SHAPE: Kind = Kind { names: &["TiledShapeStMan"], open: |args| open(args, Type::Shape) };
-pub(super) static CELL: Kind = Kind { names: &["TiledCellStMan"], open: |args| open(args, Type::Cell) };
-pub(super) static DATA: Kind = Kind { names: &["TiledDataStMan"], open: |args| open(args, Type::Data) };
+pub(super) static COLUMN: Kind =
+    Kind { names: &["TiledColumnStMan"], packable: true, open: |args| open(args, Type::Column), create: None };
+pub(super) static SHAPE: Kind =
+    Kind { names: &["TiledShapeStMan"], packable: true, open: |args| open(args, Type::Shape), create: None };
+pub(super) static CELL: Kind =
+    Kind { names: &["TiledCellStMan"], packable: true, open: |args| open(args, Type::Cell), create: None };
+pub(super) static DATA: Kind =
+    Kind { names: &["TiledDataStMan"], packable: true, open: |args| open(args, Type::Data), create: None };
 
 /// Decoded tiles kept for a column, for reads smaller than a tile.
 const CACHE_BYTES: usize = 8 << 20;

@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::stman::{Column, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
-pub(crate) static KIND: Kind = Kind { names: &["SiscoStMan"], open };
+pub(crate) static KIND: Kind = Kind { names: &["SiscoStMan"], packable: false, open, create: None };
 
 /// Columns that tell which rows are of one baseline.
 const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];

@@ -1,0 +1,12 @@
+//! MultiHDF5: a dataset of bytes for each file, in one HDF5 file. formats/table.md 6.
+
+use super::Format;
+use crate::error::Error;
+
+pub(super) static FORMAT: Format = Format {
+    name: "multihdf5",
+    file_name: "table.mfh5",
+    recognise: |_| false,
+    open: |_, _| Err(Error::unsupported("multihdf5 is not supported yet")),
+    create: |_, _| Err(Error::unsupported("multihdf5 is not supported yet")),
+};
