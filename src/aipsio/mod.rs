@@ -11,9 +11,10 @@
 //! | …      | the fields, unaligned                                                    |
 //!
 //! [`Decoder`] reads a stream of either byte order from any [`ReadAt`], knows the absolute offset of everything it
-//! reads, and refuses counts that the remaining bytes cannot hold.
+//! reads, and refuses counts that the remaining bytes cannot hold. [`Encoder`] writes streams.
 
 mod array;
+mod encoder;
 mod keyword_set;
 mod record;
 
@@ -25,6 +26,8 @@ use byteorder::{BigEndian, ByteOrder as _, LittleEndian};
 use crate::error::{Error, Place, Result};
 use crate::io::{ByteOrder, ReadAt};
 use crate::value::{DataType, Values};
+
+pub(crate) use encoder::Encoder;
 
 /// Precedes every object that is not inside another.
 pub(crate) const MAGIC: u32 = 0xbebe_bebe;

@@ -178,6 +178,10 @@ mod tests {
         let nested = record.record("R").unwrap();
         assert_eq!(nested.get("x"), Some(&Value::Scalar(Values::Double(vec![1.5]))));
         assert_eq!(record.get("SUB"), Some(&Value::Table("././SUB".into())));
+
+        let mut encoder = crate::aipsio::Encoder::new(ByteOrder::Big);
+        encoder.record("TableRecord", &record).unwrap();
+        assert_eq!(encoder.into_bytes(), bytes);
     }
 
     #[test]

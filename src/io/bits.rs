@@ -26,9 +26,24 @@ pub(crate) fn unpack(bits: &[u8], first_bit: usize, count: usize, out: &mut Vec<
     }
 }
 
+/// Appends `values` packed; the unused bits of the last byte are 0.
+pub(crate) fn pack(values: &[bool], out: &mut Vec<u8>) {
+    out.extend(
+        values.chunks(8).map(|eight| eight.iter().enumerate().fold(0, |byte, (i, &bit)| byte | u8::from(bit) << i)),
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packing_is_the_inverse() {
+        let bits = [true, false, true, true, false, false, false, false, true];
+        let mut packed = Vec::new();
+        pack(&bits, &mut packed);
+        assert_eq!(packed, [0x0d, 0x01]);
+    }
 
     #[test]
     fn documented_example() {

@@ -68,6 +68,16 @@ impl DataType {
         }
     }
 
+    /// Casacore's code of a scalar of this type.
+    pub(crate) fn code(self) -> i32 {
+        TABLE[self as usize].1
+    }
+
+    /// Casacore's code of an array of it.
+    pub(crate) fn array_code(self) -> i32 {
+        if self == DataType::Int64 { 30 } else { self.code() + 13 }
+    }
+
     /// The name that python-casacore and CTFP-1 use: `boolean`, `uchar`, `short` …
     pub fn name(self) -> &'static str {
         TABLE[self as usize].2

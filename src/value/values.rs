@@ -181,6 +181,18 @@ impl Values {
         crate::io::bits::unpack(bits, first_bit, count, v);
     }
 
+    /// Appends the elements in the form that [`extend_from_bytes`](Self::extend_from_bytes) reads.
+    ///
+    /// Strings and records have no such form.
+    pub(crate) fn extend_bytes(&self, order: ByteOrder, out: &mut Vec<u8>) {
+        let start = out.len();
+        let bytes = self.le_bytes().unwrap_or_else(|| unreachable!("strings and records have no fixed size"));
+        out.extend_from_slice(&bytes);
+        if order == ByteOrder::Big {
+            crate::io::swap_bytes(&mut out[start..], swap_width(self.data_type()));
+        }
+    }
+
     /// The elements as little-endian bytes; `None` for strings and records. Bools are bytes 0 and 1.
     ///
     /// Borrows on little-endian machines.

@@ -1,0 +1,294 @@
+//! Writes AipsIO streams: the counterpart of [`Decoder`](super::Decoder), structure by structure.
+
+use bstr::{BStr, BString};
+
+use super::MAGIC;
+use crate::error::{Error, Result};
+use crate::io::{ByteOrder, bits};
+use crate::value::{DataType, Record, Shape, TABLE_CODE, Value, Values};
+
+/// Code of a nested record.
+const RECORD_CODE: i32 = 25;
+
+/// Writes an AipsIO stream into memory.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    order: ByteOrder,
+    bytes: Vec<u8>,
+    /// Where the length fields of the objects being written are, outermost first.
+    open: Vec<usize>,
+}
+
+impl Encoder {
+    pub(crate) fn new(order: ByteOrder) -> Self {
+        Encoder { order, bytes: Vec::new(), open: Vec::new() }
+    }
+
+    /// What was written. All objects are ended.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        debug_assert!(self.open.is_empty(), "an object was not ended");
+        self.bytes
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Starts an object that is not inside another.
+    pub(crate) fn root(&mut self, name: &str, version: u32) {
+        self.u32(MAGIC);
+        self.start(name, version);
+    }
+
+    /// Starts an object inside another.
+    pub(crate) fn start(&mut self, name: &str, version: u32) {
+        self.open.push(self.bytes.len());
+        self.u32(0);
+        self.string(name);
+        self.u32(version);
+    }
+
+    /// Ends the innermost object: its length is known now, modulo 4 GiB as casacore has it.
+    pub(crate) fn end(&mut self) {
+        let start = self.open.pop().expect("an object was started");
+        let len = (self.bytes.len() - start) as u32;
+        let len = match self.order {
+            ByteOrder::Big => len.to_be_bytes(),
+            ByteOrder::Little => len.to_le_bytes(),
+        };
+        self.bytes[start..start + 4].copy_from_slice(&len);
+    }
+
+    pub(crate) fn u8(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    pub(crate) fn bool(&mut self, value: bool) {
+        self.u8(u8::from(value));
+    }
+
+    pub(crate) fn u32(&mut self, value: u32) {
+        match self.order {
+            ByteOrder::Big => self.bytes.extend(value.to_be_bytes()),
+            ByteOrder::Little => self.bytes.extend(value.to_le_bytes()),
+        }
+    }
+
+    pub(crate) fn i32(&mut self, value: i32) {
+        self.u32(value as u32);
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) {
+        match self.order {
+            ByteOrder::Big => self.bytes.extend(value.to_be_bytes()),
+            ByteOrder::Little => self.bytes.extend(value.to_le_bytes()),
+        }
+    }
+
+    pub(crate) fn i64(&mut self, value: i64) {
+        self.u64(value as u64);
+    }
+
+    /// A u64 in newer versions of a structure, a u32 in older ones, which the caller knows to suffice.
+    pub(crate) fn uint(&mut self, value: u64, wide: bool) {
+        if wide { self.u64(value) } else { self.u32(value as u32) }
+    }
+
+    /// A byte count, then the bytes.
+    pub(crate) fn string(&mut self, value: impl AsRef<[u8]>) {
+        let value = value.as_ref();
+        self.u32(value.len() as u32);
+        self.bytes.extend_from_slice(value);
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Elements back to back; Bools are packed to bits, strings have their own lengths.
+    ///
+    /// # Errors
+    /// `Usage` for records, which have no plain form.
+    pub(crate) fn values(&mut self, values: &Values) -> Result<()> {
+        match values {
+            Values::Bool(bools) => bits::pack(bools, &mut self.bytes),
+            Values::String(strings) => strings.iter().for_each(|string| self.string(string)),
+            Values::Record(_) => return Err(Error::usage("records have no plain form")),
+            _ => values.extend_bytes(self.order, &mut self.bytes),
+        }
+        Ok(())
+    }
+
+    /// Object `Block` of `count` items that `item` writes.
+    pub(crate) fn block<T>(&mut self, items: impl ExactSizeIterator<Item = T>, mut item: impl FnMut(&mut Self, T)) {
+        self.start("Block", 1);
+        self.u32(items.len() as u32);
+        items.for_each(|value| item(self, value));
+        self.end();
+    }
+
+    /// Object `Block` of u32.
+    pub(crate) fn block_u32(&mut self, values: &[u32]) {
+        self.block(values.iter(), |encoder, &value| encoder.u32(value));
+    }
+
+    /// Object `Block` of u64, or of u32 in older versions of a structure.
+    pub(crate) fn block_uint(&mut self, values: &[u64], wide: bool) {
+        self.block(values.iter(), |encoder, &value| encoder.uint(value, wide));
+    }
+
+    /// Object `Block` of strings.
+    pub(crate) fn block_strings<'a>(&mut self, values: impl ExactSizeIterator<Item = &'a BStr>) {
+        self.block(values, |encoder, value| encoder.string(value));
+    }
+
+    /// Object `SimpleOrderedMap` from i32 to i32; casacore's are in ascending order of the keys.
+    pub(crate) fn map_i32(&mut self, entries: &[(i32, i32)]) {
+        self.start("SimpleOrderedMap", 1);
+        self.i32(0);
+        self.u32(entries.len() as u32);
+        self.u32(1);
+        for &(key, value) in entries {
+            self.i32(key);
+            self.i32(value);
+        }
+        self.end();
+    }
+
+    /// Object `SimpleOrderedMap` from string to string; casacore's are in ascending order of the keys.
+    pub(crate) fn map_strings(&mut self, entries: &[(BString, BString)]) {
+        self.start("SimpleOrderedMap", 1);
+        self.string("");
+        self.u32(entries.len() as u32);
+        self.u32(1);
+        for (key, value) in entries {
+            self.string(key);
+            self.string(value);
+        }
+        self.end();
+    }
+
+    /// Object `IPosition`, in the older version where the values fit.
+    pub(crate) fn iposition(&mut self, values: &[i64]) {
+        let wide = values.iter().any(|&value| value > i64::from(i32::MAX));
+        self.start("IPosition", if wide { 2 } else { 1 });
+        self.u32(values.len() as u32);
+        for &value in values {
+            if wide { self.i64(value) } else { self.i32(value as i32) }
+        }
+        self.end();
+    }
+
+    /// Object `IPosition` that holds extents.
+    pub(crate) fn shape(&mut self, shape: &Shape) {
+        let extents: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
+        self.iposition(&extents);
+    }
+
+    /// Object `Array` version 3 with the name that stands for it.
+    ///
+    /// # Errors
+    /// `Limit` for extents or counts beyond 32 bits, `Usage` for arrays of records.
+    pub(crate) fn array(&mut self, name: &str, shape: &Shape, values: &Values) -> Result<()> {
+        let narrow = |extent: u64| {
+            u32::try_from(extent).map_err(|_| Error::limit(format!("an array of shape {shape} in a keyword or header")))
+        };
+        self.start(name, 3);
+        self.u32(shape.len() as u32);
+        for &extent in shape.iter() {
+            self.u32(narrow(extent)?);
+        }
+        self.u32(narrow(values.len() as u64)?);
+        self.values(values)?;
+        self.end();
+        Ok(())
+    }
+
+    /// Object `TableRecord` at the start of a stream, after the magic: a record cell.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub(crate) fn root_record(&mut self, record: &Record) -> Result<()> {
+        self.u32(MAGIC);
+        self.record("TableRecord", record)
+    }
+
+    /// Object `Record` or `TableRecord`, as casacore writes those whose fields may change: nested records
+    /// describe themselves.
+    ///
+    /// | field       | type         |                       |
+    /// |-------------|--------------|-----------------------|
+    /// | description | `RecordDesc` | version 2             |
+    /// | type        | i32          | 1: fields may change  |
+    /// | values      |              | in that order         |
+    ///
+    /// # Errors
+    /// `Unsupported` for types that casacore's records cannot hold; as [`array`](Self::array).
+    pub(crate) fn record(&mut self, object: &str, record: &Record) -> Result<()> {
+        self.start(object, 1);
+        self.start("RecordDesc", 2);
+        self.u32(record.fields.len() as u32);
+        for field in &record.fields {
+            self.string(&field.name);
+            match &field.value {
+                Value::Scalar(values) => self.i32(record_code(values.data_type())?),
+                Value::Array(_, values) => {
+                    record_code(values.data_type())?;
+                    self.i32(values.data_type().array_code());
+                    self.iposition(&[-1]);
+                }
+                Value::Record(_) => {
+                    self.i32(RECORD_CODE);
+                    self.start("RecordDesc", 2);
+                    self.u32(0);
+                    self.end();
+                }
+                Value::Table(_) => {
+                    self.i32(TABLE_CODE);
+                    self.string("");
+                }
+            }
+            self.string(&field.comment);
+        }
+        self.end();
+        self.i32(1);
+        for field in &record.fields {
+            match &field.value {
+                // a single Bool takes a byte, as one packed to bits does
+                Value::Scalar(values) => self.values(values)?,
+                Value::Array(shape, values) => self.array(array_name(values.data_type()), shape, values)?,
+                Value::Record(nested) => self.record(object, nested)?,
+                Value::Table(name) => self.string(name),
+            }
+        }
+        self.end();
+        Ok(())
+    }
+}
+
+/// The code of a type that records can hold.
+fn record_code(data_type: DataType) -> Result<i32> {
+    match data_type {
+        DataType::UShort | DataType::Record => {
+            Err(Error::unsupported(format!("casacore's records cannot hold {data_type}")))
+        }
+        _ => Ok(data_type.code()),
+    }
+}
+
+/// The name of array objects in records, which is that of casacore before 2000. formats/table.md 1.3.
+fn array_name(data_type: DataType) -> &'static str {
+    match data_type {
+        DataType::UChar => "Array<uChar>",
+        DataType::Short => "Array<short>",
+        DataType::Int => "Array<Int>",
+        DataType::UInt => "Array<uInt>",
+        DataType::Int64 => "Array<Int64>",
+        DataType::Float => "Array<float>",
+        DataType::Double => "Array<double>",
+        DataType::String => "Array<String>",
+        _ => "Array<void>",
+    }
+}
