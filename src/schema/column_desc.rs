@@ -2,7 +2,7 @@
 
 use bstr::{BString, ByteSlice};
 
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::value::{DataType, Record, Shape, Values};
 
@@ -115,6 +115,58 @@ impl ColumnDesc {
             keywords,
             default,
         })
+    }
+
+    pub(super) fn encode(&self, e: &mut Encoder) -> Result<()> {
+        e.u32(1);
+        e.string(self.class()?);
+        e.u32(1);
+        e.string(&self.name);
+        e.string(&self.comment);
+        e.string(&self.manager_type);
+        e.string(&self.manager_group);
+        e.i32(self.data_type.code());
+        e.i32(self.options);
+        e.i32(self.ndim);
+        if self.kind == ColumnKind::Array {
+            e.shape(&self.shape);
+        }
+        e.u32(self.max_length);
+        e.record("TableRecord", &self.keywords)?;
+        e.u32(1);
+        match (self.kind, &self.default) {
+            (ColumnKind::Array, _) => e.bool(false),
+            (ColumnKind::Scalar, _) if self.data_type == DataType::Record => {}
+            (ColumnKind::Scalar, Some(default)) => e.values(default)?,
+            (ColumnKind::Scalar, None) => {
+                let mut default = Values::new(self.data_type);
+                default.extend_default(1);
+                e.values(&default)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of casacore's class: the type takes 8 characters, and nothing closes the bracket.
+    fn class(&self) -> Result<String> {
+        let element = match self.data_type {
+            DataType::Bool => "Bool",
+            DataType::UChar => "uChar",
+            DataType::Short => "Short",
+            DataType::UShort => "uShort",
+            DataType::Int => "Int",
+            DataType::UInt => "uInt",
+            DataType::Int64 => "Int64",
+            DataType::Float => "float",
+            DataType::Double => "double",
+            DataType::Complex => "Complex",
+            DataType::DComplex => "DComplex",
+            DataType::String => "String",
+            DataType::Record if self.kind == ColumnKind::Scalar => return Ok("ScalarRecordColumnDesc".into()),
+            DataType::Record => return Err(Error::unsupported(format!("column {}: arrays of records", self.name))),
+        };
+        let class = if self.kind == ColumnKind::Scalar { "Scalar" } else { "Array" };
+        Ok(format!("{class}ColumnDesc<{element:8}"))
     }
 
     /// Whether the cells are arrays stored in the manager's own rows (option Direct).
