@@ -19,6 +19,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use table::{
-    Column, ColumnInfo, ColumnMut, Hypercube, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable, Table, TableKind,
-    TableWriter,
+    Column, ColumnInfo, ColumnMut, Hypercube, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable, Table,
+    TableKind, TableWriter,
 };

@@ -288,7 +288,8 @@ impl Hypercube<'_> {
         let wanted = self.tile_shape().elements()?;
         if values.data_type() != self.data_type() || values.len() as u64 != wanted {
             let (found, data_type) = (values.len(), values.data_type());
-            let message = format!("{found} elements of type {data_type} for a tile of {wanted} of {}", self.data_type());
+            let message =
+                format!("{found} elements of type {data_type} for a tile of {wanted} of {}", self.data_type());
             return Err(Error::usage(message));
         }
         self.0.write_chunk(index, values)

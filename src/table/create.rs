@@ -177,14 +177,7 @@ impl NewTable {
     /// Defines which columns of a tiled manager of this name are data, coordinates of its axes, and ids of hypercubes.
     ///
     /// `axes` counts those of a hypercube. TiledDataStMan needs it; others where they have coordinates or ids.
-    pub fn hypercolumn(
-        mut self,
-        name: &str,
-        axes: u32,
-        data: &[&str],
-        coordinates: &[&str],
-        ids: &[&str],
-    ) -> Self {
+    pub fn hypercolumn(mut self, name: &str, axes: u32, data: &[&str], coordinates: &[&str], ids: &[&str]) -> Self {
         let strings = |names: &[&str]| {
             let names: Vec<BString> = names.iter().map(|&name| name.into()).collect();
             Value::Array(Shape::from([names.len() as u64]), Values::String(names))
@@ -210,7 +203,10 @@ impl NewTable {
         let managers = self.bindings().at(&place)?;
         std::fs::create_dir(&path).at(&place)?;
         let files = Arc::new(Directory::new(&path));
-        TableWriter::new(path, files, self, managers).at(place)
+        TableWriter::new(path.clone(), files, self, managers).at(place).inspect_err(|_| {
+            // nothing can be done about what cannot be removed
+            let _ = std::fs::remove_dir_all(&path);
+        })
     }
 
     /// The managers and the numbers of their columns, in the order of the description; all columns have one.
@@ -226,7 +222,8 @@ impl NewTable {
             }
             for name in names {
                 let found = self.columns.iter().position(|column| column.desc.name == *name);
-                let found = found.ok_or_else(|| Error::usage(format!("there is no column {name} to put into a manager")))?;
+                let found =
+                    found.ok_or_else(|| Error::usage(format!("there is no column {name} to put into a manager")))?;
                 if of_column[found].replace(managers.len()).is_some() {
                     return Err(Error::usage(format!("column {name} is put into two managers")));
                 }

@@ -335,11 +335,8 @@ impl TableWriter {
             let info = manager.flush().at_with(|| format!("data manager {name} ({type_name})"))?;
             managers.push(ManagerEntry { type_name: type_name.clone(), sequence: *sequence, info });
         }
-        let counters = Counters {
-            columns: self.columns.len() as u32,
-            table: 1,
-            managers: managers.iter().map(|_| 1).collect(),
-        };
+        let counters =
+            Counters { columns: self.columns.len() as u32, table: 1, managers: managers.iter().map(|_| 1).collect() };
         let sync = Sync { rows: self.rows, modify: 1, counters: Some(counters) };
         let mut desc = self.desc.clone();
         desc.columns = self.columns().map(|info| info.desc.clone()).collect();
