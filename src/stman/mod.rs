@@ -6,6 +6,7 @@
 mod aipsio;
 mod alternate;
 mod bucket;
+mod checks;
 mod dysco;
 mod elements;
 mod engine;
@@ -163,7 +164,12 @@ pub(crate) struct CreateArgs<'a> {
 impl CreateArgs<'_> {
     /// Makes the manager's file `table.f<sequence><suffix>`.
     pub(crate) fn file(&self, suffix: &str) -> Result<Arc<dyn WriteAt>> {
-        self.files.create(&format!("table.f{}{suffix}", self.sequence))
+        self.files.create(&self.file_name(suffix))
+    }
+
+    /// `table.f<sequence><suffix>`.
+    pub(crate) fn file_name(&self, suffix: &str) -> String {
+        format!("table.f{}{suffix}", self.sequence)
     }
 }
 
