@@ -370,6 +370,12 @@ pub(crate) fn read_part(
     Ok(())
 }
 
+/// Puts `values` where `region` is in a cell of `shape`; the caller has checked the region and the types.
+pub(crate) fn write_part(region: &Region, shape: &Shape, cell: &mut Values, values: &Values) {
+    let zero = vec![0; shape.len()];
+    copy_box(values, &region.shape, &zero, cell, 0, shape, &region.start, &region.shape);
+}
+
 /// The error of reading an undefined cell.
 pub(crate) fn undefined(row: u64) -> Error {
     Error::not_found(format!("the cell in row {row} is undefined"))
