@@ -10,7 +10,7 @@ use crate::io::ByteOrder;
 use crate::value::{DataType, Shape, Values};
 
 pub(crate) use cache::ChunkCache;
-pub(crate) use region::{copy_box, read_region};
+pub(crate) use region::{Part, copy_box, for_each_chunk, for_each_run, read_region};
 
 /// An array of `shape` cut into equal chunks, first axis fastest in both.
 ///
