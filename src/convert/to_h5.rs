@@ -70,7 +70,7 @@ pub fn to_hdf5(
     let file = File::create(output.partial())?;
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure()?;
-    let syncing = output.sync_behind()?;
+    let syncing = output.sync_behind();
     let digest = writer.write_data(progress)?;
     drop(syncing);
     let mut warnings = plan.warnings.clone();
@@ -420,6 +420,7 @@ impl<'a> Writer<'a> {
             "options": desc.options,
             "ndim": desc.ndim,
             "shape": info.shape.as_ref().filter(|_| desc.kind == ColumnKind::Array).map(|shape| shape.reversed()),
+            "shape_described": !desc.shape.is_empty(),
             "comment": json::from_string(desc.comment.as_bstr()),
             "max_length": desc.max_length,
             "default_manager": [

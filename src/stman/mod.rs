@@ -78,6 +78,11 @@ pub fn supported() -> impl Iterator<Item = &'static str> {
     KINDS.iter().flat_map(|kind| kind.names.iter().copied())
 }
 
+/// The names of all storage managers that can be written.
+pub fn written() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().filter(|kind| kind.create.is_some()).flat_map(|kind| kind.names.iter().copied())
+}
+
 /// Opens the manager with type name `name`.
 pub(crate) fn open(name: &BStr, args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     (find(name)?.open)(args)
@@ -265,6 +270,11 @@ pub(crate) trait Manager: Debug + Send + Sync {
 pub(crate) trait ManagerMut: Debug + Send {
     /// Adds rows at the end: scalars and arrays of fixed shape are zeros there, other cells undefined.
     fn add_rows(&mut self, count: u64) -> Result<()>;
+
+    /// Whether rows can be removed.
+    fn can_remove_rows(&self) -> bool {
+        false
+    }
 
     /// Removes a row; those behind it move up.
     ///

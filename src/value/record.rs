@@ -80,6 +80,22 @@ impl Record {
         }
     }
 
+    /// The integers of a field, a scalar or an array of any integer type.
+    pub(crate) fn integers(&self, name: &str) -> Option<Vec<i64>> {
+        let (Value::Scalar(values) | Value::Array(_, values)) = self.get(name)? else { return None };
+        match values {
+            Values::UChar(v) => Some(v.iter().map(|&value| value.into()).collect()),
+            Values::Short(v) => Some(v.iter().map(|&value| value.into()).collect()),
+            Values::UShort(v) => Some(v.iter().map(|&value| value.into()).collect()),
+            Values::Int(v) => Some(v.iter().map(|&value| value.into()).collect()),
+            Values::UInt(v) => Some(v.iter().map(|&value| value.into()).collect()),
+            Values::Int64(v) => Some(v.clone()),
+            // what lists without elements come to that have no type of their own
+            _ if values.is_empty() => Some(Vec::new()),
+            _ => None,
+        }
+    }
+
     /// The record in a field, if it is one.
     pub fn record(&self, name: &str) -> Option<&Record> {
         match self.get(name)? {
