@@ -14,6 +14,8 @@ mod incremental;
 mod indirect;
 mod memory;
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod samples;
 mod standard;
 mod tiled;

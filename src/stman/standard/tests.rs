@@ -116,8 +116,8 @@ mod written {
     use super::*;
     use crate::container::Container;
     use crate::stman::samples::create_args;
-    use crate::stman::{ManagerMut, OpenArgs};
-    use crate::value::{Region, Value};
+    use crate::stman::{ManagerMut, model};
+    use crate::value::Value;
 
     fn contents(files: &Memory, name: &str) -> Vec<u8> {
         crate::io::read_all(&*files.open(name).unwrap()).unwrap()
@@ -157,5 +157,12 @@ mod written {
         // the set shape of V took less than the array did, and was given up
         assert_eq!(file, bytes(FILE));
         assert_eq!(contents(&files, "table.f0i"), bytes(ARRAYS));
+    }
+
+    #[test]
+    fn holds_what_was_written() {
+        for seed in 0..40 {
+            model::random_edits(&KIND, seed, &[("BUCKETSIZE", [0, -5, 130, 1000][seed as usize % 4])]);
+        }
     }
 }
