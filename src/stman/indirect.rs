@@ -5,7 +5,8 @@
 use std::ops::Range;
 
 use super::elements::{Elements, ElementsMut, element_bits};
-use super::{CreateArgs, OpenArgs, read_part};
+use super::{OpenArgs, read_part};
+use crate::container::ContainerMut;
 use crate::error::{Error, Place, Result};
 use crate::io::{ByteOrder, Paged, PagedMut, ReadAt, past_end, read_array, read_bytes};
 use crate::value::{BString, DataType, Region, Shape, Values};
@@ -154,16 +155,16 @@ pub(super) struct ArraysMut {
 }
 
 impl ArraysMut {
-    /// Makes the manager's file with `suffix`; `counted`: records have a reference count, which is 1 at first.
+    /// Makes the file `name`; `counted`: records have a reference count, which is 1 at first.
     pub(super) fn create(
-        args: &CreateArgs<'_>,
-        suffix: &str,
+        files: &dyn ContainerMut,
+        name: &str,
         order: ByteOrder,
         counted: bool,
         manager: &str,
     ) -> Result<Self> {
-        let place = format!("table.f{}{suffix} ({manager})", args.sequence);
-        let file = PagedMut::new(args.file(suffix)?).at(&place)?;
+        let place = format!("{name} ({manager})");
+        let file = files.create(name).and_then(PagedMut::new).at(&place)?;
         file.grow(HEADER_BYTES);
         Ok(ArraysMut { arrays: Arrays { file, order, counted, place }, end: HEADER_BYTES })
     }
@@ -352,9 +353,7 @@ mod tests {
     }
 
     fn create(files: &Arc<Memory>, order: ByteOrder, counted: bool) -> ArraysMut {
-        let parameters = crate::value::Record::default();
-        let args = samples::create_args(files, order, &[], &parameters);
-        ArraysMut::create(&args, "i", order, counted, "Test").unwrap()
+        ArraysMut::create(&**files, "table.f0i", order, counted, "Test").unwrap()
     }
 
     fn contents(files: &Memory) -> Vec<u8> {

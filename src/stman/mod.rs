@@ -6,12 +6,15 @@
 mod aipsio;
 mod alternate;
 mod bucket;
+mod checks;
 mod dysco;
 mod elements;
 mod engine;
 mod incremental;
 mod indirect;
 mod memory;
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod samples;
 mod standard;
@@ -168,7 +171,12 @@ pub(crate) struct CreateArgs<'a> {
 impl CreateArgs<'_> {
     /// Makes the manager's file `table.f<sequence><suffix>`.
     pub(crate) fn file(&self, suffix: &str) -> Result<Arc<dyn WriteAt>> {
-        self.files.create(&format!("table.f{}{suffix}", self.sequence))
+        self.files.create(&self.file_name(suffix))
+    }
+
+    /// `table.f<sequence><suffix>`.
+    pub(crate) fn file_name(&self, suffix: &str) -> String {
+        format!("table.f{}{suffix}", self.sequence)
     }
 }
 
@@ -372,6 +380,12 @@ pub(crate) fn read_part(
     let zero = vec![0; shape.len()];
     copy_box(&whole, shape, &region.start, out, base, &region.shape, &zero, &region.shape);
     Ok(())
+}
+
+/// Puts `values` where `region` is in a cell of `shape`; the caller has checked the region and the types.
+pub(crate) fn write_part(region: &Region, shape: &Shape, cell: &mut Values, values: &Values) {
+    let zero = vec![0; shape.len()];
+    copy_box(values, &region.shape, &zero, cell, 0, shape, &region.start, &region.shape);
 }
 
 /// The error of reading an undefined cell.

@@ -58,6 +58,20 @@ impl Record {
         }
     }
 
+    /// The integer in a field, of whatever type.
+    pub fn integer(&self, name: &str) -> Option<i64> {
+        let Value::Scalar(values) = self.get(name)? else { return None };
+        match values {
+            Values::UChar(v) => v.first().map(|&value| value.into()),
+            Values::Short(v) => v.first().map(|&value| value.into()),
+            Values::UShort(v) => v.first().map(|&value| value.into()),
+            Values::Int(v) => v.first().map(|&value| value.into()),
+            Values::UInt(v) => v.first().map(|&value| value.into()),
+            Values::Int64(v) => v.first().copied(),
+            _ => None,
+        }
+    }
+
     /// The strings of a one-dimensional array field.
     pub fn strings(&self, name: &str) -> Option<&[BString]> {
         match self.get(name)? {
