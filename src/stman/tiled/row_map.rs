@@ -44,7 +44,7 @@ impl Interval {
     fn continues_with(&self, next: &Interval) -> bool {
         self.end_row == next.first_row
             && self.cube == next.cube
-            && self.position + (self.end_row - self.first_row) == next.position
+            && self.position.wrapping_add(self.end_row - self.first_row) == next.position
     }
 }
 
@@ -130,10 +130,7 @@ impl RowMap {
         };
         block(e, &|interval| interval.end_row - 1);
         block(e, &|interval| interval.cube.unwrap_or_default() as u64);
-        block(e, &|interval| match interval.cube {
-            Some(_) => interval.position + (interval.end_row - 1 - interval.first_row),
-            None => 0,
-        });
+        block(e, &|interval| interval.position.wrapping_add(interval.end_row - 1 - interval.first_row));
     }
 
     /// Writes the end of a TiledDataStMan header of version 2, which [`decode_data`](Self::decode_data) reads.
@@ -159,7 +156,9 @@ impl RowMap {
         let end = intervals.last().map_or(0, |last| last.end_row);
         let mut new = Interval { first_row: rows.start, end_row: rows.end, cube: Some(cube), position };
         if rows.start > end {
-            intervals.push(Interval { first_row: end, end_row: rows.start, cube: None, position: 0 });
+            // casacore puts the last of such rows at position 0, and leaves the others before it
+            let position = 0u64.wrapping_sub(rows.start - end - 1);
+            intervals.push(Interval { first_row: end, end_row: rows.start, cube: None, position });
         }
         // those that the rows touch, of which the ends stay
         let from = intervals.partition_point(|interval| interval.end_row <= rows.start);
@@ -170,7 +169,7 @@ impl RowMap {
         }
         let after = intervals[from..to].last().filter(|last| last.end_row > rows.end).map(|last| Interval {
             first_row: rows.end,
-            position: last.position + (rows.end - last.first_row),
+            position: last.position.wrapping_add(rows.end - last.first_row),
             ..last.clone()
         });
         let mut from = from;
