@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
 
+use super::edits::Edited;
 use super::native;
 use super::plan::MAX_CUBES;
 use crate::error::{Error, Place, Result};
@@ -50,9 +51,18 @@ pub(crate) trait Content: Send + Sync {
         None
     }
 
-    /// What differs from what was converted, because a user has changed it or added it.
-    fn edits(&self) -> &[String] {
-        &[]
+    /// Info and keywords as a user may have changed them since the table was converted.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    fn edited(&self) -> Result<Edited> {
+        let column = |info: &ColumnInfo| (info.desc.comment.clone(), info.desc.keywords.clone());
+        Ok(Edited {
+            info: self.info().clone(),
+            keywords: self.keywords().clone(),
+            columns: self.columns().iter().map(column).collect(),
+            notes: Vec::new(),
+        })
     }
 }
 

@@ -1,9 +1,11 @@
 //! The bridge: plan, copy, compare. Only here are tables and HDF5 files known together.
 
+mod by_layout;
 mod choose;
 mod column_run;
 mod content;
 mod digest;
+mod edits;
 mod json;
 mod lane;
 mod mapping;

@@ -19,7 +19,7 @@ use super::tile_copy::copy_tiles;
 use super::to_h5::Progress;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::ByteOrder;
-use crate::schema::stored_name;
+use crate::schema::{TableInfo, stored_name};
 use crate::table::{Cells, ColumnInfo, ColumnMut, NewTable, Part, TableWriter};
 use crate::value::{Record, Shape, Value, Values};
 
@@ -107,6 +107,7 @@ struct TablePlan {
     /// Below the main table.
     directory: PathBuf,
     rows: u64,
+    info: TableInfo,
     keywords: Record,
     columns: Vec<ColumnPlan>,
     /// Columns that are not there.
@@ -117,6 +118,7 @@ struct TablePlan {
 struct ColumnPlan {
     /// In the source.
     index: usize,
+    comment: BString,
     keywords: Record,
     bytes: u64,
 }
@@ -134,12 +136,14 @@ fn plan(source: &Source, target: &Path, warnings: &mut Vec<String>) -> Result<Ve
                 Some(stored_name(&target.join(found), &target.join(directory)))
             })
         };
+        let edited = content.edited()?;
         let mut plan = TablePlan {
             source: number,
             name: table.name.clone(),
             directory: directory.clone(),
             rows: content.rows(),
-            keywords: rename(content.keywords()),
+            info: edited.info,
+            keywords: rename(&edited.keywords),
             columns: Vec::new(),
             missing: 0,
             bytes: 0,
@@ -150,15 +154,15 @@ fn plan(source: &Source, target: &Path, warnings: &mut Vec<String>) -> Result<Ve
             if let Some(below) = directory.as_ref().filter(|_| is_child)
                 && let stored = stored_name(&target.join(below), &target.join(&plan.directory))
                 && !names_table(&plan.keywords, &stored)
-                && !content.columns().iter().any(|info| names_table(&rename(&info.desc.keywords), &stored))
+                && !edited.columns.iter().any(|(_, keywords)| names_table(&rename(keywords), &stored))
             {
                 let name = source.tables[child].name.rsplit('/').next().unwrap_or_default();
                 plan.keywords.set(name, Value::Table(stored));
             }
         }
-        warnings.extend(content.edits().iter().map(|edit| match table.name.as_str() {
-            "." => edit.clone(),
-            name => format!("subtable {name}: {edit}"),
+        warnings.extend(edited.notes.iter().map(|note| match table.name.as_str() {
+            "." => note.clone(),
+            name => format!("subtable {name}: {note}"),
         }));
         for (index, info) in content.columns().iter().enumerate() {
             match content.cells(index) {
@@ -174,7 +178,8 @@ fn plan(source: &Source, target: &Path, warnings: &mut Vec<String>) -> Result<Ve
             let cell = info.shape.as_ref().map_or(Ok(0), Shape::elements)?;
             let bytes = cell.saturating_mul(plan.rows).saturating_mul(stored_size(info.data_type()));
             plan.bytes = plan.bytes.saturating_add(bytes);
-            plan.columns.push(ColumnPlan { index, keywords: rename(&info.desc.keywords), bytes });
+            let (comment, keywords) = &edited.columns[index];
+            plan.columns.push(ColumnPlan { index, comment: comment.clone(), keywords: rename(keywords), bytes });
         }
         plans.push(plan);
     }
@@ -280,7 +285,7 @@ impl TablePlan {
     ) -> Result<TableWriter> {
         let content = source.tables[self.source].content()?;
         let layout = content.layout();
-        let mut table = NewTable::new().description(layout.desc.clone()).info(content.info().clone());
+        let mut table = NewTable::new().description(layout.desc.clone()).info(self.info.clone());
         if let Some(order) = options.byte_order.or(layout.order) {
             table = table.byte_order(order);
         }
@@ -293,6 +298,7 @@ impl TablePlan {
             let mut desc = info.desc.clone();
             // what the engine computed is stored now
             let engine: Vec<BString> = info.engine_parameters().map(|field| field.name.clone()).collect();
+            desc.comment = column.comment.clone();
             desc.keywords = column.keywords.clone();
             desc.keywords.fields.retain(|field| !engine.contains(&field.name));
             if let Some(replaced) = managers.add(info, content, column.index)? {
