@@ -16,7 +16,7 @@ mod header;
 mod parameters;
 mod row_map;
 mod tile_shape;
-mod writer;
+mod write;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,25 +38,25 @@ pub(super) static COLUMN: Kind = Kind {
     names: &["TiledColumnStMan"],
     packable: true,
     open: |args| open(args, Type::Column),
-    create: Some(|args| writer::create(args, Type::Column)),
+    create: Some(|args| write::create(args, Type::Column)),
 };
 pub(super) static SHAPE: Kind = Kind {
     names: &["TiledShapeStMan"],
     packable: true,
     open: |args| open(args, Type::Shape),
-    create: Some(|args| writer::create(args, Type::Shape)),
+    create: Some(|args| write::create(args, Type::Shape)),
 };
 pub(super) static CELL: Kind = Kind {
     names: &["TiledCellStMan"],
     packable: true,
     open: |args| open(args, Type::Cell),
-    create: Some(|args| writer::create(args, Type::Cell)),
+    create: Some(|args| write::create(args, Type::Cell)),
 };
 pub(super) static DATA: Kind = Kind {
     names: &["TiledDataStMan"],
     packable: true,
     open: |args| open(args, Type::Data),
-    create: Some(|args| writer::create(args, Type::Data)),
+    create: Some(|args| write::create(args, Type::Data)),
 };
 
 /// Decoded tiles kept for a column, for reads smaller than a tile.
