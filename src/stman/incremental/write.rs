@@ -534,6 +534,10 @@ impl ManagerMut for IncrementalMut {
         self.extend(count).at(&self.place)
     }
 
+    fn can_remove_rows(&self) -> bool {
+        true
+    }
+
     fn remove_row(&mut self, row: u64) -> Result<()> {
         self.remove(row).at(&self.place)
     }
