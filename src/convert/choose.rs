@@ -35,7 +35,7 @@ impl Managers {
         let (spec, replaced) = match had {
             Some(had) if can_write => (had.clone(), None),
             _ => {
-                let spec = suitable(info, &*content.cells(index)?, content.rows())?;
+                let spec = self.shared(suitable(info, &*content.cells(index)?, content.rows())?);
                 let had = info.manager.to_str_lossy();
                 let message = format!("{} is not written; the column is in a {} now", had.trim_end(), spec.type_name);
                 (spec, (!had.is_empty()).then_some(message))
@@ -49,8 +49,17 @@ impl Managers {
         Ok(replaced)
     }
 
-    /// All managers; two that had the same name have not any more.
-    pub(super) fn finish(self) -> Vec<(ManagerSpec, Vec<BString>)> {
+    /// Managers that are not tiled may as well be those that the table had.
+    fn shared(&self, spec: ManagerSpec) -> ManagerSpec {
+        let is_tiled = spec.type_name.starts_with(b"Tiled");
+        let had = self.known.iter().find(|known| known.type_name == spec.type_name && !is_tiled);
+        had.cloned().unwrap_or(spec)
+    }
+
+    /// All managers in the order in which they were; two that had the same name have not any more.
+    pub(super) fn finish(mut self) -> Vec<(ManagerSpec, Vec<BString>)> {
+        let place = |spec: &ManagerSpec| self.known.iter().position(|known| known == spec).unwrap_or(usize::MAX);
+        self.chosen.sort_by_key(|(spec, _)| place(spec));
         let mut named: Vec<(ManagerSpec, Vec<BString>)> = Vec::new();
         for (mut spec, columns) in self.chosen {
             let wanted = spec.name.clone();

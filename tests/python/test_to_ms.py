@@ -1,0 +1,342 @@
+"""`to-ms`: tables come back from native files, and python-casacore sees what it saw before.
+
+H5BRIDGE_LONG=1 takes a few hundred generated tables instead of a couple of dozen."""
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+import casacore.tables as ct
+import h5py
+import numpy as np
+import pytest
+
+import support
+from support import h5bridge
+from test_values import corpus
+
+sys.path.insert(0, os.path.join(support.TESTDATA, 'oracle'))
+import fingerprint  # noqa: E402
+
+DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
+WRITTEN = {'StandardStMan', 'IncrementalStMan', 'StManAipsIO',
+           'TiledColumnStMan', 'TiledShapeStMan', 'TiledCellStMan', 'TiledDataStMan'}
+LONG = bool(os.environ.get('H5BRIDGE_LONG'))
+
+
+def differences(before, after):
+    """What python-casacore's fingerprint of a table says differently of the one that came back."""
+    engines = {name for name, c in before['columns'].items() if (c.get('dm') or '').strip() not in WRITTEN}
+    for key in ('nrow', 'info', 'keywords', 'keywords_sha256', 'sha256'):
+        if before.get(key) != after.get(key) and not (key.startswith('keywords') and 'keywords_note' in before):
+            yield key, before.get(key), after.get(key)
+    for name in sorted(set(before['columns']) | set(after['columns'])):
+        a, b = before['columns'].get(name), after['columns'].get(name)
+        if a is None or b is None:
+            yield name, a and 'there', b and 'there'
+            continue
+        for key in ('dtype', 'kind', 'option', 'comment', 'ndim', 'fixed_shape', 'maxlen', 'sha256', 'keywords_sha256',
+                    'dm', 'dm_name'):
+            # what an engine computed is stored by another manager now, without the engine's keywords
+            if a.get(key) != b.get(key) and not (name in engines and key in ('dm', 'dm_name', 'keywords_sha256')):
+                yield '%s %s' % (name, key), a.get(key), b.get(key)
+
+
+def layouts(path):
+    """{name of a manager: what it was made with}, as far as it means something."""
+    found = {}
+    table = ct.table(path, ack=False)
+    for manager in table.getdminfo().values():
+        spec, kind = manager.get('SPEC', {}), manager['TYPE']
+        if kind in WRITTEN:
+            tiles = {tuple(cube['CellShape']): tuple(cube['TileShape']) for cube in spec.get('HYPERCUBES', {}).values()}
+            found[manager['NAME']] = (kind, sorted(manager['COLUMNS']), spec.get('BUCKETSIZE'),
+                                      list(spec.get('DEFAULTTILESHAPE', [])), tiles)
+    table.close()
+    return found
+
+
+def there_and_back(source, folder, *options):
+    """The path of the table that comes back from the native file of SOURCE, under the same name."""
+    target, back = os.path.join(folder, 'x.h5'), os.path.join(folder, 'back', os.path.basename(source))
+    os.makedirs(os.path.dirname(back), exist_ok=True)
+    h5bridge('to-hdf5', '--overwrite', source, target)
+    h5bridge('to-ms', '--overwrite', *options, target, back)
+    os.remove(target)
+    return back
+
+
+def check(source, tables, root, folder, counts):
+    """Takes a table there and back; TABLES are the fingerprints of its folder."""
+    back = there_and_back(source, folder)
+    after, problems = fingerprint.fingerprint_tree(back), []
+    for path, before in support.below(tables, root).items():
+        # a table that no keyword leads to is not converted
+        if path in after and not support.unreadable(before) and 'error' not in before:
+            counts['tables'] += 1
+            counts['columns'] += len(before['columns'])
+            problems += [(path,) + found for found in differences(before, after[path])]
+    assert '.' in after
+    assert not problems, '%s\n%s' % (source, '\n'.join(map(str, problems[:20])))
+    mine, theirs = layouts(back), layouts(source) if 'dminfo_error' not in tables[root] else {}
+    for name, layout in theirs.items():
+        assert mine.get(name) == layout or 'RefTable' in tables[root].get('table_class', ''), (source, name)
+    change(back, counts)
+    shutil.rmtree(os.path.dirname(back))
+
+
+def change(path, counts):
+    """python-casacore adds rows, writes cells and adds a column to our table; we read what it reads."""
+    table = ct.table(path, ack=False, readonly=False)
+    rows = table.nrows()
+    if rows > 2000 or not table.colnames():
+        table.close()
+        return
+    table.addrows(2)
+    for name in table.colnames():
+        try:
+            value = table.getcell(name, 0) if rows and table.iscelldefined(name, 0) else None
+        except RuntimeError:
+            continue            # python-casacore cannot read the column
+        if value is not None and not isinstance(value, dict) and table.getcoldesc(name)['valueType'] != 'ushort':
+            table.putcell(name, rows, value)
+            table.putcell(name, 0, value)
+            counts['cells put by casacore'] += 2
+    table.addcols(ct.maketabdesc([ct.makescacoldesc('ADDED', 1.5), ct.makearrcoldesc('ADDED_ARRAY', 0, ndim=1)]))
+    table.putcol('ADDED', np.arange(rows + 2.0))
+    table.close()
+    expected = fingerprint.table_fingerprint(path)
+    found = support.digest(path, code=None)['.']
+    assert found['nrow'] == rows + 2
+    for name, column in expected['columns'].items():
+        if column['sha256'] is not None:
+            assert found['columns'][name]['sha256'] == column['sha256'], '%s %s' % (path, name)
+
+
+def convertible(tables, root):
+    return support.outcome(tables, root)[0] == {support.DONE}
+
+
+@pytest.mark.parametrize('case', [case for case in support.cases() if case != 'rows64'])
+def test_testdata(case, tmp_path, counts):
+    tables = support.expected(case)['tables']
+    for root in support.roots(tables):
+        if convertible(tables, root):
+            check(os.path.join(support.TESTDATA, case, root), tables, root, str(tmp_path), counts)
+
+
+SEED = int(os.environ.get('H5BRIDGE_SEED', 300))
+
+
+@pytest.mark.parametrize('seed', range(SEED, SEED + (40 if LONG else 2)))
+def test_generated(seed, tmp_path, counts):
+    folder = tmp_path / 'made'
+    folder.mkdir()
+    for name, tables in support.make_tables(str(folder), seed, 12).items():
+        for root in support.roots(tables):
+            if convertible(tables, root):
+                check(str(folder / name / root), tables, root, str(tmp_path), counts)
+
+
+@pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing() or 'there')
+@pytest.mark.parametrize('entry', corpus(), ids=lambda e: e['name'] if e else 'corpus')
+def test_corpus(entry, tmp_path, counts):
+    folder = support.unpack(entry, tmp_path)
+    for root in support.roots(entry['tables']):
+        if convertible(entry['tables'], root):
+            check(os.path.join(folder, root), entry['tables'], root, str(tmp_path), counts)
+
+
+@pytest.mark.parametrize('order', ['big', 'little'])
+def test_table_to_table(order, tmp_path, counts):
+    """A table is a source too; the byte order is as wanted."""
+    back = str(tmp_path / 'demo.ms')
+    h5bridge('to-ms', '--byte-order', order, DEMO, back)
+    assert ct.table(back, ack=False).endianformat() == order
+    after = fingerprint.fingerprint_tree(back)
+    for path, before in support.below(support.expected('demo')['tables'], 'demo.ms').items():
+        assert not list(differences(before, after[path]))
+        counts['tables'] += 1
+
+
+# ---- edits ----------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def demo(tmp_path):
+    h5bridge('to-hdf5', DEMO, tmp_path / 'demo.h5')
+    return tmp_path / 'demo.h5'
+
+
+def test_values_changed_in_h5py(demo, tmp_path):
+    with h5py.File(demo, 'r+') as file:
+        data, flag = file['MAIN/DATA'], file['MAIN/FLAG']
+        data[17, 3, 2] = 5 - 7j
+        flag[5:9] = ~flag[5:9]
+        expected = data[...], flag[...]
+        file['ANTENNA/NAME'][1] = 'changed'
+    h5bridge('to-ms', demo, tmp_path / 'back.ms')
+    table = ct.table(str(tmp_path / 'back.ms'), ack=False)
+    assert np.array_equal(table.getcol('DATA'), expected[0]) and table.getcell('DATA', 17)[3, 2] == 5 - 7j
+    assert np.array_equal(table.getcol('FLAG'), expected[1])
+    assert ct.table(str(tmp_path / 'back.ms::ANTENNA'), ack=False).getcell('NAME', 1) == 'changed'
+
+
+def test_attributes_changed_in_h5py(demo, tmp_path):
+    with h5py.File(demo, 'r+') as file:
+        main, time_, uvw = file['MAIN'], file['MAIN/TIME'], file['MAIN/UVW']
+        main.attrs['MS_VERSION'] = 2.5                  # was a float keyword
+        main.attrs['table_subtype'] = 'edited'
+        main.attrs['OBSERVER'] = 'me'                   # new
+        main.attrs['NUMBERS'] = np.arange(6, dtype='i4')
+        main.attrs['NUMBERS__shape'] = [2, 3]
+        time_.attrs['MEASINFO.Ref'] = 'TAI'             # nested
+        uvw.attrs['units'] = 'km'
+        uvw.attrs['long_name'] = 'edited comment'
+        file['ANTENNA'].attrs['readme'] = 'edited\n'
+        # cannot be a measure
+        file['MAIN/EXPOSURE'].attrs['QuantumUnits'] = 3
+    process = h5bridge('to-ms', demo, tmp_path / 'back.ms')
+    for words in ('attribute MS_VERSION was edited', 'attribute OBSERVER was added', 'column TIME: attribute MEASINFO.Ref',
+                  'subtable ANTENNA: attribute readme was edited',
+                  'column EXPOSURE: attribute QuantumUnits was edited to what cannot stand for it'):
+        assert words in process.stderr, process.stderr
+    table = ct.table(str(tmp_path / 'back.ms'), ack=False)
+    assert table.getkeyword('MS_VERSION') == 2.5 and table.getkeyword('OBSERVER') == 'me'
+    assert table.getkeyword('NUMBERS').tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert table.info()['subType'] == 'edited'
+    assert table.getcolkeyword('TIME', 'MEASINFO')['Ref'] == 'TAI'
+    assert list(table.getcolkeyword('UVW', 'QuantumUnits')) == ['km', 'm', 'm']
+    assert table.getcoldesc('UVW')['comment'] == 'edited comment'
+    assert list(table.getcolkeyword('EXPOSURE', 'QuantumUnits')) == ['s']
+    # what nobody has touched is not mentioned
+    assert process.stderr.count('was edited') == 8, process.stderr
+
+
+def test_columns_added_and_removed_in_h5py(demo, tmp_path):
+    with h5py.File(demo, 'r+') as file:
+        main = file['MAIN']
+        rows, chans, corrs = main['DATA'].shape
+        main['MODEL_DATA'] = np.ones((rows, chans, corrs), 'c8')
+        main['MODEL_DATA'].attrs['units'] = 'Jy'
+        main['SCANS'] = np.arange(rows, dtype='i4') // 100
+        del main['WEIGHT_SPECTRUM']
+        extra = file.create_group('EXTRA')
+        extra['NAME'] = ['a', 'b']
+    process = h5bridge('to-ms', demo, tmp_path / 'back.ms')
+    assert 'column WEIGHT_SPECTRUM was removed' in process.stderr and 'column SCANS was added' in process.stderr
+    table = ct.table(str(tmp_path / 'back.ms'), ack=False)
+    assert 'WEIGHT_SPECTRUM' not in table.colnames()
+    assert (table.getcol('MODEL_DATA') == 1).all() and list(table.getcolkeyword('MODEL_DATA', 'QuantumUnits')) == ['Jy']
+    assert table.getcol('SCANS').tolist() == [row // 100 for row in range(rows)]
+    assert ct.table(str(tmp_path / 'back.ms::EXTRA'), ack=False).getcol('NAME') == ['a', 'b']
+
+
+# ---- made by hand ---------------------------------------------------------------------------------------------------
+
+def test_file_made_with_h5py_alone(tmp_path):
+    """docs/layout.md, "Files made by hand"."""
+    rng = np.random.default_rng(1)
+    rows = 3000
+    data = (rng.normal(size=(rows, 32, 4)) + 1j).astype('c8')
+    with h5py.File(tmp_path / 'x.h5', 'w') as file:
+        file.attrs['format'], file.attrs['format_version'] = 'ctds-hdf5', '1.0'
+        main = file.create_group('MAIN')
+        main.attrs['table_type'] = 'Measurement Set'
+        main.attrs['MS_VERSION'] = np.float32(2)
+        main.attrs['ANTENNA'] = 'Table: /ANTENNA'
+        main['TIME'] = 4.5e9 + np.arange(rows) // 100 * 8.0
+        main['TIME'].attrs.update({'units': 's', 'measure_type': 'epoch', 'measure_ref': 'UTC'})
+        main['ANTENNA1'] = np.arange(rows, dtype='i4') % 100
+        main['FLAG_ROW'] = np.arange(rows) % 3 == 0
+        main['UVW'] = rng.normal(size=(rows, 3))
+        main.create_dataset('DATA', data=data, chunks=(100, 32, 4), compression='gzip', shuffle=True)
+        main.create_dataset('FLAG', data=data.real > 0, chunks=(100, 32, 4))
+        main['SOME'] = np.arange(2 * rows, dtype='f4').reshape(rows, 2)
+        main['SOME__defined'] = np.arange(rows) % 2 == 0
+        ragged = main.create_group('RAGGED')
+        counts = np.arange(rows) % 4
+        ragged['values'] = np.arange(counts.sum(), dtype='i2')
+        ragged['offset'] = np.concatenate([[0], np.cumsum(counts)])
+        ragged['shape'] = counts[:, None].astype('i4')
+        ragged['defined'] = counts > 0
+        antenna = file.create_group('ANTENNA')
+        antenna['NAME'] = ['A%d' % i for i in range(5)]
+        antenna['POSITION'] = rng.normal(size=(5, 3))
+        antenna['DISH_DIAMETER'] = np.full(5, 25.0)
+    back = str(tmp_path / 'back.ms')
+    h5bridge('to-ms', tmp_path / 'x.h5', back)
+    table = ct.table(back, ack=False, readonly=False)
+    assert table.info()['type'] == 'Measurement Set' and table.getkeyword('MS_VERSION') == 2
+    assert table.getkeyword('ANTENNA') == 'Table: ' + back + '/ANTENNA'
+    assert np.array_equal(table.getcol('DATA'), data) and np.array_equal(table.getcol('FLAG'), data.real > 0)
+    assert table.getcol('TIME')[250] == 4.5e9 + 16 and table.getcol('FLAG_ROW').tolist()[:4] == [1, 0, 0, 1]
+    assert table.getcolkeywords('TIME') == {'QuantumUnits': ['s'], 'MEASINFO': {'type': 'epoch', 'Ref': 'UTC'}}
+    assert [table.iscelldefined('SOME', row) for row in range(4)] == [True, False, True, False]
+    assert table.getcell('SOME', 2).tolist() == [4, 5]
+    assert [table.getcell('RAGGED', row).tolist() for row in (1, 2, 3)] == [[0], [1, 2], [3, 4, 5]]
+    assert not table.iscelldefined('RAGGED', 4)
+    kinds = {name: manager['TYPE'] for manager in table.getdminfo().values() for name in manager['COLUMNS']}
+    assert kinds['DATA'] == kinds['FLAG'] == 'TiledShapeStMan'
+    assert kinds['TIME'] == 'IncrementalStMan' and kinds['ANTENNA1'] == kinds['UVW'] == 'StandardStMan'
+    table.addrows(1)
+    table.putcell('DATA', rows, data[0])
+    table.close()
+    antenna = ct.table(back + '/ANTENNA', ack=False)
+    assert antenna.getcol('NAME') == ['A0', 'A1', 'A2', 'A3', 'A4'] and antenna.getcol('POSITION').shape == (5, 3)
+
+
+@pytest.mark.parametrize('version', ['0.9', '2.0', ''])
+def test_other_format_versions_are_refused_by_name(version, demo, tmp_path):
+    with h5py.File(demo, 'r+') as file:
+        file.attrs['format_version'] = version
+    process = h5bridge('to-ms', demo, tmp_path / 'back.ms', code=support.UNSUPPORTED)
+    assert 'format_version "%s"' % version in process.stderr
+    assert not (tmp_path / 'back.ms').exists()
+
+
+# ---- the target -----------------------------------------------------------------------------------------------------
+
+def test_existing_target(demo, tmp_path):
+    out = tmp_path / 'back.ms'
+    h5bridge('to-ms', demo, out)
+    h5bridge('to-ms', demo, out, code=support.EXISTS)
+    h5bridge('to-ms', '--overwrite', demo, out)
+    (tmp_path / 'mine').mkdir()
+    (tmp_path / 'mine' / 'file').write_text('mine')
+    h5bridge('to-ms', '--overwrite', demo, tmp_path / 'mine', code=support.EXISTS)
+    assert (tmp_path / 'mine' / 'file').read_text() == 'mine'
+    document = json.loads(h5bridge('to-ms', '--json', '--overwrite', demo, out).stdout)
+    assert document['status'] == 'done' and document['columns'] > 20 and document['warnings'] == []
+    assert sorted(os.listdir(tmp_path)) == ['back.ms', 'demo.h5', 'mine']
+
+
+@pytest.mark.parametrize('attempt', range(5))
+def test_killed_leaves_no_target(attempt, big_ms, tmp_path):
+    """kill -9 at any moment may leave OUT.partial, never half a table; the next run is not disturbed by it."""
+    out = tmp_path / 'back.ms'
+    words = [support.H5BRIDGE, 'to-ms', '-q', big_ms, str(out)]
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(random.Random(attempt).uniform(0, 0.6))
+    process.kill()
+    process.wait()
+    if out.exists():        # it was done already
+        assert ct.table(str(out), ack=False).nrows() == ct.table(big_ms, ack=False).nrows()
+    else:
+        h5bridge('to-ms', big_ms, out)
+    h5bridge('verify', big_ms, out)
+    assert not (tmp_path / 'back.ms.partial').exists()
+
+
+def test_memory_stays_bounded(big_ms, tmp_path):
+    code = ('import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); '
+            'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)')
+    h5bridge('to-hdf5', '--compress', 'gzip:1', '--no-digest', big_ms, tmp_path / 'x.h5')
+    for source in (big_ms, tmp_path / 'x.h5'):
+        words = [sys.executable, '-c', code, support.H5BRIDGE, 'to-ms', '-q', '--overwrite', str(source),
+                 str(tmp_path / 'back.ms')]
+        process = subprocess.run(words, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
+        assert int(process.stdout.split()[-1]) / 1024 < 150
