@@ -27,6 +27,10 @@ impl Bar {
 }
 
 impl Progress for Bar {
+    fn expect(&self, bytes: u64) {
+        self.0.set_length(bytes);
+    }
+
     fn advance(&self, bytes: u64, table: &str, column: &str) {
         if self.0.is_hidden() {
             return;

@@ -2,7 +2,7 @@
 
 use bstr::{BString, ByteSlice};
 
-use super::content::Content;
+use super::content::{Content, Layout};
 use crate::error::Result;
 use crate::stman::written;
 use crate::table::{Cells, ColumnInfo, ManagerSpec};
@@ -17,61 +17,60 @@ const LOOK_ROWS: u64 = 4096;
 const SLOW_ROWS: u64 = 16;
 
 /// The managers of a table, with their columns.
-pub(super) struct Managers {
-    known: Vec<ManagerSpec>,
-    chosen: Vec<(ManagerSpec, Vec<BString>)>,
+pub(super) struct Managers<'a> {
+    /// Those that the table had.
+    layout: &'a Layout,
+    chosen: Vec<Chosen>,
 }
 
-impl Managers {
-    /// `known` are those that the table had.
-    pub(super) fn new(known: &[ManagerSpec]) -> Self {
-        Managers { known: known.to_vec(), chosen: Vec::new() }
+struct Chosen {
+    spec: ManagerSpec,
+    /// In the layout.
+    known: Option<usize>,
+    columns: Vec<BString>,
+}
+
+impl<'a> Managers<'a> {
+    pub(super) fn new(layout: &'a Layout) -> Self {
+        Managers { layout, chosen: Vec::new() }
     }
 
     /// Finds a manager for a column; says so if that is another than the column had.
     pub(super) fn add(&mut self, info: &ColumnInfo, content: &dyn Content, index: usize) -> Result<Option<String>> {
-        let had = self.known.iter().find(|known| known.type_name == info.manager && known.name == info.manager_name);
-        let can_write = written().any(|name| info.manager == name);
-        let (spec, replaced) = match had {
-            Some(had) if can_write => (had.clone(), None),
-            _ => {
-                let spec = self.shared(suitable(info, &*content.cells(index)?, content.rows())?);
-                let had = info.manager.to_str_lossy();
-                let message = format!("{} is not written; the column is in a {} now", had.trim_end(), spec.type_name);
-                (spec, (!had.is_empty()).then_some(message))
+        let number = self.layout.bindings.get(index).copied().flatten();
+        let had = number
+            .or_else(|| self.position(|known| *known.name == info.manager_name && *known.type_name == info.manager));
+        let had = had.filter(|&had| had < self.layout.managers.len() && written().any(|name| info.manager == name));
+        let (known, spec, replaced) = match had {
+            Some(had) => (Some(had), self.layout.managers[had].clone(), None),
+            None => {
+                let spec = suitable(info, &*content.cells(index)?, content.rows())?;
+                let was = info.manager.to_str_lossy();
+                let message = format!("{} is not written; the column is in a {} now", was.trim_end(), spec.type_name);
+                // managers that are not tiled may as well be those that the table had
+                let is_tiled = spec.type_name.starts_with(b"Tiled");
+                let known = self.position(|known| known.type_name == spec.type_name && !is_tiled);
+                let spec = known.map_or(spec, |known| self.layout.managers[known].clone());
+                (known, spec, (!was.is_empty()).then_some(message))
             }
         };
         let name = info.desc.name.clone();
-        match self.chosen.iter_mut().find(|(other, _)| other.type_name == spec.type_name && other.name == spec.name) {
-            Some((_, columns)) => columns.push(name),
-            None => self.chosen.push((spec, vec![name])),
+        let same = |other: &&mut Chosen| other.known == known && (known.is_some() || other.spec == spec);
+        match self.chosen.iter_mut().find(same) {
+            Some(chosen) => chosen.columns.push(name),
+            None => self.chosen.push(Chosen { spec, known, columns: vec![name] }),
         }
         Ok(replaced)
     }
 
-    /// Managers that are not tiled may as well be those that the table had.
-    fn shared(&self, spec: ManagerSpec) -> ManagerSpec {
-        let is_tiled = spec.type_name.starts_with(b"Tiled");
-        let had = self.known.iter().find(|known| known.type_name == spec.type_name && !is_tiled);
-        had.cloned().unwrap_or(spec)
+    fn position(&self, is_it: impl Fn(&ManagerSpec) -> bool) -> Option<usize> {
+        self.layout.managers.iter().position(is_it)
     }
 
-    /// All managers in the order in which they were; two that had the same name have not any more.
+    /// All managers in the order in which they were, with their columns.
     pub(super) fn finish(mut self) -> Vec<(ManagerSpec, Vec<BString>)> {
-        let place = |spec: &ManagerSpec| self.known.iter().position(|known| known == spec).unwrap_or(usize::MAX);
-        self.chosen.sort_by_key(|(spec, _)| place(spec));
-        let mut named: Vec<(ManagerSpec, Vec<BString>)> = Vec::new();
-        for (mut spec, columns) in self.chosen {
-            let wanted = spec.name.clone();
-            for number in 1.. {
-                if !named.iter().any(|(other, _)| other.name == spec.name) {
-                    break;
-                }
-                spec.name = format!("{wanted}_{number}").into();
-            }
-            named.push((spec, columns));
-        }
-        named
+        self.chosen.sort_by_key(|chosen| chosen.known.unwrap_or(usize::MAX));
+        self.chosen.into_iter().map(|chosen| (chosen.spec, chosen.columns)).collect()
     }
 }
 

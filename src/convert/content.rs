@@ -74,6 +74,8 @@ pub(crate) struct Layout {
     /// Names, comment and private keywords; neither keywords nor columns.
     pub(crate) desc: TableDesc,
     pub(crate) managers: Vec<ManagerSpec>,
+    /// For each column the number of its manager; none where only the manager's name tells.
+    pub(crate) bindings: Vec<Option<usize>>,
 }
 
 /// How a dataset is stored. Shapes are in casacore's order, first axis fastest.
@@ -161,7 +163,8 @@ impl Content for Table {
             name: manager.name.to_owned(),
             parameters: manager.parameters,
         };
-        Layout { order: Some(self.byte_order()), desc, managers: self.managers().map(manager).collect() }
+        let managers = self.managers().map(manager).collect();
+        Layout { order: Some(self.byte_order()), desc, managers, bindings: self.manager_numbers() }
     }
 }
 

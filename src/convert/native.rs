@@ -218,26 +218,28 @@ impl NativeTable {
             let document = parse(&document).at_with(|| format!("_ctds attribute {name}"))?;
             let (column, form) = column(&document).at_with(|| format!("_ctds attribute {name}"))?;
             collect_names(&document["keywords"], &mut table_names);
-            found.push((document.get("position").and_then(Json::as_u64), (column, form)));
+            let number = document.get("manager_number").and_then(Json::as_u64).map(|number| number as usize);
+            found.push((document.get("position").and_then(Json::as_u64), (column, form), number));
         }
-        found.sort_by_key(|(position, _)| *position);
+        found.sort_by_key(|(position, ..)| *position);
         let mut notes = Vec::new();
-        found.retain(|(_, (column, form))| {
+        found.retain(|(_, (column, form), _)| {
             let is_there = form.kind == FormKind::Missing || group.has(&form.link);
             if !is_there {
                 notes.push(format!("column {} was removed", column.desc.name));
             }
             is_there
         });
+        let bindings = found.iter().map(|(.., number)| *number).collect();
         let (mut columns, mut forms): (Vec<ColumnInfo>, Vec<Form>) =
-            found.into_iter().map(|(_, column)| column).unzip();
+            found.into_iter().map(|(_, column, _)| column).unzip();
         let described = columns.len();
         for (column, form, _) in by_layout::columns(&group, &forms, &mut notes)? {
             notes.push(format!("column {} was added", column.desc.name));
             columns.push(column);
             forms.push(form);
         }
-        let layout = layout(&document)?;
+        let layout = Layout { bindings, ..layout(&document)? };
         let groups = groups(&group, &keywords, &columns, &forms)?;
         let name = document.get("name").and_then(Json::as_str).unwrap_or(".");
         let keyword = name.rsplit('/').next().unwrap_or_default();
@@ -539,7 +541,8 @@ fn layout(document: &Json) -> Result<Layout> {
         private_keywords: record(document.get("private_keywords"))?,
         ..TableDesc::default()
     };
-    Ok(Layout { order, desc, managers: managers.into_iter().flatten().map(manager).collect::<Result<_>>()? })
+    let managers = managers.into_iter().flatten().map(manager).collect::<Result<_>>()?;
+    Ok(Layout { order, desc, managers, bindings: Vec::new() })
 }
 
 /// The groups that the readable forms of keywords name, by the names that the keywords store.

@@ -46,6 +46,9 @@ pub struct Summary {
 
 /// Called while a conversion runs.
 pub trait Progress {
+    /// About `bytes` will be written, as is known now.
+    fn expect(&self, _bytes: u64) {}
+
     /// `bytes` more of `column` in `table` have been written.
     fn advance(&self, bytes: u64, table: &str, column: &str);
 }
@@ -425,6 +428,7 @@ impl<'a> Writer<'a> {
             ],
             "manager": json::from_string(info.manager.as_bstr()),
             "manager_name": json::from_string(info.manager_name.as_bstr()),
+            "manager_number": content.as_table().and_then(|table| table.manager_numbers()[index]),
             "keywords": json::from_record(&desc.keywords, &|stored| content.table_name(stored)),
         });
         if let Some(reason) = reason {

@@ -68,6 +68,7 @@ pub fn to_table(
     let plans = plan(source, target, &mut warnings)?;
     let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
     let output = Output::create_directory(target, overwrite, bytes)?;
+    progress.expect(bytes);
     let partial = std::path::absolute(output.partial())?;
     let syncing = output.sync_behind();
     let mut writers = Vec::new();
@@ -165,8 +166,8 @@ fn plan(source: &Source, target: &Path, warnings: &mut Vec<String>) -> Result<Ve
             name => format!("subtable {name}: {note}"),
         }));
         for (index, info) in content.columns().iter().enumerate() {
-            match content.cells(index) {
-                Ok(_) => {}
+            let cells = match content.cells(index) {
+                Ok(cells) => cells,
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
                     let name = info.desc.name.to_str_lossy();
                     warnings.push(format!("{} is not written: {error}", place(&table.name, &name)));
@@ -174,9 +175,17 @@ fn plan(source: &Source, target: &Path, warnings: &mut Vec<String>) -> Result<Ve
                     continue;
                 }
                 Err(error) => return Err(error.at(place(&table.name, &info.desc.name.to_str_lossy()))),
-            }
-            let cell = info.shape.as_ref().map_or(Ok(0), Shape::elements)?;
-            let bytes = cell.saturating_mul(plan.rows).saturating_mul(stored_size(info.data_type()));
+            };
+            let elements =
+                match (info.shape.clone().or_else(|| cells.same_shape(&(0..plan.rows))), cells.tiling(MAX_CUBES)) {
+                    (Some(shape), _) => shape.elements()?.saturating_mul(plan.rows),
+                    (None, Some(tiling)) => tiling.cubes.iter().try_fold(0u64, |sum, cube| {
+                        Ok::<_, Error>(sum.saturating_add(cube.grid().shape.elements()?))
+                    })?,
+                    // as many as there are, which is not known yet
+                    (None, None) => 0,
+                };
+            let bytes = elements.saturating_mul(stored_size(info.data_type()));
             plan.bytes = plan.bytes.saturating_add(bytes);
             let (comment, keywords) = &edited.columns[index];
             plan.columns.push(ColumnPlan { index, comment: comment.clone(), keywords: rename(keywords), bytes });
@@ -292,7 +301,7 @@ impl TablePlan {
         for field in &self.keywords.fields {
             table = table.keyword_field(field.clone());
         }
-        let mut managers = Managers::new(&layout.managers);
+        let mut managers = Managers::new(&layout);
         for column in &self.columns {
             let info = &content.columns()[column.index];
             let mut desc = info.desc.clone();

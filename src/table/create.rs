@@ -207,7 +207,7 @@ impl NewTable {
     pub fn create(self, path: impl AsRef<Path>) -> Result<TableWriter> {
         let path = std::path::absolute(path.as_ref())?;
         let place = path.display().to_string();
-        self.bindings().at(&place)?;
+        self.check_names().and_then(|()| self.bindings().map(drop)).at(&place)?;
         std::fs::create_dir(&path).at(place)?;
         self.create_in(&path).inspect_err(|_| {
             // nothing can be done about what cannot be removed
@@ -215,7 +215,17 @@ impl NewTable {
         })
     }
 
-    /// Makes the files of the managers in a directory that is there.
+    fn check_names(&self) -> Result<()> {
+        for (number, (spec, _)) in self.managers.iter().enumerate() {
+            if self.managers[..number].iter().any(|(other, _)| other.name == spec.name) {
+                return Err(Error::usage(format!("two data managers are named {:?}", spec.name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the files of the managers in a directory that is there. Managers may have the same name, as those of old
+    /// tables have.
     pub(crate) fn create_in(self, path: &Path) -> Result<TableWriter> {
         let place = path.display().to_string();
         let managers = self.bindings().at(&place)?;
@@ -230,9 +240,6 @@ impl NewTable {
         let mut of_column = vec![None; self.columns.len()];
         let mut managers: Vec<(ManagerSpec, Vec<usize>)> = Vec::new();
         for (spec, names) in &self.managers {
-            if managers.iter().any(|(other, _)| other.name == spec.name) {
-                return Err(Error::usage(format!("two data managers are named {:?}", spec.name)));
-            }
             for name in names {
                 let found = self.columns.iter().position(|column| column.desc.name == *name);
                 let found =

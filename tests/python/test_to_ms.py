@@ -30,10 +30,12 @@ LONG = bool(os.environ.get('H5BRIDGE_LONG'))
 def differences(before, after):
     """What python-casacore's fingerprint of a table says differently of the one that came back."""
     engines = {name for name, c in before['columns'].items() if (c.get('dm') or '').strip() not in WRITTEN}
-    for key in ('nrow', 'info', 'keywords', 'keywords_sha256', 'sha256'):
+    # expressions that casacore evaluates are not computed here
+    gone = {name for name in engines if name not in after['columns'] and name in support.optional(before)}
+    for key in ('nrow', 'info', 'keywords', 'keywords_sha256') + (() if gone else ('sha256',)):
         if before.get(key) != after.get(key) and not (key.startswith('keywords') and 'keywords_note' in before):
             yield key, before.get(key), after.get(key)
-    for name in sorted(set(before['columns']) | set(after['columns'])):
+    for name in sorted((set(before['columns']) | set(after['columns'])) - gone):
         a, b = before['columns'].get(name), after['columns'].get(name)
         if a is None or b is None:
             yield name, a and 'there', b and 'there'
@@ -53,8 +55,8 @@ def layouts(path):
         spec, kind = manager.get('SPEC', {}), manager['TYPE']
         if kind in WRITTEN:
             tiles = {tuple(cube['CellShape']): tuple(cube['TileShape']) for cube in spec.get('HYPERCUBES', {}).values()}
-            found[manager['NAME']] = (kind, sorted(manager['COLUMNS']), spec.get('BUCKETSIZE'),
-                                      list(spec.get('DEFAULTTILESHAPE', [])), tiles)
+            found.setdefault(manager['NAME'], []).append(
+                (kind, set(manager['COLUMNS']), (spec.get('BUCKETSIZE'), list(spec.get('DEFAULTTILESHAPE', [])), tiles)))
     table.close()
     return found
 
@@ -82,8 +84,13 @@ def check(source, tables, root, folder, counts):
     assert '.' in after
     assert not problems, '%s\n%s' % (source, '\n'.join(map(str, problems[:20])))
     mine, theirs = layouts(back), layouts(source) if 'dminfo_error' not in tables[root] else {}
-    for name, layout in theirs.items():
-        assert mine.get(name) == layout or 'RefTable' in tables[root].get('table_class', ''), (source, name)
+    if tables[root].get('table_class') != 'PlainTable':
+        theirs = {}         # what a reference or a concatenation selects is stored anew
+    for name, managers in theirs.items():
+        for kind, columns, spec in managers:
+            # columns of managers that are not written come in addition
+            assert any(other[0] == kind and other[1] >= columns and other[2] == spec for other in mine.get(name, ())), (
+                source, name, managers, mine.get(name))
     change(back, counts)
     shutil.rmtree(os.path.dirname(back))
 
@@ -99,7 +106,7 @@ def change(path, counts):
     for name in table.colnames():
         try:
             value = table.getcell(name, 0) if rows and table.iscelldefined(name, 0) else None
-        except RuntimeError:
+        except (RuntimeError, UnicodeDecodeError):
             continue            # python-casacore cannot read the column
         if value is not None and not isinstance(value, dict) and table.getcoldesc(name)['valueType'] != 'ushort':
             table.putcell(name, rows, value)
@@ -212,7 +219,7 @@ def test_attributes_changed_in_h5py(demo, tmp_path):
     assert table.getcoldesc('UVW')['comment'] == 'edited comment'
     assert list(table.getcolkeyword('EXPOSURE', 'QuantumUnits')) == ['s']
     # what nobody has touched is not mentioned
-    assert process.stderr.count('was edited') == 8, process.stderr
+    assert process.stderr.count('was edited') == 7, process.stderr
 
 
 def test_columns_added_and_removed_in_h5py(demo, tmp_path):
