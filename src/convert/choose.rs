@@ -77,7 +77,11 @@ fn suitable(info: &ColumnInfo, cells: &dyn Cells, rows: u64) -> Result<ManagerSp
         let name = [b"Tiled".as_slice(), &info.desc.name].concat();
         return Ok(ManagerSpec::tiled_shape(name, &shape.with_axis(tile_rows)));
     }
-    if written().any(|n| n == "IncrementalStMan") && shape.is_empty() && info.shape.is_some() && changes_slowly(info.data_type(), cells, rows)? {
+    if written().any(|n| n == "IncrementalStMan")
+        && shape.is_empty()
+        && info.shape.is_some()
+        && changes_slowly(info.data_type(), cells, rows)?
+    {
         return Ok(ManagerSpec::incremental("IncrementalData"));
     }
     Ok(ManagerSpec::standard("StandardData"))
