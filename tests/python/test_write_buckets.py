@@ -1,6 +1,7 @@
 """StandardStMan and IncrementalStMan written by this crate: python-casacore reads them, changes them, and we read again."""
 import os
 import random
+import struct
 import sys
 
 import casacore.tables as ct
@@ -158,12 +159,19 @@ def put(table, name, description, row, value):
         table.putcell(name, row, value)
 
 
+def shared(model, description):
+    """Whether rows may share an array: casacore writes into it although other rows have it, also in its own tables."""
+    fixed = description['kind'] == 'array' and description['shape'] is not None and not description['direct']
+    return fixed and description['name'] in model.incremental
+
+
 def change(model, path):
     """What python-casacore does to a table that we wrote."""
     pick = model.random
     with ct.table(path, readonly=False, ack=False) as table:
+        names = [name for name, c in model.columns.items() if not shared(model, c)]
         for _ in range(30):
-            name, row = pick.choice(list(model.columns)), pick.randrange(model.rows)
+            name, row = pick.choice(names), pick.randrange(model.rows)
             value = model.value(name, row)
             put(table, name, model.columns[name], row, value)
             model.cells[name][row] = value
@@ -171,6 +179,8 @@ def change(model, path):
         table.removerows(removed)
         for row in removed:
             model.remove_row(row)
+    # opened again: IncrementalStMan only then knows how many rows there are to begin with
+    with ct.table(path, readonly=False, ack=False) as table:
         count = pick.randint(1, 70)
         table.addrows(count)
         first = model.rows
@@ -282,4 +292,18 @@ def test_same_bytes_as_casacore_incremental(tmp_path, order):
 def assert_same_file(folder, name):
     ours, theirs = (np.fromfile(folder / which / name, 'u1') for which in ('ours', 'theirs'))
     assert len(ours) == len(theirs), name
+    if name == 'table.f0':
+        # casacore leaves old bytes behind the strings of the last bucket of the heap
+        unused = heap_tail(ours.tobytes())
+        ours[unused] = theirs[unused] = 0
     assert not (ours != theirs).any(), '%s from byte %d on' % (name, np.argmax(ours != theirs))
+
+
+def heap_tail(file):
+    """Where the last bucket of the string heap has bytes that nothing uses."""
+    little = file[25] == 3      # the version: little-endian tables have another one
+    size, _, _, _, _, _, _, _, last = struct.unpack_from('<IIIIiIiIi' if little else '>IIIIiIiIi', file,
+                                                         30 if little else 29)
+    start = 512 + last * size
+    used, = struct.unpack_from('>I', file, start + 4)
+    return slice(start + 16 + used, start + size)
