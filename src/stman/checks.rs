@@ -51,6 +51,20 @@ impl ColumnSpec {
         Err(self.misfit(row, format!("{elements} elements for {cells} cells of shape {shape}")))
     }
 
+    /// The error of a write with fewer elements than its cells have.
+    pub(super) fn too_few(&self, row: u64, given: usize) -> Error {
+        self.misfit(row, format!("{given} elements, fewer than the cells up to this one have"))
+    }
+
+    /// Checks that a write had no more elements than its cells.
+    pub(super) fn check_all_used(&self, rows: &Range<u64>, used: usize, given: usize) -> Result<()> {
+        if used == given {
+            return Ok(());
+        }
+        let cells = rows.end - rows.start;
+        Err(self.misfit(rows.start, format!("{given} elements for {cells} cells that have {used}")))
+    }
+
     /// The error of a write into an undefined cell.
     pub(super) fn without_shape(&self, row: u64) -> Error {
         self.misfit(row, "the cell has no shape yet")

@@ -44,8 +44,8 @@ struct IncrementalMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell<()>,
-    /// The array of zeros that cells of this shape share until they are written.
-    zeros: Option<(Shape, i64)>,
+    /// The array of zeros that new cells of fixed shape share until they are written.
+    zeros: Option<i64>,
 }
 
 /// A bucket in memory.
@@ -255,15 +255,14 @@ impl IncrementalMut {
 
     /// The value of new rows: zeros, or an undefined cell.
     fn empty(&mut self, column: usize) -> Result<Stored> {
-        let ColumnMut { spec, cell, .. } = &self.columns[column];
-        match (cell, &spec.shape) {
-            (Cell::Array(()), Some(shape)) => {
-                let shape = shape.clone();
-                let zeros = self.zeros(column, &shape)?;
-                Ok(self.reference(zeros))
-            }
-            _ => Ok(cell.empty(self.order)),
-        }
+        let ColumnMut { spec, cell, zeros } = &self.columns[column];
+        let (Cell::Array(()), Some(shape)) = (cell, spec.shape.clone()) else { return Ok(cell.empty(self.order)) };
+        let zeros = match *zeros {
+            Some(zeros) => zeros,
+            None => self.new_array(column, &shape)?,
+        };
+        self.columns[column].zeros = Some(zeros);
+        Ok(self.reference(zeros))
     }
 
     /// The value that refers to an array.
@@ -284,18 +283,6 @@ impl IncrementalMut {
         Ok(offset)
     }
 
-    /// The array of zeros for a column's cells of `shape`.
-    fn zeros(&mut self, column: usize, shape: &Shape) -> Result<i64> {
-        if let Some((known, offset)) = &self.columns[column].zeros
-            && known == shape
-        {
-            return Ok(*offset);
-        }
-        let offset = self.new_array(column, shape)?;
-        self.columns[column].zeros = Some((shape.clone(), offset));
-        Ok(offset)
-    }
-
     /// The array of a cell, and the rows that have it; 0 if the cell is undefined.
     fn array(&self, column: usize, row: u64) -> Result<(i64, Range<u64>)> {
         let (value, rows) = self.value(column, row)?;
@@ -312,7 +299,7 @@ impl IncrementalMut {
     fn owns(&mut self, column: usize, row: u64, offset: i64, rows: &Range<u64>) -> Result<bool> {
         let owned = *rows == (row..row + 1) && self.arrays()?.references(offset)? == 1;
         if owned {
-            self.columns[column].zeros.take_if(|zeros| zeros.1 == offset);
+            self.columns[column].zeros.take_if(|zeros| *zeros == offset);
         }
         Ok(owned)
     }
@@ -337,65 +324,29 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Writes arrays; a cell shares that of the row before if it is the same.
+    /// Writes arrays. Equal ones are not shared: casacore writes into arrays that several rows have.
     fn put_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
-        let mut previous = match rows.start.checked_sub(1) {
-            Some(row) if !rows.is_empty() => self.read_array(column, row)?,
-            _ => None,
-        };
         let mut done = 0;
         for row in rows.clone() {
             let (offset, held) = self.array(column, row)?;
-            let spec = &self.columns[column].spec;
             if offset == 0 {
-                return Err(spec.without_shape(row));
+                return Err(self.columns[column].spec.without_shape(row));
             }
             let shape = self.arrays()?.shape(offset)?;
             let end = done + shape.elements()? as usize;
             if end > values.len() {
-                let message = format!("{} elements, fewer than the cells up to this one have", values.len());
-                return Err(self.columns[column].spec.misfit(row, message));
+                return Err(self.columns[column].spec.too_few(row, values.len()));
             }
-            let mut cell = Values::new(values.data_type());
-            cell.extend_from(values, done..end)?;
-            let alike = previous.filter(|(_, before, stored)| *before == shape && same(stored, &cell));
-            let array = match alike {
-                Some((array, ..)) => array,
-                None => {
-                    let owned = self.owns(column, row, offset, &held)?;
-                    let array = if owned { offset } else { self.new_array(column, &shape)? };
-                    self.arrays()?.write(array, values, done..end)?;
-                    array
-                }
-            };
-            if array != offset {
+            if self.owns(column, row, offset, &held)? {
+                self.arrays()?.write(offset, values, done..end)?;
+            } else {
+                let array = self.new_array(column, &shape)?;
+                self.arrays()?.write(array, values, done..end)?;
                 self.refer(column, row, array)?;
             }
-            previous = Some((array, shape, cell));
             done = end;
         }
-        if done == values.len() {
-            return Ok(());
-        }
-        let message = format!("{} elements for cells that have {done}", values.len());
-        Err(self.columns[column].spec.misfit(rows.start, message))
-    }
-
-    /// Offset, shape and elements of the array of a cell.
-    fn read_array(&self, column: usize, row: u64) -> Result<Option<(i64, Shape, Values)>> {
-        let (offset, _) = self.array(column, row)?;
-        let Some(arrays) = self.arrays.as_ref().filter(|_| offset != 0) else { return Ok(None) };
-        let mut values = Values::new(self.columns[column].spec.data_type);
-        arrays.read(offset, &mut values)?;
-        Ok(Some((offset, arrays.shape(offset)?, values)))
-    }
-}
-
-/// Whether both are the same bytes: there are several NaNs and zeros.
-fn same(a: &Values, b: &Values) -> bool {
-    match (a.le_bytes(), b.le_bytes()) {
-        (Some(a), Some(b)) => a == b,
-        _ => a == b,
+        self.columns[column].spec.check_all_used(&rows, done, values.len())
     }
 }
 
@@ -469,8 +420,8 @@ impl IncrementalMut {
         if old.as_ref() == Some(shape) {
             return Ok(());
         }
-        let zeros = self.zeros(column, shape)?;
-        self.refer(column, row, zeros)
+        let array = self.new_array(column, shape)?;
+        self.refer(column, row, array)
     }
 
     fn put(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {

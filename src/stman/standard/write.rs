@@ -234,9 +234,7 @@ impl StandardMut {
     fn write_string_arrays(&mut self, column: usize, rows: Range<u64>, strings: &[BString]) -> Result<()> {
         let fixed = self.columns[column].spec.shape.clone();
         let mut done = 0;
-        let first = rows.start;
-        let cells = rows.end - rows.start;
-        self.update_cells(column, rows, |this, row, cell: &mut [u8; CELL_BYTES]| {
+        self.update_cells(column, rows.clone(), |this, row, cell: &mut [u8; CELL_BYTES]| {
             let old = Item::decode(cell, this.order);
             let spec = &this.columns[column].spec;
             let shape = match &fixed {
@@ -245,7 +243,7 @@ impl StandardMut {
                 None => strings::read_shape(&old, &this.buckets.buckets)?,
             };
             let end = done + shape.elements()? as usize;
-            let part = strings.get(done..end).ok_or_else(|| too_few(spec, row, strings.len()))?;
+            let part = strings.get(done..end).ok_or_else(|| spec.too_few(row, strings.len()))?;
             done = end;
             let bytes = match &fixed {
                 Some(_) => strings::encode_fixed(part),
@@ -254,25 +252,23 @@ impl StandardMut {
             *cell = this.heap.replace(&mut this.buckets, old, &bytes)?.encode(this.order);
             Ok(())
         })?;
-        self.check_all_used(column, first, cells, done, strings.len())
+        self.columns[column].spec.check_all_used(&rows, done, strings.len())
     }
 
     /// Writes arrays that are not strings, each with its shape.
     fn write_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let mut done = 0;
-        let first = rows.start;
-        let cells = rows.end - rows.start;
-        self.update_cells(column, rows, |this, row, cell: &mut [u8; 8]| {
+        self.update_cells(column, rows.clone(), |this, row, cell: &mut [u8; 8]| {
             let offset = this.define(column, row, cell)?;
             let elements = this.arrays()?.shape(offset)?.elements()? as usize;
             if done + elements > values.len() {
-                return Err(too_few(&this.columns[column].spec, row, values.len()));
+                return Err(this.columns[column].spec.too_few(row, values.len()));
             }
             this.arrays()?.write(offset, values, done..done + elements)?;
             done += elements;
             Ok(())
         })?;
-        self.check_all_used(column, first, cells, done, values.len())
+        self.columns[column].spec.check_all_used(&rows, done, values.len())
     }
 
     /// The offset of the array of a cell; one of fixed shape is made if there is none yet.
@@ -287,14 +283,6 @@ impl StandardMut {
         let offset = self.arrays()?.add(data_type, &shape)?;
         *cell = self.order.u64_bytes(offset as u64);
         Ok(offset)
-    }
-
-    fn check_all_used(&self, column: usize, first: u64, cells: u64, used: usize, given: usize) -> Result<()> {
-        if used == given {
-            return Ok(());
-        }
-        let message = format!("{given} elements for {cells} cells that have {used}");
-        Err(self.columns[column].spec.misfit(first, message))
     }
 
     /// Makes the arrays of fixed shape that were never written: casacore has one in every row.
@@ -553,10 +541,6 @@ impl StandardMut {
         let sets = self.columns.iter().map(|column| column.set as u32).collect();
         Ok(Info { name: self.name.clone(), offsets, sets }.encode())
     }
-}
-
-fn too_few(spec: &ColumnSpec, row: u64, given: usize) -> Error {
-    spec.misfit(row, format!("{given} elements, fewer than the cells up to this one have"))
 }
 
 impl ManagerMut for StandardMut {
