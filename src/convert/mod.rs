@@ -1,8 +1,11 @@
 //! The bridge: plan, copy, compare. Only here are tables and HDF5 files known together.
 
+mod by_layout;
+mod choose;
 mod column_run;
 mod content;
 mod digest;
+mod edits;
 mod json;
 mod lane;
 mod mapping;
@@ -11,7 +14,9 @@ mod output;
 mod pieces;
 mod plan;
 mod scales;
+mod tile_copy;
 mod to_h5;
+mod to_table;
 mod verify;
 
 pub use content::{DatasetInfo, Source, SourceTable};
@@ -19,4 +24,5 @@ pub use digest::{ColumnDigest, Sha, TableDigest, digest, hex};
 pub use output::discard_partial;
 pub use plan::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
 pub use to_h5::{Progress, Summary, to_hdf5};
+pub use to_table::{TableOptions, TableSummary, to_table};
 pub use verify::{Comparison, Difference, verify};

@@ -15,7 +15,7 @@ pub use info::TableInfo;
 pub(crate) use sync::{Counters, Sync};
 pub(crate) use table_dat::{Body, TableDat};
 pub use table_desc::TableDesc;
-pub(crate) use table_name::resolve;
+pub(crate) use table_name::{resolve, stored_name};
 pub(crate) use views::{ConcatTable, RefTable};
 
 /// Whether so many rows take 64 bits, for casacore. formats/table.md 2.7.

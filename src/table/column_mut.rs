@@ -8,7 +8,7 @@ use ndarray::ArrayD;
 
 use super::ColumnInfo;
 use crate::aipsio::Encoder;
-use crate::error::{Error, Result};
+use crate::error::{Error, Place, Result};
 use crate::grid::ChunkWrite;
 use crate::io::ByteOrder;
 use crate::schema::ColumnKind;
@@ -173,13 +173,23 @@ impl<'a> ColumnMut<'a> {
         written.map_err(|error| self.error(error))
     }
 
+    /// Whether the cells are in hypercubes, or will be.
+    pub(crate) fn is_tiled(&self) -> bool {
+        self.info.manager.starts_with(b"Tiled")
+    }
+
+    pub(crate) fn cubes(&mut self) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
+        let path = self.path;
+        let place = format!("column {}", self.info.desc.name.as_bstr());
+        self.manager.cubes(self.index).at(place).at(path.display())
+    }
+
     /// The hypercubes of a tiled column as they are now; none if the column is not tiled.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
     pub fn hypercubes(&mut self) -> Result<Vec<Hypercube<'_>>> {
-        let cubes = self.manager.cubes(self.index)?;
-        Ok(cubes.into_iter().map(Hypercube).collect())
+        Ok(self.cubes()?.into_iter().map(Hypercube).collect())
     }
 
     fn write(&mut self, rows: Range<u64>, shape: &Shape, values: &Values) -> Result<()> {

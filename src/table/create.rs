@@ -11,7 +11,7 @@ use crate::container::Directory;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::ByteOrder;
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
-use crate::value::{DataType, Record, Shape, Value, Values};
+use crate::value::{DataType, Field, Record, Shape, Value, Values};
 
 /// A table that does not exist yet.
 ///
@@ -152,6 +152,13 @@ impl NewTable {
         self
     }
 
+    /// Sets a table keyword that may have a comment.
+    pub(crate) fn keyword_field(mut self, field: Field) -> Self {
+        self.desc.keywords.fields.retain(|other| other.name != field.name);
+        self.desc.keywords.fields.push(field);
+        self
+    }
+
     /// Adds a column.
     pub fn column(self, desc: ColumnDesc) -> Self {
         let shape = match desc.kind {
@@ -200,13 +207,19 @@ impl NewTable {
     pub fn create(self, path: impl AsRef<Path>) -> Result<TableWriter> {
         let path = std::path::absolute(path.as_ref())?;
         let place = path.display().to_string();
-        let managers = self.bindings().at(&place)?;
-        std::fs::create_dir(&path).at(&place)?;
-        let files = Arc::new(Directory::new(&path));
-        TableWriter::new(path.clone(), files, self, managers).at(place).inspect_err(|_| {
+        self.bindings().at(&place)?;
+        std::fs::create_dir(&path).at(place)?;
+        self.create_in(&path).inspect_err(|_| {
             // nothing can be done about what cannot be removed
             let _ = std::fs::remove_dir_all(&path);
         })
+    }
+
+    /// Makes the files of the managers in a directory that is there.
+    pub(crate) fn create_in(self, path: &Path) -> Result<TableWriter> {
+        let place = path.display().to_string();
+        let managers = self.bindings().at(&place)?;
+        TableWriter::new(path.to_owned(), Arc::new(Directory::new(path)), self, managers).at(place)
     }
 
     /// The managers and the numbers of their columns, in the order of the description; all columns have one.

@@ -34,6 +34,7 @@ pub use create::{ManagerSpec, NewTable};
 pub use lock::OpenOptions;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
+pub(crate) use writer::Part;
 pub use writer::TableWriter;
 
 /// A casacore table, opened for reading.

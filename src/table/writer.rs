@@ -304,6 +304,21 @@ impl TableWriter {
         Ok(subtable)
     }
 
+    /// The managers, each for a thread of its own.
+    pub(crate) fn parts(&mut self) -> Vec<Part<'_>> {
+        let mut parts: Vec<Part<'_>> = Vec::new();
+        let (path, rows) = (self.path.as_path(), self.rows);
+        for WriterManager { sequence, manager, .. } in &mut self.managers {
+            parts.push(Part { path, rows, sequence: *sequence, manager: &mut **manager, columns: Vec::new() });
+        }
+        for (number, column) in self.columns.iter_mut().enumerate() {
+            if let Some(part) = parts.iter_mut().find(|part| part.sequence == column.sequence) {
+                part.columns.push((number, column.index, &mut column.info));
+            }
+        }
+        parts
+    }
+
     /// Writes what is still in memory, makes everything durable, and publishes the table.
     ///
     /// # Errors
@@ -370,6 +385,29 @@ impl TableWriter {
         }
         fs::rename(self.path.join("table.dat_tmp"), self.path.join("table.dat")).at("table.dat")?;
         if durable { directory.commit() } else { Ok(()) }
+    }
+}
+
+/// A manager and its columns.
+pub(crate) struct Part<'a> {
+    path: &'a Path,
+    rows: u64,
+    sequence: u32,
+    manager: &'a mut dyn ManagerMut,
+    /// Number in the table, number in the manager.
+    columns: Vec<(usize, usize, &'a mut ColumnInfo)>,
+}
+
+impl Part<'_> {
+    /// The numbers of the columns in the table.
+    pub(crate) fn columns(&self) -> Vec<usize> {
+        self.columns.iter().map(|(number, ..)| *number).collect()
+    }
+
+    /// The `nth` of [`columns`](Self::columns).
+    pub(crate) fn column(&mut self, nth: usize) -> ColumnMut<'_> {
+        let (_, index, info) = &mut self.columns[nth];
+        ColumnMut::new(self.path, info, self.rows, self.manager, *index)
     }
 }
 

@@ -564,6 +564,10 @@ impl ManagerMut for StandardMut {
         self.extend(count).at(&self.place)
     }
 
+    fn can_remove_rows(&self) -> bool {
+        true
+    }
+
     fn remove_row(&mut self, row: u64) -> Result<()> {
         self.remove(row).at(&self.place)
     }
