@@ -292,6 +292,7 @@ def test_aipsio(tmp_path, order):
         table.putcell('int_free', 3, np.arange(4))
         table.putcell('string', 0, 'again')
         table.addcols(ct.maketabdesc([ct.makescacoldesc('NEW', 0)]))
+        table.putcol('NEW', np.arange(5))
         table.close()
     assert contents(ours) == contents(theirs)
     for path in ours, theirs:
@@ -300,5 +301,6 @@ def test_aipsio(tmp_path, order):
         for c in columns:
             if c['name'] != 'float' and not c['name'].endswith('_free'):
                 table.putcell(c['name'], 5, table.getcell(c['name'], 0))
+        table.putcell('NEW', 5, 5)
         table.close()
     assert contents(ours) == contents(theirs)

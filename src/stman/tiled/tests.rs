@@ -268,7 +268,11 @@ mod written {
         assert_eq!(change("ROWMAP", "ROWS", integers(&[0, 8])), ErrorKind::Usage);
         assert_eq!(change("ROWMAP", "END", integers(&[])), ErrorKind::Usage);
         assert_eq!(change("HYPERCUBES", "*1", Value::Record(Record::default())), ErrorKind::Usage);
-        let huge = record([("CubeShape", integers(&[i32::MAX; 3])), ("TileShape", integers(&[i32::MAX, 1, 1]))]);
+        let huge = record([
+            ("CubeShape", integers(&[i32::MAX; 3])),
+            ("TileShape", integers(&[i32::MAX, 1, 1])),
+            ("CellShape", integers(&[i32::MAX])),
+        ]);
         assert_eq!(change("HYPERCUBES", "*1", Value::Record(huge)), ErrorKind::Limit);
     }
 
