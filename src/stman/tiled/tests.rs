@@ -31,7 +31,6 @@ mod written {
     use crate::ErrorKind;
     use crate::aipsio::Encoder;
     use crate::container::{Container, Memory};
-    use crate::grid::ChunkWrite;
 
     /// formats/stman.md 6.10.
     const HEADER: &str = "
