@@ -111,7 +111,7 @@ def random_columns(rng, kind):
 
 @pytest.mark.parametrize('order', ['little', 'big'])
 @pytest.mark.parametrize('kind', ['TiledColumnStMan', 'TiledShapeStMan', 'TiledCellStMan'])
-@pytest.mark.parametrize('seed', range(40))
+@pytest.mark.parametrize('seed', range(15))
 def test_the_files_are_those_of_casacore(tmp_path, kind, order, seed):
     rng = np.random.default_rng(seed)
     columns, shapes = random_columns(rng, kind)
@@ -156,3 +156,151 @@ def test_the_files_are_those_of_casacore(tmp_path, kind, order, seed):
         table.putcol('NEW', np.arange(rows + 3))
         table.close()
     assert contents(pair.ours) == contents(pair.theirs)
+
+
+def test_cells_get_another_shape(tmp_path):
+    """In TiledCellStMan only; casacore's other tiled managers refuse."""
+    pair = Pair(tmp_path, 'TiledCellStMan', [column('C', 'float', ndim=2)], 'little', [3, 4])
+    pair.add_rows(3)
+    rng = np.random.default_rng(1)
+    for row, shape in [(0, [4, 5]), (1, [2, 2]), (0, [6, 2]), (2, [1, 9]), (1, [7, 7]), (0, [6, 2])]:
+        pair.put_cell('C', row, values(rng, 'float', shape))
+    pair.close()
+    # what a cell left behind is not the same
+    assert contents(pair.ours) == contents(pair.theirs)
+    assert os.path.getsize(pair.ours + '/table.f0_TSM0') == os.path.getsize(pair.theirs + '/table.f0_TSM0')
+
+
+@pytest.mark.parametrize('order', ['little', 'big'])
+def test_hypercubes_with_ids_coordinates_and_several_row_axes(tmp_path, order):
+    """python-casacore cannot make such tables, but reads them."""
+    path = str(tmp_path / 'x.tab')
+    strings = lambda *names: {'type': 'string', 'shape': [len(names)], 'values': names}     # noqa: E731
+    definition = {'ndim': {'type': 'uint', 'values': [3]}, 'data': strings('D', 'B'),
+                  'coord': strings('F', '', 'T'), 'id': strings('ID')}
+    cube = lambda shape, tile, **more: dict(more, CubeShape=shape, TileShape=tile, CellShape=shape[:1])   # noqa: E731
+    cubes = {'*1': cube([5, 3, 4], [2, 3, 2], ID={'ID': 5}),
+             '*2': cube([7, 1, 2], [4, 1, 3], ID={'ID': 7}, Extensible=True)}
+    rows = {'ROWS': [0, 9], 'CUBES': [0, 1], 'POSITIONS': [1, 0], 'END': 11}
+    columns = [column('D', 'complex', ndim=1), column('B', 'boolean', ndim=1), column('F', 'double', ndim=1),
+               column('T', 'float'), column('ID', 'int'), column('OTHER', 'int')]
+    rng = np.random.default_rng(2)
+    cells = {name: [values(rng, dtype, 5 if row < 9 else 7) for row in range(11)]
+             for name, dtype in [('D', 'complex'), ('B', 'boolean')]}
+    frequencies = {5: np.arange(5) * 1.5, 7: np.arange(7) * 2.5}
+    times = np.array([2, 2, 2, 3, 3, 3, 4, 4, 4, 8, 9, 0], 'f4')
+    with Script(path, columns=columns, order=order, private_keywords={'Hypercolumn_cubes': definition},
+                managers=[manager('TiledDataStMan', 'cubes', ['D', 'B', 'F', 'T', 'ID'],
+                                  HYPERCUBES=cubes, ROWMAP=rows)]) as script:
+        script.add_rows(12)
+        for row in range(11):
+            for name in 'D', 'B':
+                script.put_cell(name, row, cells[name][row])
+            script.put_cell('F', row, frequencies[len(cells['D'][row])])
+        script.put('T', 0, times)
+        script.put('ID', 0, [5] * 9 + [7] * 2 + [0])
+        with pytest.raises(ScriptError, match='^Usage.*row 3: .*another row has another'):
+            script.put('ID', 3, [6])
+    table = Table(path, ack=False)
+    found = table.getdminfo()['*1']['SPEC']['HYPERCUBES']
+    assert [c['CubeShape'].tolist() for c in found.values()] == [[5, 3, 4], [7, 1, 2]]
+    assert [c['TileShape'].tolist() for c in found.values()] == [[2, 3, 2], [4, 1, 3]]
+    for row in range(11):
+        for name in 'D', 'B':
+            assert np.array_equal(table.getcell(name, row), cells[name][row]), (name, row)
+        assert np.array_equal(table.getcell('F', row), frequencies[len(cells['D'][row])])
+        assert table.getcell('T', row) == times[row] and table.getcell('ID', row) == (5 if row < 9 else 7)
+    with pytest.raises(RuntimeError, match='rownr is too high'):
+        table.iscelldefined('D', 11)
+    table.close()
+    table = Table(path, ack=False, readonly=False)
+    table.addrows(2)
+    table.putcell('D', 4, cells['D'][0])
+    table.close()
+    assert np.array_equal(Table(path, ack=False).getcell('D', 4), cells['D'][0])
+    assert support.digest(path)['.']['nrow'] == 14
+
+
+def test_scalars_in_a_hypercube(tmp_path):
+    strings = {'type': 'string', 'shape': [2], 'values': ['A', 'B']}
+    none = {'type': 'string', 'shape': [0], 'values': []}
+    definition = {'ndim': {'type': 'uint', 'values': [1]}, 'data': strings, 'coord': none, 'id': none}
+    path = str(tmp_path / 'x.tab')
+    with Script(path, columns=[column('A', 'double'), column('B', 'boolean')],
+                private_keywords={'Hypercolumn_line': definition},
+                managers=[manager('TiledColumnStMan', 'line', ['A', 'B'], DEFAULTTILESHAPE=[8])]) as script:
+        script.add_rows(21)
+        script.put('A', 0, np.arange(21.))
+        script.put('B', 3, [True] * 9)
+    table = Table(path, ack=False, readonly=False)
+    assert table.getcol('A').tolist() == list(range(21)) and table.getcol('B').sum() == 9
+    table.addrows(4)
+    table.putcell('A', 24, 5.)
+    table.close()
+    assert contents(path)[0] == 25
+
+
+@pytest.mark.parametrize('order', ['little', 'big'])
+def test_aipsio(tmp_path, order):
+    """StManAipsIO: the file is that of casacore, byte for byte, and casacore goes on with it."""
+    ours, theirs = str(tmp_path / 'ours.tab'), str(tmp_path / 'theirs.tab')
+    rng = np.random.default_rng(3)
+    columns, descriptions = [], []
+    for dtype in list(DTYPES) + ['string']:
+        name = {'boolean': 'bool'}.get(dtype, dtype)
+        columns += [column(dtype, dtype), column(dtype + '_direct', dtype, shape=[3, 2], direct=True),
+                    column(dtype + '_free', dtype, ndim=-1)]
+        zero = '' if dtype == 'string' else 0
+        descriptions += [
+            ct.makescacoldesc(dtype, zero, valuetype=name),
+            ct.makearrcoldesc(dtype + '_direct', zero, valuetype=name, shape=[2, 3], options=5),
+            ct.makearrcoldesc(dtype + '_free', zero, valuetype=name)]
+    names = [c['name'] for c in columns]
+    table = Table(theirs, ct.maketabdesc(descriptions), nrow=0, ack=False, endian=order,
+                  dminfo={'*1': {'TYPE': 'StManAipsIO', 'NAME': 'old', 'COLUMNS': names, 'SPEC': {}}})
+    table.addrows(7)
+    with Script(ours, columns=columns, order=order, managers=[manager('StManAipsIO', 'old', names)]) as script:
+        script.add_rows(7)
+        for c in columns:
+            # casacore does not initialise the cells of new rows
+            for row in rng.permutation(7)[:4 if c['name'].endswith('_free') else 7].tolist():
+                shape = {'_direct': [2, 3], '_free': [int(n) for n in rng.integers(1, 4, 2)]}
+                shape = next((s for end, s in shape.items() if c['name'].endswith(end)), [])
+                if c['type'] == 'string':
+                    value = np.array(['x' * int(n) for n in rng.integers(0, 30, shape or 1).ravel()]).reshape(shape)
+                else:
+                    value = values(rng, c['type'], shape)
+                if shape:
+                    script.put_cell(c['name'], row, value)
+                    table.putcell(c['name'], row, value)
+                else:
+                    script.put(c['name'], row, [value.item()])
+                    table.putcell(c['name'], row, value.item())
+        script.remove_row(2)
+        script.remove_column('float')
+    table.removerows([2])
+    table.removecols('float')
+    table.close()
+    assert contents(ours) == contents(theirs)
+    with open(ours + '/table.f0', 'rb') as f, open(theirs + '/table.f0', 'rb') as g:
+        assert f.read() == g.read()
+    # casacore leaves garbage between arrays
+    assert os.path.getsize(ours + '/table.f0i') == os.path.getsize(theirs + '/table.f0i')
+    for path in ours, theirs:
+        table = Table(path, ack=False, readonly=False)
+        table.removerows([1])
+        table.putcell('int_free', 3, np.arange(4))
+        table.putcell('string', 0, 'again')
+        table.addcols(ct.maketabdesc([ct.makescacoldesc('NEW', 0)]))
+        table.putcol('NEW', np.arange(5))
+        table.close()
+    assert contents(ours) == contents(theirs)
+    for path in ours, theirs:
+        table = Table(path, ack=False, readonly=False)
+        table.addrows(1)
+        for c in columns:
+            if c['name'] != 'float' and not c['name'].endswith('_free'):
+                table.putcell(c['name'], 5, table.getcell(c['name'], 0))
+        table.putcell('NEW', 5, 5)
+        table.close()
+    assert contents(ours) == contents(theirs)

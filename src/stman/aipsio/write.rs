@@ -13,7 +13,7 @@ use super::segments::WIDE_OFFSET;
 use crate::container::ContainerMut;
 use crate::error::{Error, Result};
 use crate::grid::for_each_run;
-use crate::io::{PagedMut, ReadAt, WriteAt, bits, read_array, read_bytes};
+use crate::io::{PagedMut, WriteAt, bits, read_array, read_bytes};
 use crate::stman::elements::{ElementsMut, element_bits};
 use crate::stman::indirect::ArraysMut;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage};

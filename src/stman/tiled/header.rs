@@ -131,16 +131,12 @@ impl Header {
     ) -> Result<()> {
         let wide = rows > MAX_NARROW;
         let big = order == ByteOrder::Big;
-        e.start(
-            "TiledStMan",
-            if wide {
-                3
-            } else if big {
-                1
-            } else {
-                2
-            },
-        );
+        let version = match (wide, big) {
+            (true, _) => 3,
+            (false, true) => 1,
+            (false, false) => 2,
+        };
+        e.start("TiledStMan", version);
         if wide || !big {
             e.bool(big);
         }

@@ -157,6 +157,9 @@ pub(super) fn restore(parameters: &Record, cell_axes: usize) -> Result<(Vec<Give
                 map.integers(name).ok_or_else(|| Error::usage(format!("ROWMAP without {name}, an array of integers")))
             };
             let (rows, numbers, positions, end) = (field("ROWS")?, field("CUBES")?, field("POSITIONS")?, field("END")?);
+            if numbers.len() != rows.len() || positions.len() != rows.len() || end.len() != 1 {
+                return Err(Error::usage("ROWMAP needs as many CUBES and POSITIONS as ROWS, and one END"));
+            }
             let ends = rows.iter().skip(1).chain(&end);
             for (((&row, &end), &cube), &position) in rows.iter().zip(ends).zip(&numbers).zip(&positions) {
                 let fits = row >= 0 && end >= row && position >= 0 && (0..cubes.len() as i64).contains(&cube);

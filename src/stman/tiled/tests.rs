@@ -1,5 +1,6 @@
 //! The samples of formats/stman.md 6, which casacore wrote.
 
+use super::header::{CubeEntry, FileEntry};
 use super::*;
 
 /// 6.4: (SIGMA, WEIGHT) both float: WEIGHT first; (FLAG, F1, C1, F2, D1, FLAG2): D1, C1, F2, F1, FLAG2, FLAG.
@@ -21,4 +22,334 @@ fn larger_pixels_first_and_equal_ones_reversed() {
     use DataType::{Bool, Complex, Double, Float};
     assert_eq!(order(&[Float, Float]), [1, 0]);
     assert_eq!(order(&[Bool, Float, Complex, Float, Double, Bool]), [4, 2, 3, 1, 5, 0]);
+}
+
+mod written {
+    use super::super::super::samples::{self, bytes, column, read_both_ways};
+    use super::super::super::{CreateArgs, ManagerMut, OpenArgs, Storage};
+    use super::*;
+    use crate::ErrorKind;
+    use crate::aipsio::Encoder;
+    use crate::container::{Container, Memory};
+
+    /// formats/stman.md 6.10.
+    const HEADER: &str = "
+        bebebebe 00000121 00000010 'TiledColumnStMan' 00000001
+        00000025 00000009 'IPosition' 00000001 00000003 00000002 00000002 00000002
+        000000e0 0000000a 'TiledStMan' 00000002 00 00000000 00000003 00000002 00000009 00000000
+        00000009 'TiledData' 00000000 00000003
+        00000001 01 00000001 00000000 00000104
+        00000001 00000001
+        00000030 00000006 'Record' 00000001 0000001a 0000000a 'RecordDesc' 00000002 00000000 00000001
+        01 00000003
+        00000025 00000009 'IPosition' 00000001 00000003 00000002 00000003 00000003
+        00000025 00000009 'IPosition' 00000001 00000003 00000002 00000002 00000002
+        00000000 00000000";
+
+    fn contents(files: &Memory, name: &str) -> Vec<u8> {
+        crate::io::read_all(&*files.open(name).unwrap()).unwrap()
+    }
+
+    fn integers(values: &[i32]) -> Value {
+        Value::Array(Shape::from([values.len() as u64]), Values::Int(values.into()))
+    }
+
+    fn record<const N: usize>(fields: [(&str, Value); N]) -> Record {
+        let mut record = Record::default();
+        fields.into_iter().for_each(|(name, value)| record.set(name, value));
+        record
+    }
+
+    /// A manager of 3 rows with cells [2, 3].
+    fn sample(files: &Arc<Memory>) -> Box<dyn ManagerMut> {
+        let parameters = record([("DEFAULTTILESHAPE", integers(&[2, 2, 2]))]);
+        let columns = [
+            column("DATA", DataType::Complex, Storage::Indirect, Some(&[2, 3])),
+            column("FLAG", DataType::Bool, Storage::Direct, Some(&[2, 3])),
+        ];
+        let mut args = samples::create_args(files, ByteOrder::Little, &columns, &parameters);
+        args.name = BStr::new("TiledData");
+        let mut manager = write::create(&args, Type::Column).unwrap();
+        manager.add_rows(3).unwrap();
+        manager
+    }
+
+    fn sample_values() -> [Values; 2] {
+        let pixels = || (0..3).flat_map(|r| (0..3).flat_map(move |c| (0..2).map(move |p| (p, c, r))));
+        let data = pixels().map(|(p, c, r)| crate::value::Complex32::new((100 * r + 10 * c + p) as f32, 0.));
+        let flags = pixels().map(|(p, c, r)| if p == 0 { r == 1 } else { c == 2 });
+        [Values::Complex(data.collect()), Values::Bool(flags.collect())]
+    }
+
+    #[test]
+    fn as_casacore_writes() {
+        let files = Arc::new(Memory::default());
+        let mut manager = sample(&files);
+        for (column, values) in sample_values().iter().enumerate() {
+            manager.write_rows(column, 0..3, values).unwrap();
+        }
+        manager.flush().unwrap();
+        assert_eq!(contents(&files, "table.f0"), bytes(HEADER));
+        let tiles = contents(&files, "table.f0_TSM0");
+        assert_eq!(tiles.len(), 260);
+        assert_eq!([tiles[0x40], tiles[0x81], tiles[0xc2], tiles[0x103]], [0x50, 0x32, 0x00, 0x02]);
+        let first: Vec<u8> = [0., 1., 10., 11., 100., 101., 110., 111.]
+            .iter()
+            .flat_map(|&re: &f32| [re.to_le_bytes(), [0; 4]].concat())
+            .collect();
+        assert_eq!(tiles[..0x40], first);
+    }
+
+    /// Tiles that are written whole, as elements or as bytes, and cells give the same files.
+    #[test]
+    fn tiles_and_cells() {
+        let expected = Arc::new(Memory::default());
+        let mut manager = sample(&expected);
+        for (column, values) in sample_values().iter().enumerate() {
+            manager.write_rows(column, 0..3, values).unwrap();
+        }
+        manager.flush().unwrap();
+        let tiles = contents(&expected, "table.f0_TSM0");
+        for raw in [false, true] {
+            let files = Arc::new(Memory::default());
+            let mut manager = sample(&files);
+            // what pages hold must not hide the tiles, nor tiles what is written into them later
+            manager.write_rows(0, 0..3, &Values::Complex(vec![Default::default(); 18])).unwrap();
+            for column in 0..2 {
+                let cubes = manager.cubes(column).unwrap();
+                let [cube] = &cubes[..] else { panic!("one cube") };
+                assert_eq!(cube.raw_order(), (column == 0).then_some(ByteOrder::Little));
+                for tile in 0..4usize {
+                    let bytes = &tiles[tile * 65..][..65];
+                    let index = [0, tile as u64 % 2, tile as u64 / 2];
+                    let mut values = Values::new(cube.data_type());
+                    match column {
+                        0 if raw => {
+                            cube.write_raw(tile as u64, &bytes[..64]).unwrap();
+                            continue;
+                        }
+                        0 => values.extend_from_bytes(&bytes[..64], ByteOrder::Little),
+                        _ => values.extend_from_bits(&bytes[64..], 0, 8),
+                    }
+                    cube.write_chunk(&index, &values).unwrap();
+                }
+                assert_eq!(
+                    cube.write_chunk(&[0, 0, 0], &Values::Int(vec![0; 8])).unwrap_err().kind(),
+                    ErrorKind::Usage
+                );
+                assert_eq!(cube.write_raw(3, &[0; 128]).unwrap_err().kind(), ErrorKind::Usage);
+                assert_eq!(cube.write_raw(0, &[0; 63]).unwrap_err().kind(), ErrorKind::Usage);
+            }
+            let [data, _] = sample_values();
+            let mut cell = Values::new(DataType::Complex);
+            cell.extend_from(&data, 6..12).unwrap();
+            manager.write_cell(0, 1, None, &cell).unwrap();
+            manager.flush().unwrap();
+            assert_eq!(contents(&files, "table.f0_TSM0"), tiles);
+        }
+    }
+
+    /// Rows 0 to 5 are [row axis of 3] at positions 1 and 2 of cube 0, row 6 is position 0 of cube 1, row 7 is undefined.
+    fn data_parameters() -> Record {
+        let cube = |shape: &[i32], tile: &[i32], id: i32, extensible: bool| {
+            Value::Record(record([
+                ("CubeShape", integers(shape)),
+                ("TileShape", integers(tile)),
+                ("CellShape", integers(&shape[..1])),
+                ("ID", Value::Record(record([("ID", Value::Scalar(Values::Int(vec![id])))]))),
+                ("Extensible", Value::Scalar(Values::Bool(vec![extensible]))),
+            ]))
+        };
+        let cubes =
+            record([("*1", cube(&[2, 3, 3], &[2, 2, 2], 5, false)), ("*2", cube(&[4, 1, 2], &[4, 1, 3], 7, true))]);
+        let rows = record([
+            ("ROWS", integers(&[0, 6])),
+            ("CUBES", integers(&[0, 1])),
+            ("POSITIONS", integers(&[1, 0])),
+            ("END", Value::Scalar(Values::Int(vec![7]))),
+        ]);
+        record([("HYPERCUBES", Value::Record(cubes)), ("ROWMAP", Value::Record(rows))])
+    }
+
+    fn definition() -> Record {
+        let strings = |names: &[&str]| {
+            Value::Array(
+                Shape::from([names.len() as u64]),
+                Values::String(names.iter().map(|&name| name.into()).collect()),
+            )
+        };
+        let definition = record([
+            ("ndim", Value::Scalar(Values::UInt(vec![3]))),
+            ("data", strings(&["D"])),
+            ("coord", strings(&["F", "", "T"])),
+            ("id", strings(&["ID"])),
+        ]);
+        record([("Hypercolumn_Test", Value::Record(definition))])
+    }
+
+    fn data_columns() -> [ColumnSpec; 4] {
+        let mut data = column("D", DataType::Short, Storage::Indirect, None);
+        data.ndim = 1;
+        let mut frequencies = column("F", DataType::Double, Storage::Indirect, None);
+        frequencies.ndim = 1;
+        let time = column("T", DataType::Float, Storage::Scalar, None);
+        [data, frequencies, time, column("ID", DataType::Int, Storage::Scalar, None)]
+    }
+
+    fn write_data(parameters: &Record, keywords: &Record) -> (Arc<Memory>, Box<dyn ManagerMut>) {
+        let files = Arc::new(Memory::default());
+        let columns = data_columns();
+        let args = samples::create_args(&files, ByteOrder::Big, &columns, parameters);
+        let args = CreateArgs { private_keywords: keywords, ..args };
+        let mut manager = write::create(&args, Type::Data).unwrap();
+        manager.add_rows(8).unwrap();
+        manager.write_rows(0, 0..6, &Values::Short((0..12).collect())).unwrap();
+        manager.write_cell(0, 6, None, &Values::Short(vec![20, 21, 22, 23])).unwrap();
+        manager.write_cell(1, 6, None, &Values::Double(vec![1., 2., 3., 4.])).unwrap();
+        // row 7 has no cube, so no value but 0 either
+        manager.write_rows(2, 0..8, &Values::Float(vec![1., 1., 1., 2., 2., 2., 9., 0.])).unwrap();
+        manager.write_rows(3, 0..8, &Values::Int(vec![5, 5, 5, 5, 5, 5, 7, 0])).unwrap();
+        manager.flush().unwrap();
+        (files, manager)
+    }
+
+    #[test]
+    fn hypercubes_with_several_row_axes() {
+        let (parameters, keywords, columns) = (data_parameters(), definition(), data_columns());
+        let (files, mut manager) = write_data(&parameters, &keywords);
+        let args = OpenArgs { private_keywords: &keywords, ..samples::args(&*files, ByteOrder::Big, 8, &columns, &[]) };
+        let reader = open(&args, Type::Data).unwrap();
+        let read = |index: usize| read_both_ways(reader.column(index), 8, columns[index].data_type).unwrap();
+        assert_eq!(read(0), Values::Short((0..12).chain(20..24).collect()));
+        assert_eq!(read(1), Values::Double([&[0.; 12][..], &[1., 2., 3., 4.]].concat()));
+        assert_eq!(read(2), Values::Float(vec![1., 1., 1., 2., 2., 2., 9., 0.]));
+        assert_eq!(read(3), Values::Int(vec![5, 5, 5, 5, 5, 5, 7, 0]));
+        assert_eq!(reader.column(0).cell_shape(7).unwrap(), None);
+        // what the reader says of it makes the same files
+        let (again, _) = write_data(&reader.parameters(), &keywords);
+        for name in files.names().unwrap() {
+            assert_eq!(contents(&again, &name), contents(&files, &name), "{name}");
+        }
+        let message = |result: Result<()>| result.unwrap_err().to_string();
+        assert_eq!(
+            message(manager.write_cell(3, 2, None, &Values::Int(vec![6]))),
+            "column ID, row 2: TiledDataStMan shares one value among the rows of a hypercube, and another row has another"
+        );
+        assert_eq!(
+            message(manager.write_cell(3, 7, None, &Values::Int(vec![6]))),
+            "column ID, row 7: the cell has no shape yet"
+        );
+        // the next row gets a cube by its shape only where cubes have one row axis
+        assert!(message(manager.set_shape(0, 7, &Shape::from([2]))).ends_with("get their hypercubes in order"));
+    }
+
+    #[test]
+    fn impossible_parameters() {
+        let (keywords, columns) = (definition(), data_columns());
+        let create = |parameters: &Record| {
+            let files = Arc::new(Memory::default());
+            let args = samples::create_args(&files, ByteOrder::Big, &columns, parameters);
+            write::create(&CreateArgs { private_keywords: &keywords, ..args }, Type::Data).map(drop)
+        };
+        create(&data_parameters()).unwrap();
+        let change = |field: &str, name: &str, value: Value| {
+            let mut parameters = data_parameters();
+            let Some(Value::Record(inner)) =
+                parameters.fields.iter_mut().find(|f| f.name == field).map(|f| &mut f.value)
+            else {
+                panic!("{field}")
+            };
+            inner.set(name, value);
+            create(&parameters).unwrap_err().kind()
+        };
+        assert_eq!(change("ROWMAP", "CUBES", integers(&[0, 2])), ErrorKind::Usage);
+        assert_eq!(change("ROWMAP", "ROWS", integers(&[1, 6])), ErrorKind::Usage);
+        assert_eq!(change("ROWMAP", "ROWS", integers(&[0, 8])), ErrorKind::Usage);
+        assert_eq!(change("ROWMAP", "END", integers(&[])), ErrorKind::Usage);
+        assert_eq!(change("HYPERCUBES", "*1", Value::Record(Record::default())), ErrorKind::Usage);
+        let huge = record([
+            ("CubeShape", integers(&[i32::MAX; 3])),
+            ("TileShape", integers(&[i32::MAX, 1, 1])),
+            ("CellShape", integers(&[i32::MAX])),
+        ]);
+        assert_eq!(change("HYPERCUBES", "*1", Value::Record(huge)), ErrorKind::Limit);
+    }
+
+    #[test]
+    fn what_cannot_be_tiled() {
+        let create = |kind, columns: &[ColumnSpec]| {
+            let parameters = Record::default();
+            let files = Arc::new(Memory::default());
+            write::create(&samples::create_args(&files, ByteOrder::Big, columns, &parameters), kind)
+        };
+        let refused = |kind, spec| create(kind, &[spec]).unwrap_err().to_string();
+        assert_eq!(
+            refused(Type::Shape, column("S", DataType::String, Storage::Indirect, Some(&[2]))),
+            "table.f0 (TiledShapeStMan): a string column, which cannot be tiled"
+        );
+        let mut free = column("V", DataType::Int, Storage::Indirect, None);
+        assert!(
+            refused(Type::Shape, free.clone())
+                .ends_with("column V: its number of axes is not fixed, so it cannot be tiled")
+        );
+        free.ndim = 2;
+        assert!(refused(Type::Column, free.clone()).contains("its shape is not fixed"));
+        assert!(
+            refused(Type::Column, column("I", DataType::Int, Storage::Scalar, None)).contains("hypercolumn definition")
+        );
+        let mut manager = create(Type::Shape, &[free]).unwrap();
+        manager.add_rows(2).unwrap();
+        let message = |result: Result<()>| result.unwrap_err().to_string();
+        let values = Values::Int(vec![1, 2]);
+        assert_eq!(message(manager.write_rows(0, 0..1, &values)), "column V, row 0: the cell has no shape yet");
+        assert!(
+            message(manager.set_shape(0, 1, &Shape::from([2]))).starts_with("column V, row 1: shape [2] for a column")
+        );
+        assert!(
+            message(manager.set_shape(0, 1, &Shape::from([2, 0]))).contains("cells without elements cannot be tiled")
+        );
+        manager.set_shape(0, 1, &Shape::from([2, 3])).unwrap();
+        assert!(message(manager.write_cell(0, 1, None, &values)).starts_with("column V, row 1: 2 elements where 6"));
+        assert!(message(manager.write_cell(0, 1, None, &Values::Int(vec![0; 7]))).contains("7 elements, 1 more"));
+        assert!(message(manager.write_rows(0, 1..3, &values)).starts_with("column V, row 2: the table has 2 rows"));
+    }
+
+    /// formats/stman.md 6.13.
+    #[test]
+    fn large_numbers_take_newer_versions() {
+        let cube = CubeEntry {
+            shape: Shape::from([2_200_000_000]),
+            tile: Shape::from([32768]),
+            offset: 2_200_961_024,
+            ..CubeEntry::undefined(Some(0))
+        };
+        let header = Header {
+            version: 3,
+            name: "X".into(),
+            cache: 0,
+            ndim: 1,
+            files: vec![Some(FileEntry { sequence: 0, len: 4_401_922_058 })],
+            cubes: vec![cube],
+        };
+        let columns = [column("X", DataType::Double, Storage::Indirect, None)];
+        let mut e = Encoder::new(ByteOrder::Big);
+        e.root("Test", 1);
+        header.encode(&mut e, ByteOrder::Little, 0, 3_000_000_000, &columns).unwrap();
+        e.end();
+        let found = e.into_bytes();
+        let expected = bytes(
+            "00000003 00 00000000 00000000b2d05e00 00000001 00000008 00000001 'X' 00000000 00000001
+             0000000000000001 01 00000002 00000000 000000010660000a 0000000000000001 00000002
+             00000030 00000006 'Record' 00000001 0000001a 0000000a 'RecordDesc' 00000002 00000000 00000001
+             00 00000001 00000021 00000009 'IPosition' 00000002 00000001 0000000083215600
+             0000001d 00000009 'IPosition' 00000001 00000001 00008000 00000000 0000000083300000",
+        );
+        assert_eq!(found[found.len() - expected.len()..], expected);
+        let files = Memory::default();
+        let args = samples::args(&files, ByteOrder::Little, 3_000_000_000, &columns, &[]);
+        let mut d = Decoder::new(&found, 0, ByteOrder::Big, "test").unwrap();
+        d.root("Test", 1..=1).unwrap();
+        let read = Header::decode(&mut d, &args).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{header:?}"));
+    }
 }

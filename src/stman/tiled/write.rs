@@ -11,10 +11,10 @@ use super::{Cubes, Role, Type, cell_axes, cube, definition_key, roles, tile_orde
 use crate::aipsio::Encoder;
 use crate::container::ContainerMut;
 use crate::error::{Error, Place, Result};
-use crate::grid::{ChunkWrite, Grid};
+use crate::grid::{ChunkWrite, Grid, copy_box};
 use crate::io::{ByteOrder, PagedMut, WriteAt};
-use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, undefined};
-use crate::value::{Record, Region, Shape, Value, Values};
+use crate::stman::{ColumnSpec, CreateArgs, ManagerMut};
+use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Values};
 
 /// Files of tiles of which pages are kept in memory, each a few MB.
 const PAGED_FILES: usize = 4;
@@ -226,13 +226,6 @@ impl TiledMut {
         Ok(())
     }
 
-    fn check_row(&self, row: u64) -> Result<()> {
-        if row < self.rows {
-            return Ok(());
-        }
-        Err(Error::usage(format!("row {row} of a table of {} rows", self.rows)))
-    }
-
     /// The pages of a file of tiles, as long as its header says.
     fn pages(&mut self, file: usize) -> Result<&PagedMut> {
         let handle = self.cubes.files.get(file).cloned().flatten();
@@ -297,50 +290,47 @@ impl TiledMut {
         values: &Values,
         first: usize,
     ) -> Result<usize> {
-        let shape = self.cubes.coordinate_shape(axis, row)?.ok_or_else(|| undefined(row))?;
+        let shape = self.cubes.coordinate_shape(axis, row)?.ok_or_else(without_shape)?;
         let region = region.cloned().unwrap_or_else(|| Region::whole(&shape));
         region.check(&shape)?;
         let count = region.shape.elements()? as usize;
-        let mut new = Values::new(values.data_type());
         if first + count > values.len() {
             return Err(Error::usage(format!("{} elements where {count} more are expected", values.len() - first)));
         }
+        let mut new = Values::new(values.data_type());
         new.extend_from(values, first..first + count)?;
         let mut zeros = Values::new(values.data_type());
         zeros.extend_default(count);
         let Some(place) = self.cubes.locate(row)? else {
             // what the reader finds where there is no cube
-            return if new == zeros { Ok(count) } else { Err(undefined(row)) };
+            return if new == zeros { Ok(count) } else { Err(without_shape()) };
         };
         let start = region.start.first().copied().unwrap_or_default() + self.cubes.first_coordinate(axis, &place);
         let start = start as usize;
-        let stored = stored_coordinates(&mut self.cubes.header.cubes[place.cube], &self.columns[column], axis);
-        if stored.data_type() != new.data_type() {
-            let message = format!("values of type {} in the hypercube of row {row}", stored.data_type());
-            return Err(Error::usage(message));
-        }
         let mut old = Values::new(new.data_type());
-        old.extend_from(stored, start.min(stored.len())..stored.len().min(start + count))?;
-        old.extend_default(count - old.len());
-        if old != new && old != zeros {
+        let mut fits = true;
+        self.cubes.header.cubes[place.cube].change_values(&self.columns[column], axis, |stored| {
+            let missing = (start + count).saturating_sub(stored.len());
+            stored.extend_default(missing);
+            old.extend_from(stored, start..start + count)?;
+            fits = old == new || old == zeros;
+            if fits {
+                let (all, count) = ([stored.len() as u64], [count as u64]);
+                copy_box(&new, &count, &[0], stored, 0, &all, &[start as u64], &count);
+            }
+            Ok(())
+        })?;
+        if !fits {
             return Err(Error::usage(format!(
-                "row {row} shares its hypercube with rows of other values; {} cannot hold both",
+                "{} shares one value among the rows of a hypercube, and another row has another",
                 self.kind.name()
             )));
         }
-        let mut all = Values::new(new.data_type());
-        all.extend_from(stored, 0..start.min(stored.len()))?;
-        all.extend_default(start - all.len());
-        all.extend_from(&new, 0..count)?;
-        if all.len() < stored.len() {
-            all.extend_from(stored, all.len()..stored.len())?;
-        }
-        *stored = all;
         Ok(count)
     }
 
     /// Gives every cube the ids and coordinates that nobody wrote, which are 0.
-    fn complete_coordinates(&mut self) {
+    fn complete_coordinates(&mut self) -> Result<()> {
         for (spec, role) in self.columns.iter().zip(&self.roles) {
             let axis = match *role {
                 Role::Data(_) => continue,
@@ -349,39 +339,44 @@ impl TiledMut {
             };
             for cube in self.cubes.header.cubes.iter_mut().filter(|cube| cube.is_defined()) {
                 let extent = axis.and_then(|axis| cube.shape.get(axis).copied()).unwrap_or(1) as usize;
-                let values = stored_coordinates(cube, spec, axis);
-                values.extend_default(extent.saturating_sub(values.len()));
+                cube.change_values(spec, axis, |values| {
+                    values.extend_default(extent.saturating_sub(values.len()));
+                    Ok(())
+                })?;
             }
         }
+        Ok(())
     }
 
     fn write(&mut self, column: usize, rows: Range<u64>, region: Option<&Region>, values: &Values) -> Result<()> {
-        let expected = self.columns[column].data_type;
-        if values.data_type() != expected {
-            return Err(Error::usage(format!("values of type {}, the column has {expected}", values.data_type())));
-        }
+        self.columns[column].check_write(&rows, self.rows, values)?;
         let mut done = 0;
         let mut row = rows.start;
         while row < rows.end {
-            self.check_row(row)?;
             let mut count = 1;
             let mut write = || match self.roles[column] {
                 Role::Data(_) => {
-                    let place = self.cubes.locate(row)?.ok_or_else(|| undefined(row))?;
+                    let place = self.cubes.locate(row)?.ok_or_else(without_shape)?;
                     count = place.stretch.min(rows.end - row);
                     self.write_at(column, &place, count, region, values, done)
                 }
                 Role::Coordinate(axis) => self.write_coordinates(column, Some(axis), row, region, values, done),
                 Role::Id => self.write_coordinates(column, None, row, region, values, done),
             };
-            done += write().at_with(|| format!("row {row}"))?;
+            let written = write();
+            done += written.at_with(|| self.cell(column, row))?;
             row += count;
         }
         if done < values.len() {
-            let message = format!("{} elements for cells of {done}", values.len());
-            return Err(Error::usage(message).at(format!("rows {} to {}", rows.start, rows.end)));
+            let message = format!("{} elements, {} more than there are", values.len(), values.len() - done);
+            return Err(self.columns[column].misfit(rows.start, message));
         }
         Ok(())
+    }
+
+    /// For errors.
+    fn cell(&self, column: usize, row: u64) -> String {
+        format!("column {}, row {row}", self.columns[column].name)
     }
 
     fn encode(&self) -> Result<Vec<u8>> {
@@ -402,6 +397,11 @@ impl TiledMut {
         e.end();
         Ok(e.into_bytes())
     }
+}
+
+/// The error of a write into an undefined cell.
+fn without_shape() -> Error {
+    Error::usage("the cell has no shape yet")
 }
 
 /// The shape that the cells of all data columns have, if it is fixed; they must agree.
@@ -437,7 +437,7 @@ fn cell_ndim(spec: &ColumnSpec) -> usize {
 }
 
 /// The offset of the byte behind the last tile of a cube.
-fn cube_end(cube: &CubeEntry, columns: &[crate::value::DataType]) -> Result<u64> {
+fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
     let too_large = || Error::limit(format!("a hypercube of shape {} in tiles {}", cube.shape, cube.tile));
     let (tile_bytes, _) = cube::layout(cube, columns, i64::MAX as u64).map_err(|_| too_large())?;
     // casacore counts the bytes of a tile in 32 bits
@@ -446,22 +446,31 @@ fn cube_end(cube: &CubeEntry, columns: &[crate::value::DataType]) -> Result<u64>
     Ok(cube.offset + tiles * tile_bytes)
 }
 
-/// The ids or coordinates of a cube, none if it has none yet.
-fn stored_coordinates<'a>(cube: &'a mut CubeEntry, spec: &ColumnSpec, axis: Option<usize>) -> &'a mut Values {
-    let fields = &mut cube.values.get_or_insert_default().fields;
-    let found = fields.iter().position(|field| field.name == spec.name).unwrap_or_else(|| {
-        let none = Values::new(spec.data_type);
-        let value = if axis.is_some() { Value::Array(Shape::from([0]), none) } else { Value::Scalar(none) };
-        fields.push(crate::value::Field { name: spec.name.clone(), comment: Default::default(), value });
-        fields.len() - 1
-    });
-    let field = &mut fields[found];
-    if let Value::Record(_) | Value::Table(_) = field.value {
-        field.value = Value::Scalar(Values::new(spec.data_type));
-    }
-    match &mut field.value {
-        Value::Scalar(values) | Value::Array(_, values) => values,
-        Value::Record(_) | Value::Table(_) => unreachable!("replaced above"),
+impl CubeEntry {
+    /// Changes the id of a cube, or the coordinates of an axis, of which there are none yet in a new one.
+    fn change_values(
+        &mut self,
+        spec: &ColumnSpec,
+        axis: Option<usize>,
+        change: impl FnOnce(&mut Values) -> Result<()>,
+    ) -> Result<()> {
+        let fields = &mut self.values.get_or_insert_default().fields;
+        let found = fields.iter().position(|field| field.name == spec.name).unwrap_or_else(|| {
+            let value = Value::Scalar(Values::new(spec.data_type));
+            fields.push(Field { name: spec.name.clone(), comment: BString::default(), value });
+            fields.len() - 1
+        });
+        let value = &mut fields[found].value;
+        let mut values = match std::mem::replace(value, Value::Table(BString::default())) {
+            Value::Scalar(values) | Value::Array(_, values) if values.data_type() == spec.data_type => values,
+            _ => Values::new(spec.data_type),
+        };
+        let changed = change(&mut values);
+        *value = match axis {
+            Some(_) => Value::Array(Shape::from([values.len() as u64]), values),
+            None => Value::Scalar(values),
+        };
+        changed
     }
 }
 
@@ -488,7 +497,7 @@ impl ManagerMut for TiledMut {
     }
 
     fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
-        self.check_row(row)?;
+        self.columns[column].check_rows(&(row..row.saturating_add(1)), self.rows)?;
         match self.roles[column] {
             Role::Data(_) => Ok(self.cubes.locate(row)?.map(|place| self.cubes.cell_shape(place.cube))),
             Role::Coordinate(axis) => self.cubes.coordinate_shape(Some(axis), row),
@@ -497,15 +506,16 @@ impl ManagerMut for TiledMut {
     }
 
     fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
-        let place = || format!("row {row}");
         if self.cell_shape(column, row)?.is_some_and(|known| known == *shape) {
             return Ok(());
         }
         if !matches!(self.roles[column], Role::Data(_)) {
             let message = format!("shape {shape}, but the cells of a column of coordinates have that of their axis");
-            return Err(Error::usage(message).at(place()));
+            return Err(self.columns[column].misfit(row, message));
         }
-        self.set_shape_of(row, shape).at_with(place)
+        self.columns[column].check_shape(row, shape)?;
+        let set = self.set_shape_of(row, shape);
+        set.at_with(|| self.cell(column, row))
     }
 
     fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {
@@ -534,7 +544,7 @@ impl ManagerMut for TiledMut {
 
     fn flush(&mut self) -> Result<Vec<u8>> {
         self.flush_tiles()?;
-        self.complete_coordinates();
+        self.complete_coordinates()?;
         let bytes = self.encode()?;
         self.header.write_at(0, &bytes)?;
         self.header.set_len(bytes.len() as u64)?;
@@ -553,7 +563,7 @@ impl TiledMut {
             return wrong(format!("shape {shape}: cells without elements cannot be tiled"));
         }
         if let Some(fixed) = self.fixed.as_ref().filter(|fixed| *fixed != shape) {
-            return wrong(format!("shape {shape}, but all cells have {fixed}"));
+            return wrong(format!("shape {shape}, but all cells of the manager have {fixed}"));
         }
         match self.kind {
             Type::Column => wrong(format!("shape {shape}, but the shape of the cells is fixed")),
