@@ -84,6 +84,10 @@ impl Cells for Borrowed<'_> {
     fn tiling(&self, max_cubes: usize) -> Option<crate::table::Tiling<'_>> {
         self.0.tiling(max_cubes)
     }
+
+    fn extents(&self, rows: u64, max_cubes: usize, each: &mut crate::table::EachExtent<'_>) -> Result<()> {
+        self.0.extents(rows, max_cubes, each)
+    }
 }
 
 impl Content for Table {

@@ -3,7 +3,7 @@
 //! A header, then records in no particular order; whoever stored an array knows its offset and element type.
 
 use super::elements::Elements;
-use super::{OpenArgs, read_part};
+use super::{EachExtent, Extent, OpenArgs, Stored, read_part};
 use crate::error::{Error, Place, Result};
 use crate::io::{ByteOrder, Paged, ReadAt, past_end, read_array, read_bytes};
 use crate::value::{DataType, Region, Shape, Values};
@@ -24,6 +24,7 @@ pub(super) struct Arrays {
     order: ByteOrder,
     /// Whether records have a reference count: version 1.
     counted: bool,
+    suffix: String,
     /// For errors: file and manager.
     place: String,
 }
@@ -51,7 +52,7 @@ impl Arrays {
             let message = format!("array file version {version}, known are 0 and 1");
             return Err(Error::format(message).at("header").at(&place));
         }
-        Ok(Arrays { file, order, counted: version == 1, place })
+        Ok(Arrays { file, order, counted: version == 1, suffix: suffix.to_owned(), place })
     }
 
     /// The shape of the array at `offset`.
@@ -72,6 +73,13 @@ impl Arrays {
             self.elements(&record).read_array(&record.shape, region, out)
         };
         read().at_with(|| self.array_place(offset))
+    }
+
+    /// Calls `each` with where the elements of the array at `offset`, the cell of `row`, lie.
+    pub(super) fn extent(&self, row: u64, offset: i64, each: &mut EachExtent<'_>) -> Result<()> {
+        let record = self.record(offset).at_with(|| self.array_place(offset))?;
+        let content = Stored::Cells(row..row + 1);
+        each(Extent { suffix: &self.suffix, offset: record.data, order: self.order, content })
     }
 
     fn array_place(&self, offset: i64) -> String {

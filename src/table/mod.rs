@@ -24,7 +24,7 @@ use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, Tab
 use crate::stman::{ColumnSpec, Columns, Manager, OtherColumn, Storage};
 use crate::value::{DataType, Field, Record, Shape};
 
-pub(crate) use crate::stman::{Column as Cells, Tiling, read_part};
+pub(crate) use crate::stman::{Column as Cells, EachExtent, Extent, Stored, Tiling, read_part};
 pub use column::Column;
 pub use lock::OpenOptions;
 pub(crate) use record::RecordCells;
@@ -275,6 +275,11 @@ impl Table {
             }
             Err(error) => Err(error.again()),
         }
+    }
+
+    /// The name of the file in which the elements of a column, by its number, lie; `suffix` as its manager gives it.
+    pub(crate) fn file_name(&self, index: usize, suffix: &str) -> String {
+        format!("table.f{}{suffix}", self.managers[self.bindings[index].0].sequence)
     }
 
     /// The error of the first data manager, if there are some and none can be opened; casacore cannot open such a table.

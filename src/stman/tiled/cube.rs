@@ -82,6 +82,11 @@ impl CubeColumn {
         CubeColumn { grid, data_type, order, file, offset: cube.offset + start, stride, bytes }
     }
 
+    /// Where the first tile's part of the column is, the bytes from a tile to the next, and the number of tiles.
+    pub(super) fn tiles(&self) -> Result<(u64, u64, u64)> {
+        Ok((self.offset, self.stride, self.grid.counts().elements()?))
+    }
+
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         match &self.file {
             Some(file) => file.read_at(offset, out).at("tile"),
