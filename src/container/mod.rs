@@ -1,6 +1,7 @@
 //! Named virtual files: a table's files, wherever they are stored.
 
 mod directory;
+mod locate;
 #[cfg(test)]
 mod memory;
 mod multifile;
@@ -14,8 +15,11 @@ use crate::error::Result;
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
+pub(crate) use locate::{locate, of_table};
 #[cfg(test)]
 pub(crate) use memory::Memory;
+pub(crate) use multifile::FORMAT as MULTI_FILE;
+pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, HEADER as MULTI_HDF5_HEADER};
 
 /// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {
@@ -113,4 +117,4 @@ pub(crate) struct FormatOptions {
     pub(crate) archive: bool,
 }
 
-pub(crate) static FORMATS: &[&Format] = &[&multifile::FORMAT, &multihdf5::FORMAT];
+pub(crate) static FORMATS: &[&Format] = &[&MULTI_FILE, &MULTI_HDF5];
