@@ -152,7 +152,8 @@ pub struct SourceTable {
 }
 
 impl Source {
-    /// Opens whatever is at `path`, found out by its bytes: a table directory or a native HDF5 file.
+    /// Opens whatever is at `path`, found out by its bytes: a table directory, a file that holds a whole table, or a
+    /// native HDF5 file.
     ///
     /// Subtables that cannot be opened keep their error; see [`problems`](Self::problems).
     ///
@@ -168,11 +169,8 @@ impl Source {
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let path = path.as_ref();
-        if path.is_file() {
-            return match native::is_hdf5(path).at_with(|| path.display().to_string())? {
-                true => native::open(path),
-                false => Err(native::not_a_source(path)),
-            };
+        if path.is_file() && native::is_native(path).at_with(|| path.display().to_string())? {
+            return native::open(path);
         }
         let table = Table::open_with(path, options)?;
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -16,7 +16,7 @@ mod verify;
 
 pub use content::{DatasetInfo, Source, SourceTable};
 pub use digest::{ColumnDigest, Sha, TableDigest, digest, hex};
-pub use output::partial_path;
+pub use output::discard_partial;
 pub use plan::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
 pub use to_h5::{Progress, Summary, to_hdf5};
 pub use verify::{Comparison, Difference, verify};

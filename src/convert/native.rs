@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 
 use super::content::{Content, Source, SourceTable};
 use super::json;
+use crate::container;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkCache, read_region};
 use crate::h5::{Attribute, ChunkReader, Dataset, File, Group, LinkKind};
@@ -24,8 +25,13 @@ const CACHE_BYTES: usize = 4 << 20;
 /// The bytes that begin an HDF5 file.
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
+/// Whether the file at `path` is HDF5 and not a container of casacore's.
+pub(super) fn is_native(path: &Path) -> Result<bool> {
+    Ok(is_hdf5(path)? && !File::open(path)?.root()?.has(container::MULTI_HDF5_HEADER))
+}
+
 /// Whether the file at `path` is HDF5; a user block may precede the signature.
-pub(super) fn is_hdf5(path: &Path) -> Result<bool> {
+fn is_hdf5(path: &Path) -> Result<bool> {
     let file = FileSource::open(path)?;
     let len = file.len()?;
     let starts = std::iter::successors(Some(0u64), |&start| Some(if start == 0 { 512 } else { start * 2 }));
@@ -629,11 +635,6 @@ impl Cells for Ragged {
             Ok(())
         })
     }
-}
-
-/// The error of a file that is neither a table nor HDF5.
-pub(super) fn not_a_source(path: &Path) -> Error {
-    Error::new(ErrorKind::Format, "neither a table directory nor an HDF5 file").at(path.display())
 }
 
 #[cfg(test)]

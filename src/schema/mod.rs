@@ -3,6 +3,7 @@
 mod column_desc;
 mod column_set;
 mod info;
+mod storage;
 mod sync;
 mod table_dat;
 mod table_desc;
@@ -10,8 +11,9 @@ mod table_name;
 mod views;
 
 pub use column_desc::{ColumnDesc, ColumnKind};
-pub(crate) use column_set::ColumnSet;
+pub(crate) use column_set::{ColumnSet, StorageOption};
 pub use info::TableInfo;
+pub(crate) use storage::with_storage;
 pub(crate) use sync::Sync;
 pub(crate) use table_dat::{Body, TableDat};
 pub use table_desc::TableDesc;
