@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use ctds_hdf5::OpenOptions;
 
-use crate::command::{digest, info, to_hdf5, verify};
+use crate::command::{digest, info, to_hdf5, to_ms, verify};
 
 /// Casacore tables (MeasurementSets) to HDF5.
 #[derive(Debug, Parser)]
@@ -80,10 +80,13 @@ pub enum Verb {
     /// Convert a table and its subtables to a native HDF5 file
     #[command(name = "to-hdf5")]
     ToHdf5(to_hdf5::Args),
+    /// Convert a native HDF5 file back to a table
+    #[command(name = "to-ms")]
+    ToMs(to_ms::Args),
     /// Show tables, columns, storage managers, chunks
     Info(info::Args),
     /// Print the CTFP-1 fingerprints of the content
     Digest(digest::Args),
-    /// Compare the contents of two sources, value by value
+    /// Compare the contents of two sources, value by value, or a native HDF5 file with its own digests
     Verify(verify::Args),
 }

@@ -36,6 +36,16 @@ pub(crate) trait Content: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// The digests that were stored with the table when its file was made.
+    fn stored_digests(&self) -> Result<Option<serde_json::Value>> {
+        Ok(None)
+    }
+
+    /// The path of the only dataset that the cells of a column are in, if the table is in an HDF5 file.
+    fn only_dataset(&self, _index: usize) -> Option<String> {
+        None
+    }
+
     /// The table itself, if it is a casacore table.
     fn as_table(&self) -> Option<&Table> {
         None

@@ -1,5 +1,6 @@
 //! The bridge: plan, copy, compare. Only here are tables and HDF5 files known together.
 
+mod check;
 mod column_run;
 mod content;
 mod digest;
@@ -10,13 +11,16 @@ mod native;
 mod output;
 mod pieces;
 mod plan;
+mod restore;
 mod scales;
 mod to_h5;
 mod verify;
 
+pub use check::check;
 pub use content::{DatasetInfo, Source, SourceTable};
 pub use digest::{ColumnDigest, Sha, TableDigest, digest, hex};
 pub use output::discard_partial;
 pub use plan::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
+pub use restore::{RestoreOptions, Restored, restore};
 pub use to_h5::{Progress, Summary, to_hdf5};
 pub use verify::{Comparison, Difference, verify};

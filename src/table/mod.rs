@@ -24,7 +24,7 @@ use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, Tab
 use crate::stman::{ColumnSpec, Columns, Manager, OtherColumn, Storage};
 use crate::value::{DataType, Field, Record, Shape};
 
-pub(crate) use crate::stman::{Column as Cells, EachExtent, Extent, Stored, Tiling, read_part};
+pub(crate) use crate::stman::{Column as Cells, EachExtent, Extent, RowRun, Stored, Tiling, read_part};
 pub use column::Column;
 pub use lock::OpenOptions;
 pub(crate) use record::RecordCells;

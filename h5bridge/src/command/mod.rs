@@ -3,6 +3,7 @@
 pub mod digest;
 pub mod info;
 pub mod to_hdf5;
+pub mod to_ms;
 pub mod verify;
 
 use anyhow::Result;
@@ -15,6 +16,7 @@ pub fn run(cli: Cli) -> Result<Status> {
     let out = &mut std::io::stdout().lock();
     match cli.verb {
         Verb::ToHdf5(args) => to_hdf5::run(args, &cli.global, out),
+        Verb::ToMs(args) => to_ms::run(args, &cli.global, out),
         Verb::Info(args) => info::run(args, &cli.global, out),
         Verb::Digest(args) => digest::run(args, &cli.global, out),
         Verb::Verify(args) => verify::run(args, &cli.global, out),

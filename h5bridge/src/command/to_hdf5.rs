@@ -43,6 +43,9 @@ pub struct Args {
     /// Let all datasets grow along row
     #[arg(long)]
     appendable: bool,
+    /// Keep what the exact original directory takes, every file and every byte: `to-ms --exact` gives it back
+    #[arg(long)]
+    restorable: bool,
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
@@ -55,11 +58,11 @@ pub struct Args {
     /// Memory that may be held at a time
     #[arg(long, default_value = "256M", value_parser = size, value_name = "256M")]
     max_memory: u64,
-    /// Digest the content on the way and keep the digest in the file; done anyway but with --compress none
+    /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none
     #[arg(long)]
     digest: bool,
     /// Do not digest the content on the way
-    #[arg(long, conflicts_with = "digest")]
+    #[arg(long, conflicts_with_all = ["digest", "restorable"])]
     no_digest: bool,
 }
 
@@ -107,6 +110,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         max_memory: args.max_memory,
         // without compression the digest would take as long as all the rest
         digest: args.digest || (args.compress != Compress::None && !args.no_digest),
+        restorable: args.restorable,
     };
     if !args.dry_run {
         // before the work of planning; checked again when writing

@@ -215,7 +215,12 @@ impl Column for AipsIoColumn {
                     }
                 }
                 (Cell::Elements { .. }, Layout::Bits) => {
-                    each(Extent { suffix: "", offset: segment.offset, order: ORDER, content: Stored::Cells(row..end) })?;
+                    each(Extent {
+                        suffix: "",
+                        offset: segment.offset,
+                        order: ORDER,
+                        content: Stored::Cells(row..end),
+                    })?;
                 }
                 (Cell::Elements { .. }, Layout::Strings { .. } | Layout::Offsets) => {}
             }

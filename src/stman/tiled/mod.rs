@@ -366,7 +366,8 @@ impl Column for DataColumn {
         let is_cells = used.len() > max_cubes;
         for (number, &cube) in used.iter().enumerate() {
             let entry = &cubes.header.cubes[cube];
-            let Some(sequence) = entry.file.and_then(|file| cubes.header.files[file].as_ref()).map(|file| file.sequence)
+            let Some(sequence) =
+                entry.file.and_then(|file| cubes.header.files[file].as_ref()).map(|file| file.sequence)
             else {
                 continue;
             };
