@@ -222,7 +222,8 @@ impl<'a> ColumnStream<'a> {
         let header = cell_header(shape);
         let cell = shape.elements()? as usize * element;
         if cell >= 256 {
-            for bytes in bytes.chunks_exact(cell) {
+            // what follows the rows is a chunk's padding
+            for bytes in bytes.chunks_exact(cell).take(rows as usize) {
                 self.sha.update(&header);
                 self.sha.update(bytes);
             }

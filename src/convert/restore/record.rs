@@ -395,7 +395,7 @@ impl<'a, 'b> Placing<'a, 'b> {
         };
         match (&extent.content, &self.column.form) {
             (Stored::Cells(rows), Form::Dense { shape, .. }) => {
-                let Some((cell, _)) = shape.split_last() else { return Ok(()) };
+                let Some((cell, _)) = shape.split_last().filter(|(cell, _)| !cell.contains(&0)) else { return Ok(()) };
                 let stream = self.recorder.stream(Stream { dataset: self.path.clone(), encoding, cell });
                 segments.push(stream, rows.start, rows.end - rows.start, extent.offset);
             }
