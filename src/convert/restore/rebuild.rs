@@ -7,10 +7,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::recipe::{Encoding, LITERALS, OpenStream, Segment, Sources};
 use crate::convert::digest::Sha;
+use crate::convert::lane::Buffers;
 use crate::error::{Error, Result};
-use crate::grid::{ChunkRead, copy_box};
+use crate::grid::copy_box;
 use crate::io::{ByteOrder, swap_bytes};
-use crate::limits;
 use crate::value::{Region, Shape, Values, swap_width};
 
 /// Bytes of a file that a thread works on.
@@ -100,20 +100,27 @@ pub(super) fn rebuild(
     mut write: impl FnMut(u64, &[u8]) -> Result<()> + Send,
 ) -> Result<Sha> {
     let mut sha = Sha256::new();
+    let buffers = Buffers::default();
     let work = |window: Window| {
-        let mut bytes = vec![0; (window.bytes.end - window.bytes.start) as usize];
+        let mut bytes = buffers.zeros(window.len());
         window.fill(sources, &mut bytes, None)?;
         Ok((window.bytes.start, bytes))
     };
     let take = |(offset, bytes): (u64, Vec<u8>)| {
         sha.update(&bytes);
-        write(offset, &bytes)
+        write(offset, &bytes)?;
+        buffers.give(bytes);
+        Ok(())
     };
     for_windows(len, segments, sources, pool, work, take)?;
     Ok(sha.finalize().into())
 }
 
 impl Window {
+    pub(super) fn len(&self) -> usize {
+        (self.bytes.end - self.bytes.start) as usize
+    }
+
     /// Puts the bytes of all segments into `out`, those of literals last; `covered` gets a 1 for each byte that comes
     /// from one.
     pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
@@ -183,14 +190,14 @@ impl OpenStream {
         if boxes.is_empty() {
             return Ok(());
         }
-        if self.across.iter().any(|&count| count > 1) || !self.covers_cells() {
+        if !self.covers_cells() {
             for number in boxes {
                 let bytes = self.tile(segment, number)?;
                 target.put(segment.offset + number * stride, &bytes);
             }
             return Ok(());
         }
-        let row_bytes = self.box_bytes(1)?;
+        let row_bytes = self.plain_bytes(1)? as u64;
         if self.encoding != Encoding::Bits && stride == box_bytes {
             // one run of rows, of which only those wanted are read
             let (row, offset) = (segment.first + boxes.start * segment.rows, segment.offset + boxes.start * stride);
@@ -206,8 +213,9 @@ impl OpenStream {
                 continue;
             }
             let rows = count * segment.rows;
-            self.read_rows(segment.first + start * segment.rows, rows, &mut plain)?;
-            let encoded = self.encode(&mut plain, (rows / segment.rows) as usize);
+            plain.resize(self.plain_bytes(rows)?, 0);
+            self.read_rows(segment.first + start * segment.rows, &mut plain)?;
+            let encoded = self.encode(&mut plain, count as usize);
             for (number, bytes) in (start..).zip(encoded.chunks_exact(box_bytes as usize)) {
                 target.put(segment.offset + number * stride, bytes);
             }
@@ -215,37 +223,37 @@ impl OpenStream {
         Ok(())
     }
 
-    fn covers_cells(&self) -> bool {
-        self.reader.shape[..self.cell.len()] == *self.cell
-    }
-
     /// Puts `rows` rows from `first` on, which lie one after the other from byte `offset` of the file on.
     fn fill_rows(&self, first: u64, offset: u64, rows: u64, row_bytes: u64, target: &mut Target<'_>) -> Result<()> {
         let wanted = target.wanted(offset..offset + rows * row_bytes);
-        let mut row = (wanted.start - offset) / row_bytes;
-        let end = (wanted.end - offset).div_ceil(row_bytes);
-        let step = (STEP_BYTES / row_bytes).max(1);
-        let mut plain = Vec::new();
-        while row < end {
-            let count = step.min(end - row);
-            self.read_rows(first + row, count, &mut plain)?;
-            self.swap(&mut plain);
-            target.put(offset + row * row_bytes, &plain);
-            row += count;
+        let (start, end) = (wanted.start - offset, wanted.end - offset);
+        // rows that are wanted whole go straight to their place
+        let whole = start.div_ceil(row_bytes)..end / row_bytes;
+        if !whole.is_empty() {
+            let place = target.place(offset + whole.start * row_bytes..offset + whole.end * row_bytes);
+            self.read_rows(first + whole.start, place)?;
+            self.swap(place);
+        }
+        let first_part = start / row_bytes;
+        let last_part = (end.div_ceil(row_bytes)).saturating_sub(1);
+        for row in [first_part, last_part] {
+            if start < end && !whole.contains(&row) {
+                let mut plain = vec![0; row_bytes as usize];
+                self.read_rows(first + row, &mut plain)?;
+                self.swap(&mut plain);
+                target.put(offset + row * row_bytes, &plain);
+            }
         }
         Ok(())
     }
 
-    /// Replaces `out` with the little-endian bytes of whole rows, zeros beyond the last.
-    fn read_rows(&self, first: u64, rows: u64, out: &mut Vec<u8>) -> Result<()> {
-        let size = self.reader.data_type.size() as u64;
-        let bytes = self.cell.with_axis(rows).elements()?.saturating_mul(size);
-        limits::unbacked_cell(bytes)?;
-        out.clear();
-        out.resize(bytes as usize, 0);
-        let there = rows.min(self.reader.rows().saturating_sub(first));
-        let row_bytes = (bytes / rows) as usize;
-        self.reader.read_rows(first, &mut out[..there as usize * row_bytes], row_bytes)
+    /// Fills `out` with the little-endian bytes of whole rows, zeros beyond the last.
+    fn read_rows(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        let row_bytes = (self.cell.elements()? as usize * self.reader.data_type.size()).max(1);
+        let there = ((out.len() / row_bytes) as u64).min(self.reader.rows().saturating_sub(first));
+        let (there, beyond) = out.split_at_mut(there as usize * row_bytes);
+        beyond.fill(0);
+        self.reader.read_rows(first, there, row_bytes)
     }
 
     /// The bytes of a box that is a part of cells.
@@ -258,8 +266,6 @@ impl OpenStream {
         }
         start.push(segment.first + rest * segment.rows);
         let shape = self.cell.with_axis(segment.rows);
-        let elements = shape.elements()?;
-        limits::unbacked_cell(elements.saturating_mul(self.reader.data_type.size() as u64))?;
         let within: Shape = shape
             .iter()
             .zip(&start)
@@ -271,7 +277,7 @@ impl OpenStream {
         self.reader.read(&region, &mut values)?;
         if region.shape != shape {
             let mut padded = Values::new(self.reader.data_type);
-            padded.extend_default(elements as usize);
+            padded.extend_default(shape.elements()? as usize);
             let zero = vec![0; shape.len()];
             copy_box(&values, &region.shape, &zero, &mut padded, 0, &shape, &zero, &region.shape);
             values = padded;

@@ -1,7 +1,7 @@
 //! How each original file is put together again, as plain data and as it is stored under `/_ctds/restore`.
 //! docs/restorable.md.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
@@ -22,6 +22,8 @@ pub(super) const GROUP: &str = "restore";
 pub(super) const LITERALS: u32 = 0;
 /// Most segments of a file that is not stored as it is: they are in memory together.
 pub(super) const MOST_SEGMENTS: u64 = 1 << 20;
+/// A box that cannot be made row by row is in memory as a whole.
+const MOST_BOX_BYTES: usize = 64 << 20;
 /// Of a segment.
 pub(super) const FIELDS: usize = 6;
 /// Decoded chunks kept for all streams of a file.
@@ -364,6 +366,11 @@ impl Sources {
     pub(super) fn check(&self, segment: &Segment, file_len: u64) -> Result<u64> {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;
+        if (stream.encoding == Encoding::Bits || !stream.covers_cells())
+            && stream.plain_bytes(segment.rows)? > MOST_BOX_BYTES
+        {
+            return Err(Error::limit(format!("{segment:?} has boxes of more than {MOST_BOX_BYTES} bytes")));
+        }
         let end = (segment.count - 1)
             .checked_mul(segment.stride)
             .and_then(|bytes| bytes.checked_add(segment.offset))
@@ -402,6 +409,18 @@ impl OpenStream {
         let (cell, _) = self.reader.shape.split_last().unwrap_or_default();
         // a step that is not complete counts for nothing
         Ok(cell.elements()?.saturating_mul(rows.min(self.reader.rows().saturating_sub(segment.first))))
+    }
+
+    /// Whether a box has whole cells, so that rows of it are rows of the dataset.
+    pub(super) fn covers_cells(&self) -> bool {
+        self.reader.shape[..self.cell.len()] == *self.cell
+    }
+
+    /// Bytes of the elements of `rows` rows of boxes, unpacked.
+    pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
+        let bytes = self.cell.with_axis(rows).elements()?.checked_mul(self.reader.data_type.size() as u64);
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        bytes.ok_or_else(|| Error::format("a box of 2^64 bytes"))
     }
 
     /// Bytes of a box of `rows`.

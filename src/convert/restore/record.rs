@@ -10,7 +10,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::rebuild::{Window, for_windows};
 use super::recipe::{Encoding, File, GROUP, LITERALS, MOST_SEGMENTS, Recipe, Segment, Sources, Stream, encode};
-use crate::convert::content::{Content, Source};
+use crate::convert::content::Source;
+use crate::convert::lane::Buffers;
 use crate::convert::native::Reader;
 use crate::convert::plan::{ColumnPlan, Form, MAX_CUBES, Plan, TablePlan, place};
 use crate::error::{Error, Place, Result};
@@ -18,7 +19,7 @@ use crate::h5::{Coder, Dataset, DatasetSpec, Deflate, Group, Pipeline, Stage};
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::limits;
 use crate::table::{Cells, Extent, RowRun, Stored};
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{DataType, Shape};
 
 /// Of the datasets of literals and of segments.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -32,7 +33,7 @@ const OFFSETS: u64 = 1 << 16;
 
 /// What of a directory is restored.
 #[derive(Debug, Default)]
-pub(in crate::convert) struct Tree {
+pub(crate) struct Tree {
     directories: Vec<BString>,
     /// With the place of each.
     files: Vec<(BString, PathBuf)>,
@@ -237,14 +238,16 @@ impl Recorder<'_> {
         segments.list.retain(|segment| sources.check(segment, len).is_ok());
         let mut sha = Sha256::new();
         let mut kept = Segments::default();
+        let buffers = Buffers::default();
         let (mut as_expected, mut covered) = (true, 0);
         let work = |window: Window| -> Result<Tried> {
-            let size = (window.bytes.end - window.bytes.start) as usize;
-            let (mut actual, mut given, mut covered) = (vec![0; size], vec![0; size], vec![0; size]);
+            let [mut actual, mut given, mut covers] = [(); 3].map(|()| buffers.zeros(window.len()));
             file.read_at(window.bytes.start, &mut actual)?;
-            window.fill(&sources, &mut given, Some(&mut covered))?;
-            let (wrong, as_expected) = differences(&actual, &given, &covered);
-            let covered = covered.iter().map(|&covered| u64::from(covered)).sum();
+            window.fill(&sources, &mut given, Some(&mut covers))?;
+            let (wrong, as_expected) = differences(&actual, &given, &covers);
+            let covered = covers.iter().map(|&covered| u64::from(covered)).sum();
+            buffers.give(given);
+            buffers.give(covers);
             Ok(Tried { start: window.bytes.start, actual, wrong, covered, as_expected })
         };
         let (literals, pool) = (&mut self.literals, self.pool);
@@ -264,6 +267,7 @@ impl Recorder<'_> {
                 }
                 literals.push(bytes, pool)?;
             }
+            buffers.give(tried.actual);
             Ok(())
         };
         for_windows(len, segments.list.clone(), &sources, pool, work, take)?;
