@@ -80,7 +80,7 @@ pub enum Verb {
     /// Convert a table and its subtables to a native HDF5 file
     #[command(name = "to-hdf5")]
     ToHdf5(to_hdf5::Args),
-    /// Convert a native HDF5 file back to a table
+    /// Write a casacore table from a native HDF5 file, or from another table
     #[command(name = "to-ms")]
     ToMs(to_ms::Args),
     /// Show tables, columns, storage managers, chunks

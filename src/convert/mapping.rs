@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::h5::Attribute;
+use crate::schema::TableInfo;
 use crate::value::{Record, Shape, Value, Values};
 
 /// The names taken in each group.
@@ -39,7 +40,8 @@ fn link_name(wanted: &str) -> String {
     }
 }
 
-fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
+/// `wanted`, or with `__2`, `__3` … behind it if it is taken.
+pub(crate) fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     let mut name = wanted.to_owned();
     let mut number = 2;
     while taken(&name) {
@@ -63,59 +65,112 @@ pub(crate) fn text_attribute(string: &BStr) -> Attribute {
     Attribute::string(text(string).0)
 }
 
+/// Attributes of a column, and the fields of its MEASINFO that they show.
+pub(crate) const MEASURE: [(&str, &str); 2] = [("measure_type", "type"), ("measure_ref", "Ref")];
+
+/// Attributes of HDF5's and netCDF's own, which no keyword becomes.
+pub(crate) const RESERVED: [&str; 7] =
+    ["CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties"];
+
 /// The attributes of an object, in order, each name once.
 #[derive(Debug, Default)]
-pub(crate) struct Attributes(Vec<(String, Attribute)>);
+pub(crate) struct Attributes(Vec<Readable>);
+
+/// An attribute and what it says.
+#[derive(Debug)]
+pub(crate) struct Readable {
+    pub(crate) name: String,
+    pub(crate) value: Attribute,
+    pub(crate) origin: Origin,
+}
+
+/// What an attribute says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Something of the object besides its keywords, by the name that the attribute has if it is free.
+    Own(&'static str),
+    /// A keyword, by the numbers of the fields that lead to it.
+    Keyword(Vec<usize>),
+    /// The shape of a keyword.
+    Shape(Vec<usize>),
+}
 
 impl Attributes {
-    /// Adds an attribute, under another name if this one is taken.
-    pub(crate) fn add(&mut self, name: &str, value: Attribute) {
-        let reserved = [
-            "CLASS",
-            "NAME",
-            "DIMENSION_LIST",
-            "REFERENCE_LIST",
-            "_Netcdf4Dimid",
-            "_Netcdf4Coordinates",
-            "_NCProperties",
-        ];
-        let name =
-            unique(&link_name(name), |name| reserved.contains(&name) || self.0.iter().any(|(taken, _)| taken == name));
-        self.0.push((name, value));
+    /// Those of a table: its info and keywords; `table_path` gives the path of the group of a subtable.
+    pub(crate) fn of_table(
+        exact_name: Option<&BStr>,
+        info: &TableInfo,
+        keywords: &Record,
+        table_path: &dyn Fn(&BStr) -> String,
+    ) -> Self {
+        let mut attributes = Attributes::default();
+        if let Some(name) = exact_name {
+            attributes.add("ctds_name", text_attribute(name));
+        }
+        attributes.add("table_type", text_attribute(info.table_type.as_bstr()));
+        attributes.add("table_subtype", text_attribute(info.sub_type.as_bstr()));
+        attributes.add("readme", text_attribute(info.readme.as_bstr()));
+        attributes.add_nested("", &[], keywords, table_path);
+        attributes
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, Attribute)> {
+    /// Those of a column.
+    pub(crate) fn of_column(
+        exact_name: Option<&BStr>,
+        comment: &BStr,
+        keywords: &Record,
+        table_path: &dyn Fn(&BStr) -> String,
+    ) -> Self {
+        let mut attributes = Attributes::default();
+        if let Some(name) = exact_name {
+            attributes.add("ctds_name", text_attribute(name));
+        }
+        attributes.add_column(comment, keywords);
+        attributes.add_nested("", &[], keywords, table_path);
+        attributes
+    }
+
+    /// Adds an attribute that is no keyword, under another name if this one is taken.
+    fn add(&mut self, name: &'static str, value: Attribute) {
+        self.add_readable(name, value, Origin::Own(name));
+    }
+
+    fn add_readable(&mut self, name: &str, value: Attribute, origin: Origin) {
+        let is_taken = |name: &str| RESERVED.contains(&name) || self.0.iter().any(|taken| taken.name == name);
+        let name = unique(&link_name(name), is_taken);
+        self.0.push(Readable { name, value, origin });
+    }
+
+    /// In the order in which they are written.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Readable> {
         self.0.iter()
     }
 
-    /// Adds the readable form of keywords; `table_path` gives the path of the group of a subtable.
-    pub(crate) fn add_keywords(&mut self, record: &Record, table_path: &dyn Fn(&BStr) -> String) {
-        self.add_nested("", record, table_path);
-    }
-
-    fn add_nested(&mut self, prefix: &str, record: &Record, table_path: &dyn Fn(&BStr) -> String) {
-        for field in &record.fields {
+    fn add_nested(&mut self, prefix: &str, path: &[usize], record: &Record, table_path: &dyn Fn(&BStr) -> String) {
+        for (number, field) in record.fields.iter().enumerate() {
             let name = format!("{prefix}{}", field.name.to_str_lossy());
+            let path = [path, &[number]].concat();
             match &field.value {
-                Value::Scalar(values) => self.add(&name, readable(values, true)),
+                Value::Scalar(values) => self.add_readable(&name, readable(values, true), Origin::Keyword(path)),
                 Value::Array(shape, values) if !values.is_empty() => {
-                    self.add(&name, readable(values, false));
+                    self.add_readable(&name, readable(values, false), Origin::Keyword(path.clone()));
                     if shape.len() > 1 {
-                        self.add(&format!("{name}__shape"), extents(shape));
+                        self.add_readable(&format!("{name}__shape"), extents(shape), Origin::Shape(path));
                     }
                 }
                 // HDF5 readers stumble over attributes without elements
                 Value::Array(..) => {}
-                Value::Record(nested) => self.add_nested(&format!("{name}."), nested, table_path),
+                Value::Record(nested) => self.add_nested(&format!("{name}."), &path, nested, table_path),
                 Value::Table(stored) => {
-                    self.add(&name, Attribute::string(format!("Table: {}", table_path(stored.as_bstr()))));
+                    let value = Attribute::string(format!("Table: {}", table_path(stored.as_bstr())));
+                    self.add_readable(&name, value, Origin::Keyword(path));
                 }
             }
         }
     }
 
     /// Adds what is said of a column beside its keywords: units, name, measure.
-    pub(crate) fn add_column(&mut self, comment: &BStr, keywords: &Record) {
+    fn add_column(&mut self, comment: &BStr, keywords: &Record) {
         let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
         if let Some(unit) = unit.or_else(|| keywords.string("UNIT")) {
             self.add("units", text_attribute(unit));
@@ -124,7 +179,7 @@ impl Attributes {
             self.add("long_name", text_attribute(comment));
         }
         if let Some(measure) = keywords.record("MEASINFO") {
-            for (name, field) in [("measure_type", "type"), ("measure_ref", "Ref")] {
+            for (name, field) in MEASURE {
                 if let Some(text) = measure.string(field) {
                     self.add(name, text_attribute(text));
                 }

@@ -1,9 +1,12 @@
 //! The bridge: plan, copy, compare. Only here are tables and HDF5 files known together.
 
+mod by_layout;
 mod check;
+mod choose;
 mod column_run;
 mod content;
 mod digest;
+mod edits;
 mod json;
 mod lane;
 mod mapping;
@@ -13,7 +16,9 @@ mod pieces;
 mod plan;
 mod restore;
 mod scales;
+mod tile_copy;
 mod to_h5;
+mod to_table;
 mod verify;
 
 pub use check::check;
@@ -23,4 +28,5 @@ pub use output::discard_partial;
 pub use plan::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
 pub use restore::{RestoreOptions, Restored, restore};
 pub use to_h5::{Progress, Summary, to_hdf5};
+pub use to_table::{TableOptions, TableSummary, to_table};
 pub use verify::{Comparison, Difference, verify};

@@ -5,20 +5,22 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use serde_json::Value as Json;
 
-use super::check;
-use super::content::{Content, Source, SourceTable};
-use super::json;
+use super::content::{Content, Layout, Source, SourceTable};
+use super::edits::{Edited, Object};
+use super::mapping::Attributes;
+use super::{by_layout, check, edits, json};
 use crate::container;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkCache, ChunkRead, read_region};
 use crate::h5::{Attribute, ChunkReader, Dataset, File, Group, LinkKind};
-use crate::io::{FileSource, ReadAt};
-use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
-use crate::table::{Cells, ColumnInfo};
-use crate::value::{DataType, Record, Region, Shape, Values};
+use crate::io::{ByteOrder, FileSource, ReadAt};
+use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
+use crate::stman::RowRun;
+use crate::table::{Cells, ColumnInfo, ManagerSpec, Tiling};
+use crate::value::{DataType, Record, Region, Shape, Value, Values};
 
 /// Decoded chunks kept for a dataset.
 const CACHE_BYTES: usize = 4 << 20;
@@ -61,12 +63,12 @@ pub(super) fn open(path: &Path) -> Result<Source> {
         if version.split('.').next() != Some("1") {
             return Err(Error::unsupported(format!("format_version {version:?}, known is 1.0")));
         }
-        if !root.has("_ctds") {
-            return Err(Error::unsupported("a native file without the group _ctds, which is not supported yet"));
-        }
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
         let mut tables = Vec::new();
-        find_tables(&root, &root.group("_ctds")?, "", &source, &mut tables, 0)?;
+        if root.has("_ctds") {
+            find_tables(&root, &root.group("_ctds")?, "", &source, &mut tables, 0)?;
+        }
+        find_more_tables(&root, &source, &mut tables)?;
         if tables.first().is_none_or(|table| table.name != ".") {
             return Err(Error::format("there is no table /MAIN"));
         }
@@ -112,11 +114,49 @@ fn find_tables(
             name,
             parent,
             path: None,
+            group: Some(path.clone()),
             content: content.map(|content| Box::new(content) as Box<dyn Content>).at_with(|| format!("group {path}")),
         });
         find_tables(root, &group, &path, source, tables, depth + 1)?;
     }
     Ok(())
+}
+
+/// Adds the tables that a user has put into the file.
+fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<SourceTable>) -> Result<()> {
+    if tables.is_empty() && root.has("MAIN") {
+        tables.push(by_hand(root, ".".into(), None, "/MAIN".into(), source));
+    }
+    let mut next = 0;
+    while next < tables.len() {
+        let (name, path) = (tables[next].name.clone(), tables[next].group.clone().unwrap_or_default());
+        // those of the main table lie beside it; all others inside their parents
+        let inside = |group: &Group, prefix: &str| -> Result<Vec<String>> {
+            Ok(by_layout::tables_in(group)?.into_iter().map(|name| format!("{prefix}/{name}")).collect())
+        };
+        let mut paths = root.group(&path[1..]).map_or(Ok(Vec::new()), |group| inside(&group, &path))?;
+        if next == 0 {
+            paths.append(&mut inside(root, "")?);
+        }
+        for path in paths {
+            if !tables.iter().any(|table| table.group.as_deref() == Some(&path)) {
+                let depth = path.matches('/').count();
+                crate::limits::depth(depth, "groups")?;
+                let own = path.rsplit('/').next().unwrap_or_default();
+                let name = if name == "." { own.to_owned() } else { format!("{name}/{own}") };
+                tables.push(by_hand(root, name, Some(next), path, source));
+            }
+        }
+        next += 1;
+    }
+    Ok(())
+}
+
+/// A table that nothing exact is known of.
+fn by_hand(root: &Group, name: String, parent: Option<usize>, path: String, source: &Arc<dyn ReadAt>) -> SourceTable {
+    let content = NativeTable::open_by_hand(root, &path, source.clone());
+    let content = content.map(|content| Box::new(content) as Box<dyn Content>).at_with(|| format!("group {path}"));
+    SourceTable { name, parent, path: None, group: Some(path), content }
 }
 
 /// A table in a native file.
@@ -125,25 +165,35 @@ struct NativeTable {
     keywords: Record,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
+    /// The first columns are described under `_ctds`; a user has added the others.
+    described: usize,
     forms: Vec<Form>,
     /// The last component of the path of each subtable, by the name that keywords store.
     table_names: HashMap<BString, String>,
+    /// The path of the group of each subtable that is in the file, likewise.
+    groups: HashMap<BString, String>,
+    layout: Layout,
+    /// The exact name of the table, where its group has another.
+    exact_name: Option<BString>,
+    /// What has changed since the file was written, or cannot be used.
+    notes: Vec<String>,
     group: Group,
-    exact: Group,
+    /// Under `_ctds`; `None` if nothing there describes the table.
+    exact: Option<Group>,
     source: Arc<dyn ReadAt>,
 }
 
 /// Where the cells of a column are.
 #[derive(Debug, Clone)]
-struct Form {
-    kind: FormKind,
-    link: String,
+pub(super) struct Form {
+    pub(super) kind: FormKind,
+    pub(super) link: String,
     /// Why the column is missing.
-    reason: String,
+    pub(super) reason: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FormKind {
+pub(super) enum FormKind {
     Dense,
     Cubes,
     Ragged,
@@ -177,8 +227,77 @@ impl NativeTable {
             found.push((document.get("position").and_then(Json::as_u64), (column, form)));
         }
         found.sort_by_key(|(position, _)| *position);
-        let (columns, forms) = found.into_iter().map(|(_, column)| column).unzip();
-        Ok(NativeTable { rows, keywords, info, columns, forms, table_names, group, exact: exact.clone(), source })
+        let mut notes = Vec::new();
+        found.retain(|(_, (column, form))| {
+            let is_there = form.kind == FormKind::Missing || group.has(&form.link);
+            if !is_there {
+                notes.push(format!("column {} was removed", column.desc.name));
+            }
+            is_there
+        });
+        let (mut columns, mut forms): (Vec<ColumnInfo>, Vec<Form>) =
+            found.into_iter().map(|(_, column)| column).unzip();
+        let described = columns.len();
+        for (column, form, _) in by_layout::columns(&group, &forms, &mut notes)? {
+            notes.push(format!("column {} was added", column.desc.name));
+            columns.push(column);
+            forms.push(form);
+        }
+        let layout = layout(&document)?;
+        let groups = groups(&group, &keywords, &columns, &forms)?;
+        let name = document.get("name").and_then(Json::as_str).unwrap_or(".");
+        let keyword = name.rsplit('/').next().unwrap_or_default();
+        let exact_name = (name != "." && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into());
+        let exact = Some(exact.clone());
+        Ok(NativeTable {
+            rows,
+            keywords,
+            info,
+            columns,
+            described,
+            forms,
+            table_names,
+            groups,
+            layout,
+            exact_name,
+            notes,
+            group,
+            exact,
+            source,
+        })
+    }
+
+    /// What datasets and attributes say of a table.
+    fn open_by_hand(root: &Group, path: &str, source: Arc<dyn ReadAt>) -> Result<Self> {
+        let group = root.group(&path[1..])?;
+        let mut found = by_layout::table(root, &group)?;
+        let columns = by_layout::columns(&group, &[], &mut found.notes)?;
+        let rows = match group.has("row") {
+            true => group.dataset("row")?.shape()?.last().copied(),
+            false => columns.first().map(|(_, _, rows)| *rows),
+        };
+        let (columns, forms) = columns.into_iter().map(|(column, form, _)| (column, form)).unzip();
+        Ok(NativeTable {
+            rows: rows.unwrap_or_default(),
+            keywords: found.keywords,
+            info: found.info,
+            columns,
+            described: 0,
+            forms,
+            table_names: found.groups.iter().map(|(stored, path)| (stored.clone(), last(path))).collect(),
+            groups: found.groups,
+            layout: Layout::default(),
+            exact_name: None,
+            notes: found.notes,
+            group,
+            exact: None,
+            source,
+        })
+    }
+
+    /// The group or dataset that has the attributes of a column.
+    fn object(&self, form: &Form) -> Result<Object> {
+        object(&self.group, form)
     }
 
     fn reader(&self, group: &Group, name: &str) -> Result<Reader> {
@@ -188,10 +307,8 @@ impl NativeTable {
     /// The strings of a column that its dataset cannot hold, by element.
     fn odd_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
         let name = format!("strings.{link}");
-        if !self.exact.has(&name) {
-            return Ok(HashMap::new());
-        }
-        let group = self.exact.group(&name)?;
+        let Some(exact) = self.exact.as_ref().filter(|exact| exact.has(&name)) else { return Ok(HashMap::new()) };
+        let group = exact.group(&name)?;
         let all = |name: &str, data_type: DataType| -> Result<Values> {
             let dataset = group.dataset(name)?;
             let mut values = Values::new(data_type);
@@ -314,7 +431,8 @@ impl Content for NativeTable {
     }
 
     fn stored_digests(&self) -> Result<Option<Json>> {
-        let stored = self.exact.attribute(check::ATTRIBUTE)?;
+        let Some(exact) = &self.exact else { return Ok(None) };
+        let stored = exact.attribute(check::ATTRIBUTE)?;
         stored.map(|stored| parse(&stored).at("_ctds attribute digests")).transpose()
     }
 
@@ -322,6 +440,54 @@ impl Content for NativeTable {
         let Form { kind, link, .. } = &self.forms[index];
         let only = *kind == FormKind::Dense && self.flags(link).is_none();
         only.then(|| format!("{}/{link}", self.group.path()))
+    }
+
+    fn layout(&self) -> Layout {
+        self.layout.clone()
+    }
+
+    fn group(&self, stored: &[u8]) -> Option<&str> {
+        self.groups.get(stored.as_bstr()).map(String::as_str)
+    }
+
+    fn edited(&self) -> Result<Edited> {
+        let column = |info: &ColumnInfo| (info.desc.comment.clone(), info.desc.keywords.clone());
+        let mut edited = Edited {
+            info: self.info.clone(),
+            keywords: self.keywords.clone(),
+            columns: self.columns.iter().map(column).collect(),
+            notes: self.notes.clone(),
+        };
+        if self.exact.is_none() {
+            return Ok(edited);
+        }
+        let table_path = |stored: &BStr| self.groups.get(stored).cloned().unwrap_or_else(|| stored.to_string());
+        let exact_name = self.exact_name.as_ref().map(|name| name.as_bstr());
+        let expected = Attributes::of_table(exact_name, &self.info, &self.keywords, &table_path);
+        let changes = edits::changes(&Object::Group(self.group.clone()), &expected, &self.keywords)?;
+        edited.keywords = changes.keywords;
+        edited.notes.extend(changes.notes);
+        for (name, text) in changes.own {
+            match name {
+                "table_type" => edited.info.table_type = text,
+                "table_subtype" => edited.info.sub_type = text,
+                _ => edited.info.readme = text,
+            }
+        }
+        let described = self.columns.iter().zip(&self.forms).zip(&mut edited.columns).take(self.described);
+        for ((info, form), (comment, keywords)) in described {
+            let desc = &info.desc;
+            if form.kind == FormKind::Missing {
+                continue;
+            }
+            let exact_name = (form.link.as_bytes() != desc.name).then(|| desc.name.as_bstr());
+            let expected = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &table_path);
+            let changes = edits::changes(&self.object(form)?, &expected, &desc.keywords)?;
+            *keywords = changes.keywords;
+            edits::apply_own(&changes.own, comment, keywords);
+            edited.notes.extend(changes.notes.into_iter().map(|note| format!("column {}: {note}", desc.name)));
+        }
+        Ok(edited)
     }
 
     fn storage(&self, index: usize) -> Result<Vec<super::content::DatasetInfo>> {
@@ -374,6 +540,84 @@ fn collect_names(record: &Json, names: &mut HashMap<BString, String>) {
     }
 }
 
+/// What the document of a table says of the way it was stored; files of format version 1.0 need not say anything.
+fn layout(document: &Json) -> Result<Layout> {
+    let text = |json: Option<&Json>| json.map_or(Ok(BString::default()), json::to_string);
+    let record = |json: Option<&Json>| json.map_or(Ok(Record::default()), json::to_record);
+    let order = match document.get("byte_order").and_then(Json::as_str) {
+        Some("big") => Some(ByteOrder::Big),
+        Some("little") => Some(ByteOrder::Little),
+        _ => None,
+    };
+    let manager = |json: &Json| {
+        Ok(ManagerSpec {
+            type_name: text(json.get("type"))?,
+            name: text(json.get("name"))?,
+            parameters: record(json.get("parameters"))?,
+        })
+    };
+    let managers = document.get("managers").and_then(Json::as_array);
+    let desc = TableDesc {
+        name: text(document.pointer("/description/name"))?,
+        version: text(document.pointer("/description/version"))?,
+        comment: text(document.pointer("/description/comment"))?,
+        private_keywords: record(document.get("private_keywords"))?,
+        ..TableDesc::default()
+    };
+    Ok(Layout { order, desc, managers: managers.into_iter().flatten().map(manager).collect::<Result<_>>()? })
+}
+
+/// The groups that the readable forms of keywords name, by the names that the keywords store.
+fn groups(
+    group: &Group,
+    keywords: &Record,
+    columns: &[ColumnInfo],
+    forms: &[Form],
+) -> Result<HashMap<BString, String>> {
+    let mut found = HashMap::new();
+    let mut look = |record: &Record, read: &dyn Fn(&str) -> Result<Option<Attribute>>| -> Result<()> {
+        for (name, stored) in table_fields("", record) {
+            let text = read(&name)?.as_ref().and_then(string);
+            if let Some(path) = text.as_deref().and_then(|text| text.strip_prefix("Table: "))
+                && path.starts_with('/')
+            {
+                found.entry(stored.clone()).or_insert_with(|| path.to_owned());
+            }
+        }
+        Ok(())
+    };
+    look(keywords, &|name| group.attribute(name))?;
+    for (column, form) in columns.iter().zip(forms).filter(|(_, form)| form.kind != FormKind::Missing) {
+        look(&column.desc.keywords, &|name| object(group, form)?.attribute(name))?;
+    }
+    Ok(found)
+}
+
+fn object(group: &Group, form: &Form) -> Result<Object> {
+    Ok(match form.kind {
+        FormKind::Dense | FormKind::Record => Object::Dataset(group.dataset(&form.link)?),
+        _ => Object::Group(group.group(&form.link)?),
+    })
+}
+
+fn last(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// The subtables in a record: the names of their attributes, and as they are stored.
+fn table_fields<'a>(prefix: &str, record: &'a Record) -> Vec<(String, &'a BString)> {
+    let mut found = Vec::new();
+    for field in &record.fields {
+        let name = format!("{prefix}{}", field.name.to_str_lossy());
+        match &field.value {
+            Value::Table(stored) => found.push((name, stored)),
+            Value::Record(nested) => found.append(&mut table_fields(&format!("{name}."), nested)),
+            _ => {}
+        }
+    }
+    found
+}
+
 fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
     let text = |name: &str| match document.get(name) {
         Some(text) => json::to_string(text),
@@ -415,7 +659,7 @@ fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
         kind,
         options: number("options")? as i32,
         ndim: number("ndim")? as i32,
-        shape: Shape::scalar(),
+        shape: shape.clone().filter(|_| document["shape_described"] == true).unwrap_or_default(),
         max_length: number("max_length")? as u32,
         keywords,
         default: None,
@@ -595,6 +839,12 @@ impl Cells for Dense {
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
         self.defined.is_none().then(|| self.cell.clone())
     }
+
+    fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
+        let chunks = self.data.chunks.as_ref().filter(|_| self.defined.is_none() && max_cubes > 0)?;
+        let runs = vec![RowRun { rows: 0..self.data.rows(), cube: 0, position: 0 }];
+        Some(Tiling { cubes: vec![Box::new(chunks)], runs })
+    }
 }
 
 /// Records are JSON strings.
@@ -648,7 +898,47 @@ impl Cubes {
     }
 }
 
+/// Rows of the row map that are read at a time.
+const MAP_ROWS: u64 = 1 << 16;
+
+impl Cubes {
+    /// Consecutive rows at consecutive positions.
+    fn runs(&self) -> Result<Vec<RowRun>> {
+        let mut runs: Vec<RowRun> = Vec::new();
+        let rows = self.row_cube.rows();
+        for start in (0..rows).step_by(MAP_ROWS as usize) {
+            let block = start..rows.min(start + MAP_ROWS);
+            let (cubes, positions) = (self.row_cube.integers(block.clone())?, self.row_index.integers(block.clone())?);
+            for (row, (cube, position)) in block.zip(cubes.into_iter().zip(positions)) {
+                let (Ok(cube), Ok(position)) = (usize::try_from(cube), u64::try_from(position)) else { continue };
+                match runs.last_mut() {
+                    Some(run)
+                        if run.cube == cube
+                            && run.rows.end == row
+                            && run.position + (row - run.rows.start) == position =>
+                    {
+                        run.rows.end += 1;
+                    }
+                    _ => runs.push(RowRun { rows: row..row + 1, cube, position }),
+                }
+            }
+        }
+        Ok(runs)
+    }
+}
+
 impl Cells for Cubes {
+    fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
+        if self.cubes.len() > max_cubes {
+            return None;
+        }
+        let mut cubes: Vec<Box<dyn ChunkRead>> = Vec::new();
+        for cube in &self.cubes {
+            cubes.push(Box::new(cube.chunks.as_ref()?));
+        }
+        Some(Tiling { cubes, runs: self.runs().ok()? })
+    }
+
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         Ok(self.locate(row)?.and_then(|(reader, _)| reader.shape.split_last()).map(|(cell, _)| cell))
     }

@@ -14,7 +14,7 @@ use super::column_run::{ColumnRun, Done, write_row_numbers};
 use super::content::{Content, Source};
 use super::digest::{ColumnDigest, Sha, hex, keywords_sha, table_sha};
 use super::lane::{self, Lane, Message, OddStrings, Target};
-use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute};
+use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute, unique};
 use super::output::Output;
 use super::plan::{ColumnPlan, Form, Options, Plan, TablePlan, chunk_rows, grid, place, stored_size};
 use super::{check, json, restore, scales};
@@ -179,24 +179,22 @@ impl<'a> Writer<'a> {
         dimensions: &mut Dimensions,
     ) -> Result<()> {
         let content = self.content(table)?;
-        let mut attributes = Attributes::default();
         let keyword = table.name.rsplit('/').next().unwrap_or_default();
-        if table.name != "." && !table.group.ends_with(&format!("/{keyword}")) {
-            attributes.add("ctds_name", text_attribute(keyword.as_bytes().as_bstr()));
+        let renamed = table.name != "." && !table.group.ends_with(&format!("/{keyword}"));
+        let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
+        let table_path = |stored: &BStr| self.table_path(table, stored);
+        let attributes = Attributes::of_table(exact_name, content.info(), content.keywords(), &table_path);
+        for attribute in attributes.iter() {
+            group.set_attribute(&attribute.name, &attribute.value)?;
         }
-        attributes.add("table_type", text_attribute(content.info().table_type.as_bstr()));
-        attributes.add("table_subtype", text_attribute(content.info().sub_type.as_bstr()));
-        attributes.add("readme", text_attribute(content.info().readme.as_bstr()));
-        attributes.add_keywords(content.keywords(), &|stored| self.table_path(table, stored));
         for column in &table.missing {
             // what casacore would compute is kept in words
             let keywords = &content.columns()[column.index].desc.keywords;
             if let Some(expression) = keywords.string("_VirtualTaQLEngine_CalcExpr") {
-                attributes.add(&format!("{}__taql", column.name), text_attribute(expression));
+                let name =
+                    unique(&format!("{}__taql", column.name), |name| attributes.iter().any(|other| other.name == name));
+                group.set_attribute(&name, &text_attribute(expression))?;
             }
-        }
-        for (name, value) in attributes.iter() {
-            group.set_attribute(name, value)?;
         }
         self.write_exact_table(table, content, exact)?;
         for column in &table.missing {
@@ -249,12 +247,10 @@ impl<'a> Writer<'a> {
         row: usize,
         scales: &mut scales::Scales<'_>,
     ) -> Result<Vec<Target>> {
-        let mut attributes = Attributes::default();
-        if column.link != column.name {
-            attributes.add("ctds_name", text_attribute(info.desc.name.as_bstr()));
-        }
-        attributes.add_column(info.desc.comment.as_bstr(), &info.desc.keywords);
-        attributes.add_keywords(&info.desc.keywords, &|stored| self.table_path(table, stored));
+        let exact_name = (column.link != column.name).then(|| info.desc.name.as_bstr());
+        let table_path = |stored: &BStr| self.table_path(table, stored);
+        let attributes =
+            Attributes::of_column(exact_name, info.desc.comment.as_bstr(), &info.desc.keywords, &table_path);
         let rows = table.rows.end - table.rows.start;
         let element = stored_type(column.data_type);
         let is_ms = table.source == 0 && scales.is_measurement_set();
@@ -276,8 +272,8 @@ impl<'a> Writer<'a> {
         match &column.form {
             Form::Dense { shape, chunk, .. } => {
                 let data = self.create(group, &column.link, element, shape, chunk, true, column.deflate)?;
-                for (name, value) in attributes.iter() {
-                    self.datasets[data.dataset].set_attribute(name, value)?;
+                for attribute in attributes.iter() {
+                    self.datasets[data.dataset].set_attribute(&attribute.name, &attribute.value)?;
                 }
                 let axes = shape.len() - 1;
                 scales.attach(&self.datasets[data.dataset], &shape[..axes], &roles(axes))?;
@@ -288,8 +284,8 @@ impl<'a> Writer<'a> {
             }
             Form::Cubes { cubes } => {
                 let group = group.create_group(&column.link)?;
-                for (name, value) in attributes.iter() {
-                    group.set_attribute(name, value)?;
+                for attribute in attributes.iter() {
+                    group.set_attribute(&attribute.name, &attribute.value)?;
                 }
                 let mut targets = Vec::new();
                 let mut local = scales.within(&group);
@@ -309,8 +305,8 @@ impl<'a> Writer<'a> {
             }
             Form::Ragged { axes, elements } => {
                 let group = group.create_group(&column.link)?;
-                for (name, value) in attributes.iter() {
-                    group.set_attribute(name, value)?;
+                for attribute in attributes.iter() {
+                    group.set_attribute(&attribute.name, &attribute.value)?;
                 }
                 let one = |len: u64, size: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, false)]));
                 let (shape, chunk) = one(*elements, stored_size(element));
@@ -428,6 +424,7 @@ impl<'a> Writer<'a> {
             "options": desc.options,
             "ndim": desc.ndim,
             "shape": info.shape.as_ref().filter(|_| desc.kind == ColumnKind::Array).map(|shape| shape.reversed()),
+            "shape_described": !desc.shape.is_empty(),
             "comment": json::from_string(desc.comment.as_bstr()),
             "max_length": desc.max_length,
             "default_manager": [

@@ -69,7 +69,9 @@ pub(super) fn set(owner: &Location, name: &str, value: &Attribute) -> Result<()>
 }
 
 pub(super) fn names(owner: &Location) -> Result<Vec<String>> {
-    Ok(owner.attr_names_by(IndexType::CreationOrder, IterationOrder::Increasing)?)
+    // files of other programs need not keep the order of creation
+    let in_order = owner.attr_names_by(IndexType::CreationOrder, IterationOrder::Increasing);
+    Ok(in_order.or_else(|_| owner.attr_names_by(IndexType::Name, IterationOrder::Increasing))?)
 }
 
 pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {

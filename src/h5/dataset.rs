@@ -391,13 +391,11 @@ impl Dataset {
     }
 
     /// The names of the attributes in order of creation.
-    #[cfg(test)]
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         attribute::names(&self.dataset).at_with(|| self.place())
     }
 
     /// The value of an attribute; `None` if there is none of this name.
-    #[cfg(test)]
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.dataset, name).at_with(|| self.place())
     }

@@ -5,20 +5,23 @@ use std::ops::Range;
 use bstr::BString;
 
 use super::TableDesc;
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::container::{self, Format};
 use crate::error::Result;
 use crate::value::{Record, Shape};
+
+/// What casacore stores where there is no container too.
+pub(crate) const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 
 /// Where the files of the managers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StorageOption {
     /// In `table.mf`.
-    MultiFile,
+    MultiFile = 0,
     /// In `table.mfh5`.
-    MultiHdf5,
+    MultiHdf5 = 1,
     /// Each on its own.
-    SepFile,
+    SepFile = 2,
 }
 
 /// A data manager of the table.
@@ -41,7 +44,7 @@ pub(crate) struct ColumnBinding {
     /// The fixed shape of all cells, which may be known here only.
     pub(crate) shape: Option<Shape>,
     /// Its bytes in table.dat.
-    pub(super) bytes: Range<u64>,
+    pub(crate) bytes: Range<u64>,
 }
 
 /// The column set follows the `TableDesc` object, without a header.
@@ -59,12 +62,14 @@ pub(crate) struct ColumnBinding {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ColumnSet {
     /// As stored, and not to be relied on.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     pub(crate) storage: StorageOption,
     /// In bytes, as stored.
     pub(crate) block_bytes: Option<u32>,
     /// Its bytes in table.dat from the version up to the counter, which depend on the version.
-    pub(super) head: Range<u64>,
+    pub(crate) head: Range<u64>,
+    /// The next manager's sequence number.
+    pub(crate) counter: u32,
     pub(crate) managers: Vec<ManagerEntry>,
     /// In the order of the table description.
     pub(crate) columns: Vec<ColumnBinding>,
@@ -97,7 +102,7 @@ impl ColumnSet {
             block_bytes = Some(d.u32("block size")?);
         }
         let head = start..d.position();
-        d.u32("data manager counter")?;
+        let counter = d.u32("data manager counter")?;
         let count = d.u32("number of data managers")?;
         let mut managers: Vec<ManagerEntry> = Vec::new();
         for _ in 0..count {
@@ -129,7 +134,30 @@ impl ColumnSet {
             manager.info = d.bytes("data manager info", u64::from(len))?;
         }
         let columns = columns.into_iter().map(|binding| binding.expect("every column was decoded")).collect();
-        Ok(ColumnSet { rows, storage, block_bytes, head, managers, columns })
+        Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
+    }
+
+    /// Writes the set of a table of `rows` rows with these columns: version 2 where that can say everything.
+    pub(super) fn encode(&self, e: &mut Encoder, rows: u64, desc: &TableDesc) {
+        let wide = self.storage != StorageOption::SepFile || super::is_wide(rows);
+        e.i32(if wide { -3 } else { -2 });
+        e.uint(rows, wide);
+        if wide {
+            e.i32(self.storage as i32);
+            e.u32(self.block_bytes.unwrap_or(DEFAULT_BLOCK_BYTES));
+        }
+        e.u32(self.counter);
+        e.u32(self.managers.len() as u32);
+        for manager in &self.managers {
+            e.string(&manager.type_name);
+            e.u32(manager.sequence);
+        }
+        for (binding, column) in self.columns.iter().zip(&desc.columns) {
+            binding.encode(e, column.kind == super::ColumnKind::Array);
+        }
+        for manager in &self.managers {
+            e.string(&manager.info);
+        }
     }
 }
 
@@ -162,6 +190,19 @@ impl ColumnBinding {
         let sequence = d.u32("data manager sequence number")?;
         let shape = if is_array && d.bool("shape is fixed")? { Some(d.shape("fixed shape")?) } else { None };
         Ok(ColumnBinding { original_name, sequence, shape, bytes: start..d.position() })
+    }
+
+    fn encode(&self, e: &mut Encoder, is_array: bool) {
+        e.u32(2);
+        e.string(&self.original_name);
+        e.u32(1);
+        e.u32(self.sequence);
+        if is_array {
+            e.bool(self.shape.is_some());
+            if let Some(shape) = &self.shape {
+                e.shape(shape);
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod column;
 mod segments;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::error::{Error, Place, Result};
 use crate::io::{ByteOrder, Paged};
 use crate::value::{DataType, Shape};
 
-pub(super) static KIND: Kind = Kind { names: &["StManAipsIO"], packable: false, open, create: None };
+pub(super) static KIND: Kind = Kind { names: &["StManAipsIO"], packable: false, open, create: Some(write::create) };
 
 /// Of the file and its array files.
 const ORDER: ByteOrder = ByteOrder::Big;

@@ -120,3 +120,95 @@ fn damage_is_an_error() {
     samples::damage(&file, |file| all(open_sample(file, arrays.clone(), 3)?));
     samples::damage(&arrays, |arrays| all(open_sample(file.clone(), arrays, 3)?));
 }
+
+mod written {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::container::Container;
+    use crate::stman::{ManagerMut, model};
+    use crate::value::{Record, Region};
+
+    fn contents(files: &Memory, name: &str) -> Vec<u8> {
+        crate::io::read_all(&*files.open(name).unwrap()).unwrap()
+    }
+
+    fn create(files: &Arc<Memory>, columns: &[ColumnSpec]) -> Box<dyn ManagerMut> {
+        let parameters = Record::default();
+        let mut args = samples::create_args(files, ByteOrder::Little, columns, &parameters);
+        args.name = BStr::new("NAME");
+        write::create(&args).unwrap()
+    }
+
+    #[test]
+    fn as_casacore_writes() {
+        let files = Arc::new(Memory::default());
+        let mut manager = create(&files, &columns());
+        manager.add_rows(3).unwrap();
+        manager.write_rows(0, 0..3, &Values::Int(vec![1, 2, 3])).unwrap();
+        manager.write_rows(1, 0..3, &Values::Bool(vec![true, false, true])).unwrap();
+        manager.write_rows(2, 0..3, &Values::String(vec!["a".into(), "".into(), "bcd".into()])).unwrap();
+        manager.write_rows(3, 0..3, &Values::Short(vec![0, 1, 2, 3, 4, 5])).unwrap();
+        manager.set_shape(4, 1, &Shape::from([2])).unwrap();
+        manager.write_cell(4, 1, None, &Values::Int(vec![7, -8])).unwrap();
+        manager.flush().unwrap();
+        assert_eq!(contents(&files, "table.f0"), bytes(FILE));
+        assert_eq!(contents(&files, "table.f0i"), bytes(ARRAYS));
+        assert_eq!(files.names().unwrap(), ["table.f0", "table.f0i"]);
+    }
+
+    #[test]
+    fn holds_what_was_written() {
+        for seed in 0..40 {
+            model::random_edits(&KIND, seed, &[]);
+        }
+    }
+
+    /// More than is kept in memory of the stream, of the cells and of the texts.
+    #[test]
+    fn long_streams() {
+        let rows = 300_000;
+        let columns = [
+            column("S", DataType::String, Storage::Scalar, None),
+            column("B", DataType::Bool, Storage::Scalar, None),
+            column("D", DataType::Double, Storage::Direct, Some(&[3])),
+        ];
+        let files = Arc::new(Memory::default());
+        let mut manager = create(&files, &columns);
+        let strings = Values::String((0..rows).map(|row| format!("{row}:{}", "x".repeat(row % 50)).into()).collect());
+        let bools = Values::Bool((0..rows).map(|row| row % 7 == 0).collect());
+        let doubles = Values::Double((0..3 * rows).map(|i| i as f64).collect());
+        manager.add_rows(rows as u64).unwrap();
+        for (column, values) in [&strings, &bools, &doubles].into_iter().enumerate() {
+            manager.write_rows(column, 0..rows as u64, values).unwrap();
+        }
+        manager.flush().unwrap();
+        let reader = open(&samples::args(&*files, ByteOrder::Little, rows as u64, &columns, &[])).unwrap();
+        for (column, values) in [&strings, &bools, &doubles].into_iter().enumerate() {
+            let mut found = Values::new(values.data_type());
+            reader.column(column).read_rows(0..rows as u64, &mut found).unwrap();
+            assert!(found == *values);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let mut manager = create(&Arc::new(Memory::default()), &columns());
+        assert_eq!(manager.add_rows(1 << 32).unwrap_err().kind(), crate::ErrorKind::Limit);
+        manager.add_rows(2).unwrap();
+        let text = |result: Result<()>| result.unwrap_err().to_string();
+        let numbers = Values::Int(vec![1, 2]);
+        assert_eq!(
+            text(manager.write_cell(1, 0, None, &numbers)),
+            "column B, row 0: int values for a column of boolean"
+        );
+        assert_eq!(text(manager.write_rows(0, 1..3, &numbers)), "column I, row 2: the table has 2 rows");
+        assert_eq!(text(manager.write_rows(0, 0..1, &numbers)), "column I, row 0: 2 elements for 1 cells of shape []");
+        assert_eq!(text(manager.write_cell(4, 1, None, &numbers)), "column V, row 1: the cell has no shape yet");
+        let shape = Shape::from([3]);
+        assert!(text(manager.set_shape(3, 0, &shape)).starts_with("column D, row 0: shape [3] for a column whose"));
+        let region = Region { start: Shape::from([1]), shape: Shape::from([2]) };
+        let shorts = Values::Short(vec![1, 2]);
+        assert_eq!(manager.write_cell(3, 0, Some(&region), &shorts).unwrap_err().kind(), crate::ErrorKind::Usage);
+    }
+}

@@ -7,7 +7,10 @@ use crate::io::ByteOrder;
 const INDEX_OFFSET_MASK: u32 = 0x0fff_ffff;
 
 /// Bytes before the data part; the offsets of values count from there.
-const HEADER_BYTES: usize = 4;
+pub(super) const HEADER_BYTES: usize = 4;
+
+/// The bit that casacore sets for rows of 64 bits.
+pub(super) const WIDE_ROWS: u32 = 1 << 31;
 
 /// A bucket, in the byte order of the table. formats/stman.md 2.3.
 ///

@@ -1,17 +1,17 @@
-//! A column: its values in each bucket. formats/stman.md 2.4.
+//! A column: its values in each bucket.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::Shared;
 use super::bucket::Bucket;
-use crate::error::{Error, Place, Result};
-use crate::io::ByteOrder;
+use super::cell::{Cell, array_offset};
+use crate::error::{Place, Result};
 use crate::limits;
-use crate::stman::elements::{Elements, element_bits};
+use crate::stman::elements::Elements;
 use crate::stman::indirect::Arrays;
-use crate::stman::{Column, ColumnSpec, Storage, read_part, undefined};
-use crate::value::{DataType, Region, Shape, Values};
+use crate::stman::{Column, read_part, undefined};
+use crate::value::{Region, Shape, Values};
 
 /// A column of the manager.
 #[derive(Debug)]
@@ -19,100 +19,7 @@ pub(super) struct IncrementalColumn {
     pub(super) shared: Arc<Shared>,
     /// Its place among the manager's columns.
     pub(super) number: usize,
-    pub(super) cell: Cell,
-}
-
-/// What a value is.
-#[derive(Debug)]
-pub(super) enum Cell {
-    /// The elements; Bools packed, from a byte of their own.
-    Elements { shape: Shape, count: u64, bytes: u64 },
-    /// u32 bytes of the whole value; the string.
-    String { shape: Shape },
-    /// u32 bytes of the whole value; for each string its u32 length and bytes.
-    Strings { shape: Shape, count: u64 },
-    /// i64: offset in the array file, 0 if undefined.
-    Array(Arc<Arrays>),
-}
-
-impl Cell {
-    /// The cells of a column whose arrays are in the manager's rows.
-    pub(super) fn direct(spec: &ColumnSpec) -> Result<Self> {
-        let shape = match (spec.storage, &spec.shape) {
-            (Storage::Scalar, _) => Shape::scalar(),
-            (_, Some(shape)) => shape.clone(),
-            (_, None) => return Err(Error::format("a direct column without shape")),
-        };
-        let count = shape.elements()?;
-        Ok(match (spec.data_type, count) {
-            (DataType::String, 1) => Cell::String { shape },
-            (DataType::String, _) => Cell::Strings { shape, count },
-            (data_type, _) => {
-                let bits = count.checked_mul(element_bits(data_type));
-                let bits = bits.ok_or_else(|| Error::format(format!("cells of shape {shape} do not fit a bucket")))?;
-                Cell::Elements { shape, count, bytes: bits.div_ceil(8) }
-            }
-        })
-    }
-
-    /// Elements of a cell, if every cell has as many.
-    fn count(&self) -> Option<usize> {
-        match self {
-            Cell::Elements { count, .. } | Cell::Strings { count, .. } => Some(*count as usize),
-            Cell::String { .. } => Some(1),
-            Cell::Array(_) => None,
-        }
-    }
-
-    /// Appends a value that is not an array elsewhere.
-    fn read(&self, value: &[u8], order: ByteOrder, out: &mut Values) -> Result<()> {
-        match (self, out) {
-            (Cell::Elements { count, bytes, .. }, out) => {
-                let bytes = value.get(..*bytes as usize).ok_or_else(|| too_long(*bytes))?;
-                match out {
-                    Values::Bool(_) => out.extend_from_bits(bytes, 0, *count as usize),
-                    _ => out.extend_from_bytes(bytes, order),
-                }
-            }
-            (Cell::String { .. }, Values::String(out)) => out.push(string_value(value, order)?.into()),
-            (Cell::Strings { count, .. }, Values::String(out)) => {
-                let mut rest = string_value(value, order)?;
-                if *count > rest.len() as u64 / 4 {
-                    return Err(Error::format(format!("{count} strings in a value of {} bytes", rest.len())));
-                }
-                for _ in 0..*count {
-                    let string = rest
-                        .split_first_chunk()
-                        .and_then(|(&len, behind)| behind.split_at_checked(order.u32(len) as usize));
-                    let string = string.ok_or_else(|| Error::format("a value ends within its last string"))?;
-                    out.push(string.0.into());
-                    rest = string.1;
-                }
-            }
-            _ => return Err(Error::usage("strings are read into strings")),
-        }
-        Ok(())
-    }
-}
-
-/// What follows the length of a value with strings; the length counts itself.
-fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
-    let (&len, _) = value.split_first_chunk().ok_or_else(|| too_long(4))?;
-    let len = order.u32(len);
-    match value.get(4..len as usize) {
-        Some(content) => Ok(content),
-        None if len < 4 => Err(Error::format(format!("a value with strings that is {len} bytes long"))),
-        None => Err(too_long(u64::from(len))),
-    }
-}
-
-fn array_offset(value: &[u8], order: ByteOrder) -> Result<i64> {
-    let &offset = value.first_chunk().ok_or_else(|| too_long(8))?;
-    Ok(order.u64(offset) as i64)
-}
-
-fn too_long(bytes: u64) -> Error {
-    Error::format(format!("a value of {bytes} bytes that leaves the data part"))
+    pub(super) cell: Cell<Arc<Arrays>>,
 }
 
 impl IncrementalColumn {

@@ -2,7 +2,7 @@
 
 use bstr::BString;
 
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::io::{ByteOrder, ReadAt};
 
@@ -24,6 +24,10 @@ pub(super) struct Header {
     pub(super) version: u32,
     pub(super) bucket_bytes: u32,
     pub(super) buckets: u32,
+    pub(super) cache: u32,
+    pub(super) unique: u32,
+    pub(super) free: u32,
+    pub(super) first_free: i32,
 }
 
 impl Header {
@@ -36,14 +40,38 @@ impl Header {
         }
         let bucket_bytes = d.u32("bucket size")?;
         let buckets = d.u32("number of buckets")?;
-        d.u32("cache size")?;
-        d.u32("unique number")?;
-        if version >= 2 {
-            d.u32("number of free buckets")?;
-            d.i32("first free bucket")?;
-        }
+        let cache = d.u32("cache size")?;
+        let unique = d.u32("unique number")?;
+        let (free, first_free) = match version {
+            1 => (0, -1),
+            _ => (d.u32("number of free buckets")?, d.i32("first free bucket")?),
+        };
         d.end()?;
-        Ok(Header { version, bucket_bytes, buckets })
+        Ok(Header { version, bucket_bytes, buckets, cache, unique, free, first_free })
+    }
+
+    /// The version of the header in tables of an order.
+    pub(super) fn version(order: ByteOrder) -> u32 {
+        match order {
+            ByteOrder::Big => 4,
+            ByteOrder::Little => 5,
+        }
+    }
+
+    pub(super) fn encode(&self, order: ByteOrder) -> Vec<u8> {
+        let mut e = Encoder::new(order);
+        e.root("IncrementalStMan", self.version);
+        if self.version >= 5 {
+            e.bool(order == ByteOrder::Big);
+        }
+        e.u32(self.bucket_bytes);
+        e.u32(self.buckets);
+        e.u32(self.cache);
+        e.u32(self.unique);
+        e.u32(self.free);
+        e.i32(self.first_free);
+        e.end();
+        e.into_bytes()
     }
 }
 
@@ -67,5 +95,13 @@ impl Info {
         let name = d.string("name")?;
         d.end()?;
         Ok(Info { version, name })
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut e = Encoder::new(ByteOrder::Big);
+        e.root("ISM", self.version);
+        e.string(&self.name);
+        e.end();
+        e.into_bytes()
     }
 }

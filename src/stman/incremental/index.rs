@@ -1,6 +1,6 @@
 //! Which bucket holds which rows.
 
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::stman::bucket::Buckets;
@@ -19,8 +19,8 @@ pub(super) struct Index {
     /// In the file.
     offset: u64,
     /// One more than there are buckets.
-    rows: Vec<u64>,
-    buckets: Vec<u32>,
+    pub(super) rows: Vec<u64>,
+    pub(super) buckets: Vec<u32>,
 }
 
 /// The rows of a bucket.
@@ -60,13 +60,42 @@ impl Index {
     /// The bucket that holds `row`.
     pub(super) fn find(&self, row: u64) -> Result<Found> {
         // an empty bucket starts with the row that the next one starts with
-        let next = self.rows.partition_point(|&first| first <= row);
+        let next = self.next_entry(row);
         let Some((&end, &start)) = self.rows.get(next).zip(self.rows.get(next.wrapping_sub(1))) else {
             let covered = self.rows.last().copied().unwrap_or_default();
             return Err(Error::format(format!("row {row} is not stored: the index has {covered} rows"))
                 .at(format!("ISMIndex at byte {}", self.offset)));
         };
         Ok(Found { bucket: self.buckets[next - 1], start, end })
+    }
+
+    /// The number of the bucket behind that which holds `row`, in the order of the rows.
+    pub(super) fn next_entry(&self, row: u64) -> usize {
+        self.rows.partition_point(|&first| first <= row)
+    }
+}
+
+/// Writing.
+impl Index {
+    /// Of one bucket without rows.
+    pub(super) fn new(bucket: u32) -> Self {
+        Index { offset: 0, rows: vec![0, 0], buckets: vec![bucket] }
+    }
+
+    /// The number of all rows.
+    pub(super) fn table_rows(&self) -> u64 {
+        self.rows.last().copied().unwrap_or_default()
+    }
+
+    pub(super) fn encode(&self, order: ByteOrder) -> Vec<u8> {
+        let mut e = Encoder::new(order);
+        let wide = self.table_rows() > i32::MAX as u64;
+        e.root("ISMIndex", if wide { 2 } else { 1 });
+        e.u32(self.buckets.len() as u32);
+        e.block_uint(&self.rows, wide);
+        e.block_u32(&self.buckets);
+        e.end();
+        e.into_bytes()
     }
 }
 

@@ -7,27 +7,32 @@
 //! ```
 
 mod bucket;
+mod cell;
 mod column;
+mod edit;
 mod header;
 mod index;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
 use self::bucket::Bucket;
-use self::column::{Cell, IncrementalColumn};
+use self::cell::Cell;
+use self::column::IncrementalColumn;
 use self::header::{Header, Info};
 use self::index::Index;
-use super::bucket::Buckets;
+use super::bucket::{self as bucket_file, Buckets};
 use super::indirect::Arrays;
 use super::{Column, Kind, Manager, OpenArgs, Storage};
 use crate::error::{Place, Result};
 use crate::io::{ByteOrder, Recent, read_bytes};
+use crate::value::Record;
 
-pub(super) static KIND: Kind = Kind { names: &["IncrementalStMan"], packable: true, open, create: None };
+pub(super) static KIND: Kind = Kind { names: &["IncrementalStMan"], packable: true, open, create: Some(write::create) };
 
 /// Of all buckets kept in memory.
 const CACHE_BYTES: u64 = 1 << 21;
@@ -38,6 +43,7 @@ const SHARED_ARRAYS: u32 = 3;
 #[derive(Debug)]
 struct Incremental {
     name: BString,
+    parameters: Record,
     columns: Vec<IncrementalColumn>,
 }
 
@@ -59,6 +65,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let file = args.file("")?;
     let header = Header::decode(&file, args.order).at(&place)?;
     let buckets = Buckets::new(file, header.bucket_bytes, header.buckets).at(&place)?;
+    let parameters = bucket_file::parameters(header.bucket_bytes, header.cache);
     let index = Index::read(&buckets, args.order).at(&place)?;
     let recent = Recent::new(CACHE_BYTES, u64::from(header.bucket_bytes));
     let shared = Arc::new(Shared { place, order: args.order, columns: args.columns.len(), buckets, index, recent });
@@ -66,11 +73,11 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let version = if header.version == 3 { SHARED_ARRAYS } else { info.version };
     let columns = cells(args, version)?.into_iter().enumerate();
     let columns = columns.map(|(number, cell)| IncrementalColumn { shared: shared.clone(), number, cell }).collect();
-    Ok(Box::new(Incremental { name: info.name, columns }))
+    Ok(Box::new(Incremental { name: info.name, parameters, columns }))
 }
 
 /// The kinds of cells of all columns, with their array files open.
-fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell>> {
+fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell<Arc<Arrays>>>> {
     let open = |suffix: &str| Arrays::open(args, suffix, args.order, "IncrementalStMan").map(Arc::new);
     let mut shared_arrays = None;
     let mut own_arrays = 0;
@@ -119,5 +126,9 @@ impl Manager for Incremental {
 
     fn column(&self, index: usize) -> &dyn Column {
         &self.columns[index]
+    }
+
+    fn parameters(&self) -> Record {
+        self.parameters.clone()
     }
 }

@@ -118,3 +118,10 @@ fn damage_is_an_error() {
     samples::damage(&arrays, |arrays| all(open_sample(file.clone(), ("table.f0i", arrays), &info)?));
     samples::damage(&info, |info| all(open_sample(file.clone(), ("table.f0i", arrays.clone()), &info)?));
 }
+
+#[test]
+fn holds_what_was_written() {
+    for seed in 0..40 {
+        crate::stman::model::random_edits(&KIND, seed, &[("BUCKETSIZE", [0, 8000, 20000, 12000][seed as usize % 4])]);
+    }
+}

@@ -1,0 +1,319 @@
+//! What a user has changed in the readable attributes of a native file since it was converted. docs/layout.md.
+//!
+//! The attributes that the exact keywords give are computed once more and compared with those that are there.
+
+use bstr::{BString, ByteSlice};
+
+use super::mapping::{Attributes, MEASURE, Origin, RESERVED};
+use crate::error::Result;
+use crate::h5::{Attribute, Dataset, Group};
+use crate::schema::TableInfo;
+use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
+
+/// The readable side of a native table, which has the last word.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Edited {
+    pub(crate) info: TableInfo,
+    pub(crate) keywords: Record,
+    /// Comment and keywords of each column.
+    pub(crate) columns: Vec<(BString, Record)>,
+    /// What differs from what was converted, in words.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A group or dataset with attributes.
+pub(crate) enum Object {
+    Group(Group),
+    Dataset(Dataset),
+}
+
+impl Object {
+    /// The attributes that may be keywords, in order; of those that cannot be read the names.
+    fn attributes(&self) -> Result<Vec<(String, Option<Attribute>)>> {
+        let names = match self {
+            Object::Group(group) => group.attributes()?,
+            Object::Dataset(dataset) => dataset.attributes()?,
+        };
+        let names = names.into_iter().filter(|name| !RESERVED.contains(&name.as_str()));
+        Ok(names.map(|name| (name.clone(), self.attribute(&name).ok().flatten())).collect())
+    }
+
+    pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
+        match self {
+            Object::Group(group) => group.attribute(name),
+            Object::Dataset(dataset) => dataset.attribute(name),
+        }
+    }
+}
+
+/// What the attributes of an object say that its exact keywords do not.
+pub(crate) struct Changes {
+    pub(crate) keywords: Record,
+    /// What is no keyword: `table_type`, `units` …, and its new value.
+    pub(crate) own: Vec<(&'static str, BString)>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Compares the attributes of an object with those `expected` of its exact keywords.
+pub(crate) fn changes(object: &Object, expected: &Attributes, keywords: &Record) -> Result<Changes> {
+    let mut changes = Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() };
+    let found = object.attributes()?;
+    let get = |name: &str| found.iter().find(|(other, _)| other == name).map(|(_, value)| value);
+    for readable in expected.iter() {
+        let name = &readable.name;
+        let Some(value) = get(name) else {
+            changes.notes.push(format!("attribute {name} is gone; what it said is kept"));
+            continue;
+        };
+        if value.as_ref().is_some_and(|value| same(&readable.value, value)) {
+            continue;
+        }
+        let edit = match (&readable.origin, value) {
+            (Origin::Own("ctds_name"), _) => None,
+            (Origin::Own(own), Some(value)) => text(value).map(|text| changes.own.push((own, text))),
+            (Origin::Keyword(path), Some(value)) => {
+                let field = field(&mut changes.keywords, path);
+                let shape = get(&format!("{name}__shape")).and_then(Option::as_ref).and_then(extents);
+                field.and_then(|old| Some((converted(old, value, shape)?, old))).map(|(new, old)| *old = new)
+            }
+            // the shape is looked at with the values
+            (Origin::Shape(_), _) => continue,
+            (_, None) => None,
+        };
+        changes.notes.push(match edit {
+            Some(()) => format!("attribute {name} was edited"),
+            None => format!("attribute {name} was edited to what cannot stand for it; what it said is kept"),
+        });
+    }
+    let is_expected = |name: &str| expected.iter().any(|readable| readable.name == name);
+    let added: Vec<_> = found.iter().filter(|(name, _)| !is_expected(name) && !is_taql(name)).collect();
+    for (name, value) in &added {
+        match value {
+            // an edit of a keyword with one axis may give it more
+            _ if name.strip_suffix("__shape").is_some_and(|of| get(of).is_some()) => {}
+            Some(value) => {
+                let shape = get(&format!("{name}__shape")).and_then(Option::as_ref).and_then(extents);
+                add(&mut changes.keywords, name, natural(value, shape));
+                changes.notes.push(format!("attribute {name} was added"));
+            }
+            None => changes.notes.push(format!("attribute {name} is of a type that no keyword can have")),
+        }
+    }
+    Ok(changes)
+}
+
+/// The expression of a column that is not there, in words.
+fn is_taql(name: &str) -> bool {
+    name.ends_with("__taql")
+}
+
+/// The keywords of an object that nothing exact is known of.
+pub(crate) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
+    let found = object.attributes()?;
+    let (mut keywords, mut notes) = (Record::default(), Vec::new());
+    for (name, value) in found.iter().filter(|(name, _)| !own.contains(&name.as_str())) {
+        let get = |name: &str| found.iter().find(|(other, _)| other == name).and_then(|(_, value)| value.as_ref());
+        match value {
+            _ if name.strip_suffix("__shape").is_some_and(|of| get(of).is_some()) => {}
+            Some(value) => add(&mut keywords, name, natural(value, get(&format!("{name}__shape")).and_then(extents))),
+            None => notes.push(format!("attribute {name} is of a type that no keyword can have")),
+        }
+    }
+    Ok((keywords, notes))
+}
+
+/// Puts what the attributes of a column beside its keywords say into these.
+pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, keywords: &mut Record) {
+    for (name, text) in own {
+        if let Some((_, field)) = MEASURE.iter().find(|(attribute, _)| attribute == name) {
+            let mut measure = keywords.record("MEASINFO").cloned().unwrap_or_default();
+            measure.set(*field, Value::string(text.clone()));
+            keywords.set("MEASINFO", Value::Record(measure));
+        } else if *name == "long_name" {
+            *comment = text.clone();
+        } else if *name == "units" {
+            let mut units = keywords.strings("QuantumUnits").unwrap_or_default().to_vec();
+            match (units.first_mut(), keywords.string("UNIT").is_some()) {
+                (None, true) => keywords.set("UNIT", Value::string(text.clone())),
+                (first, _) => {
+                    match first {
+                        Some(first) => *first = text.clone(),
+                        None => units.push(text.clone()),
+                    }
+                    keywords
+                        .set("QuantumUnits", Value::Array(Shape::from([units.len() as u64]), Values::String(units)));
+                }
+            }
+        }
+    }
+}
+
+/// The string that an attribute is.
+pub(crate) fn text(attribute: &Attribute) -> Option<BString> {
+    match attribute.values() {
+        Values::String(strings) if strings.len() == 1 => strings.first().cloned(),
+        _ => None,
+    }
+}
+
+/// Whether an attribute is what was written: Bools come back as Shorts.
+fn same(written: &Attribute, found: &Attribute) -> bool {
+    let as_found = |values: &Values| match values {
+        Values::Bool(v) => Values::Short(v.iter().map(|&value| value.into()).collect()),
+        _ => values.clone(),
+    };
+    let equal = |a: &Values, b: &Values| match (a.le_bytes(), b.le_bytes()) {
+        (Some(x), Some(y)) => a.data_type() == b.data_type() && x == y,
+        _ => a == b,
+    };
+    equal(&as_found(written.values()), found.values())
+        && matches!(written, Attribute::Scalar(_)) == matches!(found, Attribute::Scalar(_))
+}
+
+fn extents(attribute: &Attribute) -> Option<Shape> {
+    let extents: Option<Vec<u64>> =
+        integers(attribute.values())?.into_iter().map(|extent| u64::try_from(extent).ok()).collect();
+    Some(Shape::from_reversed(&extents?))
+}
+
+fn field<'a>(record: &'a mut Record, path: &[usize]) -> Option<&'a mut Value> {
+    let (first, rest) = path.split_first()?;
+    let value = &mut record.fields.get_mut(*first)?.value;
+    match (rest, value) {
+        ([], value) => Some(value),
+        (rest, Value::Record(nested)) => field(nested, rest),
+        _ => None,
+    }
+}
+
+/// The value of an attribute as the type that a keyword has; `None` if it cannot be that.
+fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Value> {
+    let data_type = match old {
+        Value::Scalar(values) | Value::Array(_, values) => values.data_type(),
+        _ => return None,
+    };
+    let values = as_type(found.values(), data_type)?;
+    let len = values.len() as u64;
+    let fits = |shape: &Shape| shape.elements().ok() == Some(len);
+    Some(match (old, found) {
+        (Value::Scalar(_), _) if len == 1 => Value::Scalar(values),
+        (Value::Array(old, _), _) if fits(old) && shape.as_ref().is_none_or(|shape| !fits(shape)) => {
+            Value::Array(old.clone(), values)
+        }
+        _ => Value::Array(shape.filter(fits).unwrap_or(Shape::from([len])), values),
+    })
+}
+
+/// The value of an attribute as it is.
+fn natural(found: &Attribute, shape: Option<Shape>) -> Value {
+    let values = match found.values() {
+        // no record of casacore's can hold these
+        Values::UShort(v) => Values::Int(v.iter().map(|&value| value.into()).collect()),
+        values => values.clone(),
+    };
+    let len = values.len() as u64;
+    match found {
+        Attribute::Scalar(_) if len == 1 => Value::Scalar(values),
+        _ => {
+            Value::Array(shape.filter(|shape| shape.elements().ok() == Some(len)).unwrap_or(Shape::from([len])), values)
+        }
+    }
+}
+
+/// Adds a keyword; points in its name separate records.
+fn add(record: &mut Record, name: &str, value: Value) {
+    match name.split_once('.') {
+        Some((outer, inner)) if !outer.is_empty() && !inner.is_empty() => {
+            let mut nested = record.record(outer).cloned().unwrap_or_default();
+            add(&mut nested, inner, value);
+            record.set(outer, Value::Record(nested));
+        }
+        _ => record.set(name, value),
+    }
+}
+
+fn integers(values: &Values) -> Option<Vec<i64>> {
+    Some(match values {
+        Values::Bool(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::UChar(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::Short(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::UShort(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::Int(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::UInt(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::Int64(v) => v.clone(),
+        _ => return None,
+    })
+}
+
+fn floats(values: &Values) -> Option<Vec<f64>> {
+    match values {
+        Values::Float(v) => Some(v.iter().map(|&value| value.into()).collect()),
+        Values::Double(v) => Some(v.clone()),
+        _ => integers(values).map(|v| v.into_iter().map(|value| value as f64).collect()),
+    }
+}
+
+/// Numbers as another type of numbers where all of them fit; complex ones from pairs.
+fn as_type(found: &Values, data_type: DataType) -> Option<Values> {
+    fn narrow<T: TryFrom<i64>>(values: Vec<i64>) -> Option<Vec<T>> {
+        values.into_iter().map(|value| T::try_from(value).ok()).collect()
+    }
+    let pairs = |v: Vec<f64>| (v.len() % 2 == 0).then(|| v.chunks(2).map(|z| Complex64::new(z[0], z[1])).collect());
+    Some(match (data_type, found) {
+        (DataType::String, Values::String(v)) => Values::String(v.clone()),
+        (DataType::String | DataType::Record, _) | (_, Values::String(_)) => return None,
+        (DataType::Float, _) => Values::Float(floats(found)?.into_iter().map(|value| value as f32).collect()),
+        (DataType::Double, _) => Values::Double(floats(found)?),
+        (DataType::Complex, Values::Complex(v)) => Values::Complex(v.clone()),
+        (DataType::DComplex, Values::DComplex(v)) => Values::DComplex(v.clone()),
+        (DataType::Complex, _) => {
+            let pairs: Vec<Complex64> = pairs(floats(found)?)?;
+            Values::Complex(pairs.into_iter().map(|z| Complex32::new(z.re as f32, z.im as f32)).collect())
+        }
+        (DataType::DComplex, _) => Values::DComplex(pairs(floats(found)?)?),
+        (DataType::Bool, _) => {
+            let bools = integers(found)?.into_iter().map(|value| matches!(value, 0 | 1).then_some(value == 1));
+            Values::Bool(bools.collect::<Option<_>>()?)
+        }
+        (DataType::UChar, _) => Values::UChar(narrow(integers(found)?)?),
+        (DataType::Short, _) => Values::Short(narrow(integers(found)?)?),
+        (DataType::UShort, _) => Values::UShort(narrow(integers(found)?)?),
+        (DataType::Int, _) => Values::Int(narrow(integers(found)?)?),
+        (DataType::UInt, _) => Values::UInt(narrow(integers(found)?)?),
+        (DataType::Int64, _) => Values::Int64(integers(found)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_keep_the_type_of_the_keyword() {
+        let old = Value::Scalar(Values::Float(vec![1.5]));
+        let int = Attribute::Scalar(Values::Int64(vec![3]));
+        assert_eq!(converted(&old, &int, None), Some(Value::Scalar(Values::Float(vec![3.]))));
+        let old = Value::Scalar(Values::Short(vec![1]));
+        assert_eq!(converted(&old, &Attribute::Scalar(Values::Int64(vec![1 << 20])), None), None);
+        assert_eq!(converted(&old, &Attribute::string("x"), None), None);
+        let old = Value::Array(Shape::from([2, 1]), Values::Complex(vec![Complex32::new(0., 0.); 2]));
+        let floats = Attribute::Array(Values::Double(vec![1., 2., 3., 4.]));
+        let new = Values::Complex(vec![Complex32::new(1., 2.), Complex32::new(3., 4.)]);
+        assert_eq!(converted(&old, &floats, None), Some(Value::Array(Shape::from([2, 1]), new)));
+        let longer = Attribute::Array(Values::Int(vec![1, 2, 3]));
+        let old = Value::Array(Shape::from([2, 1]), Values::Int(vec![1, 2]));
+        assert_eq!(converted(&old, &longer, None), Some(Value::Array(Shape::from([3]), Values::Int(vec![1, 2, 3]))));
+    }
+
+    #[test]
+    fn points_separate_records() {
+        let mut record = Record::default();
+        add(&mut record, "MEASINFO.type", Value::string("epoch"));
+        add(&mut record, "MEASINFO.Ref", Value::string("UTC"));
+        assert_eq!(record.record("MEASINFO").unwrap().string("Ref").unwrap(), "UTC");
+        let mut comment = BString::default();
+        apply_own(&[("measure_ref", "TAI".into()), ("units", "s".into())], &mut comment, &mut record);
+        assert_eq!(record.record("MEASINFO").unwrap().string("Ref").unwrap(), "TAI");
+        assert_eq!(record.strings("QuantumUnits").unwrap(), ["s"]);
+    }
+}

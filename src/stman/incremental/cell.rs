@@ -1,0 +1,170 @@
+//! What a column's values are. formats/stman.md 2.4.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::io::{ByteOrder, bits, swap_bytes};
+use crate::stman::elements::element_bits;
+use crate::stman::{ColumnSpec, Storage};
+use crate::value::{DataType, Shape, Values, swap_width};
+
+/// A value as it is stored.
+pub(super) type Stored = SmallVec<[u8; 16]>;
+
+/// What a value is; `A` finds the arrays that are elsewhere.
+#[derive(Debug)]
+pub(super) enum Cell<A> {
+    /// The elements; Bools packed, from a byte of their own.
+    Elements { shape: Shape, count: u64, bytes: u64 },
+    /// u32 bytes of the whole value; the string.
+    String { shape: Shape },
+    /// u32 bytes of the whole value; for each string its u32 length and bytes.
+    Strings { shape: Shape, count: u64 },
+    /// i64: offset in the array file, 0 if undefined.
+    Array(A),
+}
+
+impl<A> Cell<A> {
+    /// The cells of a column whose arrays are in the manager's rows.
+    pub(super) fn direct(spec: &ColumnSpec) -> Result<Self> {
+        let shape = match (spec.storage, &spec.shape) {
+            (Storage::Scalar, _) => Shape::scalar(),
+            (_, Some(shape)) => shape.clone(),
+            (_, None) => return Err(Error::format("a direct column without shape")),
+        };
+        let count = shape.elements()?;
+        Ok(match (spec.data_type, count) {
+            (DataType::String, 1) => Cell::String { shape },
+            (DataType::String, _) => Cell::Strings { shape, count },
+            (data_type, _) => {
+                let bits = count.checked_mul(element_bits(data_type));
+                let bits = bits.ok_or_else(|| Error::format(format!("cells of shape {shape} do not fit a bucket")))?;
+                Cell::Elements { shape, count, bytes: bits.div_ceil(8) }
+            }
+        })
+    }
+
+    /// Elements of a cell, if every cell has as many.
+    pub(super) fn count(&self) -> Option<usize> {
+        match self {
+            Cell::Elements { count, .. } | Cell::Strings { count, .. } => Some(*count as usize),
+            Cell::String { .. } => Some(1),
+            Cell::Array(_) => None,
+        }
+    }
+
+    /// Appends a value that is not an array elsewhere.
+    pub(super) fn read(&self, value: &[u8], order: ByteOrder, out: &mut Values) -> Result<()> {
+        match (self, out) {
+            (Cell::Elements { count, bytes, .. }, out) => {
+                let bytes = value.get(..*bytes as usize).ok_or_else(|| too_long(*bytes))?;
+                match out {
+                    Values::Bool(_) => out.extend_from_bits(bytes, 0, *count as usize),
+                    _ => out.extend_from_bytes(bytes, order),
+                }
+            }
+            (Cell::String { .. }, Values::String(out)) => out.push(string_value(value, order)?.into()),
+            (Cell::Strings { count, .. }, Values::String(out)) => {
+                let mut rest = string_value(value, order)?;
+                if *count > rest.len() as u64 / 4 {
+                    return Err(Error::format(format!("{count} strings in a value of {} bytes", rest.len())));
+                }
+                for _ in 0..*count {
+                    let string = rest
+                        .split_first_chunk()
+                        .and_then(|(&len, behind)| behind.split_at_checked(order.u32(len) as usize));
+                    let string = string.ok_or_else(|| Error::format("a value ends within its last string"))?;
+                    out.push(string.0.into());
+                    rest = string.1;
+                }
+            }
+            _ => return Err(Error::usage("strings are read into strings")),
+        }
+        Ok(())
+    }
+}
+
+/// What follows the length of a value with strings; the length counts itself.
+fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
+    let (&len, _) = value.split_first_chunk().ok_or_else(|| too_long(4))?;
+    let len = order.u32(len);
+    match value.get(4..len as usize) {
+        Some(content) => Ok(content),
+        None if len < 4 => Err(Error::format(format!("a value with strings that is {len} bytes long"))),
+        None => Err(too_long(u64::from(len))),
+    }
+}
+
+/// Writing.
+impl<A> Cell<A> {
+    /// The value of a cell of which nothing is known; an array that is not there.
+    pub(super) fn empty(&self, order: ByteOrder) -> Stored {
+        match self {
+            Cell::Elements { bytes, .. } => SmallVec::from_elem(0, *bytes as usize),
+            Cell::String { .. } => SmallVec::from_slice(&order.u32_bytes(4)),
+            Cell::Strings { count, .. } => {
+                let mut value = SmallVec::from_elem(0, 4 + 4 * *count as usize);
+                let len = order.u32_bytes(value.len() as u32);
+                value[..4].copy_from_slice(&len);
+                value
+            }
+            Cell::Array(_) => SmallVec::from_elem(0, 8),
+        }
+    }
+
+    /// The elements `range` of `values`, which are one cell.
+    pub(super) fn encode(&self, values: &Values, range: Range<usize>, order: ByteOrder) -> Result<Stored> {
+        match values {
+            Values::String(strings) => {
+                let strings = &strings[range];
+                let single = matches!(self, Cell::String { .. });
+                let len = strings.iter().map(|string| string.len() + 4).sum::<usize>() + if single { 0 } else { 4 };
+                let len = u32::try_from(len).map_err(|_| Error::limit(format!("strings of {len} bytes in a cell")))?;
+                let mut value = Stored::with_capacity(len as usize);
+                value.extend_from_slice(&order.u32_bytes(len));
+                for string in strings {
+                    if !single {
+                        value.extend_from_slice(&order.u32_bytes(string.len() as u32));
+                    }
+                    value.extend_from_slice(string);
+                }
+                Ok(value)
+            }
+            Values::Bool(bools) => {
+                let mut packed = Vec::new();
+                bits::pack(&bools[range], &mut packed);
+                Ok(SmallVec::from_vec(packed))
+            }
+            _ => {
+                let bytes = values.le_bytes().ok_or_else(|| Error::usage("records are stored as bytes"))?;
+                let size = values.data_type().size();
+                let mut value = Stored::from_slice(&bytes[range.start * size..range.end * size]);
+                if order == ByteOrder::Big {
+                    swap_bytes(&mut value, swap_width(values.data_type()));
+                }
+                Ok(value)
+            }
+        }
+    }
+
+    /// Bytes that a value takes, which may be followed by others.
+    pub(super) fn stored_len(&self, value: &[u8], order: ByteOrder) -> Result<usize> {
+        let len = match self {
+            Cell::Elements { bytes, .. } => *bytes as usize,
+            Cell::Array(_) => 8,
+            Cell::String { .. } | Cell::Strings { .. } => 4 + string_value(value, order)?.len(),
+        };
+        if len > value.len() { Err(too_long(len as u64)) } else { Ok(len) }
+    }
+}
+
+pub(super) fn array_offset(value: &[u8], order: ByteOrder) -> Result<i64> {
+    let &offset = value.first_chunk().ok_or_else(|| too_long(8))?;
+    Ok(order.u64(offset) as i64)
+}
+
+fn too_long(bytes: u64) -> Error {
+    Error::format(format!("a value of {bytes} bytes that leaves the data part"))
+}

@@ -1,0 +1,228 @@
+//! Changing a bucket.
+
+use std::ops::Range;
+
+use super::bucket::{Bucket, HEADER_BYTES, WIDE_ROWS};
+use super::cell::{Cell, Stored};
+use crate::error::Result;
+use crate::io::ByteOrder;
+
+/// What casacore reckons for the row and the offset of a value, also where rows have 32 bits.
+const ENTRY_BYTES: usize = 12;
+
+/// Bytes of the number of values of a column.
+const COUNT_BYTES: usize = 4;
+
+/// A value, and the row from which it holds, counted from the bucket's first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) row: u64,
+    pub(super) value: Stored,
+}
+
+/// A bucket in memory, as large as it may be for the time being.
+#[derive(Debug, Clone)]
+pub(super) struct BucketMut {
+    /// For each column its values: the first at row 0, neighbours different.
+    columns: Vec<Vec<Entry>>,
+    /// As casacore reckons.
+    bytes: usize,
+}
+
+/// Values that came and went: more (1) or fewer (-1) entries have them.
+pub(super) type Changes = Vec<(Stored, i32)>;
+
+impl BucketMut {
+    /// Of a column each.
+    pub(super) fn new(values: impl Iterator<Item = Stored>) -> Self {
+        Self::of(values.map(|value| vec![Entry { row: 0, value }]).collect())
+    }
+
+    fn of(columns: Vec<Vec<Entry>>) -> Self {
+        let entries = columns.iter().flatten().map(Entry::bytes).sum::<usize>();
+        BucketMut { bytes: HEADER_BYTES + columns.len() * COUNT_BYTES + entries, columns }
+    }
+
+    pub(super) fn decode<A>(bytes: Vec<u8>, order: ByteOrder, cells: &[&Cell<A>]) -> Result<Self> {
+        let bucket = Bucket::decode(bytes, order, cells.len())?;
+        let mut columns = Vec::new();
+        for (number, cell) in cells.iter().enumerate() {
+            let mut row = 0;
+            let mut entries = Vec::new();
+            for run in bucket.runs(number, 0) {
+                let run = run?;
+                let value = Stored::from_slice(&run.value[..cell.stored_len(run.value, order)?]);
+                entries.push(Entry { row, value });
+                row = run.end.unwrap_or(row);
+            }
+            columns.push(entries);
+        }
+        Ok(Self::of(columns))
+    }
+
+    /// All `bucket_bytes` of it, which suffice.
+    pub(super) fn encode(&self, order: ByteOrder, bucket_bytes: u32) -> Vec<u8> {
+        let mut entries: Vec<_> = (0..)
+            .zip(&self.columns)
+            .flat_map(|(number, column)| {
+                column.iter().enumerate().map(move |(entry, Entry { row, value })| (*row, number, entry, value))
+            })
+            .collect();
+        // as they come when tables are written row by row
+        entries.sort_unstable_by_key(|&(row, number, ..)| (row, number));
+        let wide = entries.last().is_some_and(|&(row, ..)| row > i32::MAX as u64);
+        let mut bytes = vec![0; HEADER_BYTES];
+        let mut offsets: Vec<_> = self.columns.iter().map(|column: &Vec<Entry>| vec![0; column.len()]).collect();
+        for (_, number, entry, value) in entries {
+            let number: usize = number;
+            offsets[number][entry] = (bytes.len() - HEADER_BYTES) as u32;
+            bytes.extend_from_slice(value);
+        }
+        let index_offset = bytes.len() as u32 | if wide { WIDE_ROWS } else { 0 };
+        bytes[..HEADER_BYTES].copy_from_slice(&order.u32_bytes(index_offset));
+        for (column, offsets) in self.columns.iter().zip(offsets) {
+            bytes.extend(order.u32_bytes(column.len() as u32));
+            for entry in column {
+                match wide {
+                    true => bytes.extend(order.u64_bytes(entry.row)),
+                    false => bytes.extend(order.u32_bytes(entry.row as u32)),
+                }
+            }
+            offsets.into_iter().for_each(|offset| bytes.extend(order.u32_bytes(offset)));
+        }
+        bytes.resize(bucket_bytes as usize, 0);
+        bytes
+    }
+
+    /// Bytes that it takes, as casacore reckons.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The last row in which a value changes.
+    pub(super) fn last_change(&self) -> u64 {
+        self.columns.iter().filter_map(|column| column.last()).map(|entry| entry.row).max().unwrap_or_default()
+    }
+
+    /// The value in a row, and the rows in which it holds, `rows` being those of the bucket.
+    pub(super) fn find(&self, column: usize, row: u64, rows: u64) -> (&Stored, Range<u64>) {
+        let entries = &self.columns[column];
+        let next = entries.partition_point(|entry| entry.row <= row);
+        let entry = &entries[next - 1];
+        (&entry.value, entry.row..entries.get(next).map_or(rows, |entry| entry.row))
+    }
+
+    /// Bytes that it takes at most once [`replace`](Self::replace) has put `new` values there.
+    pub(super) fn bytes_with(&self, column: usize, range: &Range<u64>, rows: u64, new: &[Entry]) -> usize {
+        let after = if range.end < rows { ENTRY_BYTES + self.find(column, range.end, rows).0.len() } else { 0 };
+        self.bytes + new.iter().map(Entry::bytes).sum::<usize>() + after
+    }
+
+    /// Puts `new` values into `range` of the bucket's `rows`; the first of them is for the range's first row.
+    pub(super) fn replace(&mut self, column: usize, range: Range<u64>, rows: u64, new: Vec<Entry>) -> Changes {
+        let entries = &mut self.columns[column];
+        let first = entries.partition_point(|entry| entry.row < range.start);
+        let behind = entries.partition_point(|entry| entry.row <= range.end);
+        // what holds behind the range is to hold there still
+        let after = (range.end < rows).then(|| Entry { row: range.end, value: entries[behind - 1].value.clone() });
+        let behind = if after.is_some() { behind } else { entries.len() };
+        let mut merged: Vec<Entry> = Vec::with_capacity(new.len() + 1);
+        let before = first.checked_sub(1).map(|before| entries[before].value.clone());
+        for entry in new.into_iter().chain(after) {
+            let last = merged.last().map(|last| &last.value).or(before.as_ref());
+            if last != Some(&entry.value) {
+                merged.push(entry);
+            }
+        }
+        // the next value may be the same as the last one now
+        let next = entries.get(behind).map(|next| &next.value);
+        let last = merged.last().map(|last| &last.value).or(before.as_ref());
+        let behind = if next.is_some() && next == last { behind + 1 } else { behind };
+        let mut changes: Changes = merged.iter().map(|entry| (entry.value.clone(), 1)).collect();
+        self.bytes += merged.iter().map(Entry::bytes).sum::<usize>();
+        for gone in entries.splice(first..behind, merged) {
+            self.bytes -= gone.bytes();
+            changes.push((gone.value, -1));
+        }
+        changes
+    }
+
+    /// Removes one of `rows`, of which there are more.
+    pub(super) fn remove_row(&mut self, row: u64, rows: u64) -> Vec<Changes> {
+        let columns = self.columns.len();
+        let mut remove = |column: usize| {
+            let (_, range) = self.find(column, row, rows);
+            let mut changes = Changes::new();
+            if range == (row..row + 1) {
+                // the value before holds there too, or else the one behind
+                let other = if row > 0 { row - 1 } else { row + 1 };
+                let value = self.find(column, other, rows).0.clone();
+                changes = self.replace(column, row..row + 1, rows, vec![Entry { row, value }]);
+            }
+            for entry in self.columns[column].iter_mut().filter(|entry| entry.row > row) {
+                entry.row -= 1;
+            }
+            changes
+        };
+        (0..columns).map(&mut remove).collect()
+    }
+
+    /// The rows at which to cut, so that each part takes at most `limit` bytes and has a row at least.
+    ///
+    /// Parts are filled to about `wanted` bytes.
+    pub(super) fn cuts(&self, limit: usize, wanted: usize) -> Vec<u64> {
+        let mut entries: Vec<_> = (0..self.columns.len())
+            .flat_map(|column| self.columns[column].iter().map(move |entry| (entry.row, column, entry.bytes())))
+            .collect();
+        entries.sort_unstable();
+        let mut current = vec![0; self.columns.len()];
+        let fixed = HEADER_BYTES + self.columns.len() * COUNT_BYTES;
+        let mut bytes = fixed;
+        let mut cuts = Vec::new();
+        for changes in entries.chunk_by(|a, b| a.0 == b.0) {
+            let more = changes.iter().map(|change| change.2).sum::<usize>();
+            changes.iter().for_each(|&(_, column, bytes)| current[column] = bytes);
+            let row = changes[0].0;
+            if row > 0 && (bytes + more > limit || bytes >= wanted) {
+                cuts.push(row);
+                bytes = fixed + current.iter().sum::<usize>();
+            } else {
+                bytes += more;
+            }
+        }
+        cuts
+    }
+
+    /// Takes the rows from `row` on off; values that hold in both parts are told once for each column.
+    pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
+        let mut changes = Vec::new();
+        let mut parts = Vec::new();
+        for column in &mut self.columns {
+            let first = column.partition_point(|entry| entry.row < row);
+            let mut part = column.split_off(first);
+            part.iter_mut().for_each(|entry| entry.row -= row);
+            let mut doubled = Changes::new();
+            if part.first().is_none_or(|entry| entry.row > 0) {
+                let value = column[first - 1].value.clone();
+                doubled.push((value.clone(), 1));
+                part.insert(0, Entry { row: 0, value });
+            }
+            parts.push(part);
+            changes.push(doubled);
+        }
+        *self = Self::of(std::mem::take(&mut self.columns));
+        (Self::of(parts), changes)
+    }
+
+    /// The values of all columns, as if they were to go.
+    pub(super) fn all(&self) -> Vec<Changes> {
+        let gone = |column: &Vec<Entry>| column.iter().map(|entry| (entry.value.clone(), -1)).collect();
+        self.columns.iter().map(gone).collect()
+    }
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES + self.value.len()
+    }
+}

@@ -1,0 +1,564 @@
+//! Writing a new IncrementalStMan.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use bstr::BString;
+
+use super::SHARED_ARRAYS;
+use super::cell::{Cell, Stored, array_offset};
+use super::edit::{BucketMut, Changes, Entry};
+use super::header::{Header, Info};
+use super::index::{Found, Index};
+use crate::error::{Error, Place, Result};
+use crate::io::{ByteOrder, read_bytes};
+use crate::stman::bucket::{BucketsMut, CACHE_PARAMETER, link, parameter};
+use crate::stman::indirect::ArraysMut;
+use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage, write_part};
+use crate::value::{Region, Shape, Values};
+
+/// Of all buckets kept in memory.
+const CACHE_BYTES: u32 = 1 << 21;
+/// The offset of the index part has 28 bits.
+const MOST_BYTES: i64 = (1 << 28) - 1;
+const DEFAULT_BYTES: i64 = 32768;
+/// Rows whose values are put into a bucket at once, before it is split.
+const STEP_ROWS: u64 = 1 << 14;
+
+#[derive(Debug)]
+struct IncrementalMut {
+    /// For errors: file and manager.
+    place: String,
+    name: BString,
+    order: ByteOrder,
+    cache: u32,
+    buckets: BucketsMut,
+    index: Index,
+    columns: Vec<ColumnMut>,
+    /// Least recently used first.
+    loaded: RefCell<Vec<Loaded>>,
+    arrays: Option<ArraysMut>,
+}
+
+#[derive(Debug)]
+struct ColumnMut {
+    spec: ColumnSpec,
+    cell: Cell<()>,
+    /// The array of zeros that cells of this shape share until they are written.
+    zeros: Option<(Shape, i64)>,
+}
+
+/// A bucket in memory.
+#[derive(Debug)]
+struct Loaded {
+    number: u32,
+    bucket: BucketMut,
+    dirty: bool,
+}
+
+pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
+    let incremental = IncrementalMut::new(args).at_with(|| place(args))?;
+    Ok(Box::new(incremental))
+}
+
+fn place(args: &CreateArgs<'_>) -> String {
+    format!("{} (IncrementalStMan)", args.file_name(""))
+}
+
+/// The size of a bucket in bytes. formats/stman.md 2.6.
+fn bucket_bytes(args: &CreateArgs<'_>, columns: &[ColumnMut]) -> Result<u32> {
+    let given = parameter(args.parameters, "BUCKETSIZE", DEFAULT_BYTES, 0..=MOST_BYTES)?;
+    if given > 0 {
+        return Ok(given as u32);
+    }
+    let head = 4 * (columns.len() as u64 + 1);
+    let row = columns.iter().map(|column| match &column.cell {
+        Cell::Elements { bytes, .. } => 8 + bytes,
+        Cell::String { .. } => 8 + 4 * 2 + 32,
+        Cell::Strings { count, .. } => 8 + 4 * (count + 1) + 32 * count,
+        Cell::Array(()) => 8 + 8,
+    });
+    let row = row.fold(0, u64::saturating_add);
+    let (usual, most) = (DEFAULT_BYTES as u64, 10 * DEFAULT_BYTES as u64);
+    let rows = |count: u64| row.saturating_mul(count).saturating_add(head);
+    let bytes = [rows(100).max(usual), rows(10)].into_iter().find(|&bytes| bytes <= most);
+    Ok(bytes.unwrap_or(rows(2).max(most)).min(MOST_BYTES as u64) as u32)
+}
+
+impl IncrementalMut {
+    fn new(args: &CreateArgs<'_>) -> Result<Self> {
+        let order = args.order;
+        let column = |spec: &ColumnSpec| {
+            let cell = if spec.storage == Storage::Indirect { Cell::Array(()) } else { Cell::direct(spec)? };
+            Ok(ColumnMut { spec: spec.clone(), cell, zeros: None })
+        };
+        let columns = args.columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+        let arrays = match args.columns.iter().any(|spec| spec.storage == Storage::Indirect) {
+            true => Some(ArraysMut::create(&*args.files, &args.file_name("i"), order, true, "IncrementalStMan")?),
+            false => None,
+        };
+        let mut buckets = BucketsMut::create(args.file("")?, bucket_bytes(args, &columns)?)?;
+        let first = buckets.take()?;
+        let mut incremental = IncrementalMut {
+            place: place(args),
+            name: args.name.into(),
+            order,
+            cache: parameter(args.parameters, CACHE_PARAMETER, 1, 0..=i64::from(i32::MAX))?.max(1) as u32,
+            buckets,
+            index: Index::new(first),
+            columns,
+            loaded: RefCell::default(),
+            arrays,
+        };
+        // without rows too, every column has a value
+        let values = (0..incremental.columns.len()).map(|column| incremental.empty(column));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        for (column, value) in values.iter().enumerate() {
+            incremental.settle(column, vec![(value.clone(), 1)])?;
+        }
+        let bucket = BucketMut::new(values.into_iter());
+        if bucket.bytes() > incremental.limit() {
+            return Err(incremental.too_small(0, bucket.bytes()));
+        }
+        incremental.give_back(Loaded { number: first, bucket, dirty: true })?;
+        Ok(incremental)
+    }
+
+    fn limit(&self) -> usize {
+        self.buckets.bytes() as usize
+    }
+
+    fn too_small(&self, row: u64, bytes: usize) -> Error {
+        let limit = self.limit();
+        Error::limit(format!("the values of row {row} take {bytes} bytes, but a bucket has {limit}"))
+    }
+
+    /// A bucket, which the caller gives back.
+    fn take(&self, number: u32) -> Result<Loaded> {
+        let mut loaded = self.loaded.borrow_mut();
+        if let Some(found) = loaded.iter().rposition(|loaded| loaded.number == number) {
+            return Ok(loaded.remove(found));
+        }
+        let bytes = read_bytes(self.buckets.file(), self.buckets.offset(number), self.buckets.bytes().into())?;
+        let cells: Vec<_> = self.columns.iter().map(|column| &column.cell).collect();
+        Ok(Loaded { number, bucket: BucketMut::decode(bytes, self.order, &cells)?, dirty: false })
+    }
+
+    fn give_back(&self, bucket: Loaded) -> Result<()> {
+        let mut loaded = self.loaded.borrow_mut();
+        loaded.push(bucket);
+        let most = (CACHE_BYTES / self.buckets.bytes().max(1)).clamp(2, 64) as usize;
+        while loaded.len() > most {
+            self.write_bucket(&mut loaded[0])?;
+            loaded.remove(0);
+        }
+        Ok(())
+    }
+
+    fn write_bucket(&self, loaded: &mut Loaded) -> Result<()> {
+        if loaded.dirty {
+            let bytes = loaded.bucket.encode(self.order, self.buckets.bytes());
+            self.buckets.file().write(self.buckets.offset(loaded.number), &bytes)?;
+            loaded.dirty = false;
+        }
+        Ok(())
+    }
+
+    /// The value in a row, and the rows of its bucket in which it holds.
+    fn value(&self, column: usize, row: u64) -> Result<(Stored, Range<u64>)> {
+        let found = self.index.find(row)?;
+        let loaded = self.take(found.bucket)?;
+        let (value, rows) = loaded.bucket.find(column, row - found.start, found.end - found.start);
+        let value = (value.clone(), found.start + rows.start..found.start + rows.end);
+        self.give_back(loaded)?;
+        Ok(value)
+    }
+
+    /// Puts values into `rows` of one bucket, which is split if they do not fit.
+    fn replace(&mut self, column: usize, rows: Range<u64>, values: Vec<Entry>) -> Result<()> {
+        let found = self.index.find(rows.start)?;
+        let all = found.end - found.start;
+        let range = rows.start - found.start..rows.end - found.start;
+        let mut loaded = self.take(found.bucket)?;
+        // it comes back as it was if a row turns out to fit no bucket
+        let most = loaded.bucket.bytes_with(column, &range, all, &values);
+        let before = (most > self.limit()).then(|| (loaded.bucket.clone(), loaded.dirty));
+        let changes = loaded.bucket.replace(column, range.clone(), all, values);
+        let parts = match self.split(&mut loaded.bucket, &found, range.end) {
+            Ok(parts) => parts,
+            Err(error) => {
+                if let Some(before) = before {
+                    (loaded.bucket, loaded.dirty) = before;
+                }
+                self.give_back(loaded)?;
+                return Err(error);
+            }
+        };
+        loaded.dirty = true;
+        self.give_back(loaded)?;
+        self.settle(column, changes)?;
+        let entry = self.index.next_entry(found.start);
+        for (start, bucket, changes) in parts {
+            let number = self.buckets.take()?;
+            self.give_back(Loaded { number, bucket, dirty: true })?;
+            self.index.rows.insert(entry, found.start + start);
+            self.index.buckets.insert(entry, number);
+            for (column, changes) in changes.into_iter().enumerate() {
+                self.settle(column, changes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts parts off until the rest fits; each with its first row in the bucket, the last part first.
+    fn split(
+        &self,
+        bucket: &mut BucketMut,
+        found: &Found,
+        edit_end: u64,
+    ) -> Result<Vec<(u64, BucketMut, Vec<Changes>)>> {
+        let limit = self.limit();
+        if bucket.bytes() <= limit {
+            return Ok(Vec::new());
+        }
+        // full buckets are left behind where a table grows, and parts alike elsewhere
+        let grows = found.end == self.index.table_rows() && bucket.last_change() <= edit_end;
+        let wanted = if grows { limit } else { bucket.bytes() / bucket.bytes().div_ceil(limit) };
+        let mut parts = Vec::new();
+        for row in bucket.cuts(limit, wanted).into_iter().rev() {
+            let (part, changes) = bucket.split_off(row);
+            parts.push((row, part, changes));
+        }
+        let all = parts.iter().map(|(row, part, _)| (*row, part.bytes())).chain([(0, bucket.bytes())]);
+        let too_large = all.filter(|&(_, bytes)| bytes > limit).last();
+        match too_large {
+            Some((row, bytes)) => Err(self.too_small(found.start + row, bytes)),
+            None => Ok(parts),
+        }
+    }
+
+    /// Counts how many values refer to each array.
+    fn settle(&mut self, column: usize, changes: Changes) -> Result<()> {
+        if let (Cell::Array(()), Some(arrays)) = (&self.columns[column].cell, &mut self.arrays) {
+            for (value, change) in changes {
+                match array_offset(&value, self.order)? {
+                    0 => {}
+                    offset => {
+                        let count = arrays.references(offset)?;
+                        arrays.set_references(offset, count.saturating_add_signed(change))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of new rows: zeros, or an undefined cell.
+    fn empty(&mut self, column: usize) -> Result<Stored> {
+        let ColumnMut { spec, cell, .. } = &self.columns[column];
+        match (cell, &spec.shape) {
+            (Cell::Array(()), Some(shape)) => {
+                let shape = shape.clone();
+                let zeros = self.zeros(column, &shape)?;
+                Ok(self.reference(zeros))
+            }
+            _ => Ok(cell.empty(self.order)),
+        }
+    }
+
+    /// The value that refers to an array.
+    fn reference(&self, offset: i64) -> Stored {
+        Stored::from_slice(&self.order.u64_bytes(offset as u64))
+    }
+
+    fn arrays(&mut self) -> Result<&mut ArraysMut> {
+        self.arrays.as_mut().ok_or_else(|| Error::usage("no column has arrays"))
+    }
+
+    /// An array that no value refers to yet.
+    fn new_array(&mut self, column: usize, shape: &Shape) -> Result<i64> {
+        let data_type = self.columns[column].spec.data_type;
+        let arrays = self.arrays()?;
+        let offset = arrays.add(data_type, shape)?;
+        arrays.set_references(offset, 0)?;
+        Ok(offset)
+    }
+
+    /// The array of zeros for a column's cells of `shape`.
+    fn zeros(&mut self, column: usize, shape: &Shape) -> Result<i64> {
+        if let Some((known, offset)) = &self.columns[column].zeros
+            && known == shape
+        {
+            return Ok(*offset);
+        }
+        let offset = self.new_array(column, shape)?;
+        self.columns[column].zeros = Some((shape.clone(), offset));
+        Ok(offset)
+    }
+
+    /// The array of a cell, and the rows that have it; 0 if the cell is undefined.
+    fn array(&self, column: usize, row: u64) -> Result<(i64, Range<u64>)> {
+        let (value, rows) = self.value(column, row)?;
+        Ok((array_offset(&value, self.order)?, rows))
+    }
+
+    /// Lets a cell have an array.
+    fn refer(&mut self, column: usize, row: u64, offset: i64) -> Result<()> {
+        let entry = Entry { row: row - self.index.find(row)?.start, value: self.reference(offset) };
+        self.replace(column, row..row + 1, vec![entry])
+    }
+
+    /// Whether only this cell has the array, which may be written then.
+    fn owns(&mut self, column: usize, row: u64, offset: i64, rows: &Range<u64>) -> Result<bool> {
+        let owned = *rows == (row..row + 1) && self.arrays()?.references(offset)? == 1;
+        if owned {
+            self.columns[column].zeros.take_if(|zeros| zeros.1 == offset);
+        }
+        Ok(owned)
+    }
+
+    fn put_values(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
+        let count = self.columns[column].cell.count().unwrap_or(1);
+        let mut row = rows.start;
+        while row < rows.end {
+            let found = self.index.find(row)?;
+            let end = rows.end.min(found.end).min(row + STEP_ROWS);
+            let mut entries: Vec<Entry> = Vec::new();
+            for row in row..end {
+                let at = (row - rows.start) as usize * count;
+                let value = self.columns[column].cell.encode(values, at..at + count, self.order)?;
+                if entries.last().is_none_or(|last| last.value != value) {
+                    entries.push(Entry { row: row - found.start, value });
+                }
+            }
+            self.replace(column, row..end, entries)?;
+            row = end;
+        }
+        Ok(())
+    }
+
+    /// Writes arrays; a cell shares that of the row before if it is the same.
+    fn put_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
+        let mut previous = match rows.start.checked_sub(1) {
+            Some(row) if !rows.is_empty() => self.read_array(column, row)?,
+            _ => None,
+        };
+        let mut done = 0;
+        for row in rows.clone() {
+            let (offset, held) = self.array(column, row)?;
+            let spec = &self.columns[column].spec;
+            if offset == 0 {
+                return Err(spec.without_shape(row));
+            }
+            let shape = self.arrays()?.shape(offset)?;
+            let end = done + shape.elements()? as usize;
+            if end > values.len() {
+                let message = format!("{} elements, fewer than the cells up to this one have", values.len());
+                return Err(self.columns[column].spec.misfit(row, message));
+            }
+            let mut cell = Values::new(values.data_type());
+            cell.extend_from(values, done..end)?;
+            let alike = previous.filter(|(_, before, stored)| *before == shape && same(stored, &cell));
+            let array = match alike {
+                Some((array, ..)) => array,
+                None => {
+                    let owned = self.owns(column, row, offset, &held)?;
+                    let array = if owned { offset } else { self.new_array(column, &shape)? };
+                    self.arrays()?.write(array, values, done..end)?;
+                    array
+                }
+            };
+            if array != offset {
+                self.refer(column, row, array)?;
+            }
+            previous = Some((array, shape, cell));
+            done = end;
+        }
+        if done == values.len() {
+            return Ok(());
+        }
+        let message = format!("{} elements for cells that have {done}", values.len());
+        Err(self.columns[column].spec.misfit(rows.start, message))
+    }
+
+    /// Offset, shape and elements of the array of a cell.
+    fn read_array(&self, column: usize, row: u64) -> Result<Option<(i64, Shape, Values)>> {
+        let (offset, _) = self.array(column, row)?;
+        let Some(arrays) = self.arrays.as_ref().filter(|_| offset != 0) else { return Ok(None) };
+        let mut values = Values::new(self.columns[column].spec.data_type);
+        arrays.read(offset, &mut values)?;
+        Ok(Some((offset, arrays.shape(offset)?, values)))
+    }
+}
+
+/// Whether both are the same bytes: there are several NaNs and zeros.
+fn same(a: &Values, b: &Values) -> bool {
+    match (a.le_bytes(), b.le_bytes()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b,
+    }
+}
+
+/// What [`ManagerMut`] asks for.
+impl IncrementalMut {
+    fn extend(&mut self, count: u64) -> Result<()> {
+        let rows = self.index.table_rows();
+        let end = rows.checked_add(count).filter(|&end| end <= i64::MAX as u64);
+        let end = end.ok_or_else(|| Error::limit("more rows than 63 bits count"))?;
+        if count == 0 {
+            return Ok(());
+        }
+        if let Some(last) = self.index.rows.last_mut() {
+            *last = end;
+        }
+        for column in 0..self.columns.len() {
+            let value = self.empty(column)?;
+            let row = rows - self.index.find(rows)?.start;
+            self.replace(column, rows..end, vec![Entry { row, value }])?;
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, row: u64) -> Result<()> {
+        let rows = self.index.table_rows();
+        if row >= rows {
+            return Err(Error::usage(format!("row {row} is to be removed, the table has {rows} rows")));
+        }
+        let found = self.index.find(row)?;
+        let next = self.index.next_entry(row);
+        let in_bucket = found.end - found.start;
+        if in_bucket > 1 {
+            let mut loaded = self.take(found.bucket)?;
+            let changes = loaded.bucket.remove_row(row - found.start, in_bucket);
+            loaded.dirty = true;
+            self.give_back(loaded)?;
+            self.settle_all(changes)?;
+        } else if self.index.buckets.len() > 1 {
+            let gone = self.take(found.bucket)?.bucket.all();
+            self.settle_all(gone)?;
+            self.buckets.give(found.bucket)?;
+            self.index.buckets.remove(next - 1);
+            self.index.rows.remove(next);
+            self.index.rows[next..].iter_mut().for_each(|first| *first -= 1);
+            return Ok(());
+        }
+        self.index.rows[next..].iter_mut().for_each(|first| *first -= 1);
+        Ok(())
+    }
+
+    fn settle_all(&mut self, changes: Vec<Changes>) -> Result<()> {
+        changes.into_iter().enumerate().try_for_each(|(column, changes)| self.settle(column, changes))
+    }
+
+    fn shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
+        let ColumnMut { spec, cell, .. } = &self.columns[column];
+        spec.check_rows(&(row..row.saturating_add(1)), self.index.table_rows())?;
+        match (&spec.shape, cell, &self.arrays) {
+            (Some(shape), ..) => Ok(Some(shape.clone())),
+            (None, Cell::Array(()), Some(arrays)) => match self.array(column, row)?.0 {
+                0 => Ok(None),
+                offset => arrays.shape(offset).map(Some),
+            },
+            _ => Ok(Some(Shape::scalar())),
+        }
+    }
+
+    fn reshape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
+        let old = self.shape(column, row)?;
+        self.columns[column].spec.check_shape(row, shape)?;
+        if old.as_ref() == Some(shape) {
+            return Ok(());
+        }
+        let zeros = self.zeros(column, shape)?;
+        self.refer(column, row, zeros)
+    }
+
+    fn put(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
+        let ColumnMut { spec, cell, .. } = &self.columns[column];
+        spec.check_write(&rows, self.index.table_rows(), values)?;
+        if let Some(shape) = &spec.shape {
+            spec.check_count(rows.start, rows.end - rows.start, shape, values.len())?;
+        }
+        match cell {
+            Cell::Array(()) => self.put_arrays(column, rows, values),
+            _ => self.put_values(column, rows, values),
+        }
+    }
+
+    fn put_region(&mut self, column: usize, row: u64, region: &Region, values: &Values) -> Result<()> {
+        let rows = row..row.saturating_add(1);
+        let shape = self.shape(column, row)?;
+        let ColumnMut { spec, cell, .. } = &self.columns[column];
+        spec.check_write(&rows, self.index.table_rows(), values)?;
+        let shape = shape.ok_or_else(|| spec.without_shape(row))?;
+        region.check(&shape).at_with(|| format!("column {}, row {row}", spec.name))?;
+        spec.check_count(row, 1, &region.shape, values.len())?;
+        let mut whole = Values::new(spec.data_type);
+        if let Cell::Array(()) = cell {
+            let (offset, held) = self.array(column, row)?;
+            if self.owns(column, row, offset, &held)? {
+                return self.arrays()?.write_region(offset, region, values);
+            }
+            self.arrays()?.read(offset, &mut whole)?;
+        } else {
+            cell.read(&self.value(column, row)?.0, self.order, &mut whole)?;
+        }
+        write_part(region, &shape, &mut whole, values);
+        self.put(column, rows, &whole)
+    }
+
+    fn store(&mut self) -> Result<Vec<u8>> {
+        self.loaded.borrow_mut().iter_mut().try_for_each(|loaded| self.write_bucket(loaded))?;
+        if let Some(arrays) = &mut self.arrays {
+            arrays.flush()?;
+        }
+        let indirect = self.columns.iter().filter(|column| column.spec.storage == Storage::Indirect);
+        let header = Header {
+            version: Header::version(self.order),
+            bucket_bytes: self.buckets.bytes(),
+            buckets: self.buckets.buckets.count,
+            cache: self.cache,
+            unique: indirect.count() as u32,
+            free: self.buckets.free,
+            first_free: link(self.buckets.first_free),
+        };
+        // what an older, longer index leaves behind is ignored
+        self.buckets.file().write(self.buckets.buckets.end(), &self.index.encode(self.order))?;
+        self.buckets.flush(&header.encode(self.order))?;
+        Ok(Info { version: SHARED_ARRAYS, name: self.name.clone() }.encode())
+    }
+}
+
+impl ManagerMut for IncrementalMut {
+    fn add_rows(&mut self, count: u64) -> Result<()> {
+        self.extend(count).at(&self.place)
+    }
+
+    fn remove_row(&mut self, row: u64) -> Result<()> {
+        self.remove(row).at(&self.place)
+    }
+
+    fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
+        self.shape(column, row).at(&self.place)
+    }
+
+    fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
+        self.reshape(column, row, shape).at(&self.place)
+    }
+
+    fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {
+        match region {
+            Some(region) => self.put_region(column, row, region, values),
+            None => self.put(column, row..row.saturating_add(1), values),
+        }
+        .at(&self.place)
+    }
+
+    fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
+        self.put(column, rows, values).at(&self.place)
+    }
+
+    fn flush(&mut self) -> Result<Vec<u8>> {
+        self.store().at(&self.place)
+    }
+}
