@@ -52,7 +52,7 @@ pub fn check(path: &Path) -> Result<Comparison> {
         };
         has_digests = true;
         all.tables += 1;
-        for change in changes(content, &stored, &|_| true) {
+        for change in changes(content, &stored, &|_| true)? {
             all.differ(&table.name, change.column.as_deref(), change.stored, change.found);
         }
         let columns = stored.get("columns").and_then(Json::as_object);
@@ -86,7 +86,7 @@ pub(super) fn changed_columns(source: &Source, is_known: &(dyn Fn(&str) -> bool 
         let content = table.content()?;
         let Some(stored) = content.stored_digests()? else { continue };
         let wanted = |index: usize| content.only_dataset(index).is_none_or(|dataset| !is_known(&dataset));
-        for change in changes(content, &stored, &wanted) {
+        for change in changes(content, &stored, &wanted)? {
             let name = match (&change.column, table.name.as_str()) {
                 (Some(column), table) => place(table, column),
                 (None, ".") => "the main table".to_owned(),
@@ -109,7 +109,7 @@ struct Change {
 }
 
 /// Compares a table with its digests; `wanted` says whether the cells of a column, by its number, are looked at.
-fn changes(content: &dyn Content, stored: &Json, wanted: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Change> {
+fn changes(content: &dyn Content, stored: &Json, wanted: &(dyn Fn(usize) -> bool + Sync)) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     let mut compare = |column: Option<&str>, what: &str, stored: Option<String>, found: String| {
         if let Some(stored) = stored.filter(|stored| *stored != found) {
@@ -120,19 +120,28 @@ fn changes(content: &dyn Content, stored: &Json, wanted: &(dyn Fn(usize) -> bool
     let text = |of: &Json, name: &str| of.get(name).and_then(Json::as_str).map(str::to_owned);
     let rows = stored.get("nrow").and_then(Json::as_u64).map(|rows| rows.to_string());
     compare(None, "rows", rows, content.rows().to_string());
-    compare(None, "keywords", text(stored, "keywords_sha256"), hex(&keywords_sha(content.keywords(), content)));
+    // readable attributes count where they have been edited
+    let edited = content.edited()?;
+    compare(None, "keywords", text(stored, "keywords_sha256"), hex(&keywords_sha(&edited.keywords, content)));
+    compare(None, "info", Some(format!("{:?}", content.info())), format!("{:?}", edited.info));
     let now: Vec<ColumnDigest> = (0..content.columns().len())
         .into_par_iter()
         .map(|index| digest_column(content, index, wanted(index)))
         .collect();
     let empty = serde_json::Map::new();
     let then = stored.get("columns").and_then(Json::as_object).unwrap_or(&empty);
-    for column in &now {
+    for (index, column) in now.iter().enumerate() {
         let Some(stored) = then.get(&column.name) else {
             compare(Some(&column.name), "columns", Some("no such column".to_owned()), "a column".to_owned());
             continue;
         };
-        compare(Some(&column.name), "keywords", text(stored, "keywords_sha256"), hex(&column.keywords_sha256));
+        let keywords =
+            edited.columns.get(index).map_or(column.keywords_sha256, |(_, keywords)| keywords_sha(keywords, content));
+        compare(Some(&column.name), "keywords", text(stored, "keywords_sha256"), hex(&keywords));
+        if let Some((comment, _)) = edited.columns.get(index) {
+            let stored = &content.columns()[index].desc.comment;
+            compare(Some(&column.name), "comment", Some(stored.to_string()), comment.to_string());
+        }
         let found = match &column.sha256 {
             Ok(sha) => hex(sha),
             Err(error) if error.kind() == ErrorKind::Usage => continue,
@@ -143,5 +152,5 @@ fn changes(content: &dyn Content, stored: &Json, wanted: &(dyn Fn(usize) -> bool
     for name in then.keys().filter(|&name| !now.iter().any(|column| column.name == *name)) {
         compare(Some(name), "columns", Some("a column".to_owned()), "no such column".to_owned());
     }
-    changes
+    Ok(changes)
 }

@@ -26,7 +26,7 @@ pub use content::{DatasetInfo, Source, SourceTable};
 pub use digest::{ColumnDigest, Sha, TableDigest, digest, hex};
 pub use output::discard_partial;
 pub use plan::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
-pub use restore::{RestoreOptions, Restored, restore};
+pub use restore::{Cost, RestoreOptions, Restored, cost, restore};
 pub use to_h5::{Progress, Summary, to_hdf5};
 pub use to_table::{TableOptions, TableSummary, to_table};
 pub use verify::{Comparison, Difference, verify};

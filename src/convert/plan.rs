@@ -360,6 +360,14 @@ impl Plan {
         }
     }
 
+    /// The original files that will be restorable, and their bytes; `None` if none will.
+    ///
+    /// # Errors
+    /// `Io` if one is gone.
+    pub fn restorable(&self) -> Result<Option<(u64, u64)>> {
+        self.tree.as_ref().map(Tree::size).transpose()
+    }
+
     /// Bytes of all elements, uncompressed.
     pub fn bytes(&self) -> u64 {
         self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))

@@ -201,10 +201,13 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
                 json!({"name": table.name, "group": table.group, "rows": table.rows.end - table.rows.start, "columns": columns})
             })
             .collect();
-        let document = json!({
+        let mut document = json!({
             "status": "done", "code": 0, "warnings": plan.warnings, "bytes": plan.bytes(), "peak_memory": memory,
             "tables": tables,
         });
+        if let Some((files, bytes)) = plan.restorable()? {
+            document["restorable"] = json!({"files": files, "bytes": bytes});
+        }
         writeln!(out, "{document:#}")?;
         return Ok(());
     }
@@ -219,6 +222,10 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
     }
     let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
     writeln!(out, "the file: {bytes} and some KiB a column, less what compression gains; peak memory about {memory}")?;
+    if let Some((files, bytes)) = plan.restorable()? {
+        let bytes = report::bytes(bytes);
+        writeln!(out, "restorable: {files} files of {bytes}; what the datasets do not give of them comes on top")?;
+    }
     plan.warnings.iter().try_for_each(|warning| writeln!(out, "warning: {warning}"))?;
     Ok(())
 }

@@ -15,15 +15,17 @@ use std::sync::Arc;
 use bstr::ByteSlice;
 
 use self::rebuild::rebuild;
-use self::recipe::{Archive, relative};
+use self::recipe::{Archive, GROUP, relative};
 use super::check::changed_columns;
 use super::content::Source;
 use super::digest::Sha;
+use super::native;
 use super::output::Output;
 use super::to_h5::{Progress, thread_pool};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::h5::File;
+use crate::h5::{File, Group, LinkKind};
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
+use crate::limits;
 
 pub(super) use self::record::{Tree, record};
 
@@ -139,4 +141,61 @@ pub(super) fn changed_files(path: &Path) -> Result<(u64, Vec<(String, Sha, Resul
         }
     }
     Ok((archive.recipe.files.len() as u64, changed))
+}
+
+/// What the parts of a native file take, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// The file.
+    pub file: u64,
+    /// The elements of all datasets that everybody reads, without the text of variable-length strings.
+    pub datasets: u64,
+    /// How the original files come from datasets.
+    pub recipes: u64,
+    /// What of the original files no other dataset gives.
+    pub literals: u64,
+    /// The rest: the structure of the file, attributes, the text of strings.
+    pub other: u64,
+    /// Whether the original files can be restored.
+    pub restorable: bool,
+}
+
+/// What the parts of the native file at `path` take; `None` if it is something else.
+///
+/// # Errors
+/// Those of reading it.
+pub fn cost(path: &Path) -> Result<Option<Cost>> {
+    if !path.is_file() || !native::is_native(path).at_with(|| path.display().to_string())? {
+        return Ok(None);
+    }
+    let add = || -> Result<Cost> {
+        let root = File::open(path)?.root()?;
+        let mut cost = Cost { file: path.metadata()?.len(), ..Cost::default() };
+        add_datasets(&root, &mut cost, 0)?;
+        let known = cost.datasets + cost.recipes + cost.literals;
+        cost.other = cost.file.saturating_sub(known);
+        Ok(cost)
+    };
+    add().at_with(|| path.display().to_string()).map(Some)
+}
+
+fn add_datasets(group: &Group, cost: &mut Cost, depth: usize) -> Result<()> {
+    limits::depth(depth, "groups")?;
+    let is_recipes = group.path() == format!("/_ctds/{GROUP}");
+    cost.restorable |= is_recipes;
+    for (name, kind) in group.links()? {
+        match kind {
+            LinkKind::Group => add_datasets(&group.group(&name)?, cost, depth + 1)?,
+            LinkKind::Dataset => {
+                let part = match (is_recipes, name.as_str()) {
+                    (true, "literals") => &mut cost.literals,
+                    (true, _) => &mut cost.recipes,
+                    (false, _) => &mut cost.datasets,
+                };
+                *part += group.dataset(&name)?.stored_bytes();
+            }
+            LinkKind::Other => {}
+        }
+    }
+    Ok(())
 }

@@ -53,6 +53,12 @@ impl Tree {
         Ok(tree)
     }
 
+    /// How many files there are, and their bytes.
+    pub(in crate::convert) fn size(&self) -> Result<(u64, u64)> {
+        let lens = self.files.iter().map(|(_, path)| path.metadata().map(|metadata| metadata.len()));
+        Ok((self.files.len() as u64, lens.sum::<std::io::Result<u64>>()?))
+    }
+
     /// What the user should know.
     pub(in crate::convert) fn notes(&self) -> &[String] {
         &self.notes
