@@ -87,6 +87,6 @@ pub enum Verb {
     Info(info::Args),
     /// Print the CTFP-1 fingerprints of the content
     Digest(digest::Args),
-    /// Compare the contents of two sources, value by value
+    /// Compare the contents of two sources, value by value, or a native HDF5 file with its own digests
     Verify(verify::Args),
 }

@@ -38,6 +38,16 @@ pub(crate) trait Content: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// The digests that were stored with the table when its file was made.
+    fn stored_digests(&self) -> Result<Option<serde_json::Value>> {
+        Ok(None)
+    }
+
+    /// The path of the only dataset that the cells of a column are in, if the table is in an HDF5 file.
+    fn only_dataset(&self, _index: usize) -> Option<String> {
+        None
+    }
+
     /// The table itself, if it is a casacore table.
     fn as_table(&self) -> Option<&Table> {
         None
@@ -120,6 +130,10 @@ impl Cells for Borrowed<'_> {
     fn tiling(&self, max_cubes: usize) -> Option<crate::table::Tiling<'_>> {
         self.0.tiling(max_cubes)
     }
+
+    fn extents(&self, rows: u64, max_cubes: usize, each: &mut crate::table::EachExtent<'_>) -> Result<()> {
+        self.0.extents(rows, max_cubes, each)
+    }
 }
 
 impl Content for Table {
@@ -198,7 +212,8 @@ pub struct SourceTable {
 }
 
 impl Source {
-    /// Opens whatever is at `path`, found out by its bytes: a table directory or a native HDF5 file.
+    /// Opens whatever is at `path`, found out by its bytes: a table directory, a file that holds a whole table, or a
+    /// native HDF5 file.
     ///
     /// Subtables that cannot be opened keep their error; see [`problems`](Self::problems).
     ///
@@ -214,11 +229,8 @@ impl Source {
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let path = path.as_ref();
-        if path.is_file() {
-            return match native::is_hdf5(path).at_with(|| path.display().to_string())? {
-                true => native::open(path),
-                false => Err(native::not_a_source(path)),
-            };
+        if path.is_file() && native::is_native(path).at_with(|| path.display().to_string())? {
+            return native::open(path);
         }
         let table = Table::open_with(path, options)?;
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -73,12 +73,7 @@ fn digest_table(content: &dyn Content, wanted: impl Fn(&str) -> bool + Sync) -> 
     let columns: Vec<ColumnDigest> = (0..infos.len())
         .into_par_iter()
         .filter(|&index| wanted(&infos[index].desc.name.to_string()))
-        .map(|index| {
-            let info = &infos[index];
-            let digest = |cells: Box<dyn Cells + '_>| digest_cells(info, &*cells, content, 0..content.rows());
-            let sha256 = content.cells(index).and_then(digest).at_with(|| format!("column {}", info.desc.name));
-            ColumnDigest::new(info, sha256, content)
-        })
+        .map(|index| digest_column(content, index, true))
         .collect();
     TableDigest {
         error: content.as_table().and_then(Table::unreadable),
@@ -87,6 +82,17 @@ fn digest_table(content: &dyn Content, wanted: impl Fn(&str) -> bool + Sync) -> 
         keywords_sha256: keywords_sha(content.keywords(), content),
         columns,
     }
+}
+
+/// The fingerprint of a column; if the cells are not `wanted`, that of its keywords.
+pub(crate) fn digest_column(content: &dyn Content, index: usize, wanted: bool) -> ColumnDigest {
+    let info = &content.columns()[index];
+    let digest = |cells: Box<dyn Cells + '_>| match wanted {
+        true => digest_cells(info, &*cells, content, 0..content.rows()),
+        false => Err(not_wanted()),
+    };
+    let sha256 = content.cells(index).and_then(digest).at_with(|| format!("column {}", info.desc.name));
+    ColumnDigest::new(info, sha256, content)
 }
 
 impl ColumnDigest {
@@ -216,7 +222,8 @@ impl<'a> ColumnStream<'a> {
         let header = cell_header(shape);
         let cell = shape.elements()? as usize * element;
         if cell >= 256 {
-            for bytes in bytes.chunks_exact(cell) {
+            // what follows the rows is a chunk's padding
+            for bytes in bytes.chunks_exact(cell).take(rows as usize) {
                 self.sha.update(&header);
                 self.sha.update(bytes);
             }

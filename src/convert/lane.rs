@@ -67,6 +67,14 @@ impl Buffers {
         buffer
     }
 
+    /// A buffer of `len` zeros.
+    pub(crate) fn zeros(&self, len: usize) -> Vec<u8> {
+        let mut buffer = self.take(0);
+        buffer.clear();
+        buffer.resize(len, 0);
+        buffer
+    }
+
     pub(crate) fn give(&self, buffer: Vec<u8>) {
         let mut buffers = self.lock();
         if buffers.len() < 16 {

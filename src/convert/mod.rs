@@ -1,6 +1,7 @@
 //! The bridge: plan, copy, compare. Only here are tables and HDF5 files known together.
 
 mod by_layout;
+mod check;
 mod choose;
 mod column_run;
 mod content;
@@ -13,16 +14,19 @@ mod native;
 mod output;
 mod pieces;
 mod plan;
+mod restore;
 mod scales;
 mod tile_copy;
 mod to_h5;
 mod to_table;
 mod verify;
 
+pub use check::check;
 pub use content::{DatasetInfo, Source, SourceTable};
 pub use digest::{ColumnDigest, Sha, TableDigest, digest, hex};
 pub use output::discard_partial;
 pub use plan::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
+pub use restore::{Cost, RestoreOptions, Restored, cost, restore};
 pub use to_h5::{Progress, Summary, to_hdf5};
 pub use to_table::{TableOptions, TableSummary, to_table};
 pub use verify::{Comparison, Difference, verify};

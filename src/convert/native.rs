@@ -11,7 +11,8 @@ use serde_json::Value as Json;
 use super::content::{Content, Layout, Source, SourceTable};
 use super::edits::{Edited, Object};
 use super::mapping::Attributes;
-use super::{by_layout, edits, json};
+use super::{by_layout, check, edits, json};
+use crate::container;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkCache, ChunkRead, read_region};
 use crate::h5::{Attribute, ChunkReader, Dataset, File, Group, LinkKind};
@@ -27,8 +28,13 @@ const CACHE_BYTES: usize = 4 << 20;
 /// The bytes that begin an HDF5 file.
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
+/// Whether the file at `path` is HDF5 and not a container of casacore's.
+pub(super) fn is_native(path: &Path) -> Result<bool> {
+    Ok(is_hdf5(path)? && !File::open(path)?.root()?.has(container::MULTI_HDF5_HEADER))
+}
+
 /// Whether the file at `path` is HDF5; a user block may precede the signature.
-pub(super) fn is_hdf5(path: &Path) -> Result<bool> {
+fn is_hdf5(path: &Path) -> Result<bool> {
     let file = FileSource::open(path)?;
     let len = file.len()?;
     let starts = std::iter::successors(Some(0u64), |&start| Some(if start == 0 { 512 } else { start * 2 }));
@@ -327,6 +333,13 @@ impl NativeTable {
             .collect()
     }
 
+    /// The dataset that says which cells of a dense column are defined, if there is one.
+    fn flags(&self, link: &str) -> Option<String> {
+        let flags = format!("{link}__defined");
+        // a column may have this name too
+        (self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags)).then_some(flags)
+    }
+
     /// The datasets of a column and what they are for.
     fn datasets(&self, index: usize) -> Result<Vec<(String, Dataset)>> {
         let Form { kind, link, .. } = &self.forms[index];
@@ -374,10 +387,10 @@ impl Content for NativeTable {
                 if expected.is_some_and(|expected| *expected != cell) || *kind == FormKind::Record && !cell.is_empty() {
                     return Err(Error::format(format!("{link} has cells of shape {cell}, which its column has not")));
                 }
-                let flags = format!("{link}__defined");
-                // a column may have this name too
-                let is_flags = self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags);
-                let defined = if is_flags { Some(self.reader(&self.group, &flags)?.with_axes(1)?) } else { None };
+                let defined = match self.flags(link) {
+                    Some(flags) => Some(self.reader(&self.group, &flags)?.with_axes(1)?),
+                    None => None,
+                };
                 let odd = self.odd_strings(link)?;
                 let dense = Dense { data, cell, defined, odd };
                 match kind {
@@ -417,6 +430,18 @@ impl Content for NativeTable {
 
     fn table_name(&self, stored: &[u8]) -> String {
         self.table_names.get(stored.as_bstr()).cloned().unwrap_or_else(|| stored.to_str_lossy().into_owned())
+    }
+
+    fn stored_digests(&self) -> Result<Option<Json>> {
+        let Some(exact) = &self.exact else { return Ok(None) };
+        let stored = exact.attribute(check::ATTRIBUTE)?;
+        stored.map(|stored| parse(&stored).at("_ctds attribute digests")).transpose()
+    }
+
+    fn only_dataset(&self, index: usize) -> Option<String> {
+        let Form { kind, link, .. } = &self.forms[index];
+        let only = *kind == FormKind::Dense && self.flags(link).is_none();
+        only.then(|| format!("{}/{link}", self.group.path()))
     }
 
     fn layout(&self) -> Layout {
@@ -648,23 +673,29 @@ fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
 }
 
 /// A dataset, read by ourselves where that can be, else by libhdf5.
-struct Reader {
-    shape: Shape,
-    data_type: DataType,
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) shape: Shape,
+    pub(super) data_type: DataType,
     chunks: Option<ChunkReader>,
     dataset: Dataset,
     cache: ChunkCache,
 }
 
 impl Reader {
-    fn new(dataset: Dataset, source: Arc<dyn ReadAt>) -> Result<Self> {
+    pub(super) fn new(dataset: Dataset, source: Arc<dyn ReadAt>) -> Result<Self> {
+        Self::with_cache(dataset, source, CACHE_BYTES)
+    }
+
+    /// Keeps up to `cache` bytes of decoded chunks.
+    pub(super) fn with_cache(dataset: Dataset, source: Arc<dyn ReadAt>, cache: usize) -> Result<Self> {
         let (shape, data_type) = (dataset.shape()?, dataset.data_type()?);
         let chunks = ChunkReader::new(&dataset, source)?;
-        Ok(Reader { shape, data_type, chunks, dataset, cache: ChunkCache::new(CACHE_BYTES) })
+        Ok(Reader { shape, data_type, chunks, dataset, cache: ChunkCache::new(cache) })
     }
 
     /// Checks the number of axes.
-    fn with_axes(self, axes: usize) -> Result<Self> {
+    pub(super) fn with_axes(self, axes: usize) -> Result<Self> {
         if self.shape.len() == axes {
             return Ok(self);
         }
@@ -673,12 +704,12 @@ impl Reader {
     }
 
     /// The extent of the slowest axis.
-    fn rows(&self) -> u64 {
+    pub(super) fn rows(&self) -> u64 {
         self.shape.last().copied().unwrap_or_default()
     }
 
     /// Appends a region; `out` has the column's type, which must be that of the dataset.
-    fn read(&self, region: &Region, out: &mut Values) -> Result<()> {
+    pub(super) fn read(&self, region: &Region, out: &mut Values) -> Result<()> {
         if out.data_type() != self.data_type {
             let message = format!("elements of type {}, but the column's are {}", self.data_type, out.data_type());
             return Err(Error::format(message).at(format!("dataset {}", self.dataset.path())));
@@ -689,6 +720,45 @@ impl Reader {
         }
     }
 
+    /// Fills `out` with the little-endian bytes of the rows from `first` on, of `row_bytes` each.
+    pub(super) fn read_rows(&self, first: u64, out: &mut [u8], row_bytes: usize) -> Result<()> {
+        let Some(chunks) = self.chunks.as_ref().filter(|chunks| chunks.grid().covers_cells()) else {
+            let mut region = Region::whole(&self.shape);
+            let axis = self.shape.len() - 1;
+            let rows = (out.len() / row_bytes.max(1)) as u64;
+            region.start = region.start[..axis].iter().copied().chain([first]).collect();
+            region.shape = region.shape[..axis].iter().copied().chain([rows]).collect();
+            let mut values = Values::new(self.data_type);
+            self.read(&region, &mut values)?;
+            out.copy_from_slice(&values.le_bytes().ok_or_else(|| Error::format("elements without a fixed size"))?);
+            return Ok(());
+        };
+        let chunk_rows = chunks.grid().chunk.last().copied().unwrap_or(1);
+        let (mut row, mut out) = (first, out);
+        while !out.is_empty() {
+            let (number, before) = (row / chunk_rows, row % chunk_rows);
+            let rows = (chunk_rows - before).min((out.len() / row_bytes) as u64);
+            let (part, rest) = out.split_at_mut(rows as usize * row_bytes);
+            if rows == chunk_rows {
+                chunks.read_raw(number, part)?;
+            } else {
+                let read = || {
+                    crate::limits::unbacked_cell(chunk_rows.saturating_mul(row_bytes as u64))?;
+                    let mut bytes = vec![0; chunk_rows as usize * row_bytes];
+                    chunks.read_raw(number, &mut bytes)?;
+                    Ok(Values::UChar(bytes))
+                };
+                // apart from the chunks that other reads keep as elements
+                let chunk = self.cache.get((1, number), read)?;
+                let Values::UChar(bytes) = &*chunk else { return Err(Error::format("a chunk that is no bytes")) };
+                part.copy_from_slice(&bytes[before as usize * row_bytes..][..part.len()]);
+            }
+            row += rows;
+            out = rest;
+        }
+        Ok(())
+    }
+
     /// Appends the elements `range` of a dataset with one axis.
     fn read_range(&self, range: Range<u64>, out: &mut Values) -> Result<()> {
         let region = Region { start: Shape::from([range.start]), shape: Shape::from([range.end - range.start]) };
@@ -696,7 +766,7 @@ impl Reader {
     }
 
     /// Elements of a dataset of integers with one axis.
-    fn integers(&self, range: Range<u64>) -> Result<Vec<i64>> {
+    pub(super) fn integers(&self, range: Range<u64>) -> Result<Vec<i64>> {
         let mut values = Values::new(self.data_type);
         self.read_range(range, &mut values)?;
         match values {
@@ -922,11 +992,6 @@ impl Cells for Ragged {
             Ok(())
         })
     }
-}
-
-/// The error of a file that is neither a table nor HDF5.
-pub(super) fn not_a_source(path: &Path) -> Error {
-    Error::new(ErrorKind::Format, "neither a table directory nor an HDF5 file").at(path.display())
 }
 
 #[cfg(test)]

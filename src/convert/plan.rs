@@ -8,6 +8,7 @@ use super::column_run::PIECE_BYTES;
 use super::content::{Content, Source, always_defined};
 use super::lane::CHUNKS_HELD;
 use super::mapping::Names;
+use super::restore::Tree;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkRead, Grid};
 use crate::h5::{Coder, Deflate, Pipeline, Stage};
@@ -58,6 +59,8 @@ pub struct Options {
     pub max_memory: u64,
     /// Compute the CTFP-1 digest of what is read, and keep it in the file.
     pub digest: bool,
+    /// Keep what the exact original directory takes besides the datasets. The digest is then computed anyway.
+    pub restorable: bool,
 }
 
 /// How datasets are compressed.
@@ -101,6 +104,7 @@ impl Default for Options {
             threads: 0,
             max_memory: 256 << 20,
             digest: true,
+            restorable: false,
         }
     }
 }
@@ -114,6 +118,8 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// Subtables that keywords name but that are not there.
     pub missing_tables: Vec<String>,
+    /// The original directory, if it is to be restorable.
+    pub(crate) tree: Option<Tree>,
     /// Of everything in each group but the dimension scales.
     pub(crate) names: Names,
 }
@@ -218,8 +224,14 @@ impl Plan {
     /// # Errors
     /// `Usage` if the options name what is not there; those of reading where a column cannot be read.
     pub fn new(source: &Source, options: &Options) -> Result<Self> {
-        let mut plan =
-            Plan { tables: Vec::new(), warnings: Vec::new(), missing_tables: Vec::new(), names: Names::default() };
+        let mut plan = Plan {
+            tables: Vec::new(),
+            warnings: Vec::new(),
+            missing_tables: Vec::new(),
+            tree: None,
+            names: Names::default(),
+        };
+        plan.find_tree(source, options)?;
         let mut names = Names::default();
         // group of each source table, "" if it is not taken
         let mut groups: Vec<String> = Vec::new();
@@ -294,6 +306,33 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Finds the original files, if they are to be restorable.
+    fn find_tree(&mut self, source: &Source, options: &Options) -> Result<()> {
+        if !options.restorable {
+            return Ok(());
+        }
+        let is_whole = options.columns.is_empty()
+            && options.exclude.is_empty()
+            && options.rows.is_none()
+            && options.tables.is_empty();
+        if !is_whole {
+            return Err(Error::usage("a restorable file has all tables, columns and rows"));
+        }
+        let Some(root) = source.tables.first().and_then(|table| table.path.as_ref()) else {
+            return Err(Error::usage("only a table directory can be made restorable"));
+        };
+        let tree = Tree::find(root).at_with(|| root.display().to_string())?;
+        self.warnings.extend_from_slice(tree.notes());
+        for table in &source.tables {
+            if table.path.as_ref().is_some_and(|path| !path.starts_with(root)) {
+                self.warnings
+                    .push(format!("subtable {} lies elsewhere: its original files are not restorable", table.name));
+            }
+        }
+        self.tree = Some(tree);
+        Ok(())
+    }
+
     /// A subtable that is not there is worth a warning; one that is damaged stops the conversion.
     fn missing(&mut self, name: &str, error: Error) -> Result<()> {
         if error.kind() != ErrorKind::NotFound {
@@ -319,6 +358,14 @@ impl Plan {
             Some(name) => Err(Error::usage(format!("there is no column {name}"))),
             None => Ok(()),
         }
+    }
+
+    /// The original files that will be restorable, and their bytes; `None` if none will.
+    ///
+    /// # Errors
+    /// `Io` if one is gone.
+    pub fn restorable(&self) -> Result<Option<(u64, u64)>> {
+        self.tree.as_ref().map(Tree::size).transpose()
     }
 
     /// Bytes of all elements, uncompressed.

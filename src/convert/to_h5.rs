@@ -5,20 +5,22 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use bstr::{BStr, ByteSlice};
 use serde_json::json;
 
 use super::column_run::{ColumnRun, Done, write_row_numbers};
 use super::content::{Content, Source};
-use super::digest::{ColumnDigest, Sha, hex, table_sha};
+use super::digest::{ColumnDigest, Sha, hex, keywords_sha, table_sha};
 use super::lane::{self, Lane, Message, OddStrings, Target};
 use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute, unique};
 use super::output::Output;
 use super::plan::{ColumnPlan, Form, Options, Plan, TablePlan, chunk_rows, grid, place, stored_size};
-use super::{json, scales};
+use super::{check, json, restore, scales};
 use crate::error::{Error, Place, Result};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
+use crate::io::{FileSource, ReadAt};
 use crate::schema::ColumnKind;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Region, Shape, Values};
@@ -75,6 +77,12 @@ pub fn to_hdf5(
     writer.write_structure()?;
     let syncing = output.sync_behind();
     let digest = writer.write_data(progress)?;
+    if let Some(tree) = &plan.tree {
+        // what is tried is what is in the file
+        file.flush()?;
+        let written: Arc<dyn ReadAt> = Arc::new(FileSource::open(output.partial())?);
+        restore::record(tree, source, plan, &writer.root, &written, &thread_pool(options.threads)?)?;
+    }
     drop(syncing);
     let mut warnings = plan.warnings.clone();
     warnings.append(&mut writer.warnings);
@@ -439,13 +447,7 @@ impl<'a> Writer<'a> {
 
     /// Runs all jobs, and returns the digest of the main table if it is wanted.
     fn write_data(&mut self, progress: &dyn Progress) -> Result<Option<Sha>> {
-        let threads = match self.options.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            threads => threads,
-        };
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool =
-            pool.map_err(|error| Error::new(crate::ErrorKind::Io, "threads cannot be started").caused_by(error))?;
+        let pool = thread_pool(self.options.threads)?;
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let mut names = vec![(0, 0); self.datasets.len()];
@@ -458,7 +460,7 @@ impl<'a> Writer<'a> {
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut odd = Vec::new();
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
-        let wanted = self.options.digest;
+        let wanted = self.options.digest || self.options.restorable;
         let work = |job: Job, lane: &mut Lane<'_, Done>| -> Result<()> {
             match job {
                 Job::RowNumbers { target, rows } => write_row_numbers(&target, rows, lane),
@@ -535,7 +537,7 @@ impl<'a> Writer<'a> {
 
     fn write_digests(&self, shas: Vec<Vec<Option<Result<Sha>>>>) -> Result<Sha> {
         let mut main = None;
-        for (table, shas) in self.plan.tables.iter().zip(shas) {
+        for ((table, shas), exact) in self.plan.tables.iter().zip(shas).zip(&self.exact_groups) {
             let content = self.content(table)?;
             let digest = |(column, sha): (&ColumnPlan, Option<Result<Sha>>)| {
                 let sha = sha.unwrap_or_else(|| Err(Error::format("a column without a digest")));
@@ -546,12 +548,26 @@ impl<'a> Writer<'a> {
                 ColumnDigest::new(&content.columns()[column.index], Err(error), content)
             });
             let columns: Vec<_> = table.columns.iter().zip(shas).map(digest).chain(missing).collect();
-            main.get_or_insert(table_sha(table.rows.end - table.rows.start, &columns));
+            let rows = table.rows.end - table.rows.start;
+            let sha = table_sha(rows, &columns);
+            let keywords = keywords_sha(content.keywords(), content);
+            exact.set_attribute(check::ATTRIBUTE, &check::to_attribute(rows, &sha, &keywords, &columns))?;
+            main.get_or_insert(sha);
         }
         let main = main.unwrap_or_default();
         self.root.set_attribute("source_digest", &Attribute::string(hex(&main)))?;
         Ok(main)
     }
+}
+
+/// `threads` threads; 0: one for each processor.
+pub(super) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    let threads = match threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| Error::new(crate::ErrorKind::Io, "threads cannot be started").caused_by(error))
 }
 
 /// The type of the dataset of a column: records are JSON.

@@ -25,6 +25,8 @@ pub struct Comparison {
     pub columns: u64,
     /// Cells compared.
     pub cells: u64,
+    /// Original files compared byte for byte, by [`check`](super::check).
+    pub files: u64,
     /// Columns that neither side can read: not compared.
     pub skipped: Vec<String>,
     /// The first difference of each column, keyword set or table.
@@ -81,7 +83,13 @@ pub fn verify(left: &Source, right: &Source) -> Result<Comparison> {
 }
 
 impl Comparison {
-    fn differ(&mut self, table: &str, column: Option<&str>, left: impl Into<String>, right: impl Into<String>) {
+    pub(super) fn differ(
+        &mut self,
+        table: &str,
+        column: Option<&str>,
+        left: impl Into<String>,
+        right: impl Into<String>,
+    ) {
         self.differences.push(Difference {
             table: table.to_owned(),
             column: column.map(str::to_owned),

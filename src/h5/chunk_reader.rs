@@ -109,7 +109,15 @@ impl ChunkRead for ChunkReader {
 
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()> {
         let mut read = || -> Result<()> {
-            for (number, out) in (first..).zip(out.chunks_mut(self.chunk_bytes()?.max(1))) {
+            let chunk_bytes = self.chunk_bytes()?.max(1);
+            for (number, out) in (first..).zip(out.chunks_mut(chunk_bytes)) {
+                if let Some(info) = self.chunks.get(&number)
+                    && self.pipeline.is_empty()
+                    && info.stored_bytes == chunk_bytes as u64
+                {
+                    self.source.read_at(info.address, out)?;
+                    continue;
+                }
                 self.with_chunk(number, |bytes| {
                     match bytes {
                         Some(bytes) => out.copy_from_slice(&bytes[..out.len()]),

@@ -382,7 +382,6 @@ impl Dataset {
     }
 
     /// Changes the extent of the last axis of an appendable dataset.
-    #[cfg(test)]
     pub(crate) fn set_extent(&self, rows: u64) -> Result<()> {
         let set = || {
             let (cell, _) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;

@@ -50,6 +50,14 @@ impl File {
         Ok(Group::new(file.group("/").at(self.path.display())?, String::new()))
     }
 
+    /// Writes what is still in memory.
+    ///
+    /// # Errors
+    /// `NoSpace` or `Io`.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.file.as_ref().map_or(Ok(()), |file| file.flush()).at(self.path.display())
+    }
+
     /// Writes what is still in memory and closes the file. Groups and datasets of a file that was created become
     /// unusable.
     ///

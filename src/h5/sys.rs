@@ -219,7 +219,6 @@ pub(super) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
 }
 
 /// Changes the extents of a dataset that can grow.
-#[cfg(test)]
 pub(super) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), extents.len());
     call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr()))?;

@@ -1,9 +1,12 @@
 //! The column set: which data manager holds which column. formats/table.md 2.4.
 
+use std::ops::Range;
+
 use bstr::BString;
 
 use super::TableDesc;
 use crate::aipsio::{Decoder, Encoder};
+use crate::container::{self, Format};
 use crate::error::Result;
 use crate::value::{Record, Shape};
 
@@ -40,6 +43,8 @@ pub(crate) struct ColumnBinding {
     pub(crate) sequence: u32,
     /// The fixed shape of all cells, which may be known here only.
     pub(crate) shape: Option<Shape>,
+    /// Its bytes in table.dat.
+    pub(crate) bytes: Range<u64>,
 }
 
 /// The column set follows the `TableDesc` object, without a header.
@@ -56,9 +61,13 @@ pub(crate) struct ColumnBinding {
 /// | info     | u32 length and bytes per manager       | | |                               |
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ColumnSet {
+    /// As stored, and not to be relied on.
+    pub(crate) rows: u64,
     pub(crate) storage: StorageOption,
-    /// Size of a block of the container in bytes, as far as it matters.
-    pub(crate) block_bytes: u32,
+    /// In bytes, as stored.
+    pub(crate) block_bytes: Option<u32>,
+    /// Its bytes in table.dat from the version up to the counter, which depend on the version.
+    pub(crate) head: Range<u64>,
     /// The next manager's sequence number.
     pub(crate) counter: u32,
     pub(crate) managers: Vec<ManagerEntry>,
@@ -69,15 +78,19 @@ pub(crate) struct ColumnSet {
 impl ColumnSet {
     pub(super) fn decode(d: &mut Decoder<'_>, desc: &mut TableDesc) -> Result<Self> {
         let start = d.position();
+        let mut rows = 0;
         let version = match d.i32("column set version")? {
-            0.. => 1,
+            stored @ 0.. => {
+                rows = stored as u64;
+                1
+            }
             -2 => 2,
             -3 => 3,
             version => return Err(d.error_at(start, format!("column set version {version}, known are -2 and -3"))),
         };
-        let (mut storage, mut block_bytes) = (StorageOption::SepFile, DEFAULT_BLOCK_BYTES);
+        let (mut storage, mut block_bytes) = (StorageOption::SepFile, None);
         if version >= 2 {
-            d.uint("column set rows", version >= 3)?;
+            rows = d.uint("column set rows", version >= 3)?;
         }
         if version >= 3 {
             storage = match d.i32("storage option")? {
@@ -86,8 +99,9 @@ impl ColumnSet {
                 2 => StorageOption::SepFile,
                 option => return Err(d.error(format!("storage option {option}, known are 0 to 2"))),
             };
-            block_bytes = d.u32("block size")?;
+            block_bytes = Some(d.u32("block size")?);
         }
+        let head = start..d.position();
         let counter = d.u32("data manager counter")?;
         let count = d.u32("number of data managers")?;
         let mut managers: Vec<ManagerEntry> = Vec::new();
@@ -120,7 +134,7 @@ impl ColumnSet {
             manager.info = d.bytes("data manager info", u64::from(len))?;
         }
         let columns = columns.into_iter().map(|binding| binding.expect("every column was decoded")).collect();
-        Ok(ColumnSet { storage, block_bytes, counter, managers, columns })
+        Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
     }
 
     /// Writes the set of a table of `rows` rows with these columns: version 2 where that can say everything.
@@ -130,7 +144,7 @@ impl ColumnSet {
         e.uint(rows, wide);
         if wide {
             e.i32(self.storage as i32);
-            e.u32(self.block_bytes);
+            e.u32(self.block_bytes.unwrap_or(DEFAULT_BLOCK_BYTES));
         }
         e.u32(self.counter);
         e.u32(self.managers.len() as u32);
@@ -158,6 +172,7 @@ impl ColumnBinding {
     /// | has shape     | Bool          | arrays                       |
     /// | shape         | `IPosition`   | arrays that have it          |
     fn decode(d: &mut Decoder<'_>, is_array: bool, keywords: &mut Record) -> Result<Self> {
+        let start = d.position();
         let version = d.u32("column info version")?;
         if !(1..=2).contains(&version) {
             return Err(d.error(format!("column info version {version}, known are 1 and 2")));
@@ -174,7 +189,7 @@ impl ColumnBinding {
         }
         let sequence = d.u32("data manager sequence number")?;
         let shape = if is_array && d.bool("shape is fixed")? { Some(d.shape("fixed shape")?) } else { None };
-        Ok(ColumnBinding { original_name, sequence, shape })
+        Ok(ColumnBinding { original_name, sequence, shape, bytes: start..d.position() })
     }
 
     fn encode(&self, e: &mut Encoder, is_array: bool) {
@@ -192,12 +207,21 @@ impl ColumnBinding {
 }
 
 impl StorageOption {
-    /// The file that the managers' files are in, if they are in one.
-    pub(crate) fn container(self) -> Option<&'static str> {
+    /// As table.dat stores it.
+    pub(super) fn code(self) -> i32 {
+        match self {
+            StorageOption::MultiFile => 0,
+            StorageOption::MultiHdf5 => 1,
+            StorageOption::SepFile => 2,
+        }
+    }
+
+    /// The kind of container that the managers' files are in, if they are in one.
+    pub(crate) fn format(self) -> Option<&'static Format> {
         match self {
             StorageOption::SepFile => None,
-            StorageOption::MultiFile => Some("table.mf"),
-            StorageOption::MultiHdf5 => Some("table.mfh5"),
+            StorageOption::MultiFile => Some(&container::MULTI_FILE),
+            StorageOption::MultiHdf5 => Some(&container::MULTI_HDF5),
         }
     }
 }

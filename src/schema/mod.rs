@@ -3,6 +3,7 @@
 mod column_desc;
 mod column_set;
 mod info;
+mod storage;
 mod sync;
 mod table_dat;
 mod table_desc;
@@ -12,6 +13,7 @@ mod views;
 pub use column_desc::{ColumnDesc, ColumnKind};
 pub(crate) use column_set::{ColumnBinding, ColumnSet, DEFAULT_BLOCK_BYTES, ManagerEntry, StorageOption};
 pub use info::TableInfo;
+pub(crate) use storage::with_storage;
 pub(crate) use sync::{Counters, Sync};
 pub(crate) use table_dat::{Body, TableDat};
 pub use table_desc::TableDesc;

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::elements::{Elements, ElementsMut, element_bits};
-use super::{OpenArgs, read_part};
+use super::{EachExtent, Extent, OpenArgs, Stored, read_part};
 use crate::container::ContainerMut;
 use crate::error::{Error, Place, Result};
 use crate::io::{ByteOrder, Paged, PagedMut, ReadAt, past_end, read_array, read_bytes};
@@ -27,6 +27,7 @@ pub(super) struct Arrays<F = Paged> {
     order: ByteOrder,
     /// Whether records have a reference count: version 1.
     counted: bool,
+    suffix: String,
     /// For errors: file and manager.
     place: String,
 }
@@ -54,7 +55,7 @@ impl Arrays {
             let message = format!("array file version {version}, known are 0 and 1");
             return Err(Error::format(message).at("header").at(&place));
         }
-        Ok(Arrays { file, order, counted: version == 1, place })
+        Ok(Arrays { file, order, counted: version == 1, suffix: suffix.to_owned(), place })
     }
 }
 
@@ -77,6 +78,13 @@ impl<F: ReadAt> Arrays<F> {
             self.elements(&record).read_array(&record.shape, region, out)
         };
         read().at_with(|| self.array_place(offset))
+    }
+
+    /// Calls `each` with where the elements of the array at `offset`, the cell of `row`, lie.
+    pub(super) fn extent(&self, row: u64, offset: i64, each: &mut EachExtent<'_>) -> Result<()> {
+        let record = self.record(offset).at_with(|| self.array_place(offset))?;
+        let content = Stored::Cells(row..row + 1);
+        each(Extent { suffix: &self.suffix, offset: record.data, order: self.order, content })
     }
 
     fn array_place(&self, offset: i64) -> String {
@@ -166,7 +174,7 @@ impl ArraysMut {
         let place = format!("{name} ({manager})");
         let file = files.create(name).and_then(PagedMut::new).at(&place)?;
         file.grow(HEADER_BYTES);
-        Ok(ArraysMut { arrays: Arrays { file, order, counted, place }, end: HEADER_BYTES })
+        Ok(ArraysMut { arrays: Arrays { file, order, counted, suffix: "i".to_owned(), place }, end: HEADER_BYTES })
     }
 
     /// Adds an array of zeros, `false`s or empty strings; returns its offset, which is never 0.

@@ -345,6 +345,43 @@ pub(crate) trait Column: Send + Sync {
     fn tiling(&self, _max_cubes: usize) -> Option<Tiling<'_>> {
         None
     }
+
+    /// Calls `each` with the places in the manager's files where elements of the first `rows` rows lie as they are, in
+    /// the order of rows or tiles; `max_cubes` as for [`tiling`](Self::tiling).
+    ///
+    /// What is not given is not lost: it is only known to nobody but the manager.
+    fn extents(&self, _rows: u64, _max_cubes: usize, _each: &mut EachExtent<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes one [`Extent`] after the other.
+pub(crate) type EachExtent<'a> = dyn FnMut(Extent<'_>) -> Result<()> + 'a;
+
+/// Where elements of a column lie in the file `table.f<sequence><suffix>`, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Extent<'a> {
+    pub(crate) suffix: &'a str,
+    /// Of the first element; a byte, also where Bools are packed.
+    pub(crate) offset: u64,
+    pub(crate) order: ByteOrder,
+    pub(crate) content: Stored,
+}
+
+/// Whose elements lie there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// Those of the cells of consecutive rows.
+    Cells(Range<u64>),
+    /// Those of all tiles of a hypercube, in order, edge padding included.
+    Tiles {
+        /// In [`Tiling::cubes`].
+        cube: usize,
+        tile: Shape,
+        /// From a tile to the next.
+        stride: u64,
+        count: u64,
+    },
 }
 
 /// A tiled column as its hypercubes.

@@ -20,14 +20,14 @@ use bstr::{BStr, BString, ByteSlice};
 use self::chain::Chain;
 use self::lock::ReadLock;
 use self::opening::Opening;
-use crate::container::{Container, Directory};
+use crate::container::{self, Container};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::{ByteOrder, read_all};
 use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo, resolve};
 use crate::stman::{ColumnSpec, Columns, Manager, OtherColumn, Storage};
 use crate::value::{DataType, Field, Record, Shape};
 
-pub(crate) use crate::stman::{Column as Cells, Tiling, read_part};
+pub(crate) use crate::stman::{Column as Cells, EachExtent, Extent, RowRun, Stored, Tiling, read_part};
 pub use column::Column;
 pub use column_mut::{ColumnMut, Hypercube};
 pub use create::{ManagerSpec, NewTable};
@@ -119,20 +119,21 @@ struct OpenManager {
 }
 
 impl Table {
-    /// Opens the table in the directory at `path`.
+    /// Opens the table at `path`: a directory, a file that holds a whole table, or a table in such a file
+    /// (`my.mfh5/ANTENNA`).
     ///
     /// Data managers that cannot be opened show when one of their columns is read.
     ///
     /// The table is locked for reading until it is dropped; [`OpenOptions`] says how long a writer is waited for.
     ///
     /// # Errors
-    /// `Locked` if the wait was too long, `NotFound` if there is no such directory, `Format` if it holds no table or a damaged one, or one that refers to a
-    /// table that is missing, `Unsupported` if its files are in a container.
+    /// `Locked` if the wait was too long, `NotFound` if there is nothing at `path`, `Format` if that is no table or a
+    /// damaged one, or one that refers to a table that is missing.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// Opens the table in the directory at `path`, and locks it as `options` say until it is dropped.
+    /// Opens the table at `path`, and if it is a directory locks it as `options` say until it is dropped.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -156,17 +157,20 @@ impl Table {
     fn open_at(path: &Path, chain: &Chain<'_>) -> Result<Self> {
         // stored names are relative to the absolute path, in which symbolic links stay
         let path = std::path::absolute(path)?;
-        let files = Directory::new(&path);
+        let files = container::locate(&path)?;
         // before anything is read: what is read then belongs together
         let lock = ReadLock::take(&path, chain.options)?.map(Arc::new);
         let dat = files.open("table.dat").map_err(|error| match error.kind() {
             ErrorKind::NotFound if path.is_dir() => {
                 Error::format("not a table: the directory has no table.dat").caused_by(error)
             }
-            ErrorKind::NotFound if path.exists() => Error::format("not a table: not a directory").caused_by(error),
+            ErrorKind::NotFound if path.exists() => Error::format(
+                "not a table: the container has no table.dat; if it is in a table directory, that is the table",
+            )
+            .caused_by(error),
             _ => error,
         })?;
-        let info = match optional(&files, "table.info")? {
+        let info = match optional(&*files, "table.info")? {
             Some(info) => TableInfo::decode(&read_all(&info)?),
             None => TableInfo::default(),
         };
@@ -179,20 +183,14 @@ impl Table {
             }
         };
         let (desc, columns) = plain;
-        // without any manager that can be in a container none is made, whatever the option
-        if let Some(container) = columns.storage.container()
-            && optional(&files, container)?.is_some()
-        {
-            let message = format!("the table's files are in a container ({container}), which is not supported yet");
-            return Err(Error::unsupported(message));
-        }
+        let packed = container::of_table(&*files, columns.storage.format())?;
         // a lock record of 0 rows is not believed, as in casacore
-        let locked = match optional(&files, "table.lock")? {
+        let locked = match optional(&*files, "table.lock")? {
             Some(lock) => Sync::read(&lock).at("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),
             None => None,
         };
         let rows = locked.unwrap_or(rows);
-        let opening = Opening::new(&path, &files, rows, order, &desc, &columns, chain);
+        let opening = Opening::new(&path, &*files, packed.as_deref(), rows, order, &desc, &columns, chain);
         let (columns, bindings, managers) = opening.finish();
         let (base, kind, concatenated) = (path.clone(), TableKind::Plain, Vec::new());
         Ok(Table { path, base, kind, concatenated, rows, order, desc, info, lock, columns, bindings, managers })
@@ -289,6 +287,11 @@ impl Table {
             }
             Err(error) => Err(error.again()),
         }
+    }
+
+    /// The name of the file in which the elements of a column, by its number, lie; `suffix` as its manager gives it.
+    pub(crate) fn file_name(&self, index: usize, suffix: &str) -> String {
+        format!("table.f{}{suffix}", self.managers[self.bindings[index].0].sequence)
     }
 
     /// The error of the first data manager, if there are some and none can be opened; casacore cannot open such a table.
@@ -410,7 +413,7 @@ const ENGINE_KEYWORDS: [&str; 9] = [
 ];
 
 /// A file that need not be there.
-fn optional(files: &Directory, name: &str) -> Result<Option<std::sync::Arc<dyn crate::io::ReadAt>>> {
+fn optional(files: &dyn Container, name: &str) -> Result<Option<std::sync::Arc<dyn crate::io::ReadAt>>> {
     match files.open(name) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

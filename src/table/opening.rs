@@ -19,6 +19,8 @@ use crate::value::{Record, Shape};
 pub(super) struct Opening<'a> {
     path: &'a Path,
     files: &'a dyn Container,
+    /// Where the files are of those managers that can be in a container, if there is one.
+    packed: Option<&'a dyn Container>,
     rows: u64,
     order: ByteOrder,
     desc: &'a TableDesc,
@@ -43,6 +45,7 @@ impl<'a> Opening<'a> {
     pub(super) fn new(
         path: &'a Path,
         files: &'a dyn Container,
+        packed: Option<&'a dyn Container>,
         rows: u64,
         order: ByteOrder,
         desc: &'a TableDesc,
@@ -70,7 +73,7 @@ impl<'a> Opening<'a> {
             counts[manager] += 1;
         }
         let managers = RefCell::new(set.managers.iter().map(|_| State::Closed).collect());
-        Opening { path, files, rows, order, desc, set, chain, columns, bindings, managers }
+        Opening { path, files, packed, rows, order, desc, set, chain, columns, bindings, managers }
     }
 
     /// Opens all managers; those that cannot be opened keep their error.
@@ -114,7 +117,7 @@ impl<'a> Opening<'a> {
         let keywords: Vec<&Record> = members().map(|(column, _)| &column.desc.keywords).collect();
         let args = OpenArgs {
             type_name: entry.type_name.as_bstr(),
-            files: self.files,
+            files: self.packed.filter(|_| stman::packable(entry.type_name.as_bstr())).unwrap_or(self.files),
             sequence: entry.sequence,
             rows: self.rows,
             order: self.order,

@@ -359,10 +359,14 @@ impl TableWriter {
             original_name: column.original_name.clone(),
             sequence: column.sequence,
             shape: column.info.shape.clone().filter(|_| column.info.desc.kind == ColumnKind::Array),
+            bytes: 0..0,
         };
         let set = ColumnSet {
+            rows: self.rows,
             storage: StorageOption::SepFile,
-            block_bytes: DEFAULT_BLOCK_BYTES,
+            block_bytes: Some(DEFAULT_BLOCK_BYTES),
+            // where it lies in table.dat shows when that is read
+            head: 0..0,
             counter: self.counter,
             managers,
             columns: self.columns.iter().map(binding).collect(),

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable};
+use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, cost};
 use ctds_hdf5::value::{Shape, Value, Values};
 use ctds_hdf5::{ColumnInfo, ColumnKind, ManagerInfo, Table, TableKind};
 use serde_json::{Map, Value as Json, json};
@@ -32,11 +32,29 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             let document = to_json(table).unwrap_or_else(|error| json!({ "error": error.to_string() }));
             tables.insert(table.name.clone(), document);
         }
-        writeln!(out, "{:#}", json!({ "source": args.source.display().to_string(), "tables": tables }))?;
+        let mut document = json!({ "source": args.source.display().to_string(), "tables": tables });
+        if let Some(cost) = cost(&args.source)? {
+            document["bytes"] = json!({
+                "file": cost.file, "datasets": cost.datasets, "recipes": cost.recipes, "literals": cost.literals,
+                "other": cost.other,
+            });
+            document["restorable"] = cost.restorable.into();
+        }
+        writeln!(out, "{document:#}")?;
         return Ok(Status::Done);
     }
     for table in source.tables() {
         print(table, out)?;
+    }
+    if let Some(cost) = cost(&args.source)? {
+        let [file, datasets, recipes, literals, other] =
+            [cost.file, cost.datasets, cost.recipes, cost.literals, cost.other].map(report::bytes);
+        let restorable = if cost.restorable {
+            format!("; restorable: {recipes} of recipes and {literals} of literals")
+        } else {
+            String::new()
+        };
+        writeln!(out, "the file: {file}, of which {datasets} datasets, {other} structure and strings{restorable}")?;
     }
     Ok(Status::Done)
 }

@@ -43,6 +43,9 @@ pub struct Args {
     /// Let all datasets grow along row
     #[arg(long)]
     appendable: bool,
+    /// Keep what the exact original directory takes, every file and every byte: `to-ms --exact` gives it back
+    #[arg(long)]
+    restorable: bool,
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
@@ -55,11 +58,11 @@ pub struct Args {
     /// Memory that may be held at a time
     #[arg(long, default_value = "256M", value_parser = size, value_name = "256M")]
     max_memory: u64,
-    /// Digest the content on the way and keep the digest in the file; done anyway but with --compress none
+    /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none
     #[arg(long)]
     digest: bool,
     /// Do not digest the content on the way
-    #[arg(long, conflicts_with = "digest")]
+    #[arg(long, conflicts_with_all = ["digest", "restorable"])]
     no_digest: bool,
 }
 
@@ -107,6 +110,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         max_memory: args.max_memory,
         // without compression the digest would take as long as all the rest
         digest: args.digest || (args.compress != Compress::None && !args.no_digest),
+        restorable: args.restorable,
     };
     if !args.dry_run {
         // before the work of planning; checked again when writing
@@ -197,10 +201,13 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
                 json!({"name": table.name, "group": table.group, "rows": table.rows.end - table.rows.start, "columns": columns})
             })
             .collect();
-        let document = json!({
+        let mut document = json!({
             "status": "done", "code": 0, "warnings": plan.warnings, "bytes": plan.bytes(), "peak_memory": memory,
             "tables": tables,
         });
+        if let Some((files, bytes)) = plan.restorable()? {
+            document["restorable"] = json!({"files": files, "bytes": bytes});
+        }
         writeln!(out, "{document:#}")?;
         return Ok(());
     }
@@ -215,6 +222,10 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
     }
     let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
     writeln!(out, "the file: {bytes} and some KiB a column, less what compression gains; peak memory about {memory}")?;
+    if let Some((files, bytes)) = plan.restorable()? {
+        let bytes = report::bytes(bytes);
+        writeln!(out, "restorable: {files} files of {bytes}; what the datasets do not give of them comes on top")?;
+    }
     plan.warnings.iter().try_for_each(|warning| writeln!(out, "warning: {warning}"))?;
     Ok(())
 }

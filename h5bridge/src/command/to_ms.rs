@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use ctds_hdf5::convert::{Source, TableOptions, TableSummary, to_table};
+use ctds_hdf5::convert::{RestoreOptions, Source, TableOptions, TableSummary, restore, to_table};
 use ctds_hdf5::io::ByteOrder;
 use serde_json::json;
 
@@ -19,6 +19,7 @@ use crate::{interrupt, report};
 #[command(before_help = "Examples:
   h5bridge to-ms my.h5 my.ms
   h5bridge to-ms my.h5 my.ms --overwrite
+  h5bridge to-ms my.h5 my.ms --exact
   h5bridge to-ms old.ms copy.ms --byte-order big")]
 pub struct Args {
     /// A native HDF5 file, or a table directory
@@ -28,6 +29,9 @@ pub struct Args {
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
+    /// The original directory, every file and every byte; needs a file made with `to-hdf5 --restorable`
+    #[arg(long, conflicts_with = "byte_order")]
+    exact: bool,
     /// Byte order of the data files: big or little; as it was unless given
     #[arg(long, value_parser = byte_order, value_name = "ORDER")]
     byte_order: Option<ByteOrder>,
@@ -49,6 +53,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Exists, message).into());
     }
     interrupt::remove_when_told_to_stop(args.out.clone())?;
+    if args.exact {
+        return run_exact(&args, started, global, out);
+    }
     let source = Source::open_with(&args.source, global.open_options())?;
     let options = TableOptions { byte_order: args.byte_order, threads: args.threads };
     let bar = Bar::new(0, global.quiet || global.json);
@@ -78,6 +85,34 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         summary.warnings.iter().for_each(|warning| eprintln!("h5bridge: warning: {warning}"));
     }
     Ok(status)
+}
+
+/// Restores the original directory.
+fn run_exact(args: &Args, started: Instant, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let bar = Bar::new(0, global.quiet || global.json);
+    let options = RestoreOptions { overwrite: args.overwrite, threads: args.threads };
+    let restored = restore(&args.source, &args.out, &options, &bar);
+    bar.finish();
+    let restored = restored?;
+    let seconds = started.elapsed().as_secs_f64();
+    if global.json {
+        let document = json!({
+            "status": Status::Done.name(),
+            "code": Status::Done.code(),
+            "warnings": [],
+            "out": args.out.display().to_string(),
+            "files": restored.files,
+            "bytes": restored.bytes,
+            "seconds": seconds,
+            "peak_memory": report::peak_memory(),
+        });
+        writeln!(out, "{document:#}")?;
+    } else if !global.quiet {
+        let (files, bytes) = (restored.files, report::bytes(restored.bytes));
+        let speed = report::bytes((restored.bytes as f64 / seconds) as u64);
+        eprintln!("{}: {files} files, {bytes}, every one as it was; {seconds:.2} s, {speed}/s", args.out.display());
+    }
+    Ok(Status::Done)
 }
 
 /// Words go to stderr.

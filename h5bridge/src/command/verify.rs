@@ -1,10 +1,10 @@
 //! `verify`: whether two sources hold the same.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use ctds_hdf5::convert::{Difference, Source, verify};
+use ctds_hdf5::convert::{Difference, Source, check, verify};
 use serde_json::json;
 
 use crate::cli::Global;
@@ -15,19 +15,22 @@ use crate::report;
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge verify my.ms my.h5
-  h5bridge verify my.ms copy.ms --json")]
+  h5bridge verify my.ms copy.ms --json
+  h5bridge verify my.h5")]
 pub struct Args {
     /// A table directory or a native HDF5 file
     left: PathBuf,
-    /// A table directory or a native HDF5 file
-    right: PathBuf,
+    /// A table directory or a native HDF5 file; without it the first is compared with the digests that it holds of itself
+    right: Option<PathBuf>,
 }
 
 /// Prints what was compared and the first difference of each column.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let (left, right) =
-        (Source::open_with(&args.left, global.open_options())?, Source::open_with(&args.right, global.open_options())?);
-    let result = verify(&left, &right)?;
+    let open = |path: &Path| Source::open_with(path, global.open_options());
+    let result = match &args.right {
+        Some(right) => verify(&open(&args.left)?, &open(right)?)?,
+        None => check(&args.left)?,
+    };
     let equal = result.differences.is_empty();
     let status = if equal { report::finished(result.skipped.len(), global.strict) } else { Status::Different };
     let warnings: Vec<_> = result.skipped.iter().map(|name| format!("not compared: {name}")).collect();
@@ -38,7 +41,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "code": status.code(),
             "warnings": warnings,
             "equal": equal,
-            "compared": {"tables": result.tables, "columns": result.columns, "cells": result.cells},
+            "compared": {
+                "tables": result.tables, "columns": result.columns, "cells": result.cells, "files": result.files,
+            },
             "differences": differences,
         });
         writeln!(out, "{document:#}")?;
@@ -50,7 +55,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if !global.quiet {
         warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         let verdict = if equal { "equal" } else { "different" };
-        eprintln!("{verdict}: {} tables, {} columns, {} cells compared", result.tables, result.columns, result.cells);
+        let files = if result.files > 0 { format!(", {} files", result.files) } else { String::new() };
+        let (tables, columns, cells) = (result.tables, result.columns, result.cells);
+        eprintln!("{verdict}: {tables} tables, {columns} columns, {cells} cells{files} compared");
     }
     Ok(status)
 }

@@ -3,7 +3,7 @@
 use super::Format;
 use crate::error::Error;
 
-pub(super) static FORMAT: Format = Format {
+pub(crate) static FORMAT: Format = Format {
     name: "multifile",
     file_name: "table.mf",
     recognise: |_| false,

@@ -3,7 +3,10 @@
 use super::Format;
 use crate::error::Error;
 
-pub(super) static FORMAT: Format = Format {
+/// The group that an HDF5 file has if it is such a container.
+pub(crate) const HEADER: &str = "__MultiHDF5_Header__";
+
+pub(crate) static FORMAT: Format = Format {
     name: "multihdf5",
     file_name: "table.mfh5",
     recognise: |_| false,

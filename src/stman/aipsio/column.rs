@@ -11,7 +11,7 @@ use crate::error::{Error, Place, Result};
 use crate::io::{read_array, read_bytes};
 use crate::stman::elements::Elements;
 use crate::stman::indirect::Arrays;
-use crate::stman::{Column, read_part, undefined};
+use crate::stman::{Column, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// A column of the manager.
@@ -193,5 +193,39 @@ impl Column for AipsIoColumn {
                 offsets.into_iter().filter(|&offset| offset != 0).try_for_each(|offset| arrays.read(offset, None, out))
             }
         }
+    }
+
+    fn extents(&self, rows: u64, _max_cubes: usize, each: &mut EachExtent<'_>) -> Result<()> {
+        let mut row = 0;
+        while row < rows {
+            let segment = self.segments.find(row)?;
+            let end = segment.end_row.min(rows);
+            match (&self.cell, self.segments.layout) {
+                (Cell::Array(arrays), _) => {
+                    for (row, offset) in (row..end).zip(self.array_offsets(row..end)?) {
+                        if offset != 0 {
+                            arrays.extent(row, offset, each)?;
+                        }
+                    }
+                }
+                (Cell::Elements { .. }, Layout::Fixed { skip, bytes }) => {
+                    for row in row..end {
+                        let offset = segment.offset + (row - segment.first_row) * (skip + bytes) + skip;
+                        each(Extent { suffix: "", offset, order: ORDER, content: Stored::Cells(row..row + 1) })?;
+                    }
+                }
+                (Cell::Elements { .. }, Layout::Bits) => {
+                    each(Extent {
+                        suffix: "",
+                        offset: segment.offset,
+                        order: ORDER,
+                        content: Stored::Cells(row..end),
+                    })?;
+                }
+                (Cell::Elements { .. }, Layout::Strings { .. } | Layout::Offsets) => {}
+            }
+            row = end;
+        }
+        Ok(())
     }
 }

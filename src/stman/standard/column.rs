@@ -10,7 +10,7 @@ use super::strings::{self, HeapBudget, Item};
 use crate::error::{Error, Place, Result};
 use crate::io::{read_array, read_bytes};
 use crate::stman::elements::Elements;
-use crate::stman::{Column, ColumnSpec, read_part, undefined};
+use crate::stman::{Column, ColumnSpec, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{Region, Shape, Values};
 
 /// A column of the manager.
@@ -208,6 +208,36 @@ impl Column for StandardColumn {
                 let arrays = self.shared.arrays()?;
                 offsets.into_iter().filter(|&offset| offset != 0).try_for_each(|offset| arrays.read(offset, None, out))
             }
+        }
+    }
+
+    fn extents(&self, rows: u64, _max_cubes: usize, each: &mut EachExtent<'_>) -> Result<()> {
+        let order = self.shared.order;
+        match &self.cell {
+            Cell::Elements { .. } => {
+                let mut row = 0;
+                while row < rows {
+                    let stretch = self.stretch(row, rows).at(&self.shared.place)?;
+                    let content = Stored::Cells(row..row + stretch.count);
+                    // a stretch from a bucket's first row on
+                    each(Extent { suffix: "", offset: stretch.offset, order, content })?;
+                    row += stretch.count;
+                }
+                Ok(())
+            }
+            Cell::Array => {
+                let arrays = self.shared.arrays()?;
+                let mut row = 0;
+                self.for_cells(0..rows, |&cell| {
+                    match order.u64(cell) as i64 {
+                        0 => {}
+                        offset => arrays.extent(row, offset, each)?,
+                    }
+                    row += 1;
+                    Ok(())
+                })
+            }
+            Cell::FixedString { .. } | Cell::String | Cell::StringArray { .. } => Ok(()),
         }
     }
 }

@@ -83,6 +83,11 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         CubeColumn { grid, data_type, order, file, offset: cube.offset + start, stride, bytes }
     }
 
+    /// Where the first tile's part of the column is, the bytes from a tile to the next, and the number of tiles.
+    pub(super) fn tiles(&self) -> Result<(u64, u64, u64)> {
+        Ok((self.offset, self.stride, self.grid.counts().elements()?))
+    }
+
     fn file(&self) -> Result<&F> {
         self.file.as_deref().ok_or_else(|| Error::format("hypercube without a file"))
     }

@@ -18,6 +18,7 @@ mod row_map;
 mod tile_shape;
 mod write;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,7 +27,9 @@ use bstr::{BStr, BString, ByteSlice};
 use self::cube::CubeColumn;
 use self::header::Header;
 use self::row_map::{Place as RowPlace, RowMap};
-use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, RowRun, Tiling, memory_bytes, undefined};
+use super::{
+    Column, ColumnSpec, EachExtent, Extent, Kind, Manager, OpenArgs, RowRun, Stored, Tiling, memory_bytes, undefined,
+};
 use crate::aipsio::Decoder;
 use crate::error::{Error, Place, Result};
 use crate::grid::{ChunkCache, ChunkRead, read_region};
@@ -419,6 +422,33 @@ impl Column for DataColumn {
             .map(|run| RowRun { cube: used.binary_search(&run.cube).unwrap_or_default(), ..run })
             .collect();
         Some(Tiling { cubes: columns, runs })
+    }
+
+    fn extents(&self, _rows: u64, max_cubes: usize, each: &mut EachExtent<'_>) -> Result<()> {
+        let cubes = &self.cubes;
+        let Some(runs) = cubes.map.runs(&cubes.header.cubes, cubes.cell_axes, usize::MAX) else { return Ok(()) };
+        let used: BTreeSet<usize> = runs.iter().map(|run| run.cube).collect();
+        let is_cells = used.len() > max_cubes;
+        for (number, &cube) in used.iter().enumerate() {
+            let entry = &cubes.header.cubes[cube];
+            let Some(sequence) =
+                entry.file.and_then(|file| cubes.header.files[file].as_ref()).map(|file| file.sequence)
+            else {
+                continue;
+            };
+            let column = cubes.column(cube, self.index)?;
+            let (offset, stride, count) = column.tiles()?;
+            let content = match () {
+                // a cube that is a cell and a tile
+                () if is_cells && matches!(cubes.map, RowMap::Cell) && entry.shape == entry.tile => {
+                    Stored::Cells(cube as u64..cube as u64 + 1)
+                }
+                () if is_cells => continue,
+                () => Stored::Tiles { cube: number, tile: column.grid().chunk.clone(), stride, count },
+            };
+            each(Extent { suffix: &format!("_TSM{sequence}"), offset, order: cubes.order, content })?;
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,64 @@
+//! Paths that lead into containers: `/d/one.mfh5/ANTENNA`.
+
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use super::{Container, Directory, FORMATS, Format};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::io::ReadAt;
+
+/// As much of a file as tells what it is.
+const HEAD_BYTES: u64 = 512;
+
+/// The files at `path`: a directory, a file that is a container, or what is nested in one.
+///
+/// A directory that is not there shows when one of its files is opened.
+///
+/// # Errors
+/// `Format` if `path` is another kind of file; those of opening the container.
+pub(crate) fn locate(path: &Path) -> Result<Arc<dyn Container>> {
+    let file = path.ancestors().find(|prefix| prefix.exists()).filter(|prefix| prefix.is_file());
+    let Some(file) = file else { return Ok(Arc::new(Directory::new(path))) };
+    let directory = Directory::new(file.parent().unwrap_or(Path::new("")));
+    let name = file.file_name().unwrap_or_default().to_str();
+    let name = name.ok_or_else(|| Error::unsupported("the file's name is not UTF-8"))?;
+    let below = path.strip_prefix(file).unwrap_or(Path::new(""));
+    let Some(format) = recognise(&*directory.open(name)?)? else {
+        return Err(match below.as_os_str().is_empty() {
+            true => Error::format("neither a table directory, nor a container, nor an HDF5 file"),
+            false => Error::not_found(format!("{} is neither a directory nor a container", file.display())),
+        });
+    };
+    let mut levels = vec![(format.open)(&directory, name)?];
+    for component in below.components() {
+        match component {
+            Component::Normal(name) => {
+                let inner = levels[levels.len() - 1].enter(&name.to_string_lossy())?;
+                levels.push(inner);
+            }
+            Component::ParentDir if levels.len() > 1 => drop(levels.pop()),
+            Component::ParentDir => return Err(Error::not_found("the path leads out of the container")),
+            _ => {}
+        }
+    }
+    Ok(levels.swap_remove(levels.len() - 1))
+}
+
+/// The kind of container that a file is, by its first bytes.
+pub(crate) fn recognise(file: &dyn ReadAt) -> Result<Option<&'static Format>> {
+    let mut head = vec![0; file.len()?.min(HEAD_BYTES) as usize];
+    file.read_at(0, &mut head)?;
+    Ok(FORMATS.iter().find(|format| (format.recognise)(&head)).copied())
+}
+
+/// The container among the files of a table, of the kind that its table.dat says.
+///
+/// Without any manager that can be in a container none is made, whatever table.dat says.
+pub(crate) fn of_table(files: &dyn Container, format: Option<&Format>) -> Result<Option<Arc<dyn Container>>> {
+    let Some(format) = format else { return Ok(None) };
+    match files.open(format.file_name) {
+        Ok(_) => Ok(Some((format.open)(files, format.file_name).at(format.file_name)?)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,201 @@
+//! Restorable files: the exact original directory, every file and every byte, from a native file. docs/restorable.md.
+//!
+//! ```text
+//! while converting   files + Extent of every column ─► recipe, tried against the files ─► /_ctds/restore   [record]
+//! later              /_ctds/restore + datasets ─► files, checked by their SHA-256                           [rebuild]
+//! ```
+
+mod rebuild;
+mod recipe;
+mod record;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bstr::ByteSlice;
+
+use self::rebuild::rebuild;
+use self::recipe::{Archive, GROUP, relative};
+use super::check::changed_columns;
+use super::content::Source;
+use super::digest::Sha;
+use super::native;
+use super::output::Output;
+use super::to_h5::{Progress, thread_pool};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::h5::{File, Group, LinkKind};
+use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
+use crate::limits;
+
+pub(super) use self::record::{Tree, record};
+
+/// How [`restore`] works.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RestoreOptions {
+    /// Replace a table that is at the target.
+    pub overwrite: bool,
+    /// Threads that decode; 0: one for each processor.
+    pub threads: usize,
+}
+
+/// What [`restore`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    /// Files written.
+    pub files: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+/// Puts the original directory that the native file at `path` was made from to `target`, where it appears when it is
+/// whole. The SHA-256 of every file has been checked then.
+///
+/// # Errors
+/// `Usage` if the file is not restorable. `Format` if a file would not be what it was: because columns have changed since
+/// the conversion, which are named, or because of damage. `Exists` without `overwrite` if there is something at `target`,
+/// `NoSpace`. Nothing is left at `target` then.
+pub fn restore(
+    path: &Path,
+    target: &Path,
+    options: &RestoreOptions,
+    progress: &(dyn Progress + Sync),
+) -> Result<Restored> {
+    let source = Source::open(path)?;
+    let place = path.display().to_string();
+    let Some(archive) = open(path)? else {
+        return Err(Error::usage("not restorable: it was made without --restorable").at(place));
+    };
+    let recipe = &archive.recipe;
+    let bytes = recipe.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.len));
+    let output = match recipe.is_file() {
+        true => Output::create(target, options.overwrite, bytes)?,
+        false => Output::create_directory(target, options.overwrite, bytes)?,
+    };
+    // what files do not show
+    let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
+    let changed = changed_columns(&source, &whole)?;
+    if !changed.is_empty() {
+        return Err(Error::format(format!("changed since the conversion: {}", changed.join(", "))).at(place));
+    }
+    let pool = thread_pool(options.threads)?;
+    for directory in &recipe.directories {
+        std::fs::create_dir(output.partial().join(inside(directory)?)).at_with(|| directory.to_string())?;
+    }
+    let syncing = output.sync_behind();
+    for (number, file) in recipe.files.iter().enumerate() {
+        let name = file.path.to_str_lossy();
+        let put = || -> Result<Sha> {
+            let to = match file.path.is_empty() {
+                true => output.partial().to_owned(),
+                false => output.partial().join(inside(&file.path)?),
+            };
+            let to = FileTarget::create(&to)?;
+            let (segments, sources) = archive.file(number)?;
+            rebuild(file.len, segments, &sources, &pool, |offset, bytes| {
+                progress.advance(bytes.len() as u64, &name, "");
+                to.write_at(offset, bytes)
+            })
+        };
+        let found = put().at_with(|| name.to_string())?;
+        if found != file.sha256 {
+            let changed = changed_columns(&source, &|_| false)?;
+            let why = match changed.is_empty() {
+                true => "and no column has changed: the recipe is damaged".to_owned(),
+                false => format!("changed since the conversion: {}", changed.join(", ")),
+            };
+            return Err(Error::format(format!("it would not be what it was, {why}")).at(name).at(place));
+        }
+    }
+    drop(syncing);
+    output.commit()?;
+    Ok(Restored { files: recipe.files.len() as u64, bytes })
+}
+
+/// A stored path, checked when the recipe was read.
+fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
+    relative(path).ok_or_else(|| Error::format(format!("the path {:?}", path.as_bstr())))
+}
+
+/// The recipes of the native file at `path`, if it has some.
+fn open(path: &Path) -> Result<Option<Archive>> {
+    let open = || -> Result<_> {
+        let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
+        Archive::open(&File::open(path)?.root()?, source)
+    };
+    open().at_with(|| path.display().to_string())
+}
+
+/// The files of a restorable file that would not be what they were, with what was found; and how many there are.
+pub(super) fn changed_files(path: &Path) -> Result<(u64, Vec<(String, Sha, Result<Sha>)>)> {
+    let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
+    let pool = thread_pool(0)?;
+    let mut changed = Vec::new();
+    for (number, file) in archive.recipe.files.iter().enumerate() {
+        let found = archive
+            .file(number)
+            .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, &pool, |_, _| Ok(())));
+        match found {
+            Err(error) if matches!(error.kind(), ErrorKind::Io) => return Err(error),
+            Ok(sha) if sha == file.sha256 => {}
+            found => changed.push((file.path.to_string(), file.sha256, found)),
+        }
+    }
+    Ok((archive.recipe.files.len() as u64, changed))
+}
+
+/// What the parts of a native file take, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// The file.
+    pub file: u64,
+    /// The elements of all datasets that everybody reads, without the text of variable-length strings.
+    pub datasets: u64,
+    /// How the original files come from datasets.
+    pub recipes: u64,
+    /// What of the original files no other dataset gives.
+    pub literals: u64,
+    /// The rest: the structure of the file, attributes, the text of strings.
+    pub other: u64,
+    /// Whether the original files can be restored.
+    pub restorable: bool,
+}
+
+/// What the parts of the native file at `path` take; `None` if it is something else.
+///
+/// # Errors
+/// Those of reading it.
+pub fn cost(path: &Path) -> Result<Option<Cost>> {
+    if !path.is_file() || !native::is_native(path).at_with(|| path.display().to_string())? {
+        return Ok(None);
+    }
+    let add = || -> Result<Cost> {
+        let root = File::open(path)?.root()?;
+        let mut cost = Cost { file: path.metadata()?.len(), ..Cost::default() };
+        add_datasets(&root, &mut cost, 0)?;
+        let known = cost.datasets + cost.recipes + cost.literals;
+        cost.other = cost.file.saturating_sub(known);
+        Ok(cost)
+    };
+    add().at_with(|| path.display().to_string()).map(Some)
+}
+
+fn add_datasets(group: &Group, cost: &mut Cost, depth: usize) -> Result<()> {
+    limits::depth(depth, "groups")?;
+    let is_recipes = group.path() == format!("/_ctds/{GROUP}");
+    cost.restorable |= is_recipes;
+    for (name, kind) in group.links()? {
+        match kind {
+            LinkKind::Group => add_datasets(&group.group(&name)?, cost, depth + 1)?,
+            LinkKind::Dataset => {
+                let part = match (is_recipes, name.as_str()) {
+                    (true, "literals") => &mut cost.literals,
+                    (true, _) => &mut cost.recipes,
+                    (false, _) => &mut cost.datasets,
+                };
+                *part += group.dataset(&name)?.stored_bytes();
+            }
+            LinkKind::Other => {}
+        }
+    }
+    Ok(())
+}
