@@ -152,7 +152,7 @@ impl ElementsMut<'_> {
             if skip > 0 {
                 self.file.read_at(start, &mut buffer[..1])?;
             }
-            if end % 8 > 0 {
+            if !end.is_multiple_of(8) {
                 let last = buffer.len() - 1;
                 self.file.read_at(start + last as u64, &mut buffer[last..])?;
             }

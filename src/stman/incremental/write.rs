@@ -229,8 +229,8 @@ impl IncrementalMut {
             let (part, changes) = bucket.split_off(row);
             parts.push((row, part, changes));
         }
-        let all = parts.iter().map(|(row, part, _)| (*row, part.bytes())).chain([(0, bucket.bytes())]);
-        let too_large = all.filter(|&(_, bytes)| bytes > limit).last();
+        let mut all = parts.iter().map(|(row, part, _)| (*row, part.bytes())).chain([(0, bucket.bytes())]);
+        let too_large = all.rfind(|&(_, bytes)| bytes > limit);
         match too_large {
             Some((row, bytes)) => Err(self.too_small(found.start + row, bytes)),
             None => Ok(parts),
