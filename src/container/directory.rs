@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Container, ContainerMut};
+use super::{Container, ContainerMut, check_name};
 use crate::error::{Error, Place, Result};
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 
@@ -67,6 +67,7 @@ impl Container for Directory {
 
 impl ContainerMut for Directory {
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
+        check_name(name)?;
         Ok(Arc::new(FileTarget::create(&self.path.join(name)).at(name)?))
     }
 
@@ -79,6 +80,7 @@ impl ContainerMut for Directory {
     }
 
     fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>> {
+        check_name(name)?;
         let path = self.path.join(name);
         std::fs::create_dir(&path).at(name)?;
         Ok(Arc::new(Directory { path }))

@@ -7,10 +7,11 @@ mod multifile;
 mod multihdf5;
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
@@ -48,6 +49,68 @@ pub trait Container: Debug + Send + Sync {
     fn path(&self, _name: &str) -> Option<PathBuf> {
         None
     }
+
+    /// What kind of container this is, for those who list it.
+    fn describe(&self) -> ContainerInfo {
+        ContainerInfo { format: "directory", ..ContainerInfo::default() }
+    }
+
+    /// How a file is stored, for those who list it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn layout(&self, name: &str) -> Result<FileLayout> {
+        Ok(FileLayout { stored_bytes: self.open(name)?.len()?, ..FileLayout::default() })
+    }
+}
+
+/// A container as a whole. What its format does not have is `None`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ContainerInfo {
+    /// `directory`, `multifile` or `multihdf5`.
+    pub format: &'static str,
+    /// Of the format.
+    pub version: Option<u32>,
+    /// Size of a block in bytes.
+    pub block_bytes: Option<u64>,
+    /// Blocks that it is made of, those of the header and free ones included.
+    pub blocks: Option<u64>,
+    /// Blocks that hold nothing.
+    pub free_blocks: Option<u64>,
+    /// How often its header was written.
+    pub changes: Option<u64>,
+    /// What its bytes are checked with: `crc32`, `fletcher32`.
+    pub checksum: Option<&'static str>,
+}
+
+/// How one file of a container is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileLayout {
+    /// Bytes that it takes in the container: whole blocks, after the filters.
+    pub stored_bytes: u64,
+    /// Size of its blocks in bytes, if it has any.
+    pub block_bytes: Option<u64>,
+    /// How many blocks it has.
+    pub blocks: u64,
+    /// The numbers of the blocks in the order of the file's bytes, if blocks have numbers.
+    pub block_numbers: Vec<Range<u64>>,
+    /// What its bytes are checked with when they are read: `crc32`, `fletcher32`.
+    pub checksum: Option<&'static str>,
+    /// What its bytes go through when they are written, first applied first.
+    pub filters: Vec<String>,
+}
+
+/// Refuses a name that is not one of a file: one that leads elsewhere when a container is unpacked into a directory.
+///
+/// Containers list whatever names they hold; every writer asks here.
+///
+/// # Errors
+/// `Format`: such names come from files.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
+        return Err(Error::format(format!("{name:?} cannot be the name of a file")));
+    }
+    Ok(())
 }
 
 /// A container that is written.
@@ -58,7 +121,7 @@ pub trait ContainerMut: Container {
     /// Makes a file, or empties the one that has this name.
     ///
     /// # Errors
-    /// `Io` or `NoSpace`; `Usage` if the container cannot hold a file of this name.
+    /// `Io` or `NoSpace`; `Format` if no file can have this name.
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>>;
 
     /// A file that is there, to be changed.
@@ -114,3 +177,27 @@ pub(crate) struct FormatOptions {
 }
 
 pub(crate) static FORMATS: &[&Format] = &[&multifile::FORMAT, &multihdf5::FORMAT];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_none() {
+        for name in ["", ".", "..", "/etc/passwd", "../../etc/passwd", "a/b", "a\0"] {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+        for name in ["table.f0", "...", "a b", "ä", "a\\b"] {
+            check_name(name).unwrap();
+        }
+    }
+
+    #[test]
+    fn directories_make_nothing_outside_of_themselves() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("inner")).unwrap();
+        let inner = Directory::new(folder.path().join("inner"));
+        assert!(inner.create("../outer").is_err() && inner.create_nested("../outer").is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
