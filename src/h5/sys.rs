@@ -74,9 +74,23 @@ pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess)
     Ok(create!(hdf5::File, h5f::H5Fcreate(path.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id()))?)
 }
 
-pub(super) fn open_file(path: &Path, access: &FileAccess) -> Result<hdf5::File> {
+/// What a file is opened for.
+#[derive(Clone, Copy)]
+pub(super) enum Mode {
+    Read,
+    /// While another program appends, or did when it was killed.
+    ReadLive,
+    Edit,
+}
+
+pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<hdf5::File> {
     let path = c_path(path)?;
-    Ok(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), h5f::H5F_ACC_RDONLY, access.id()))?)
+    let flags = match mode {
+        Mode::Read => h5f::H5F_ACC_RDONLY,
+        Mode::ReadLive => h5f::H5F_ACC_RDONLY | h5f::H5F_ACC_SWMR_READ,
+        Mode::Edit => h5f::H5F_ACC_RDWR,
+    };
+    Ok(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), flags, access.id()))?)
 }
 
 /// The dataspace of `extents`; the first may grow without limit if `unlimited`.
@@ -169,11 +183,22 @@ fn complex_type(element: DataType) -> Result<Datatype> {
     Ok(complex)
 }
 
-/// Variable-length UTF-8, h5py's str.
-pub(super) fn string_type() -> Result<Datatype> {
+/// What the bytes of a string mean to HDF5, which does not convert.
+#[derive(Clone, Copy)]
+pub(super) enum Charset {
+    Ascii,
+    Utf8,
+}
+
+/// Variable-length strings; those of UTF-8 are h5py's str.
+pub(super) fn string_type(charset: Charset) -> Result<Datatype> {
     let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
     call!(h5t::H5Tset_size(string.id(), H5T_VARIABLE))?;
-    call!(h5t::H5Tset_cset(string.id(), H5T_cset_t::H5T_CSET_UTF8))?;
+    let charset = match charset {
+        Charset::Ascii => H5T_cset_t::H5T_CSET_ASCII,
+        Charset::Utf8 => H5T_cset_t::H5T_CSET_UTF8,
+    };
+    call!(h5t::H5Tset_cset(string.id(), charset))?;
     Ok(string)
 }
 
@@ -219,7 +244,6 @@ pub(super) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
 }
 
 /// Changes the extents of a dataset that can grow.
-#[cfg(test)]
 pub(super) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), extents.len());
     call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr()))?;
@@ -402,13 +426,13 @@ impl Strings {
     }
 }
 
-/// Writes strings of variable length.
-pub(super) fn write_strings(target: &Target<'_>, strings: &Strings) -> Result<()> {
+/// Writes strings of variable length, which are stored with this charset.
+pub(super) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Strings) -> Result<()> {
     let pointers: Vec<*const u8> = strings.starts.iter().map(|&start| strings.text[start..].as_ptr()).collect();
     if pointers.len() != target.count()? {
         return Err(Error::usage(format!("{} strings for {} HDF5 values", pointers.len(), target.count()?)));
     }
-    let datatype = string_type()?;
+    let datatype = string_type(charset)?;
     // SAFETY: one pointer per value, each to a NUL-terminated string that outlives the call
     Ok(unsafe { target.write(&datatype, pointers.as_ptr().cast()) }?)
 }
