@@ -7,7 +7,7 @@ mod json;
 mod lane;
 mod mapping;
 mod native;
-mod output;
+pub(crate) mod output;
 mod pieces;
 mod plan;
 mod scales;

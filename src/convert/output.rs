@@ -116,6 +116,17 @@ impl Output {
         SyncBehind { stop: Some(stop), thread: Some(thread) }
     }
 
+    /// Bytes of all that was written.
+    pub(crate) fn bytes(&self) -> Result<u64> {
+        let mut bytes = 0;
+        walk(&self.partial, &mut |path| {
+            let metadata = path.metadata()?;
+            bytes += if metadata.is_file() { metadata.len() } else { 0 };
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+
     /// Makes all durable and gives it its name.
     pub(crate) fn commit(mut self) -> Result<()> {
         self.publish().at_with(|| self.target.display().to_string())?;

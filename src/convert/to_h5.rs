@@ -44,10 +44,10 @@ pub struct Summary {
     pub warnings: Vec<String>,
 }
 
-/// Called while a conversion runs.
+/// Called while something is converted or packed.
 pub trait Progress {
-    /// `bytes` more of `column` in `table` have been written.
-    fn advance(&self, bytes: u64, table: &str, column: &str);
+    /// `bytes` more of `part`, a column or a file, of `table` have been written.
+    fn advance(&self, bytes: u64, table: &str, part: &str);
 }
 
 /// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is whole.

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 
 use self::chain::Chain;
-use self::lock::ReadLock;
 use self::opening::Opening;
 use crate::container::{self, Container};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -27,6 +26,7 @@ use crate::value::{DataType, Field, Record, Shape};
 pub(crate) use crate::stman::{Column as Cells, Tiling, read_part};
 pub use column::Column;
 pub use lock::OpenOptions;
+pub(crate) use lock::ReadLock;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
 
