@@ -235,12 +235,8 @@ impl Folder {
 
     /// Whether casacore would put this file into a container.
     pub(super) fn belongs_into_container(&self, name: &str) -> bool {
-        let sequence = || -> Option<u32> {
-            let rest = name.strip_prefix("table.f")?;
-            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-            rest[..end].parse().ok()
-        };
-        sequence().is_some_and(|sequence| self.packable.as_ref().is_some_and(|list| list.contains(&sequence)))
+        let packable = |sequence| self.packable.as_ref().is_some_and(|list| list.contains(&sequence));
+        stman::sequence_of(name).is_some_and(packable)
     }
 
     /// Whether the table has managers, and one of them can have its files in a container.

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use ctds_hdf5::ContainerInfo;
 use ctds_hdf5::pack::{ListedFile, Listing};
 use serde_json::{Value as Json, json};
 
@@ -65,15 +66,20 @@ fn file_json(file: &ListedFile) -> Json {
     })
 }
 
-fn print(listing: &Listing, depth: usize, out: &mut impl Write) -> Result<()> {
-    let (indent, info) = ("  ".repeat(depth), &listing.info);
+/// A container in words.
+pub(super) fn describe(info: &ContainerInfo) -> String {
     let mut words = vec![info.format.to_owned()];
     words.extend(info.version.map(|version| format!("version {version}")));
     words.extend(info.block_bytes.map(|bytes| format!("blocks of {bytes} bytes")));
     words.extend(info.blocks.map(|blocks| format!("{blocks} blocks")));
     words.extend(info.free_blocks.filter(|&free| free > 0).map(|free| format!("{free} free")));
     words.extend(info.checksum.map(str::to_owned));
-    writeln!(out, "{indent}{}  {}", printable(&listing.name), words.join(", "))?;
+    words.join(", ")
+}
+
+fn print(listing: &Listing, depth: usize, out: &mut impl Write) -> Result<()> {
+    let (indent, info) = ("  ".repeat(depth), &listing.info);
+    writeln!(out, "{indent}{}  {}", printable(&listing.name), describe(info))?;
     for file in &listing.files {
         let (layout, mut words) = (&file.layout, Vec::new());
         if let Some(bytes) = layout.block_bytes {
