@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
+pub use multihdf5::{LiveContainer, LiveContainerReader};
 #[cfg(test)]
 pub(crate) use memory::Memory;
 
@@ -98,6 +99,10 @@ pub struct FileLayout {
     pub checksum: Option<&'static str>,
     /// What its bytes go through when they are written, first applied first.
     pub filters: Vec<String>,
+    /// How HDF5 finds its blocks: `btree_v1`, `fixed_array` …
+    pub index: Option<String>,
+    /// The SHA-256 that the container says the file has, in hexadecimal digits.
+    pub sha256: Option<String>,
 }
 
 /// Refuses a name that is not one of a file: one that leads elsewhere when a container is unpacked into a directory.
@@ -174,6 +179,8 @@ pub(crate) struct FormatOptions {
     pub(crate) deflate: u8,
     /// Whether more than what casacore reads may be in it: all files of the table, subtables, their hashes.
     pub(crate) archive: bool,
+    /// Whether files of an archive can grow while others read them. MultiHDF5 only.
+    pub(crate) appendable: bool,
 }
 
 pub(crate) static FORMATS: &[&Format] = &[&multifile::FORMAT, &multihdf5::FORMAT];
