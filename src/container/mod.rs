@@ -17,6 +17,7 @@ use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
 pub(crate) use locate::{locate, of_table, recognise};
+pub use multihdf5::{LiveContainer, LiveContainerReader};
 #[cfg(test)]
 pub(crate) use memory::Memory;
 pub(crate) use multifile::FORMAT as MULTI_FILE;

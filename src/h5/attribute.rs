@@ -108,6 +108,30 @@ pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
     get().at_with(|| format!("attribute {name}"))
 }
 
+/// Sets an attribute that is one record of integers.
+pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)]) -> Result<()> {
+    let set = || -> Result<()> {
+        let (names, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
+        let stored = sys::int_record_type(&names)?;
+        let creation = AttributeCreate::build().finish()?;
+        let attribute = sys::create_attribute(owner, name, &stored, &sys::scalar()?, &creation)?;
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        sys::write(&Target::Attribute(&attribute), &stored, &bytes)
+    };
+    set().at_with(|| format!("attribute {name}"))
+}
+
+/// The names of the fields of an attribute that is a record; none if it is something else.
+pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
+    if !sys::has_attribute(owner, name)? {
+        return Ok(Vec::new());
+    }
+    Ok(match owner.attr(name).at_with(|| format!("attribute {name}"))?.dtype()?.to_descriptor() {
+        Ok(TypeDescriptor::Compound(record)) => record.fields.into_iter().map(|field| field.name).collect(),
+        _ => Vec::new(),
+    })
+}
+
 fn is_uint64(stored: &Datatype) -> bool {
     matches!(stored.to_descriptor(), Ok(TypeDescriptor::Unsigned(IntSize::U8)))
 }

@@ -405,6 +405,18 @@ impl Dataset {
         read().at_with(|| self.place())
     }
 
+    /// What bytes that were never written read as; `None` if the dataset does not say.
+    pub(crate) fn fill_byte(&self) -> Result<Option<u8>> {
+        let read = || -> Result<_> {
+            let creation = self.dataset.dcpl()?;
+            match creation.get_fill_value_defined()? {
+                FillValue::UserDefined => Ok(creation.get_fill_value_as::<u8>()?),
+                _ => Ok(None),
+            }
+        };
+        read().at_with(|| self.place())
+    }
+
     /// Makes this dataset a dimension scale, with a name of its own.
     pub(crate) fn make_scale(&self, name: &str) -> Result<()> {
         sys::set_scale(&self.dataset, name).at_with(|| self.place())
@@ -443,7 +455,6 @@ impl Dataset {
     }
 
     /// The value of an attribute; `None` if there is none of this name.
-    #[cfg(test)]
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.dataset, name).at_with(|| self.place())
     }

@@ -80,7 +80,7 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if somebody has it open.
     pub(crate) fn edit(path: &Path, bounds: Bounds) -> Result<Self> {
-        Self::open_for(Mode::Edit, path, || bounds.access())
+        Self::open_for(Mode::Write, path, || bounds.access())
     }
 
     fn open_for(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<Self> {
@@ -88,20 +88,19 @@ impl File {
         Ok(File { file: Some(open().at(path.display())?), path: path.to_owned() })
     }
 
-    /// From now on others can read the file while it is appended to. No group, dataset or attribute may be made or
-    /// changed any more, but the elements of datasets and the extents of those that can grow.
-    pub(crate) fn start_live(&self) -> Result<()> {
-        self.file().start_swmr().at(self.path.display())
+    /// Opens a file to append to it while others read. No group, dataset or attribute may be made or changed, only the
+    /// elements of datasets and the extents of those that can grow.
+    ///
+    /// # Errors
+    /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if somebody has it open, or was killed when he
+    /// wrote it.
+    pub(crate) fn edit_live(path: &Path) -> Result<Self> {
+        Self::open_for(Mode::WriteLive, path, || Bounds::V110.access())
     }
 
     /// Writes what is in memory.
     pub(crate) fn flush(&self) -> Result<()> {
         self.file().flush().at(self.path.display())
-    }
-
-    /// Bytes before the HDF5 part of the file.
-    pub(crate) fn userblock(&self) -> u64 {
-        self.file().userblock()
     }
 
     fn file(&self) -> &hdf5::File {

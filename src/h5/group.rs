@@ -103,6 +103,12 @@ impl Group {
         self.group.unlink(name).at_with(|| self.path_of(name))
     }
 
+    /// Makes another link, to the object at the path `target`.
+    #[cfg(test)]
+    pub(crate) fn link(&self, name: &str, target: &str) -> Result<()> {
+        self.group.link_hard(target, name).at_with(|| self.path_of(name))
+    }
+
     /// The number of links that lead to this group.
     pub(crate) fn link_count(&self) -> Result<usize> {
         Ok(self.group.loc_info().at_with(|| self.place())?.num_links)
@@ -176,6 +182,21 @@ impl Group {
     /// Sets an attribute whose name and strings are ASCII, as programs older than UTF-8 expect.
     pub(crate) fn set_ascii_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.group, name, value, Charset::Ascii).at_with(|| self.place())
+    }
+
+    /// Sets an attribute that is one record of 32-bit integers, in place of none.
+    pub(crate) fn set_int_record(&self, name: &str, fields: &[(&str, i32)]) -> Result<()> {
+        attribute::set_int_record(&self.group, name, fields).at_with(|| self.place())
+    }
+
+    /// The names of the fields of an attribute that is a record; none if it is something else or not there.
+    pub(crate) fn attribute_fields(&self, name: &str) -> Result<Vec<String>> {
+        attribute::fields(&self.group, name).at_with(|| self.place())
+    }
+
+    /// Gives what has the name `old` the name `new`.
+    pub(crate) fn rename(&self, old: &str, new: &str) -> Result<()> {
+        self.group.relink(old, new).at_with(|| self.path_of(old))
     }
 
     /// The names of the attributes in order of creation.

@@ -22,13 +22,11 @@ mod sys;
 
 pub(crate) use attribute::Attribute;
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
-pub(crate) use chunk_reader::ChunkReader;
-pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Storage};
+pub(crate) use chunk_reader::{ChunkReader, with_decoded};
+pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, IndexKind, Storage};
 pub(crate) use file::{Bounds, File};
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};
 
-#[cfg(test)]
-pub(crate) use dataset::IndexKind;
 #[cfg(test)]
 mod tests;

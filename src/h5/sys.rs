@@ -75,12 +75,14 @@ pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess)
 }
 
 /// What a file is opened for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Read,
-    /// While another program appends, or did when it was killed.
+    /// While another program appends to it, or was killed when it did.
     ReadLive,
-    Edit,
+    Write,
+    /// While others read it.
+    WriteLive,
 }
 
 pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<hdf5::File> {
@@ -88,7 +90,8 @@ pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<
     let flags = match mode {
         Mode::Read => h5f::H5F_ACC_RDONLY,
         Mode::ReadLive => h5f::H5F_ACC_RDONLY | h5f::H5F_ACC_SWMR_READ,
-        Mode::Edit => h5f::H5F_ACC_RDWR,
+        Mode::Write => h5f::H5F_ACC_RDWR,
+        Mode::WriteLive => h5f::H5F_ACC_RDWR | h5f::H5F_ACC_SWMR_WRITE,
     };
     Ok(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), flags, access.id()))?)
 }
@@ -162,6 +165,16 @@ pub(super) fn foreign_type(which: Foreign) -> Result<Datatype> {
         Foreign::FloatBigEndian => *H5T_IEEE_F32BE,
     };
     Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
+}
+
+/// Signed integers of 32 bits by these names, packed.
+pub(super) fn int_record_type(names: &[&str]) -> Result<Datatype> {
+    let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, 4 * names.len()))?;
+    for (number, name) in names.iter().enumerate() {
+        let name = c_name(name)?;
+        call!(h5t::H5Tinsert(record.id(), name.as_ptr(), 4 * number, *H5T_STD_I32LE))?;
+    }
+    Ok(record)
 }
 
 /// `enum int8 {FALSE = 0, TRUE = 1}`, h5py's bool.
