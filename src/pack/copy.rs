@@ -6,7 +6,7 @@ use crate::convert::Progress;
 use crate::error::{Place, Result};
 
 /// Bytes that are copied at a time; a multiple of the block sizes that containers usually have.
-pub(super) const PIECE_BYTES: usize = 4 << 20;
+pub(super) const PIECE_BYTES: usize = 1 << 18;
 
 /// Copies files one after the other.
 pub(super) struct Copier<'a> {
