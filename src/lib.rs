@@ -14,7 +14,7 @@ mod stman;
 mod table;
 pub mod value;
 
-pub use container::{Container, ContainerInfo, ContainerMut, Directory, FileLayout};
+pub use container::{Container, ContainerInfo, ContainerMut, Directory, FileLayout, MultiFile, MultiFileMut};
 pub use error::{Error, ErrorKind, Result};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::supported as supported_managers;

@@ -17,6 +17,7 @@ use crate::io::{ReadAt, WriteAt};
 pub use directory::Directory;
 #[cfg(test)]
 pub(crate) use memory::Memory;
+pub use multifile::{MultiFile, MultiFileMut};
 
 /// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {
