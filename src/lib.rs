@@ -16,7 +16,8 @@ mod table;
 pub mod value;
 
 pub use container::{
-    Container, ContainerInfo, ContainerMut, Directory, FileLayout, LiveContainer, LiveContainerReader,
+    Container, ContainerInfo, ContainerMut, Directory, FileLayout, LiveContainer, LiveContainerReader, MultiFile,
+    MultiFileMut,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};

@@ -17,11 +17,12 @@ use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
 pub(crate) use locate::{locate, of_table, recognise};
-pub use multihdf5::{LiveContainer, LiveContainerReader};
 #[cfg(test)]
 pub(crate) use memory::Memory;
 pub(crate) use multifile::FORMAT as MULTI_FILE;
+pub use multifile::{MultiFile, MultiFileMut};
 pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, HEADER as MULTI_HDF5_HEADER};
+pub use multihdf5::{LiveContainer, LiveContainerReader};
 
 /// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {

@@ -130,6 +130,11 @@ fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>
     for file in &folder.files {
         copier.copy(folder, file, target)?;
     }
+    if let Some(name) = target.nested()?.first() {
+        // MultiFile knows nested ones by their content
+        let message = "the file is a container itself, and would not be a file any more; multihdf5 can hold it";
+        return Err(Error::unsupported(message).at(format!("{}{name}", folder.prefix)));
+    }
     for (name, inner) in &folder.nested {
         let nested = target.create_nested(name)?;
         copy_tree(inner, &*nested, copier).at(name)?;
@@ -196,10 +201,10 @@ fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
     FormatOptions { block_bytes, checksums, deflate, archive, appendable: false }
 }
 
-/// The size of a block for files of these sizes: so that an eighth of a container is waste at most, if they are not small.
+/// The size of a block for files of these sizes: so that a sixteenth of a container is waste, if they are not small.
 fn block_bytes(options: &PackOptions, sizes: impl Iterator<Item = u64>) -> u64 {
     let (count, bytes) = sizes.fold((0, 0), |(count, bytes): (u64, u64), size| (count + 1, bytes.saturating_add(size)));
-    let fitting = (bytes / (4 * count.max(1))).clamp(SMALLEST_BLOCK, LARGEST_BLOCK);
+    let fitting = (bytes / (8 * count.max(1))).clamp(SMALLEST_BLOCK, LARGEST_BLOCK);
     options.block_bytes.unwrap_or(1 << fitting.ilog2())
 }
 

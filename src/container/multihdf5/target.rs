@@ -143,7 +143,9 @@ impl Target {
         let group = group(access, &self.path)?;
         let rows = match group.has(DATA) {
             true => Some(self.open_rows(group.dataset(DATA)?, access, state.stored_len)?),
-            false if state.stored_len > 0 => return Err(Error::format(format!("group {} has no {DATA}", group.path()))),
+            false if state.stored_len > 0 => {
+                return Err(Error::format(format!("group {} has no {DATA}", group.path())));
+            }
             false => None,
         };
         state.open = Some(OpenDataset { generation: access.generation, rows });
@@ -305,10 +307,7 @@ impl Target {
                 }
                 other => other,
             };
-            let region = Region {
-                start: Shape::from([within as u64, number]),
-                shape: Shape::from([count as u64, 1]),
-            };
+            let region = Region { start: Shape::from([within as u64, number]), shape: Shape::from([count as u64, 1]) };
             rows.dataset.read_region(&region, &mut row)?;
             let Values::UChar(bytes) = &row else { return Err(Error::format("no bytes")) };
             out[done..done + count].copy_from_slice(bytes);

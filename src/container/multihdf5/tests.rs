@@ -311,7 +311,9 @@ fn damage_is_an_error_that_says_what_is_wrong() {
 fn checksums_find_every_flipped_byte_of_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
-    for options in [FormatOptions { checksums: true, ..ARCHIVE }, FormatOptions { checksums: true, deflate: 5, ..ARCHIVE }] {
+    for options in
+        [FormatOptions { checksums: true, ..ARCHIVE }, FormatOptions { checksums: true, deflate: 5, ..ARCHIVE }]
+    {
         let container = Writer::create(&path, &options).unwrap();
         write(&*container, "f", &Random(5).bytes(1000));
         container.commit().unwrap();

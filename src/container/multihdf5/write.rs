@@ -261,7 +261,8 @@ impl Writer {
     }
 
     fn select(&self, wanted: impl Fn(&Kind) -> bool) -> Vec<String> {
-        let mut names: Vec<_> = self.content().entries.iter().filter(|entry| wanted(&entry.kind)).map(|entry| entry.name.clone()).collect();
+        let mut names: Vec<_> =
+            self.content().entries.iter().filter(|entry| wanted(&entry.kind)).map(|entry| entry.name.clone()).collect();
         names.sort();
         names
     }
@@ -325,7 +326,9 @@ impl Writer {
         }
         content.store_unused()?;
         match content.entries.iter().position(|entry| entry.name == name) {
-            Some(at) if replace && matches!(content.entries[at].kind, Kind::File(..)) => self.drop_entry(content, at)?,
+            Some(at) if replace && matches!(content.entries[at].kind, Kind::File(..)) => {
+                self.drop_entry(content, at)?
+            }
             Some(_) => return Err(Error::new(ErrorKind::Exists, "the name is taken")),
             None => {}
         }
@@ -417,9 +420,8 @@ impl ContainerMut for Writer {
         let content = &mut *self.content();
         let mut create = || {
             self.make_room(content, name, true)?;
-            self.store.change(|access| {
-                group(access, &self.path)?.create_group_for(self.store.bounds(), name).map(|_| ())
-            })?;
+            self.store
+                .change(|access| group(access, &self.path)?.create_group_for(self.store.bounds(), name).map(|_| ()))?;
             let target = Arc::new(Target::new(self.store.clone(), self.path_of(name), content.block_bytes));
             content.entries.push(Entry { name: name.to_owned(), kind: Kind::File(0, Some(target.clone())) });
             content.changed = true;
@@ -446,9 +448,8 @@ impl ContainerMut for Writer {
             limits::depth(self.path.split('/').count(), "containers")?;
             self.make_room(content, name, false)?;
             let nested = Arc::new(Self::empty(self.store.clone(), self.path_of(name)));
-            self.store.change(|access| {
-                group(access, &self.path)?.create_group_for(self.store.bounds(), name).map(|_| ())
-            })?;
+            self.store
+                .change(|access| group(access, &self.path)?.create_group_for(self.store.bounds(), name).map(|_| ()))?;
             content.entries.push(Entry { name: name.to_owned(), kind: Kind::Nested(Some(nested.clone())) });
             content.changed = true;
             // so that it is one, whether it is committed or not
