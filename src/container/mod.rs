@@ -15,9 +15,9 @@ use crate::error::{Error, Result};
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
-pub use multihdf5::{LiveContainer, LiveContainerReader};
 #[cfg(test)]
 pub(crate) use memory::Memory;
+pub use multihdf5::{LiveContainer, LiveContainerReader};
 
 /// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {

@@ -371,7 +371,9 @@ impl Dataset {
             let creation = self.dataset.dcpl()?;
             Ok(match creation.get_layout()? {
                 StorageLayout::Chunked => Storage::Chunks,
-                StorageLayout::Contiguous if creation.get_external()?.is_empty() => Storage::Block(self.dataset.offset()),
+                StorageLayout::Contiguous if creation.get_external()?.is_empty() => {
+                    Storage::Block(self.dataset.offset())
+                }
                 StorageLayout::Contiguous => Storage::Other("in other files"),
                 StorageLayout::Compact => Storage::Header,
                 _ => Storage::Other("in other datasets"),

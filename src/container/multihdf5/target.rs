@@ -82,6 +82,12 @@ impl Target {
         Target { store, path, block_bytes, state: Mutex::new(state) }
     }
 
+    /// A file that is there and was appended to since its last commit.
+    pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
+        let state = State { len, stored_len: len, changed: true, ..State::default() };
+        Target { store, path, block_bytes, state: Mutex::new(state) }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,7 +149,9 @@ impl Target {
         let group = group(access, &self.path)?;
         let rows = match group.has(DATA) {
             true => Some(self.open_rows(group.dataset(DATA)?, access, state.stored_len)?),
-            false if state.stored_len > 0 => return Err(Error::format(format!("group {} has no {DATA}", group.path()))),
+            false if state.stored_len > 0 => {
+                return Err(Error::format(format!("group {} has no {DATA}", group.path())));
+            }
             false => None,
         };
         state.open = Some(OpenDataset { generation: access.generation, rows });
@@ -305,10 +313,7 @@ impl Target {
                 }
                 other => other,
             };
-            let region = Region {
-                start: Shape::from([within as u64, number]),
-                shape: Shape::from([count as u64, 1]),
-            };
+            let region = Region { start: Shape::from([within as u64, number]), shape: Shape::from([count as u64, 1]) };
             rows.dataset.read_region(&region, &mut row)?;
             let Values::UChar(bytes) = &row else { return Err(Error::format("no bytes")) };
             out[done..done + count].copy_from_slice(bytes);
@@ -353,11 +358,15 @@ impl Target {
         if end > state.len {
             self.grow(state, end)?;
         }
+        // a file that fits into memory is not stored before its length is known
+        let options = &self.store.options;
+        let wait = options.archive && !options.appendable && !state.is_final && end <= CACHE_BYTES;
+        let wait = wait && state.open.as_ref().is_none_or(|open| open.rows.is_none());
         let (mut at, mut data) = (offset, data);
         while !data.is_empty() {
             let (number, within) = (at / self.block_bytes, (at % self.block_bytes) as usize);
             let size = self.block_bytes as usize;
-            let count = match within == 0 && data.len() >= size {
+            let count = match within == 0 && data.len() >= size && !wait {
                 true => {
                     let whole = &data[..data.len() / size * size];
                     let blocks: Vec<_> = (number..).zip(whole.chunks_exact(size)).collect();

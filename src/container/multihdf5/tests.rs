@@ -206,17 +206,18 @@ fn archives_have_the_index_that_their_files_need() {
         let file = container.create("f").unwrap();
         // more than is kept in memory
         if announce {
-            file.set_len(300_000).unwrap();
+            file.set_len(9_000_000).unwrap();
         }
-        (0..3).for_each(|part| file.write_at(part * 100_000, &[part as u8; 100_000]).unwrap());
-        write(&*container, "small", &[1; 200]);
+        (0..9).for_each(|part| file.write_at(part * 1_000_000, &[part as u8; 1_000_000]).unwrap());
+        write(&*container, "small", &[1; 70_000]);
         container.commit().unwrap();
         let file = h5::File::open(&path).unwrap();
         let rows = dataset(&file, "f").shape().unwrap();
-        assert_eq!(rows[1], 300_000u64.div_ceil(options.block_bytes));
+        assert_eq!(rows[1], 9_000_000u64.div_ceil(options.block_bytes));
         [dataset(&file, "f").index_kind().unwrap(), dataset(&file, "small").index_kind().unwrap()]
     };
     use IndexKind::{ExtensibleArray, FixedArray};
+    const ARCHIVE: FormatOptions = FormatOptions { block_bytes: 1 << 16, ..super::tests::ARCHIVE };
     assert_eq!(kinds(&ARCHIVE, true), [FixedArray, FixedArray]);
     assert_eq!(kinds(&FormatOptions { deflate: 4, checksums: true, ..ARCHIVE }, true), [FixedArray, FixedArray]);
     // whoever does not say how long a file is to be
@@ -311,7 +312,9 @@ fn damage_is_an_error_that_says_what_is_wrong() {
 fn checksums_find_every_flipped_byte_of_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
-    for options in [FormatOptions { checksums: true, ..ARCHIVE }, FormatOptions { checksums: true, deflate: 5, ..ARCHIVE }] {
+    for options in
+        [FormatOptions { checksums: true, ..ARCHIVE }, FormatOptions { checksums: true, deflate: 5, ..ARCHIVE }]
+    {
         let container = Writer::create(&path, &options).unwrap();
         write(&*container, "f", &Random(5).bytes(1000));
         container.commit().unwrap();
@@ -371,6 +374,7 @@ fn containers_in_circles_or_too_deep_are_errors() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    drop(level);
 
     let file = h5::File::create(&path).unwrap();
     let root = file.root().unwrap();
@@ -396,29 +400,26 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     let mut live = LiveContainer::open(&path).unwrap();
     let mut expected = BTreeMap::from([("f".to_owned(), vec![1; 100]), ("n/g".to_owned(), vec![2; 64])]);
     let mut random = Random(1);
-    let mut reader = LiveContainerReader::open(&path).unwrap();
     let copy = folder.path().join("copy.mfh5");
     for round in 0..20 {
         for (name, plain) in &mut expected {
             let count = random.below(300);
             let bytes = random.bytes(count);
             live.append(name, &bytes).unwrap();
-            assert!(!reader.refresh().unwrap());
-            assert_eq!(reader.len(name).unwrap(), Vec::len(plain) as u64);
             plain.extend_from_slice(&bytes);
         }
         live.commit().unwrap();
         // as if the process was killed now
         std::fs::copy(&path, &copy).unwrap();
-        assert_eq!(content(&*open(&copy).unwrap()), expected, "round {round}");
-        assert!(reader.refresh().unwrap());
+        assert!(content(&*open(&copy).unwrap()) == expected, "round {round}");
+        let mut reader = LiveContainerReader::open(&copy).unwrap();
+        assert!(!reader.refresh().unwrap());
         for (name, plain) in &expected {
             let mut bytes = vec![0; reader.len(name).unwrap() as usize];
             reader.read_at(name, 0, &mut bytes).unwrap();
             assert_eq!(&bytes, plain);
         }
     }
-    drop(reader);
     live.close().unwrap();
     assert_eq!(content(&*open(&path).unwrap()), expected);
     // what is changed the ordinary way begins with what was appended
@@ -426,11 +427,135 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     write(&*container, "h", b"new");
     container.commit().unwrap();
     expected.insert("h".into(), b"new".to_vec());
-    assert_eq!(content(&*container), expected);
+    assert!(content(&*container) == expected);
     drop(container);
-    assert_eq!(content(&*open(&path).unwrap()), expected);
+    assert!(content(&*open(&path).unwrap()) == expected);
     check_hashes(&*open(&path).unwrap());
     let links = h5::File::open(&path).unwrap().root().unwrap().links().unwrap();
     assert!(links.contains(&(COMMITS.to_owned(), LinkKind::Dataset)));
     assert_eq!(LiveContainer::open(&copy).unwrap_err().kind(), ErrorKind::Locked);
+}
+
+/// Runs the test of this name alone in a process of its own, with `path` for it.
+fn child(test: &str, path: &Path) -> std::process::Child {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args([&format!("container::multihdf5::tests::{test}"), "--exact"]).env(CHILD, path);
+    command.stdout(std::process::Stdio::null()).spawn().unwrap()
+}
+
+/// Tells a test that it is a child, and where to write.
+const CHILD: &str = "MULTIHDF5_TEST_CHILD";
+
+/// What a container holds after so many commits.
+fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
+    let file = |number: u64| (format!("table.f{number}"), Random(commits * 3 + number).bytes(3000 + 31 * commits));
+    let mut files: BTreeMap<_, _> = (0..3).map(file).collect();
+    files.insert("count".into(), commits.to_le_bytes().to_vec());
+    files
+}
+
+#[test]
+fn killed_at_any_moment_a_container_is_old_or_new() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let container = Writer::edit(Path::new(&path)).unwrap();
+        let bytes = read_all(&*container.open("count").unwrap()).unwrap();
+        for commits in u64::from_le_bytes(bytes.try_into().unwrap()) + 1.. {
+            for (name, bytes) in state(commits) {
+                match commits % 2 {
+                    0 => container.edit(&name).unwrap().write_at(0, &bytes).unwrap(),
+                    _ => write(&*container, &name, &bytes),
+                }
+            }
+            container.commit().unwrap();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.mfh5");
+    let mut random = Random(4);
+    for options in [COMPATIBLE, FormatOptions { deflate: 1, checksums: true, ..ARCHIVE }] {
+        let container = Writer::create(&path, &options).unwrap();
+        state(0).iter().for_each(|(name, bytes)| write(&*container, name, bytes));
+        container.commit().unwrap();
+        drop(container);
+        let mut last = 0;
+        for _ in 0..30 {
+            let mut child = child("killed_at_any_moment_a_container_is_old_or_new", &path);
+            std::thread::sleep(std::time::Duration::from_micros(20_000 + random.below(150_000)));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let found = content(&*open(&path).unwrap());
+            let commits = u64::from_le_bytes(found["count"].clone().try_into().unwrap());
+            assert!(commits >= last);
+            last = commits;
+            assert!(found == state(commits), "after {commits} commits");
+        }
+        assert!(last > 30, "{last} commits: the processes were killed before they did anything");
+        // leftovers go with the next change
+        write(&*Writer::edit(&path).unwrap(), "x", b"");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
+/// The `n`th byte of what is appended to a file.
+fn appended(file: u64, n: u64) -> u8 {
+    ((n * 31 + file * 7) >> 3) as u8
+}
+
+#[test]
+fn a_process_that_reads_sees_commits_and_nothing_else() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let mut live = LiveContainer::open(Path::new(&path)).unwrap();
+        std::fs::write(Path::new(&path).with_extension("go"), []).unwrap();
+        let (mut random, mut len) = (Random(3), 0);
+        loop {
+            let count = random.below(5000);
+            // in all files as many bytes: so each commit is known by that
+            for file in 0..3 {
+                let bytes: Vec<u8> = (len..len + count).map(|n| appended(file, n)).collect();
+                let (first, rest) = bytes.split_at(bytes.len() / 3);
+                live.append(&format!("f{file}"), first).unwrap();
+                live.append(&format!("f{file}"), rest).unwrap();
+            }
+            len += count;
+            live.commit().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.mfh5");
+    let check = |reader: &mut dyn FnMut(&str) -> Vec<u8>| {
+        let files: Vec<Vec<u8>> = (0..3).map(|file| reader(&format!("f{file}"))).collect();
+        for (file, bytes) in (0..).zip(&files) {
+            assert_eq!(Vec::len(bytes), Vec::len(&files[0]));
+            assert!((0..).zip(bytes).all(|(n, &byte)| byte == appended(file, n)));
+        }
+        Vec::len(&files[0])
+    };
+    for _ in 0..3 {
+        LiveContainer::create(&path, 512, &["f0", "f1", "f2"]).unwrap().close().unwrap();
+        let mut child = child("a_process_that_reads_sees_commits_and_nothing_else", &path);
+        let (mut seen, start) = (0, std::time::Instant::now());
+        // who reads first keeps others from writing
+        while std::fs::remove_file(path.with_extension("go")).is_err() {
+            assert!(start.elapsed().as_secs() < 20);
+        }
+        let mut reader = LiveContainerReader::open(&path).unwrap();
+        while seen < 20 && start.elapsed().as_secs() < 20 {
+            if reader.refresh().unwrap() {
+                seen += 1;
+                check(&mut |name| {
+                    let mut bytes = vec![0; reader.len(name).unwrap() as usize];
+                    reader.read_at(name, 0, &mut bytes).unwrap();
+                    bytes
+                });
+            }
+        }
+        assert_eq!(seen, 20);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(reader);
+        // what it left is read like any container
+        let container = open(&path).unwrap();
+        assert!(check(&mut |name| read_all(&*container.open(name).unwrap()).unwrap()) > 0);
+    }
 }

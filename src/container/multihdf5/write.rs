@@ -240,28 +240,43 @@ impl Writer {
     }
 
     fn existing(store: Arc<Store>, path: String) -> Result<Self> {
+        let files_of = &store;
+        let mut live = false;
         let content = store.read(|access| {
             let group = group(access, &path)?;
             let Header { block_bytes, counter, files, .. } = Header::read(&group)?;
             let committed = read::committed(&access.file.root()?)?;
             let mut entries = Vec::new();
-            let mut changed = false;
             for (name, size) in files {
                 let nested = size == 0 && group.has(&name) && group.group(&name).is_ok_and(|group| group.has(HEADER));
                 let newer = committed.get(format!("{path}/{name}").trim_start_matches('/'));
-                // what was appended live is part of the file from now on, of its hash as well
-                changed |= newer.is_some_and(|newer| *newer != size);
-                let size = newer.copied().unwrap_or(size);
-                let kind = if nested { Kind::Nested(None) } else { Kind::File(size, None) };
+                let kind = match newer {
+                    _ if nested => Kind::Nested(None),
+                    // what was appended live becomes part of the file, and of its hash
+                    Some(&newer) if newer != size => {
+                        let path = format!("{path}/{name}");
+                        let target = Target::appended(files_of.clone(), path, block_bytes, newer);
+                        Kind::File(newer, Some(Arc::new(target)))
+                    }
+                    _ => Kind::File(size, None),
+                };
                 entries.push(Entry { name, kind });
             }
-            Ok(Content { block_bytes, counter, entries, changed })
+            live = !committed.is_empty();
+            Ok(Content { block_bytes, counter, entries, changed: false })
         })?;
-        Ok(Writer { store, path, content: Mutex::new(content) })
+        let writer = Writer { store, path, content: Mutex::new(content) };
+        if live {
+            for name in writer.nested()? {
+                writer.enter(&name)?;
+            }
+        }
+        Ok(writer)
     }
 
     fn select(&self, wanted: impl Fn(&Kind) -> bool) -> Vec<String> {
-        let mut names: Vec<_> = self.content().entries.iter().filter(|entry| wanted(&entry.kind)).map(|entry| entry.name.clone()).collect();
+        let mut names: Vec<_> =
+            self.content().entries.iter().filter(|entry| wanted(&entry.kind)).map(|entry| entry.name.clone()).collect();
         names.sort();
         names
     }
@@ -325,7 +340,9 @@ impl Writer {
         }
         content.store_unused()?;
         match content.entries.iter().position(|entry| entry.name == name) {
-            Some(at) if replace && matches!(content.entries[at].kind, Kind::File(..)) => self.drop_entry(content, at)?,
+            Some(at) if replace && matches!(content.entries[at].kind, Kind::File(..)) => {
+                self.drop_entry(content, at)?
+            }
             Some(_) => return Err(Error::new(ErrorKind::Exists, "the name is taken")),
             None => {}
         }
@@ -417,9 +434,8 @@ impl ContainerMut for Writer {
         let content = &mut *self.content();
         let mut create = || {
             self.make_room(content, name, true)?;
-            self.store.change(|access| {
-                group(access, &self.path)?.create_group_for(self.store.bounds(), name).map(|_| ())
-            })?;
+            self.store
+                .change(|access| group(access, &self.path)?.create_group_for(self.store.bounds(), name).map(|_| ()))?;
             let target = Arc::new(Target::new(self.store.clone(), self.path_of(name), content.block_bytes));
             content.entries.push(Entry { name: name.to_owned(), kind: Kind::File(0, Some(target.clone())) });
             content.changed = true;
@@ -446,9 +462,8 @@ impl ContainerMut for Writer {
             limits::depth(self.path.split('/').count(), "containers")?;
             self.make_room(content, name, false)?;
             let nested = Arc::new(Self::empty(self.store.clone(), self.path_of(name)));
-            self.store.change(|access| {
-                group(access, &self.path)?.create_group_for(self.store.bounds(), name).map(|_| ())
-            })?;
+            self.store
+                .change(|access| group(access, &self.path)?.create_group_for(self.store.bounds(), name).map(|_| ()))?;
             content.entries.push(Entry { name: name.to_owned(), kind: Kind::Nested(Some(nested.clone())) });
             content.changed = true;
             // so that it is one, whether it is committed or not
