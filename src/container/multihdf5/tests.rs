@@ -1,7 +1,9 @@
 //! Containers written and read back by this module; h5py, h5dump and casacore's files are in tests/python.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use super::header::Header;
@@ -436,11 +438,43 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     assert_eq!(LiveContainer::open(&copy).unwrap_err().kind(), ErrorKind::Locked);
 }
 
-/// Runs the test of this name alone in a process of its own, with `path` for it.
-fn child(test: &str, path: &Path) -> std::process::Child {
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.args([&format!("container::multihdf5::tests::{test}"), "--exact"]).env(CHILD, path);
-    command.stdout(std::process::Stdio::null()).spawn().unwrap()
+/// Runs the test of a name alone in processes of its own, one after the other, and kills them.
+///
+/// A shell starts them: while this process starts one, it has all files that others tests have open, and their locks.
+struct Children {
+    shell: std::process::Child,
+    answers: BufReader<ChildStdout>,
+}
+
+const SHELL: &str =
+    r#"while read go; do "$0" "$1" --exact >/dev/null 2>&1 & read stop; kill -9 $!; wait $!; echo; done"#;
+
+impl Children {
+    fn new(test: &str, path: &Path) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", SHELL]).arg(std::env::current_exe().unwrap());
+        shell.arg(format!("container::multihdf5::tests::{test}")).env(CHILD, path);
+        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let answers = BufReader::new(shell.stdout.take().unwrap());
+        Children { shell, answers }
+    }
+
+    fn start(&mut self) {
+        self.shell.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    }
+
+    /// Kills the process with a signal that it does not see.
+    fn kill(&mut self) {
+        self.shell.stdin.as_mut().unwrap().write_all(b"stop\n").unwrap();
+        self.answers.read_line(&mut String::new()).unwrap();
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
 }
 
 /// Tells a test that it is a child, and where to write.
@@ -472,6 +506,7 @@ fn killed_at_any_moment_a_container_is_old_or_new() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.mfh5");
     let mut random = Random(4);
+    let mut children = Children::new("killed_at_any_moment_a_container_is_old_or_new", &path);
     for options in [COMPATIBLE, FormatOptions { deflate: 1, checksums: true, ..ARCHIVE }] {
         let container = Writer::create(&path, &options).unwrap();
         state(0).iter().for_each(|(name, bytes)| write(&*container, name, bytes));
@@ -479,10 +514,9 @@ fn killed_at_any_moment_a_container_is_old_or_new() {
         drop(container);
         let mut last = 0;
         for _ in 0..30 {
-            let mut child = child("killed_at_any_moment_a_container_is_old_or_new", &path);
+            children.start();
             std::thread::sleep(std::time::Duration::from_micros(20_000 + random.below(150_000)));
-            child.kill().unwrap();
-            child.wait().unwrap();
+            children.kill();
             let found = content(&*open(&path).unwrap());
             let commits = u64::from_le_bytes(found["count"].clone().try_into().unwrap());
             assert!(commits >= last);
@@ -531,9 +565,10 @@ fn a_process_that_reads_sees_commits_and_nothing_else() {
         }
         Vec::len(&files[0])
     };
+    let mut children = Children::new("a_process_that_reads_sees_commits_and_nothing_else", &path);
     for _ in 0..3 {
         LiveContainer::create(&path, 512, &["f0", "f1", "f2"]).unwrap().close().unwrap();
-        let mut child = child("a_process_that_reads_sees_commits_and_nothing_else", &path);
+        children.start();
         let (mut seen, start) = (0, std::time::Instant::now());
         // who reads first keeps others from writing
         while std::fs::remove_file(path.with_extension("go")).is_err() {
@@ -551,8 +586,7 @@ fn a_process_that_reads_sees_commits_and_nothing_else() {
             }
         }
         assert_eq!(seen, 20);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        children.kill();
         drop(reader);
         // what it left is read like any container
         let container = open(&path).unwrap();
