@@ -84,12 +84,11 @@ fn container_in_directory(directory: &dyn Container, name: &str) -> Result<Optio
     if directory.path(name).is_none() {
         return Ok(None);
     }
-    let Some(format) = container::recognise(&*directory.open(name)?)? else { return Ok(None) };
-    match (format.open)(directory, name) {
-        Ok(container) => Ok(Some(container)),
-        Err(error) if name == format.file_name => Err(error),
-        Err(_) => Ok(None),
+    if let Some(format) = container::FORMATS.iter().find(|format| format.file_name == name) {
+        return (format.open)(directory, name).map(Some);
     }
+    let format = container::recognise(&*directory.open(name)?)?;
+    Ok(format.and_then(|format| (format.open)(directory, name).ok()))
 }
 
 /// What was checked, and what is damaged.

@@ -27,22 +27,22 @@ def unpacked(found):
     option = storage(dat)
     if option is None:
         return found
-    at, rows = option
+    at, rows, kind = option
     if rows <= 0x7fffffff:
         dat = dat[:at] + struct.pack('>iI', -2, rows) + dat[at + 20:]
         found['table.dat'] = dat[:4] + struct.pack('>I', len(dat) - 4) + dat[8:]
-    for name, read in (('table.mf', multifile), ('table.mfh5', multihdf5)):
-        if name in found:
-            rest = found.pop(name + '_hdrext', b'')
-            found.update(read(found.pop(name), rest))
+    name, read = [('table.mf', multifile), ('table.mfh5', multihdf5)][kind]
+    if name in found:
+        rest = found.pop(name + '_hdrext', b'')
+        found.update(read(found.pop(name), rest))
     return found
 
 
 def storage(dat):
-    """(where the column set begins, rows) of a table.dat that says that its files are in a container, else None."""
+    """(where the column set begins, rows, kind of container) of a table.dat that says that its files are in a container, else None."""
     hits = list(re.finditer(rb'\xff\xff\xff\xfd(.{8})\0\0\0[\0\1]', dat, re.DOTALL))
     assert len(hits) < 2
-    return (hits[0].start(), struct.unpack('>Q', hits[0].group(1))[0]) if hits else None
+    return (hits[0].start(), struct.unpack('>Q', hits[0].group(1))[0], dat[hits[0].end() - 1]) if hits else None
 
 
 class Stream:

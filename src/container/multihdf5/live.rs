@@ -67,17 +67,17 @@ fn list(group: &Group, prefix: &str, names: &mut Vec<String>) -> Result<()> {
 /// live.append("table.f0", b"some ")?;
 /// live.commit()?;
 ///
-/// let mut reader = LiveContainerReader::open(&path)?;
 /// live.append("table.f0", b"bytes")?;
 /// live.append("table.f1", b"and more")?;
-/// live.commit()?;
-/// assert_eq!(reader.len("table.f0")?, 5);
+/// live.close()?;
+///
+/// // in another process, at any time: libhdf5 does not open a file twice in one
+/// let mut reader = LiveContainerReader::open(&path)?;
 /// reader.refresh()?;
 /// assert_eq!((reader.len("table.f0")?, reader.len("table.f1")?), (10, 8));
 /// let mut bytes = [0; 10];
 /// reader.read_at("table.f0", 0, &mut bytes)?;
 /// assert_eq!(&bytes, b"some bytes");
-/// live.close()?;
 /// # Ok::<(), ctds_hdf5::Error>(())
 /// ```
 #[derive(Debug)]

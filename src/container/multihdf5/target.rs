@@ -82,6 +82,12 @@ impl Target {
         Target { store, path, block_bytes, state: Mutex::new(state) }
     }
 
+    /// A file that is there and was appended to since its last commit.
+    pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
+        let state = State { len, stored_len: len, changed: true, ..State::default() };
+        Target { store, path, block_bytes, state: Mutex::new(state) }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -352,11 +358,15 @@ impl Target {
         if end > state.len {
             self.grow(state, end)?;
         }
+        // a file that fits into memory is not stored before its length is known
+        let options = &self.store.options;
+        let wait = options.archive && !options.appendable && !state.is_final && end <= CACHE_BYTES;
+        let wait = wait && state.open.as_ref().is_none_or(|open| open.rows.is_none());
         let (mut at, mut data) = (offset, data);
         while !data.is_empty() {
             let (number, within) = (at / self.block_bytes, (at % self.block_bytes) as usize);
             let size = self.block_bytes as usize;
-            let count = match within == 0 && data.len() >= size {
+            let count = match within == 0 && data.len() >= size && !wait {
                 true => {
                     let whole = &data[..data.len() / size * size];
                     let blocks: Vec<_> = (number..).zip(whole.chunks_exact(size)).collect();

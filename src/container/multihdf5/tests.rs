@@ -1,7 +1,9 @@
 //! Containers written and read back by this module; h5py, h5dump and casacore's files are in tests/python.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use super::header::Header;
@@ -206,17 +208,18 @@ fn archives_have_the_index_that_their_files_need() {
         let file = container.create("f").unwrap();
         // more than is kept in memory
         if announce {
-            file.set_len(300_000).unwrap();
+            file.set_len(9_000_000).unwrap();
         }
-        (0..3).for_each(|part| file.write_at(part * 100_000, &[part as u8; 100_000]).unwrap());
-        write(&*container, "small", &[1; 200]);
+        (0..9).for_each(|part| file.write_at(part * 1_000_000, &[part as u8; 1_000_000]).unwrap());
+        write(&*container, "small", &[1; 70_000]);
         container.commit().unwrap();
         let file = h5::File::open(&path).unwrap();
         let rows = dataset(&file, "f").shape().unwrap();
-        assert_eq!(rows[1], 300_000u64.div_ceil(options.block_bytes));
+        assert_eq!(rows[1], 9_000_000u64.div_ceil(options.block_bytes));
         [dataset(&file, "f").index_kind().unwrap(), dataset(&file, "small").index_kind().unwrap()]
     };
     use IndexKind::{ExtensibleArray, FixedArray};
+    const ARCHIVE: FormatOptions = FormatOptions { block_bytes: 1 << 16, ..super::tests::ARCHIVE };
     assert_eq!(kinds(&ARCHIVE, true), [FixedArray, FixedArray]);
     assert_eq!(kinds(&FormatOptions { deflate: 4, checksums: true, ..ARCHIVE }, true), [FixedArray, FixedArray]);
     // whoever does not say how long a file is to be
@@ -373,6 +376,7 @@ fn containers_in_circles_or_too_deep_are_errors() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    drop(level);
 
     let file = h5::File::create(&path).unwrap();
     let root = file.root().unwrap();
@@ -398,29 +402,26 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     let mut live = LiveContainer::open(&path).unwrap();
     let mut expected = BTreeMap::from([("f".to_owned(), vec![1; 100]), ("n/g".to_owned(), vec![2; 64])]);
     let mut random = Random(1);
-    let mut reader = LiveContainerReader::open(&path).unwrap();
     let copy = folder.path().join("copy.mfh5");
     for round in 0..20 {
         for (name, plain) in &mut expected {
             let count = random.below(300);
             let bytes = random.bytes(count);
             live.append(name, &bytes).unwrap();
-            assert!(!reader.refresh().unwrap());
-            assert_eq!(reader.len(name).unwrap(), Vec::len(plain) as u64);
             plain.extend_from_slice(&bytes);
         }
         live.commit().unwrap();
         // as if the process was killed now
         std::fs::copy(&path, &copy).unwrap();
-        assert_eq!(content(&*open(&copy).unwrap()), expected, "round {round}");
-        assert!(reader.refresh().unwrap());
+        assert!(content(&*open(&copy).unwrap()) == expected, "round {round}");
+        let mut reader = LiveContainerReader::open(&copy).unwrap();
+        assert!(!reader.refresh().unwrap());
         for (name, plain) in &expected {
             let mut bytes = vec![0; reader.len(name).unwrap() as usize];
             reader.read_at(name, 0, &mut bytes).unwrap();
             assert_eq!(&bytes, plain);
         }
     }
-    drop(reader);
     live.close().unwrap();
     assert_eq!(content(&*open(&path).unwrap()), expected);
     // what is changed the ordinary way begins with what was appended
@@ -428,11 +429,167 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     write(&*container, "h", b"new");
     container.commit().unwrap();
     expected.insert("h".into(), b"new".to_vec());
-    assert_eq!(content(&*container), expected);
+    assert!(content(&*container) == expected);
     drop(container);
-    assert_eq!(content(&*open(&path).unwrap()), expected);
+    assert!(content(&*open(&path).unwrap()) == expected);
     check_hashes(&*open(&path).unwrap());
     let links = h5::File::open(&path).unwrap().root().unwrap().links().unwrap();
     assert!(links.contains(&(COMMITS.to_owned(), LinkKind::Dataset)));
     assert_eq!(LiveContainer::open(&copy).unwrap_err().kind(), ErrorKind::Locked);
+}
+
+/// Runs the test of a name alone in processes of its own, one after the other, and kills them.
+///
+/// A shell starts them: while this process starts one, it has all files that others tests have open, and their locks.
+struct Children {
+    shell: std::process::Child,
+    answers: BufReader<ChildStdout>,
+}
+
+const SHELL: &str =
+    r#"while read go; do "$0" "$1" --exact >/dev/null 2>&1 & read stop; kill -9 $!; wait $!; echo; done"#;
+
+impl Children {
+    fn new(test: &str, path: &Path) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", SHELL]).arg(std::env::current_exe().unwrap());
+        shell.arg(format!("container::multihdf5::tests::{test}")).env(CHILD, path);
+        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let answers = BufReader::new(shell.stdout.take().unwrap());
+        Children { shell, answers }
+    }
+
+    fn start(&mut self) {
+        self.shell.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    }
+
+    /// Kills the process with a signal that it does not see.
+    fn kill(&mut self) {
+        self.shell.stdin.as_mut().unwrap().write_all(b"stop\n").unwrap();
+        self.answers.read_line(&mut String::new()).unwrap();
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
+
+/// Tells a test that it is a child, and where to write.
+const CHILD: &str = "MULTIHDF5_TEST_CHILD";
+
+/// What a container holds after so many commits.
+fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
+    let file = |number: u64| (format!("table.f{number}"), Random(commits * 3 + number).bytes(3000 + 31 * commits));
+    let mut files: BTreeMap<_, _> = (0..3).map(file).collect();
+    files.insert("count".into(), commits.to_le_bytes().to_vec());
+    files
+}
+
+#[test]
+fn killed_at_any_moment_a_container_is_old_or_new() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let container = Writer::edit(Path::new(&path)).unwrap();
+        let bytes = read_all(&*container.open("count").unwrap()).unwrap();
+        for commits in u64::from_le_bytes(bytes.try_into().unwrap()) + 1.. {
+            for (name, bytes) in state(commits) {
+                match commits % 2 {
+                    0 => container.edit(&name).unwrap().write_at(0, &bytes).unwrap(),
+                    _ => write(&*container, &name, &bytes),
+                }
+            }
+            container.commit().unwrap();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.mfh5");
+    let mut random = Random(4);
+    let mut children = Children::new("killed_at_any_moment_a_container_is_old_or_new", &path);
+    for options in [COMPATIBLE, FormatOptions { deflate: 1, checksums: true, ..ARCHIVE }] {
+        let container = Writer::create(&path, &options).unwrap();
+        state(0).iter().for_each(|(name, bytes)| write(&*container, name, bytes));
+        container.commit().unwrap();
+        drop(container);
+        let mut last = 0;
+        for _ in 0..30 {
+            children.start();
+            std::thread::sleep(std::time::Duration::from_micros(20_000 + random.below(150_000)));
+            children.kill();
+            let found = content(&*open(&path).unwrap());
+            let commits = u64::from_le_bytes(found["count"].clone().try_into().unwrap());
+            assert!(commits >= last);
+            last = commits;
+            assert!(found == state(commits), "after {commits} commits");
+        }
+        assert!(last > 30, "{last} commits: the processes were killed before they did anything");
+        // leftovers go with the next change
+        write(&*Writer::edit(&path).unwrap(), "x", b"");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
+/// The `n`th byte of what is appended to a file.
+fn appended(file: u64, n: u64) -> u8 {
+    ((n * 31 + file * 7) >> 3) as u8
+}
+
+#[test]
+fn a_process_that_reads_sees_commits_and_nothing_else() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let mut live = LiveContainer::open(Path::new(&path)).unwrap();
+        std::fs::write(Path::new(&path).with_extension("go"), []).unwrap();
+        let (mut random, mut len) = (Random(3), 0);
+        loop {
+            let count = random.below(5000);
+            // in all files as many bytes: so each commit is known by that
+            for file in 0..3 {
+                let bytes: Vec<u8> = (len..len + count).map(|n| appended(file, n)).collect();
+                let (first, rest) = bytes.split_at(bytes.len() / 3);
+                live.append(&format!("f{file}"), first).unwrap();
+                live.append(&format!("f{file}"), rest).unwrap();
+            }
+            len += count;
+            live.commit().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.mfh5");
+    let check = |reader: &mut dyn FnMut(&str) -> Vec<u8>| {
+        let files: Vec<Vec<u8>> = (0..3).map(|file| reader(&format!("f{file}"))).collect();
+        for (file, bytes) in (0..).zip(&files) {
+            assert_eq!(Vec::len(bytes), Vec::len(&files[0]));
+            assert!((0..).zip(bytes).all(|(n, &byte)| byte == appended(file, n)));
+        }
+        Vec::len(&files[0])
+    };
+    let mut children = Children::new("a_process_that_reads_sees_commits_and_nothing_else", &path);
+    for _ in 0..3 {
+        LiveContainer::create(&path, 512, &["f0", "f1", "f2"]).unwrap().close().unwrap();
+        children.start();
+        let (mut seen, start) = (0, std::time::Instant::now());
+        // who reads first keeps others from writing
+        while std::fs::remove_file(path.with_extension("go")).is_err() {
+            assert!(start.elapsed().as_secs() < 20);
+        }
+        let mut reader = LiveContainerReader::open(&path).unwrap();
+        while seen < 20 && start.elapsed().as_secs() < 20 {
+            if reader.refresh().unwrap() {
+                seen += 1;
+                check(&mut |name| {
+                    let mut bytes = vec![0; reader.len(name).unwrap() as usize];
+                    reader.read_at(name, 0, &mut bytes).unwrap();
+                    bytes
+                });
+            }
+        }
+        assert_eq!(seen, 20);
+        children.kill();
+        drop(reader);
+        // what it left is read like any container
+        let container = open(&path).unwrap();
+        assert!(check(&mut |name| read_all(&*container.open(name).unwrap()).unwrap()) > 0);
+    }
 }

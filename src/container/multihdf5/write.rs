@@ -240,24 +240,38 @@ impl Writer {
     }
 
     fn existing(store: Arc<Store>, path: String) -> Result<Self> {
+        let files_of = &store;
+        let mut live = false;
         let content = store.read(|access| {
             let group = group(access, &path)?;
             let Header { block_bytes, counter, files, .. } = Header::read(&group)?;
             let committed = read::committed(&access.file.root()?)?;
             let mut entries = Vec::new();
-            let mut changed = false;
             for (name, size) in files {
                 let nested = size == 0 && group.has(&name) && group.group(&name).is_ok_and(|group| group.has(HEADER));
                 let newer = committed.get(format!("{path}/{name}").trim_start_matches('/'));
-                // what was appended live is part of the file from now on, of its hash as well
-                changed |= newer.is_some_and(|newer| *newer != size);
-                let size = newer.copied().unwrap_or(size);
-                let kind = if nested { Kind::Nested(None) } else { Kind::File(size, None) };
+                let kind = match newer {
+                    _ if nested => Kind::Nested(None),
+                    // what was appended live becomes part of the file, and of its hash
+                    Some(&newer) if newer != size => {
+                        let path = format!("{path}/{name}");
+                        let target = Target::appended(files_of.clone(), path, block_bytes, newer);
+                        Kind::File(newer, Some(Arc::new(target)))
+                    }
+                    _ => Kind::File(size, None),
+                };
                 entries.push(Entry { name, kind });
             }
-            Ok(Content { block_bytes, counter, entries, changed })
+            live = !committed.is_empty();
+            Ok(Content { block_bytes, counter, entries, changed: false })
         })?;
-        Ok(Writer { store, path, content: Mutex::new(content) })
+        let writer = Writer { store, path, content: Mutex::new(content) };
+        if live {
+            for name in writer.nested()? {
+                writer.enter(&name)?;
+            }
+        }
+        Ok(writer)
     }
 
     fn select(&self, wanted: impl Fn(&Kind) -> bool) -> Vec<String> {
