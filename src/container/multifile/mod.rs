@@ -167,7 +167,10 @@ impl Container for MultiFile {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
-        Ok(Arc::new(VirtualFile { opened: self.opened.clone(), slot: self.opened.slot(name)? }))
+        let Opened { file, header, .. } = &*self.opened;
+        let slot = self.opened.slot(name)?;
+        header.files[slot].check_present(file, header.block_bytes)?;
+        Ok(Arc::new(VirtualFile { opened: self.opened.clone(), slot }))
     }
 
     fn nested(&self) -> Result<Vec<String>> {
