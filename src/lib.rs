@@ -9,12 +9,16 @@ mod grid;
 mod h5;
 pub mod io;
 mod limits;
+pub mod pack;
 mod schema;
 mod stman;
 mod table;
 pub mod value;
 
-pub use container::{Container, ContainerInfo, ContainerMut, Directory, FileLayout};
+pub use container::{
+    Container, ContainerInfo, ContainerMut, Directory, FileLayout, LiveContainer, LiveContainerReader, MultiFile,
+    MultiFileMut,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};

@@ -3,10 +3,11 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use anyhow::{Result, anyhow};
 use clap::{Args, Parser, Subcommand};
 use ctds_hdf5::OpenOptions;
 
-use crate::command::{digest, info, to_hdf5, to_ms, verify};
+use crate::command::{digest, info, ls, pack, to_hdf5, to_ms, unpack, verify};
 
 /// Casacore tables (MeasurementSets) to HDF5.
 #[derive(Debug, Parser)]
@@ -87,6 +88,37 @@ pub enum Verb {
     Info(info::Args),
     /// Print the CTFP-1 fingerprints of the content
     Digest(digest::Args),
-    /// Compare the contents of two sources, value by value, or a native HDF5 file with its own digests
+    /// Compare two sources, value by value or byte by byte; or check one with the digests and checksums that it holds
     Verify(verify::Args),
+    /// Put the files of a table and of its subtables into containers
+    Pack(pack::Args),
+    /// Take the files of a table out of their containers
+    Unpack(unpack::Args),
+    /// List the files in a container
+    Ls(ls::Args),
+}
+
+/// A size in bytes: 512, 64K, 4M, 1G.
+pub fn size(text: &str) -> Result<u64> {
+    let text = text.trim().to_ascii_uppercase();
+    let text = text.trim_end_matches("IB").trim_end_matches('B');
+    let (number, shift) = match text.char_indices().last() {
+        Some((end, 'K')) => (&text[..end], 10),
+        Some((end, 'M')) => (&text[..end], 20),
+        Some((end, 'G')) => (&text[..end], 30),
+        _ => (text, 0),
+    };
+    let bytes: u64 = number.trim().parse().map_err(|_| anyhow!("expected a size such as 64K or 256M"))?;
+    bytes.checked_mul(1 << shift).ok_or_else(|| anyhow!("too large"))
+}
+
+/// The level of `gzip`, 4, or of `gzip:1` to `gzip:9`; `None` for another word.
+pub fn gzip(text: &str) -> Option<Result<u8>> {
+    match text.split_once(':').unwrap_or((text, "4")) {
+        ("gzip", level) => Some(match level.parse() {
+            Ok(level @ 1..=9) => Ok(level),
+            _ => Err(anyhow!("gzip has levels 1 to 9")),
+        }),
+        _ => None,
+    }
 }

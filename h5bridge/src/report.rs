@@ -18,6 +18,11 @@ pub fn error(error: &anyhow::Error, status: Status, as_json: bool) {
     }
 }
 
+/// Warnings on stderr.
+pub fn warnings(warnings: &[String]) {
+    warnings.iter().for_each(|warning| eprintln!("h5bridge: warning: {warning}"));
+}
+
 /// Bytes for people.
 pub fn bytes(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()

@@ -21,14 +21,14 @@ impl Directory {
 }
 
 impl Directory {
-    /// The names of what lies in the directory, directories or not; names that are not UTF-8 are not seen.
+    /// The names of the directories in the directory, or of the files; names that are not UTF-8 are not seen.
     fn entries(&self, directories: bool) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
             let entry = entry?;
             // where a symbolic link leads to counts
-            let is_directory = std::fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir());
-            if is_directory == directories
+            let kind = std::fs::metadata(entry.path()).map(|metadata| metadata.file_type());
+            if kind.is_ok_and(|kind| if directories { kind.is_dir() } else { kind.is_file() })
                 && let Ok(name) = entry.file_name().into_string()
             {
                 names.push(name);

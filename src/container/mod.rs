@@ -16,11 +16,13 @@ use crate::error::{Error, Result};
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
-pub(crate) use locate::{locate, of_table};
+pub(crate) use locate::{locate, of_table, recognise};
 #[cfg(test)]
 pub(crate) use memory::Memory;
 pub(crate) use multifile::FORMAT as MULTI_FILE;
+pub use multifile::{MultiFile, MultiFileMut};
 pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, HEADER as MULTI_HDF5_HEADER};
+pub use multihdf5::{LiveContainer, LiveContainerReader};
 
 /// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {
@@ -102,6 +104,10 @@ pub struct FileLayout {
     pub checksum: Option<&'static str>,
     /// What its bytes go through when they are written, first applied first.
     pub filters: Vec<String>,
+    /// How HDF5 finds its blocks: `btree_v1`, `fixed_array` …
+    pub index: Option<String>,
+    /// The SHA-256 that the container says the file has, in hexadecimal digits.
+    pub sha256: Option<String>,
 }
 
 /// Refuses a name that is not one of a file: one that leads elsewhere when a container is unpacked into a directory.
@@ -178,6 +184,8 @@ pub(crate) struct FormatOptions {
     pub(crate) deflate: u8,
     /// Whether more than what casacore reads may be in it: all files of the table, subtables, their hashes.
     pub(crate) archive: bool,
+    /// Whether files of an archive can grow while others read them. MultiHDF5 only.
+    pub(crate) appendable: bool,
 }
 
 pub(crate) static FORMATS: &[&Format] = &[&multifile::FORMAT, &multihdf5::FORMAT];

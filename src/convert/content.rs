@@ -8,6 +8,7 @@ use bstr::ByteSlice;
 use super::edits::Edited;
 use super::native;
 use super::plan::MAX_CUBES;
+use crate::container::FileLayout;
 use crate::error::{Error, Place, Result};
 use crate::io::ByteOrder;
 use crate::limits;
@@ -348,6 +349,15 @@ impl SourceTable {
     /// That of opening the table.
     pub fn table(&self) -> Result<Option<&Table>> {
         Ok(self.content()?.as_table())
+    }
+
+    /// How the container stores the files of the data manager of a column, by its number, with their names; none if they
+    /// are in no container.
+    ///
+    /// # Errors
+    /// That of opening the table; those of reading the container.
+    pub fn stored_files(&self, column: usize) -> Result<Vec<(String, FileLayout)>> {
+        self.table()?.map_or(Ok(Vec::new()), |table| table.stored_files(column))
     }
 
     /// The hypercubes of a column of a table directory, by its number: shape and tile of each, rows last; none if the

@@ -11,7 +11,7 @@ mod json;
 mod lane;
 mod mapping;
 mod native;
-mod output;
+pub(crate) mod output;
 mod pieces;
 mod plan;
 mod restore;

@@ -46,13 +46,13 @@ pub struct Summary {
     pub warnings: Vec<String>,
 }
 
-/// Called while a conversion runs.
+/// Called while something is converted or packed.
 pub trait Progress {
     /// About `bytes` will be written, as is known now.
     fn expect(&self, _bytes: u64) {}
 
-    /// `bytes` more of `column` in `table` have been written.
-    fn advance(&self, bytes: u64, table: &str, column: &str);
+    /// `bytes` more of `part`, a column or a file, of `table` have been written.
+    fn advance(&self, bytes: u64, table: &str, part: &str);
 }
 
 /// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is whole.

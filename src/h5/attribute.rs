@@ -6,7 +6,7 @@ use hdf5::types::{IntSize, TypeDescriptor};
 use hdf5::{Datatype, IndexType, IterationOrder, Location};
 use hdf5_sys::h5t::H5T_class_t;
 
-use super::sys::{self, Foreign, Strings, Target};
+use super::sys::{self, Charset, Foreign, Strings, Target};
 use super::{dataset, datatype};
 use crate::error::{Error, Place, Result};
 use crate::value::{DataType, Values};
@@ -36,7 +36,8 @@ impl Attribute {
     }
 }
 
-pub(super) fn set(owner: &Location, name: &str, value: &Attribute) -> Result<()> {
+/// `charset` is that of the name and of strings.
+pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Charset) -> Result<()> {
     let set = || -> Result<()> {
         let values = value.values();
         // fails before anything is created
@@ -51,17 +52,22 @@ pub(super) fn set(owner: &Location, name: &str, value: &Attribute) -> Result<()>
         };
         let stored = match values {
             Values::Bool(_) => sys::foreign_type(Foreign::Int8)?,
+            Values::String(_) => sys::string_type(charset)?,
             _ => datatype::create(values.data_type())?,
         };
         if sys::has_attribute(owner, name)? {
             owner.delete_attr(name)?;
         }
-        let creation = AttributeCreate::build().char_encoding(CharEncoding::Utf8).finish()?;
+        let encoding = match charset {
+            Charset::Ascii => CharEncoding::Ascii,
+            Charset::Utf8 => CharEncoding::Utf8,
+        };
+        let creation = AttributeCreate::build().char_encoding(encoding).finish()?;
         let attribute = sys::create_attribute(owner, name, &stored, &space, &creation)?;
         let target = Target::Attribute(&attribute);
         match (strings, values.le_bytes()) {
             _ if values.is_empty() => Ok(()),
-            (Some(strings), _) => sys::write_strings(&target, &strings),
+            (Some(strings), _) => sys::write_strings(&target, charset, &strings),
             (None, bytes) => sys::write(&target, &stored, &bytes.expect("there is no HDF5 type of records")),
         }
     };
@@ -102,6 +108,30 @@ pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
         Ok(Some(if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }))
     };
     get().at_with(|| format!("attribute {name}"))
+}
+
+/// Sets an attribute that is one record of integers.
+pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)]) -> Result<()> {
+    let set = || -> Result<()> {
+        let (names, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
+        let stored = sys::int_record_type(&names)?;
+        let creation = AttributeCreate::build().finish()?;
+        let attribute = sys::create_attribute(owner, name, &stored, &sys::scalar()?, &creation)?;
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        sys::write(&Target::Attribute(&attribute), &stored, &bytes)
+    };
+    set().at_with(|| format!("attribute {name}"))
+}
+
+/// The names of the fields of an attribute that is a record; none if it is something else.
+pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
+    if !sys::has_attribute(owner, name)? {
+        return Ok(Vec::new());
+    }
+    Ok(match owner.attr(name).at_with(|| format!("attribute {name}"))?.dtype()?.to_descriptor() {
+        Ok(TypeDescriptor::Compound(record)) => record.fields.into_iter().map(|field| field.name).collect(),
+        _ => Vec::new(),
+    })
 }
 
 fn is_uint64(stored: &Datatype) -> bool {

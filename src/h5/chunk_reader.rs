@@ -65,17 +65,27 @@ impl ChunkReader {
     /// Calls `with` with the bytes of a chunk, or with none if it was never written.
     fn with_chunk<T>(&self, number: u64, with: impl FnOnce(Option<&[u8]>) -> Result<T>) -> Result<T> {
         let Some(info) = self.chunks.get(&number) else { return with(None) };
-        CODER.with_borrow_mut(|(coder, stored, plain)| {
-            stored.resize(info.stored_bytes as usize, 0);
-            self.source.read_at(info.address, stored)?;
-            let len = self.chunk_bytes()?;
-            if self.pipeline.is_empty() && stored.len() == len {
-                return with(Some(stored));
-            }
-            self.pipeline.decode(coder, info.filter_mask, stored, len, plain)?;
-            with(Some(plain))
-        })
+        with_decoded(&*self.source, &self.pipeline, info, self.chunk_bytes()?, |bytes| with(Some(bytes)))
     }
+}
+
+/// Calls `with` with the `len` bytes of a chunk, read from `source` and unfiltered.
+pub(crate) fn with_decoded<T>(
+    source: &dyn ReadAt,
+    pipeline: &Pipeline,
+    info: &ChunkInfo,
+    len: usize,
+    with: impl FnOnce(&[u8]) -> Result<T>,
+) -> Result<T> {
+    CODER.with_borrow_mut(|(coder, stored, plain)| {
+        stored.resize(info.stored_bytes as usize, 0);
+        source.read_at(info.address, stored)?;
+        if pipeline.is_empty() && stored.len() == len {
+            return with(stored);
+        }
+        pipeline.decode(coder, info.filter_mask, stored, len, plain)?;
+        with(plain)
+    })
 }
 
 impl ChunkRead for ChunkReader {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use hdf5::Datatype;
-use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillValue};
+use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillValue, Layout as StorageLayout};
 use hdf5::filters::Filter;
 use hdf5::plist::group_create::AttrCreationOrder;
 
@@ -104,6 +104,18 @@ pub(crate) struct ChunkInfo {
     pub(crate) stored_bytes: u64,
     /// Bit `i` is set where stage `i` of the pipeline was skipped.
     pub(crate) filter_mask: u32,
+}
+
+/// How the elements of a dataset are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Storage {
+    Chunks,
+    /// One after the other from this byte of the file on; `None` if nothing was ever written.
+    Block(Option<u64>),
+    /// In the object header.
+    Header,
+    /// Where only libhdf5 finds them.
+    Other(&'static str),
 }
 
 /// An open dataset.
@@ -221,6 +233,7 @@ impl Dataset {
         let stage = |filter: &Filter| match filter {
             Filter::Shuffle => Some(Stage::Shuffle { element_size }),
             Filter::Deflate(level) => Some(Stage::Deflate(Deflate { level: *level })),
+            Filter::Fletcher32 => Some(Stage::Fletcher32),
             _ => None,
         };
         Ok(layout.filters.iter().map(stage).collect::<Option<Vec<_>>>().map(Pipeline::new))
@@ -262,7 +275,7 @@ impl Dataset {
             let (memory, file) = self.selection(region, count)?;
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
             match values {
-                Values::String(strings) => sys::write_strings(&target, &Strings::new(strings)?),
+                Values::String(strings) => sys::write_strings(&target, sys::Charset::Utf8, &Strings::new(strings)?),
                 _ => {
                     let bytes = values.le_bytes().expect("records are no dataset's type, which was checked");
                     sys::write(&target, &sys::number_type(values.data_type())?, &bytes)
@@ -320,12 +333,18 @@ impl Dataset {
 
     /// Where the chunks are that exist, in no promised order.
     pub(crate) fn chunks(&self) -> Result<Vec<ChunkInfo>> {
-        let Some(chunk) = &self.layout()?.chunk else { return Ok(Vec::new()) };
         let mut chunks = Vec::new();
+        self.each_chunk(|info| chunks.push(info))?;
+        Ok(chunks)
+    }
+
+    /// Calls `visit` for each chunk that exists, in no promised order.
+    pub(crate) fn each_chunk(&self, mut visit: impl FnMut(ChunkInfo)) -> Result<()> {
+        let Some(chunk) = &self.layout()?.chunk else { return Ok(()) };
         let mut add = |offset: &[u64], address: u64, stored_bytes: u64, filter_mask: u32| {
             if address != u64::MAX && stored_bytes > 0 {
                 let index = offset.iter().rev().zip(chunk.iter()).map(|(offset, chunk)| offset / chunk).collect();
-                chunks.push(ChunkInfo { index, address, stored_bytes, filter_mask });
+                visit(ChunkInfo { index, address, stored_bytes, filter_mask });
             }
         };
         #[cfg(feature = "static-hdf5")]
@@ -343,7 +362,34 @@ impl Dataset {
             };
             add(&info.offset, info.addr, info.size, info.filter_mask);
         }
-        Ok(chunks)
+        Ok(())
+    }
+
+    /// How the elements are stored.
+    pub(crate) fn storage(&self) -> Result<Storage> {
+        let find = || -> Result<_> {
+            let creation = self.dataset.dcpl()?;
+            Ok(match creation.get_layout()? {
+                StorageLayout::Chunked => Storage::Chunks,
+                StorageLayout::Contiguous if creation.get_external()?.is_empty() => {
+                    Storage::Block(self.dataset.offset())
+                }
+                StorageLayout::Contiguous => Storage::Other("in other files"),
+                StorageLayout::Compact => Storage::Header,
+                _ => Storage::Other("in other datasets"),
+            })
+        };
+        find().at_with(|| self.place())
+    }
+
+    /// Writes what is in memory of this dataset.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.dataset.flush().at_with(|| self.place())
+    }
+
+    /// Reads the extents and the chunk index anew, of a file that another program appends to.
+    pub(crate) fn refresh(&self) -> Result<()> {
+        self.dataset.refresh().at_with(|| self.place())
     }
 
     /// Whether the elements in the file are the bytes of ours, little-endian and packed.
@@ -356,6 +402,18 @@ impl Dataset {
     /// Whether elements that were never written are zeros.
     pub(super) fn fills_with_zeros(&self) -> Result<bool> {
         let read = || -> Result<_> { Ok(self.dataset.dcpl()?.get_fill_value_defined()? != FillValue::UserDefined) };
+        read().at_with(|| self.place())
+    }
+
+    /// What bytes that were never written read as; `None` if the dataset does not say.
+    pub(crate) fn fill_byte(&self) -> Result<Option<u8>> {
+        let read = || -> Result<_> {
+            let creation = self.dataset.dcpl()?;
+            match creation.get_fill_value_defined()? {
+                FillValue::UserDefined => Ok(creation.get_fill_value_as::<u8>()?),
+                _ => Ok(None),
+            }
+        };
         read().at_with(|| self.place())
     }
 
@@ -378,7 +436,7 @@ impl Dataset {
 
     /// Sets an attribute, in place of one that has this name.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        attribute::set(&self.dataset, name, value).at_with(|| self.place())
+        attribute::set(&self.dataset, name, value, sys::Charset::Utf8).at_with(|| self.place())
     }
 
     /// Changes the extent of the last axis of an appendable dataset.

@@ -19,7 +19,7 @@ use crate::value::DataType;
 /// The type that elements of `element` are created with.
 pub(super) fn create(element: DataType) -> Result<Datatype> {
     match element {
-        DataType::String => sys::string_type(),
+        DataType::String => sys::string_type(sys::Charset::Utf8),
         _ => sys::number_type(element),
     }
 }

@@ -5,8 +5,30 @@ use std::path::{Path, PathBuf};
 use hdf5::file::{FileAccess, FileCloseDegree, FileCreate, LibraryVersion};
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
+use super::sys::Mode;
 use super::{Group, sys};
 use crate::error::{Place, Result};
+
+/// What is to read a file that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bounds {
+    /// Every HDF5 there ever was: superblock 0, symbol tables, version 1 b-trees.
+    Earliest,
+    /// HDF5 1.10 and newer: superblock 3.
+    V110,
+}
+
+impl Bounds {
+    fn access(self) -> hdf5::Result<FileAccess> {
+        let mut access = FileAccess::build();
+        match self {
+            Bounds::Earliest => access.libver_bounds(LibraryVersion::Earliest, LibraryVersion::V110),
+            Bounds::V110 => access.libver_bounds(LibraryVersion::V110, LibraryVersion::V110),
+        };
+        // so that `close` is the end of the file, whoever still holds a group
+        access.fclose_degree(FileCloseDegree::Strong).finish()
+    }
+}
 
 /// An open HDF5 file.
 #[derive(Debug)]
@@ -19,18 +41,20 @@ pub(crate) struct File {
 impl File {
     /// Creates a file, or empties the one that is there.
     pub(crate) fn create(path: &Path) -> Result<Self> {
+        Self::create_for(Bounds::V110, path)
+    }
+
+    /// Creates a file for these readers, or empties the one that is there.
+    pub(crate) fn create_for(bounds: Bounds, path: &Path) -> Result<Self> {
         let create = || {
-            let creation = FileCreate::build()
-                .obj_track_times(false)
-                .attr_creation_order(AttrCreationOrder::Indexed)
-                .link_creation_order(LinkCreationOrder::Indexed)
-                .finish()?;
-            let access = FileAccess::build()
-                .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
-                // so that `close` is the end of the file, whoever still holds a group
-                .fclose_degree(FileCloseDegree::Strong)
-                .finish()?;
-            sys::create_file(path, &creation, &access)
+            let mut creation = FileCreate::build();
+            creation.obj_track_times(false);
+            if bounds == Bounds::V110 {
+                creation
+                    .attr_creation_order(AttrCreationOrder::Indexed)
+                    .link_creation_order(LinkCreationOrder::Indexed);
+            }
+            sys::create_file(path, &creation.finish()?, &bounds.access()?)
         };
         Ok(File { file: Some(create().at(path.display())?), path: path.to_owned() })
     }
@@ -40,14 +64,38 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if a writer has it open.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let open = || sys::open_file(path, &FileAccess::build().finish()?);
+        Self::open_for(Mode::Read, path, || FileAccess::build().finish())
+    }
+
+    /// Opens a file for reading that another program appends to under SWMR, or did when it was killed.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_live(path: &Path) -> Result<Self> {
+        Self::open_for(Mode::ReadLive, path, || FileAccess::build().finish())
+    }
+
+    /// Opens a file to change it; what is new in it is for readers within `bounds`.
+    ///
+    /// # Errors
+    /// `Format` if it is not HDF5, `Locked` if somebody has it open.
+    pub(crate) fn edit(path: &Path, bounds: Bounds) -> Result<Self> {
+        Self::open_for(Mode::Write, path, || bounds.access())
+    }
+
+    fn open_for(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<Self> {
+        let open = || sys::open_file(path, mode, &access()?);
         Ok(File { file: Some(open().at(path.display())?), path: path.to_owned() })
     }
 
-    /// The group that holds everything else.
-    pub(crate) fn root(&self) -> Result<Group> {
-        let file = self.file.as_ref().expect("taken only when the file goes");
-        Ok(Group::new(file.group("/").at(self.path.display())?, String::new()))
+    /// Opens a file to append to it while others read. No group, dataset or attribute may be made or changed, only the
+    /// elements of datasets and the extents of those that can grow.
+    ///
+    /// # Errors
+    /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if somebody has it open, or was killed when he
+    /// wrote it.
+    pub(crate) fn edit_live(path: &Path) -> Result<Self> {
+        Self::open_for(Mode::WriteLive, path, || Bounds::V110.access())
     }
 
     /// Writes what is still in memory.
@@ -55,7 +103,16 @@ impl File {
     /// # Errors
     /// `NoSpace` or `Io`.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.file.as_ref().map_or(Ok(()), |file| file.flush()).at(self.path.display())
+        self.file().flush().at(self.path.display())
+    }
+
+    fn file(&self) -> &hdf5::File {
+        self.file.as_ref().expect("taken only when the file goes")
+    }
+
+    /// The group that holds everything else.
+    pub(crate) fn root(&self) -> Result<Group> {
+        Ok(Group::new(self.file().group("/").at(self.path.display())?, String::new()))
     }
 
     /// Writes what is still in memory and closes the file. Groups and datasets of a file that was created become

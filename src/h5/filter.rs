@@ -2,6 +2,7 @@
 //!
 //! - Shuffle (HDF5 filter 2): the first bytes of all elements, then the second bytes, and so on.
 //! - Deflate (filter 1): a zlib stream, RFC 1950.
+//! - Fletcher32 (filter 3): the bytes, then their checksum in 4 bytes, little-endian.
 
 use std::fmt;
 
@@ -21,6 +22,7 @@ pub(crate) struct Deflate {
 pub(crate) enum Stage {
     Shuffle { element_size: usize },
     Deflate(Deflate),
+    Fletcher32,
 }
 
 /// The filters of a dataset, first applied first.
@@ -60,6 +62,7 @@ impl Pipeline {
             match stage {
                 Stage::Shuffle { element_size } => shuffle(*element_size, input, output),
                 Stage::Deflate(Deflate { level }) => deflate(&mut coder.compressor, *level, input, output),
+                Stage::Fletcher32 => add_checksum(input, output),
             }
             Ok(())
         })
@@ -88,6 +91,7 @@ impl Pipeline {
                 Ok(())
             }
             Stage::Deflate(_) => inflate(coder.decompressor.get_or_insert_default(), input, len, output),
+            Stage::Fletcher32 => check_checksum(input, output),
         })?;
         match out.len() {
             found if found == len => Ok(()),
@@ -142,6 +146,47 @@ fn inflate(decompressor: &mut Decompressor, input: &[u8], len: usize, out: &mut 
         .map_err(|error| Error::format(format!("a chunk does not inflate to {len} bytes")).caused_by(error))?;
     out.truncate(found);
     Ok(())
+}
+
+fn add_checksum(input: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(input);
+    out.extend_from_slice(&fletcher32(input).to_le_bytes());
+}
+
+fn check_checksum(input: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let Some((bytes, stored)) = input.split_last_chunk::<4>() else {
+        return Err(Error::format(format!("{} bytes, where a checksum is expected", input.len())));
+    };
+    let (stored, found) = (u32::from_le_bytes(*stored), fletcher32(bytes));
+    if stored != found {
+        return Err(Error::format(format!("the checksum of the chunk is {found:#010x}, {stored:#010x} is expected")));
+    }
+    out.clear();
+    out.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Fletcher's checksum of the big-endian 16-bit words, modulo 65535, where 65535 itself stands for 0 once anything was
+/// summed. The last of an odd number of bytes is the upper half of a word.
+fn fletcher32(bytes: &[u8]) -> u32 {
+    // so few words that the second sum cannot overflow
+    const WORDS: usize = 360;
+    let fold = |sum: u32| (sum & 0xffff) + (sum >> 16);
+    let (mut first, mut second) = (0u32, 0u32);
+    for block in bytes.chunks(2 * WORDS) {
+        let (words, rest) = block.as_chunks::<2>();
+        for word in words {
+            first += u32::from(u16::from_be_bytes(*word));
+            second += first;
+        }
+        if let [last] = rest {
+            first += u32::from(*last) << 8;
+            second += first;
+        }
+        (first, second) = (fold(first), fold(second));
+    }
+    fold(second) << 16 | fold(first)
 }
 
 /// Elements taken at a time, so that both sides stay in the cache.

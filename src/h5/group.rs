@@ -4,7 +4,8 @@ use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 use hdf5::plist::link_create::{CharEncoding, LinkCreate};
 use hdf5::{IndexType, IterationOrder, LinkType, LocationType};
 
-use super::{Attribute, Dataset, DatasetSpec, attribute, sys};
+use super::sys::Charset;
+use super::{Attribute, Bounds, ByteRows, Dataset, DatasetSpec, attribute, sys};
 use crate::error::{Error, Place, Result};
 
 /// What a link leads to.
@@ -45,21 +46,24 @@ impl Group {
 
     /// Creates a group in this one.
     pub(crate) fn create_group(&self, name: &str) -> Result<Group> {
+        self.create_group_for(Bounds::V110, name)
+    }
+
+    /// Creates a group in this one, of a file that was created with these bounds.
+    pub(crate) fn create_group_for(&self, bounds: Bounds, name: &str) -> Result<Group> {
         let path = self.path_of(name);
         let create = || -> Result<_> {
             self.check_new(name)?;
-            Ok(self
-                .group
-                .create_group_builder()
-                .create_intermediate_group(false)
-                .char_encoding(CharEncoding::Utf8)
-                .with_gcpl(|group| {
+            let mut group = self.group.create_group_builder();
+            group = group.create_intermediate_group(false).obj_track_times(false);
+            if bounds == Bounds::V110 {
+                group = group.char_encoding(CharEncoding::Utf8).with_gcpl(|group| {
                     group
-                        .obj_track_times(false)
                         .attr_creation_order(AttrCreationOrder::Indexed)
                         .link_creation_order(LinkCreationOrder::Indexed)
-                })
-                .create(name)?)
+                });
+            }
+            Ok(group.create(name)?)
         };
         Ok(Group { group: create().at_with(|| format!("group {path}"))?, path })
     }
@@ -82,6 +86,32 @@ impl Group {
             spec.create(&self.group, name)
         };
         Ok(Dataset::new(create().at_with(|| format!("dataset {path}"))?, path))
+    }
+
+    /// Creates a dataset of bytes in this group, of a file that was created with these bounds.
+    pub(crate) fn create_byte_rows(&self, bounds: Bounds, name: &str, rows: &ByteRows) -> Result<Dataset> {
+        let path = self.path_of(name);
+        let create = || {
+            self.check_new(name)?;
+            rows.create(&self.group, bounds, name)
+        };
+        Ok(Dataset::new(create().at_with(|| format!("dataset {path}"))?, path))
+    }
+
+    /// Removes a link; what no other link leads to goes with it.
+    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        self.group.unlink(name).at_with(|| self.path_of(name))
+    }
+
+    /// Makes another link, to the object at the path `target`.
+    #[cfg(test)]
+    pub(crate) fn link(&self, name: &str, target: &str) -> Result<()> {
+        self.group.link_hard(target, name).at_with(|| self.path_of(name))
+    }
+
+    /// The number of links that lead to this group.
+    pub(crate) fn link_count(&self) -> Result<usize> {
+        Ok(self.group.loc_info().at_with(|| self.place())?.num_links)
     }
 
     /// Creates a dimension without coordinate values, as netCDF-4 does: a scale that stores nothing.
@@ -146,7 +176,27 @@ impl Group {
 
     /// Sets an attribute, in place of one that has this name.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        attribute::set(&self.group, name, value).at_with(|| self.place())
+        attribute::set(&self.group, name, value, Charset::Utf8).at_with(|| self.place())
+    }
+
+    /// Sets an attribute whose name and strings are ASCII, as programs older than UTF-8 expect.
+    pub(crate) fn set_ascii_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
+        attribute::set(&self.group, name, value, Charset::Ascii).at_with(|| self.place())
+    }
+
+    /// Sets an attribute that is one record of 32-bit integers, in place of none.
+    pub(crate) fn set_int_record(&self, name: &str, fields: &[(&str, i32)]) -> Result<()> {
+        attribute::set_int_record(&self.group, name, fields).at_with(|| self.place())
+    }
+
+    /// The names of the fields of an attribute that is a record; none if it is something else or not there.
+    pub(crate) fn attribute_fields(&self, name: &str) -> Result<Vec<String>> {
+        attribute::fields(&self.group, name).at_with(|| self.place())
+    }
+
+    /// Gives what has the name `old` the name `new`.
+    pub(crate) fn rename(&self, old: &str, new: &str) -> Result<()> {
+        self.group.relink(old, new).at_with(|| self.path_of(old))
     }
 
     /// The names of the attributes in order of creation.

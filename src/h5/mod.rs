@@ -10,6 +10,7 @@
 //!   hand them over with [`Dataset::write_chunk`]; on the way back [`ChunkReader`] asks libhdf5 only where the chunks are.
 
 mod attribute;
+mod byte_rows;
 mod chunk_reader;
 mod dataset;
 mod datatype;
@@ -20,13 +21,12 @@ mod group;
 mod sys;
 
 pub(crate) use attribute::Attribute;
-pub(crate) use chunk_reader::ChunkReader;
-pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec};
-pub(crate) use file::File;
+pub(crate) use byte_rows::{ByteFilters, ByteRows};
+pub(crate) use chunk_reader::{ChunkReader, with_decoded};
+pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, IndexKind, Storage};
+pub(crate) use file::{Bounds, File};
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};
 
-#[cfg(test)]
-pub(crate) use dataset::IndexKind;
 #[cfg(test)]
 mod tests;

@@ -74,9 +74,26 @@ pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess)
     Ok(create!(hdf5::File, h5f::H5Fcreate(path.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id()))?)
 }
 
-pub(super) fn open_file(path: &Path, access: &FileAccess) -> Result<hdf5::File> {
+/// What a file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Read,
+    /// While another program appends to it, or was killed when it did.
+    ReadLive,
+    Write,
+    /// While others read it.
+    WriteLive,
+}
+
+pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<hdf5::File> {
     let path = c_path(path)?;
-    Ok(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), h5f::H5F_ACC_RDONLY, access.id()))?)
+    let flags = match mode {
+        Mode::Read => h5f::H5F_ACC_RDONLY,
+        Mode::ReadLive => h5f::H5F_ACC_RDONLY | h5f::H5F_ACC_SWMR_READ,
+        Mode::Write => h5f::H5F_ACC_RDWR,
+        Mode::WriteLive => h5f::H5F_ACC_RDWR | h5f::H5F_ACC_SWMR_WRITE,
+    };
+    Ok(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), flags, access.id()))?)
 }
 
 /// The dataspace of `extents`; the first may grow without limit if `unlimited`.
@@ -150,6 +167,16 @@ pub(super) fn foreign_type(which: Foreign) -> Result<Datatype> {
     Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
 }
 
+/// Signed integers of 32 bits by these names, packed.
+pub(super) fn int_record_type(names: &[&str]) -> Result<Datatype> {
+    let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, 4 * names.len()))?;
+    for (number, name) in names.iter().enumerate() {
+        let name = c_name(name)?;
+        call!(h5t::H5Tinsert(record.id(), name.as_ptr(), 4 * number, *H5T_STD_I32LE))?;
+    }
+    Ok(record)
+}
+
 /// `enum int8 {FALSE = 0, TRUE = 1}`, h5py's bool.
 fn bool_type() -> Result<Datatype> {
     let bool = create!(Datatype, h5t::H5Tenum_create(*H5T_STD_I8LE))?;
@@ -169,11 +196,22 @@ fn complex_type(element: DataType) -> Result<Datatype> {
     Ok(complex)
 }
 
-/// Variable-length UTF-8, h5py's str.
-pub(super) fn string_type() -> Result<Datatype> {
+/// What the bytes of a string mean to HDF5, which does not convert.
+#[derive(Clone, Copy)]
+pub(super) enum Charset {
+    Ascii,
+    Utf8,
+}
+
+/// Variable-length strings; those of UTF-8 are h5py's str.
+pub(super) fn string_type(charset: Charset) -> Result<Datatype> {
     let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
     call!(h5t::H5Tset_size(string.id(), H5T_VARIABLE))?;
-    call!(h5t::H5Tset_cset(string.id(), H5T_cset_t::H5T_CSET_UTF8))?;
+    let charset = match charset {
+        Charset::Ascii => H5T_cset_t::H5T_CSET_ASCII,
+        Charset::Utf8 => H5T_cset_t::H5T_CSET_UTF8,
+    };
+    call!(h5t::H5Tset_cset(string.id(), charset))?;
     Ok(string)
 }
 
@@ -401,13 +439,13 @@ impl Strings {
     }
 }
 
-/// Writes strings of variable length.
-pub(super) fn write_strings(target: &Target<'_>, strings: &Strings) -> Result<()> {
+/// Writes strings of variable length, which are stored with this charset.
+pub(super) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Strings) -> Result<()> {
     let pointers: Vec<*const u8> = strings.starts.iter().map(|&start| strings.text[start..].as_ptr()).collect();
     if pointers.len() != target.count()? {
         return Err(Error::usage(format!("{} strings for {} HDF5 values", pointers.len(), target.count()?)));
     }
-    let datatype = string_type()?;
+    let datatype = string_type(charset)?;
     // SAFETY: one pointer per value, each to a NUL-terminated string that outlives the call
     Ok(unsafe { target.write(&datatype, pointers.as_ptr().cast()) }?)
 }

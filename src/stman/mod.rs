@@ -101,6 +101,13 @@ pub(crate) fn packable(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.packable)
 }
 
+/// The manager that a file belongs to: 3 of `table.f3_TSM0`.
+pub(crate) fn sequence_of(file_name: &str) -> Option<u32> {
+    let rest = file_name.strip_prefix("table.f")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
 fn find(name: &BStr) -> Result<&'static Kind> {
     let base = name.split_once_str("<").map_or(name.as_bytes(), |(base, _)| base).trim();
     let mut kinds = KINDS.iter().chain(REFUSED);

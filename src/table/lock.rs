@@ -46,7 +46,7 @@ impl Default for OpenOptions {
 
 /// A table locked for reading, until dropped.
 #[derive(Debug)]
-pub(super) struct ReadLock {
+pub(crate) struct ReadLock {
     /// Closing it releases the locks.
     _file: File,
 }
@@ -56,7 +56,7 @@ impl ReadLock {
     ///
     /// # Errors
     /// `Locked` if a writer keeps it for longer than the time-out.
-    pub(super) fn take(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
+    pub(crate) fn take(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
         let Some(timeout) = options.lock_timeout else { return Ok(None) };
         let path = path.join("table.lock");
         let (file, writable) = match FileOptions::new().read(true).write(true).open(&path) {

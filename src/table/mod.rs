@@ -18,13 +18,12 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 
 use self::chain::Chain;
-use self::lock::ReadLock;
 use self::opening::Opening;
-use crate::container::{self, Container};
+use crate::container::{self, Container, ContainerInfo, FileLayout};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::{ByteOrder, read_all};
 use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo, resolve};
-use crate::stman::{ColumnSpec, Columns, Manager, OtherColumn, Storage};
+use crate::stman::{self, ColumnSpec, Columns, Manager, OtherColumn, Storage};
 use crate::value::{DataType, Field, Record, Shape};
 
 pub(crate) use crate::stman::{Column as Cells, EachExtent, Extent, RowRun, Stored, Tiling, read_part};
@@ -32,6 +31,7 @@ pub use column::Column;
 pub use column_mut::{ColumnMut, Hypercube};
 pub use create::{ManagerSpec, NewTable};
 pub use lock::OpenOptions;
+pub(crate) use lock::ReadLock;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
 pub(crate) use writer::Part;
@@ -65,6 +65,8 @@ pub struct Table {
     /// For each column: in the table's managers, and in the manager's columns.
     bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
+    /// Where the files are of those managers that can be in a container; `None`: it has no managers of its own.
+    storage: Option<Arc<dyn Container>>,
 }
 
 /// Where the cells of a table come from.
@@ -193,7 +195,22 @@ impl Table {
         let opening = Opening::new(&path, &*files, packed.as_deref(), rows, order, &desc, &columns, chain);
         let (columns, bindings, managers) = opening.finish();
         let (base, kind, concatenated) = (path.clone(), TableKind::Plain, Vec::new());
-        Ok(Table { path, base, kind, concatenated, rows, order, desc, info, lock, columns, bindings, managers })
+        let storage = Some(packed.unwrap_or(files));
+        Ok(Table {
+            path,
+            base,
+            kind,
+            concatenated,
+            rows,
+            order,
+            desc,
+            info,
+            lock,
+            columns,
+            bindings,
+            managers,
+            storage,
+        })
     }
 
     /// Where the table lies; absolute.
@@ -219,6 +236,20 @@ impl Table {
     /// Whether the table is locked for reading.
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()
+    }
+
+    /// Where the files of the data managers are; `None` for tables without data of their own.
+    pub fn storage(&self) -> Option<ContainerInfo> {
+        self.storage.as_ref().map(|files| files.describe())
+    }
+
+    /// How the container stores the files of the manager of a column, by its number; none if they are in no container.
+    pub(crate) fn stored_files(&self, index: usize) -> Result<Vec<(String, FileLayout)>> {
+        let manager = &self.managers[self.bindings[index].0];
+        let Some(files) = self.storage.as_ref().filter(|files| files.path("").is_none()) else { return Ok(Vec::new()) };
+        let names = files.names()?.into_iter();
+        let names = names.filter(|name| stman::sequence_of(name) == Some(manager.sequence));
+        names.map(|name| Ok((name.clone(), files.layout(&name)?))).collect()
     }
 
     /// The byte order of the table's data files.

@@ -268,6 +268,7 @@ fn assemble(
         columns,
         bindings,
         managers,
+        storage: None,
     }
 }
 

@@ -18,7 +18,7 @@ MANAGERS = {'StandardStMan', 'IncrementalStMan', 'StManAipsIO', 'MemoryStMan',
             'ForwardColumnEngine', 'CompressFloat', 'CompressComplex', 'CompressComplexSD',
             'BitFlagsEngine<uChar', 'BitFlagsEngine<Short', 'BitFlagsEngine<Int'}
 TABLE_CLASSES = {'PlainTable', 'RefTable', 'ConcatTable'}
-CONTAINERS = set()      # of 'table.mf', 'table.mfh5'
+CONTAINERS = {'table.mf', 'table.mfh5'}
 
 # Exit codes of cli.md
 DONE, FAILED, USAGE, DAMAGED, UNSUPPORTED, DIFFERENT, WARNINGS, EXISTS, NO_SPACE, INTERRUPTED = (

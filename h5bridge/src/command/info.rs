@@ -9,6 +9,7 @@ use ctds_hdf5::value::{Shape, Value, Values};
 use ctds_hdf5::{ColumnInfo, ColumnKind, ManagerInfo, Table, TableKind};
 use serde_json::{Map, Value as Json, json};
 
+use super::ls;
 use crate::cli::Global;
 use crate::exit::Status;
 use crate::report;
@@ -94,6 +95,15 @@ fn to_json(table: &SourceTable) -> Result<Json> {
             entry["stored_bytes"] = datasets.iter().map(|dataset| dataset.stored_bytes).sum::<u64>().into();
             entry["datasets"] = all.into();
         }
+        let files = table.stored_files(index)?;
+        if let Some((_, largest)) = files.iter().max_by_key(|(_, layout)| layout.stored_bytes) {
+            entry["chunk"] = json!(largest.block_bytes.map(|bytes| [bytes]));
+            entry["index"] = largest.index.as_deref().unwrap_or("none").into();
+            entry["filters"] = largest.filters.clone().into();
+            // of all columns of the manager
+            entry["stored_bytes"] = files.iter().map(|(_, layout)| layout.stored_bytes).sum::<u64>().into();
+            entry["files"] = files.iter().map(|(name, _)| name.as_str()).collect();
+        }
         let cubes = table.hypercubes(index);
         if !cubes.is_empty() {
             entry["hypercubes"] =
@@ -111,6 +121,14 @@ fn to_json(table: &SourceTable) -> Result<Json> {
         document["kind"] = table_kind(table).into();
         document["byte_order"] = table.byte_order().name().into();
         document["locked"] = table.is_locked().into();
+        if let Some(storage) = table.storage() {
+            document["storage"] = json!({
+                "format": storage.format,
+                "version": storage.version,
+                "block_size": storage.block_bytes,
+                "checksum": storage.checksum,
+            });
+        }
         document["managers"] = table
             .managers()
             .map(|manager| {
@@ -198,6 +216,9 @@ fn print(table: &SourceTable, out: &mut impl Write) -> Result<()> {
     if let Some(table) = table.table()? {
         let locked = if table.is_locked() { "locked for reading" } else { "not locked" };
         writeln!(out, "  {}, {} endian, {locked}", table_kind(table), table.byte_order().name())?;
+        if let Some(storage) = table.storage().filter(|storage| storage.block_bytes.is_some()) {
+            writeln!(out, "  in {}", ls::describe(&storage))?;
+        }
         for manager in table.managers().filter(|manager| !manager.parameters.fields.is_empty()) {
             let list: Vec<_> = parameters(&manager).map(|(name, value)| format!("{name}={value}")).collect();
             writeln!(out, "  {} {}: {}", manager.type_name, manager.name, list.join(" "))?;

@@ -2,8 +2,11 @@
 
 pub mod digest;
 pub mod info;
+pub mod ls;
+pub mod pack;
 pub mod to_hdf5;
 pub mod to_ms;
+pub mod unpack;
 pub mod verify;
 
 use anyhow::Result;
@@ -20,5 +23,8 @@ pub fn run(cli: Cli) -> Result<Status> {
         Verb::Info(args) => info::run(args, &cli.global, out),
         Verb::Digest(args) => digest::run(args, &cli.global, out),
         Verb::Verify(args) => verify::run(args, &cli.global, out),
+        Verb::Pack(args) => pack::run(args, &cli.global, out),
+        Verb::Unpack(args) => unpack::run(args, &cli.global, out),
+        Verb::Ls(args) => ls::run(args, &cli.global, out),
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use ctds_hdf5::convert::{Compress, Form, Options, Plan, Route, Source, Summary, hex, to_hdf5};
 use serde_json::json;
 
-use crate::cli::Global;
+use crate::cli::{Global, gzip, size};
 use crate::exit::Status;
 use crate::progress::Bar;
 use crate::{interrupt, report};
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
     /// Memory that may be held at a time
-    #[arg(long, default_value = "256M", value_parser = size, value_name = "256M")]
+    #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
     /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none
     #[arg(long)]
@@ -73,26 +73,18 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 }
 
 fn compress(text: &str) -> Result<Compress> {
-    match text.split_once(':').unwrap_or((text, "4")) {
-        ("none", _) if text == "none" => Ok(Compress::None),
-        ("auto", _) if text == "auto" => Ok(Compress::Auto),
-        ("gzip", level) => match level.parse() {
-            Ok(level @ 1..=9) => Ok(Compress::Gzip(level)),
-            _ => Err(anyhow!("gzip has levels 1 to 9")),
+    match text {
+        "none" => Ok(Compress::None),
+        "auto" => Ok(Compress::Auto),
+        _ => match gzip(text) {
+            Some(level) => Ok(Compress::Gzip(level?)),
+            None => Err(anyhow!("expected none, gzip, gzip:1 to gzip:9, or auto")),
         },
-        _ => Err(anyhow!("expected none, gzip, gzip:1 to gzip:9, or auto")),
     }
 }
 
-fn size(text: &str) -> Result<u64> {
-    let (number, shift) = match text.trim().to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
-        text if text.ends_with('K') => (text.trim_end_matches('K').to_owned(), 10),
-        text if text.ends_with('M') => (text.trim_end_matches('M').to_owned(), 20),
-        text if text.ends_with('G') => (text.trim_end_matches('G').to_owned(), 30),
-        text => (text.to_owned(), 0),
-    };
-    let bytes: u64 = number.trim().parse().map_err(|_| anyhow!("expected a size such as 256M"))?;
-    let bytes = bytes.checked_mul(1 << shift).ok_or_else(|| anyhow!("too large"))?;
+fn memory(text: &str) -> Result<u64> {
+    let bytes = size(text)?;
     if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
 }
 

@@ -1,14 +1,16 @@
-//! `verify`: whether two sources hold the same.
+//! `verify`: whether two sources hold the same, or one what was stored.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use ctds_hdf5::convert::{Difference, Source, check, verify};
+use ctds_hdf5::convert::{Comparison, Difference, Source, check as check_digests, verify};
+use ctds_hdf5::pack::{self, ByteDifference, Listing, Plain};
 use serde_json::json;
 
 use crate::cli::Global;
 use crate::exit::Status;
+use crate::progress::Bar;
 use crate::report;
 
 /// Arguments of `verify`.
@@ -16,21 +18,38 @@ use crate::report;
 #[command(before_help = "Examples:
   h5bridge verify my.ms my.h5
   h5bridge verify my.ms copy.ms --json
-  h5bridge verify my.h5")]
+  h5bridge verify my.h5
+  h5bridge verify my.ms packed.ms --bytes
+  h5bridge verify archive.h5 --bytes")]
 pub struct Args {
-    /// A table directory or a native HDF5 file
+    /// Anything that holds a table
     left: PathBuf,
-    /// A table directory or a native HDF5 file; without it the first is compared with the digests that it holds of itself
+    /// Anything that holds a table; without it the first is checked with the digests and checksums that it holds of itself
     right: Option<PathBuf>,
+    /// Compare the files of two tables byte by byte, whatever their containers; or check all files of one source with
+    /// their checksums
+    #[arg(long)]
+    bytes: bool,
+}
+
+/// Compares or checks.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    match &args.right {
+        Some(right) if args.bytes => compare_bytes(&args.left, right, global, out),
+        Some(right) => compare(&args.left, right, global, out),
+        None if args.bytes => check(&args.left, global, out),
+        None => report_comparison(check_digests(&args.left)?, global, out),
+    }
+}
+
+fn compare(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let (left, right) =
+        (Source::open_with(left, global.open_options())?, Source::open_with(right, global.open_options())?);
+    report_comparison(verify(&left, &right)?, global, out)
 }
 
 /// Prints what was compared and the first difference of each column.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let open = |path: &Path| Source::open_with(path, global.open_options());
-    let result = match &args.right {
-        Some(right) => verify(&open(&args.left)?, &open(right)?)?,
-        None => check(&args.left)?,
-    };
+fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) -> Result<Status> {
     let equal = result.differences.is_empty();
     let status = if equal { report::finished(result.skipped.len(), global.strict) } else { Status::Different };
     let warnings: Vec<_> = result.skipped.iter().map(|name| format!("not compared: {name}")).collect();
@@ -58,6 +77,81 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         let files = if result.files > 0 { format!(", {} files", result.files) } else { String::new() };
         let (tables, columns, cells) = (result.tables, result.columns, result.cells);
         eprintln!("{verdict}: {tables} tables, {columns} columns, {cells} cells{files} compared");
+    }
+    Ok(status)
+}
+
+/// Prints what was compared and the first difference of each file.
+fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let (left, right) = (Plain::open(left, global.open_options())?, Plain::open(right, global.open_options())?);
+    let bar = Bar::new(left.bytes(), global.quiet || global.json);
+    let result = pack::compare(&left, &right, &bar);
+    bar.finish();
+    let result = result?;
+    let equal = result.differences.is_empty();
+    let warnings = [left.warnings(), right.warnings()].concat();
+    let status = if equal { report::finished(warnings.len(), global.strict) } else { Status::Different };
+    if global.json {
+        let differences: Vec<_> = result
+            .differences
+            .iter()
+            .map(|found| json!({"file": found.file, "offset": found.offset, "left": found.left, "right": found.right}))
+            .collect();
+        let document = json!({
+            "status": status.name(),
+            "code": status.code(),
+            "warnings": warnings,
+            "equal": equal,
+            "compared": {"files": result.files, "bytes": result.bytes},
+            "differences": differences,
+        });
+        writeln!(out, "{document:#}")?;
+        return Ok(status);
+    }
+    for ByteDifference { file, offset, left, right } in &result.differences {
+        let offset = offset.map_or(String::new(), |offset| format!(" byte {offset}"));
+        writeln!(out, "{file}{offset}: {left} | {right}")?;
+    }
+    report::warnings(&warnings);
+    if !global.quiet {
+        let verdict = if equal { "equal" } else { "different" };
+        eprintln!("{verdict}: {} files, {} compared", result.files, report::bytes(result.bytes));
+    }
+    Ok(status)
+}
+
+/// Prints what is damaged.
+fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let listing = Listing::open(source)?;
+    let bar = Bar::new(listing.bytes(), global.quiet || global.json);
+    let result = pack::check(&listing, &bar);
+    bar.finish();
+    let warnings = match result.unchecked {
+        0 => Vec::new(),
+        files => vec![format!("{files} files have no checksum: they can only be compared with others")],
+    };
+    let intact = result.damaged.is_empty();
+    let status = if intact { report::finished(warnings.len(), global.strict) } else { Status::Source };
+    if global.json {
+        let damaged = result.damaged.iter().map(|(file, error)| json!({"file": file, "error": error.to_string()}));
+        let document = json!({
+            "status": status.name(),
+            "code": status.code(),
+            "warnings": warnings,
+            "intact": intact,
+            "checked": {"files": result.files, "bytes": result.bytes},
+            "damaged": damaged.collect::<Vec<_>>(),
+        });
+        writeln!(out, "{document:#}")?;
+        return Ok(status);
+    }
+    for (file, error) in &result.damaged {
+        writeln!(out, "{file}: {error}")?;
+    }
+    report::warnings(&warnings);
+    if !global.quiet {
+        let verdict = if intact { "no damage" } else { "damaged" };
+        eprintln!("{verdict}: {} files with checksums, {}", result.files, report::bytes(result.bytes));
     }
     Ok(status)
 }

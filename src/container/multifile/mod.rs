@@ -1,12 +1,269 @@
 //! MultiFile: equal blocks of one file, and a header that says whose they are. formats/table.md 5.
+//!
+//! ```text
+//!   block 0     1       2       3       4       5          [`Header`]    what is where: block 0 and continuation blocks
+//!  ┌────────┬───────┬───────┬───────┬───────┬────────┐     [`Index`]     the blocks of one file, as runs
+//!  │ header │ f0: 0 │ f0: 1 │ f1: 0 │ free  │ header │     [`Blocks`]    reads runs of blocks and checks them
+//!  └────────┴───────┴───────┴───────┴───────┴────────┘     [`BlockSet`]  free blocks and the like
+//! ```
+//!
+//! [`MultiFile`] reads versions 1 and 2, [`MultiFileMut`] writes version 2. A file of a MultiFile that is itself a
+//! MultiFile is *nested*. Nothing marks it, so it is known by its content: a header that is valid in every number. What
+//! begins as one but is damaged is listed as a file; entering it says what is wrong.
 
-use super::Format;
-use crate::error::Error;
+mod block_set;
+mod blocks;
+mod crc;
+mod header;
+mod index;
+mod write;
+
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Container, ContainerInfo, FileLayout, Format};
+use crate::error::{Error, Place, Result};
+use crate::io::{FileTarget, Raw, ReadAt, past_end};
+use crate::limits;
+use blocks::Blocks;
+use header::{Entry, Header, recognise};
+
+pub use write::MultiFileMut;
 
 pub(crate) static FORMAT: Format = Format {
     name: "multifile",
     file_name: "table.mf",
-    recognise: |_| false,
-    open: |_, _| Err(Error::unsupported("multifile is not supported yet")),
-    create: |_, _| Err(Error::unsupported("multifile is not supported yet")),
+    recognise,
+    open: |inside, name| Ok(Arc::new(MultiFile::open(inside, name)?)),
+    create: |path, options| {
+        if options.deflate > 0 {
+            return Err(Error::usage("a MultiFile is not compressed"));
+        }
+        let file = Arc::new(FileTarget::create(path)?);
+        Ok(Arc::new(MultiFileMut::create(file, options.block_bytes, options.checksums)?))
+    },
 };
+
+/// Bytes at the beginning of a file that tell whether it may be a MultiFile.
+const HEAD_BYTES: u64 = header::MIN_BLOCK_BYTES;
+
+/// The name of the file with the rest of a header of version 1 that does not fit into a block.
+fn extension_name(name: &str) -> String {
+    format!("{name}_hdrext")
+}
+
+/// A MultiFile that is read.
+///
+/// Its files are those of the moment at which it was opened.
+///
+/// ```no_run
+/// # fn main() -> ctds_hdf5::Result<()> {
+/// use ctds_hdf5::{Container, Directory, MultiFile};
+///
+/// let files = MultiFile::open(&Directory::new("observation.ms"), "table.mf")?;
+/// for name in files.names()? {
+///     println!("{name}: {} bytes in blocks {:?}", files.open(&name)?.len()?, files.layout(&name)?.block_numbers);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct MultiFile {
+    opened: Arc<Opened>,
+    /// How many containers this one is in.
+    depth: usize,
+}
+
+#[derive(Debug)]
+struct Opened {
+    file: Arc<dyn ReadAt>,
+    header: Header,
+    /// From the name of a file to its slot.
+    slots: BTreeMap<String, usize>,
+    /// One bit for each block whose bytes were compared with its checksum.
+    checked: Vec<AtomicU64>,
+}
+
+impl MultiFile {
+    /// Opens the file `name` of `inside`: version 1 or 2.
+    ///
+    /// # Errors
+    /// `Format` if it is not a MultiFile or its header is damaged; `NotFound` or `Io`.
+    pub fn open(inside: &dyn Container, name: &str) -> Result<Self> {
+        Self::open_at(inside, name, 0)
+    }
+
+    fn open_at(inside: &dyn Container, name: &str, depth: usize) -> Result<Self> {
+        limits::depth(depth, "containers").at(name)?;
+        let file = inside.open(name)?;
+        let header = read_header(file.as_ref(), inside, name)?;
+        let slots = slots(&header);
+        let bits = header.checksums.as_ref().map_or(0, |checksums| checksums.len().div_ceil(64));
+        let checked = (0..bits).map(|_| AtomicU64::new(0)).collect();
+        Ok(MultiFile { opened: Arc::new(Opened { file, header, slots, checked }), depth })
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry> {
+        Ok(&self.opened.header.files[self.opened.slot(name)?])
+    }
+}
+
+/// From the names of the files to their slots.
+fn slots(header: &Header) -> BTreeMap<String, usize> {
+    let named = header.files.iter().enumerate().filter(|(_, entry)| !entry.name.is_empty());
+    named.map(|(slot, entry)| (entry.name.clone(), slot)).collect()
+}
+
+fn read_header(file: &dyn ReadAt, inside: &dyn Container, name: &str) -> Result<Header> {
+    Header::read(file, || inside.open(&extension_name(name))).at(name)
+}
+
+/// Whether the file `name` is itself a MultiFile. What cannot be read is a file: whoever opens it sees why.
+fn is_nested(inside: &dyn Container, name: &str) -> bool {
+    let Ok(file) = inside.open(name) else { return false };
+    let mut head = [0; HEAD_BYTES as usize];
+    file.len().is_ok_and(|len| len >= HEAD_BYTES)
+        && file.read_at(0, &mut head).is_ok()
+        && recognise(&head)
+        && read_header(file.as_ref(), inside, name).is_ok()
+}
+
+fn describe(header: &Header) -> ContainerInfo {
+    ContainerInfo {
+        format: FORMAT.name,
+        version: Some(header.version),
+        block_bytes: Some(header.block_bytes),
+        blocks: Some(header.blocks),
+        free_blocks: Some(header.free.len()),
+        changes: Some(header.counter),
+        checksum: header.checksums.is_some().then_some("crc32"),
+    }
+}
+
+fn layout(header: &Header, entry: &Entry) -> FileLayout {
+    FileLayout {
+        stored_bytes: entry.index.len() * header.block_bytes,
+        block_bytes: Some(header.block_bytes),
+        blocks: entry.index.len(),
+        block_numbers: entry.index.ranges().collect(),
+        checksum: header.checksums.is_some().then_some("crc32"),
+        ..FileLayout::default()
+    }
+}
+
+fn no_such_file(name: &str) -> Error {
+    Error::not_found("no such file").at(name)
+}
+
+impl Container for MultiFile {
+    fn names(&self) -> Result<Vec<String>> {
+        Ok(self.opened.slots.keys().filter(|name| !is_nested(self, name)).cloned().collect())
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        let Opened { file, header, .. } = &*self.opened;
+        let slot = self.opened.slot(name)?;
+        header.files[slot].check_present(file, header.block_bytes)?;
+        Ok(Arc::new(VirtualFile { opened: self.opened.clone(), slot }))
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        Ok(self.opened.slots.keys().filter(|name| is_nested(self, name)).cloned().collect())
+    }
+
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        Ok(Arc::new(MultiFile::open_at(self, name, self.depth + 1)?))
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        describe(&self.opened.header)
+    }
+
+    fn layout(&self, name: &str) -> Result<FileLayout> {
+        Ok(layout(&self.opened.header, self.entry(name)?))
+    }
+}
+
+impl Opened {
+    fn slot(&self, name: &str) -> Result<usize> {
+        self.slots.get(name).copied().ok_or_else(|| no_such_file(name))
+    }
+
+    fn bit(&self, block: u64) -> Option<(&AtomicU64, u64)> {
+        Some((self.checked.get((block / 64) as usize)?, 1 << (block % 64)))
+    }
+}
+
+/// A file in a MultiFile.
+#[derive(Debug)]
+struct VirtualFile {
+    opened: Arc<Opened>,
+    slot: usize,
+}
+
+impl ReadAt for VirtualFile {
+    fn len(&self) -> Result<u64> {
+        Ok(self.opened.header.files[self.slot].len)
+    }
+
+    fn raw(&self, offset: u64) -> Option<Raw<'_>> {
+        let Opened { file, header, .. } = &*self.opened;
+        let entry = &header.files[self.slot];
+        if header.checksums.is_some() || offset >= entry.len {
+            return None;
+        }
+        let (blocks, within) = (entry.index.find(offset / header.block_bytes)?, offset % header.block_bytes);
+        let raw = file.raw(blocks.start * header.block_bytes + within)?;
+        let room = (blocks.end - blocks.start) * header.block_bytes - within;
+        Some(Raw { len: raw.len.min(room).min(entry.len - offset), ..raw })
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let Opened { file, header, .. } = &*self.opened;
+        let entry = &header.files[self.slot];
+        let blocks = Blocks { file, block_bytes: header.block_bytes, checksums: header.checksums.as_deref() };
+        let known = |block| self.opened.bit(block).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0);
+        let checked = |block| {
+            if let Some((word, bit)) = self.opened.bit(block) {
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        };
+        entry
+            .runs(header.block_bytes, offset, out, |block, within, part| {
+                blocks.read(block, within, part, known, checked)
+            })
+            .at_with(|| entry.name.clone())
+    }
+}
+
+impl Entry {
+    /// Gives `read` each part of `out` that lies in consecutive blocks, with the first of them and where it begins there.
+    fn runs(
+        &self,
+        block_bytes: u64,
+        mut offset: u64,
+        mut out: &mut [u8],
+        mut read: impl FnMut(u64, u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let past_end = || past_end(offset, out.len() as u64, self.len);
+        if offset.checked_add(out.len() as u64).is_none_or(|end| end > self.len) {
+            return Err(past_end());
+        }
+        while !out.is_empty() {
+            let blocks = self.index.find(offset / block_bytes).expect("the index was compared with the length");
+            let within = offset % block_bytes;
+            let room = ((blocks.end - blocks.start) * block_bytes - within).min(out.len() as u64);
+            let (part, rest) = out.split_at_mut(room as usize);
+            read(blocks.start, within, part)?;
+            offset += room;
+            out = rest;
+        }
+        Ok(())
+    }
+}

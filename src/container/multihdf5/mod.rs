@@ -1,15 +1,52 @@
-//! MultiHDF5: a dataset of bytes for each file, in one HDF5 file. formats/table.md 6.
+//! MultiHDF5: a dataset of bytes for each file, in one HDF5 file. formats/table.md 6, docs/containers.md.
+//!
+//! - Reading ([`Opened`], [`VirtualFile`]): libhdf5 says once where the blocks of a file are; they are read from the file
+//!   itself, by any thread.
+//! - Writing ([`Writer`]): blocks are filtered on our own threads and handed over whole. A container that is there is
+//!   never changed in place: the first change copies it to a file beside it, and a commit puts that in its place.
+//! - Appending while others read ([`LiveContainer`]): in place, with HDF5's SWMR.
 
-use super::Format;
-use crate::error::Error;
+mod header;
+mod live;
+mod read;
+mod target;
+#[cfg(test)]
+mod tests;
+mod virtual_file;
+mod write;
+
+use std::path::PathBuf;
+
+use super::{Container, Format};
+use crate::error::{Error, Place, Result};
+
+pub use live::{LiveContainer, LiveContainerReader};
+use read::Opened;
+use virtual_file::VirtualFile;
+use write::Writer;
 
 /// The group that an HDF5 file has if it is such a container.
 pub(crate) const HEADER: &str = "__MultiHDF5_Header__";
+/// The bytes of a file, in its group.
+const DATA: &str = "FileData";
+/// Attribute of a file's group: the SHA-256 of its bytes, as many as the header says, in 64 hexadecimal digits. Only what
+/// casacore does not change has it.
+const SHA256: &str = "sha256";
+/// A row for each commit of a container that is appended to live.
+const COMMITS: &str = "__MultiHDF5_Commits__";
+/// What a file begins with whose HDF5 part does.
+const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 
+/// Every HDF5 file may be one: only its groups tell, which opening looks at.
 pub(crate) static FORMAT: Format = Format {
     name: "multihdf5",
     file_name: "table.mfh5",
-    recognise: |_| false,
-    open: |_, _| Err(Error::unsupported("multihdf5 is not supported yet")),
-    create: |_, _| Err(Error::unsupported("multihdf5 is not supported yet")),
+    recognise: |head| head.starts_with(SIGNATURE),
+    open: |inside, name| Opened::open(&path_of(inside, name)?)?.root(),
+    create: |path, options| Ok(Writer::create(path, options)?),
 };
+
+/// libhdf5 reads files of the file system only.
+fn path_of(inside: &dyn Container, name: &str) -> Result<PathBuf> {
+    inside.path(name).ok_or_else(|| Error::unsupported("an HDF5 file within another container")).at(name)
+}

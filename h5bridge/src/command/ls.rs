@@ -1,0 +1,112 @@
+//! `ls`: the virtual files inside a container.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use ctds_hdf5::ContainerInfo;
+use ctds_hdf5::pack::{ListedFile, Listing};
+use serde_json::{Value as Json, json};
+
+use crate::cli::Global;
+use crate::exit::Status;
+
+/// Arguments of `ls`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge ls packed.ms
+  h5bridge ls packed.ms/table.mf --json
+  h5bridge ls archive.h5/ANTENNA")]
+pub struct Args {
+    /// A table directory, a container, or what is nested in one
+    source: PathBuf,
+}
+
+/// Prints every file with its size and how it is stored.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let listing = Listing::open(&args.source)?;
+    if global.json {
+        writeln!(out, "{:#}", to_json(&listing))?;
+    } else {
+        print(&listing, 0, out)?;
+    }
+    Ok(Status::Done)
+}
+
+fn to_json(listing: &Listing) -> Json {
+    let info = &listing.info;
+    json!({
+        "name": listing.name,
+        "format": info.format,
+        "version": info.version,
+        "block_size": info.block_bytes,
+        "blocks": info.blocks,
+        "free_blocks": info.free_blocks,
+        "changes": info.changes,
+        "checksum": info.checksum,
+        "files": listing.files.iter().map(file_json).collect::<Vec<_>>(),
+        "nested": listing.nested.iter().map(to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn file_json(file: &ListedFile) -> Json {
+    let layout = &file.layout;
+    json!({
+        "name": file.name,
+        "size": file.len,
+        "stored_bytes": layout.stored_bytes,
+        "block_size": layout.block_bytes,
+        "blocks": layout.blocks,
+        // first and last of each run
+        "block_numbers": layout.block_numbers.iter().map(|run| [run.start, run.end - 1]).collect::<Vec<_>>(),
+        "index": layout.index,
+        "filters": layout.filters,
+        "checksum": layout.checksum,
+        "sha256": layout.sha256,
+    })
+}
+
+/// A container in words.
+pub(super) fn describe(info: &ContainerInfo) -> String {
+    let mut words = vec![info.format.to_owned()];
+    words.extend(info.version.map(|version| format!("version {version}")));
+    words.extend(info.block_bytes.map(|bytes| format!("blocks of {bytes} bytes")));
+    words.extend(info.blocks.map(|blocks| format!("{blocks} blocks")));
+    words.extend(info.free_blocks.filter(|&free| free > 0).map(|free| format!("{free} free")));
+    words.extend(info.checksum.map(str::to_owned));
+    words.join(", ")
+}
+
+fn print(listing: &Listing, depth: usize, out: &mut impl Write) -> Result<()> {
+    let (indent, info) = ("  ".repeat(depth), &listing.info);
+    writeln!(out, "{indent}{}  {}", printable(&listing.name), describe(info))?;
+    for file in &listing.files {
+        let (layout, mut words) = (&file.layout, Vec::new());
+        if let Some(bytes) = layout.block_bytes {
+            words.push(format!("{} blocks", layout.blocks));
+            words.extend(
+                layout.block_bytes.filter(|_| info.block_bytes != Some(bytes)).map(|b| format!("of {b} bytes")),
+            );
+        }
+        let runs = layout.block_numbers.iter().map(|run| match run.end - run.start {
+            1 => run.start.to_string(),
+            _ => format!("{}-{}", run.start, run.end - 1),
+        });
+        let runs: Vec<_> = runs.collect();
+        if !runs.is_empty() {
+            words.push(format!("[{}]", runs.join(" ")));
+        }
+        words.extend(layout.index.clone());
+        words.extend(layout.filters.iter().cloned());
+        if layout.stored_bytes != file.len {
+            words.push(format!("{} stored", layout.stored_bytes));
+        }
+        writeln!(out, "{indent}  {:>12}  {}  {}", file.len, printable(&file.name), words.join(", "))?;
+    }
+    listing.nested.iter().try_for_each(|inner| print(inner, depth + 1, out))
+}
+
+/// Names come from files and may hold terminal commands.
+fn printable(name: &str) -> String {
+    if name.is_empty() || name.chars().any(char::is_control) { format!("{name:?}") } else { name.to_owned() }
+}

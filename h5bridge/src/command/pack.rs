@@ -1,0 +1,125 @@
+//! `pack`: a table's files into a container.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use clap::ValueEnum;
+use ctds_hdf5::pack::{PackFormat, PackOptions, PackSummary, Plain, pack};
+use serde_json::json;
+
+use crate::cli::{Global, gzip, size};
+use crate::exit::Status;
+use crate::progress::Bar;
+use crate::{interrupt, report};
+
+/// Arguments of `pack`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge pack my.ms packed.ms
+  h5bridge pack my.ms archive.h5 --single-file --compress gzip --crc
+  h5bridge pack packed.ms again.ms --format multihdf5")]
+pub struct Args {
+    /// A table directory, packed or not, or a file that holds a whole table
+    source: PathBuf,
+    /// The table directory to make, or with --single-file the file
+    out: PathBuf,
+    /// The kind of container: multifile, which every casacore reads; or multihdf5, which casacore reads if it was built
+    /// with HDF5, and which is the default with --single-file and --compress
+    #[arg(long)]
+    format: Option<Format>,
+    /// Size of a block, from 512 on; by default 4M, and less for small tables
+    #[arg(long, value_parser = size, value_name = "4M")]
+    block_size: Option<u64>,
+    /// A checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5
+    #[arg(long)]
+    crc: bool,
+    /// none, gzip, or gzip:1 to gzip:9; multihdf5 only
+    #[arg(long, default_value = "none", value_parser = compress, value_name = "gzip[:1-9]|none")]
+    compress: u8,
+    /// One file for everything, subtables included; casacore cannot open it
+    #[arg(long)]
+    single_file: bool,
+    /// Replace OUT if it exists
+    #[arg(long)]
+    overwrite: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    #[value(name = "multihdf5")]
+    MultiHdf5,
+    #[value(name = "multifile")]
+    MultiFile,
+}
+
+fn compress(text: &str) -> Result<u8> {
+    match text {
+        "none" => Ok(0),
+        _ => gzip(text).unwrap_or_else(|| Err(anyhow!("expected none, gzip, or gzip:1 to gzip:9"))),
+    }
+}
+
+/// Packs, and says what came of it.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    let default = if args.single_file || args.compress > 0 { Format::MultiHdf5 } else { Format::MultiFile };
+    let options = PackOptions {
+        format: match args.format.unwrap_or(default) {
+            Format::MultiHdf5 => PackFormat::MultiHdf5,
+            Format::MultiFile => PackFormat::MultiFile,
+        },
+        block_bytes: args.block_size,
+        checksums: args.crc,
+        deflate: args.compress,
+        single_file: args.single_file,
+        overwrite: args.overwrite,
+    };
+    interrupt::remove_when_told_to_stop(args.out.clone())?;
+    let source = Plain::open(&args.source, global.open_options())?;
+    let bar = Bar::new(source.bytes(), global.quiet || global.json);
+    let summary = pack(&source, &args.out, &options, &bar);
+    bar.finish();
+    let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
+    finish(&summary?, &args.out, started, &next, global, out)
+}
+
+/// Says what was packed or unpacked.
+pub(super) fn finish(
+    summary: &PackSummary,
+    target: &std::path::Path,
+    started: Instant,
+    next: &str,
+    global: &Global,
+    out: &mut impl Write,
+) -> Result<Status> {
+    let status = report::finished(summary.warnings.len(), global.strict);
+    let seconds = started.elapsed().as_secs_f64();
+    if global.json {
+        let document = json!({
+            "status": status.name(),
+            "code": status.code(),
+            "warnings": summary.warnings,
+            "out": target.display().to_string(),
+            "files": summary.files,
+            "bytes": summary.bytes,
+            "stored_bytes": summary.stored_bytes,
+            "seconds": seconds,
+            "peak_memory": report::peak_memory(),
+        });
+        writeln!(out, "{document:#}")?;
+        return Ok(status);
+    }
+    report::warnings(&summary.warnings);
+    if !global.quiet {
+        let (bytes, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
+        let speed = report::bytes((summary.bytes as f64 / seconds) as u64);
+        let memory =
+            report::peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", report::bytes(peak)));
+        eprintln!("{}: {} files of {bytes} in {stored}", target.display(), summary.files);
+        eprintln!("{seconds:.2} s, {speed}/s{memory}");
+        eprintln!("next: {next}");
+    }
+    Ok(status)
+}

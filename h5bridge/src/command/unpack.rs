@@ -1,0 +1,41 @@
+//! `unpack`: a table's files out of their container.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use ctds_hdf5::pack::{Plain, unpack};
+
+use super::pack;
+use crate::cli::Global;
+use crate::exit::Status;
+use crate::interrupt;
+use crate::progress::Bar;
+
+/// Arguments of `unpack`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge unpack packed.ms my.ms
+  h5bridge unpack archive.h5 my.ms")]
+pub struct Args {
+    /// A table directory whose files are in containers, or a file that holds a whole table
+    source: PathBuf,
+    /// The table directory to make
+    out: PathBuf,
+    /// Replace OUT if it exists and is a table
+    #[arg(long)]
+    overwrite: bool,
+}
+
+/// Unpacks, and says what came of it.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    interrupt::remove_when_told_to_stop(args.out.clone())?;
+    let source = Plain::open(&args.source, global.open_options())?;
+    let bar = Bar::new(source.bytes(), global.quiet || global.json);
+    let summary = unpack(&source, &args.out, args.overwrite, &bar);
+    bar.finish();
+    let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
+    pack::finish(&summary?, &args.out, started, &next, global, out)
+}

@@ -1,0 +1,79 @@
+//! Blocks of a MultiFile, read and checked.
+
+use super::crc::Crc;
+use crate::error::{Error, Place, Result};
+use crate::io::ReadAt;
+
+/// Read at once of a block of which only a part is wanted.
+const PIECE_BYTES: u64 = 1 << 16;
+
+/// The blocks of a file, block b at byte b·B. formats/table.md 5.5 and 5.6.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Blocks<'a> {
+    pub(super) file: &'a dyn ReadAt,
+    pub(super) block_bytes: u64,
+    /// By block number; blocks behind the last one are not checked.
+    pub(super) checksums: Option<&'a [u32]>,
+}
+
+impl Blocks<'_> {
+    /// Reads `out` from byte `within` of `block` on, in one read over as many blocks as it takes, and checks each of them
+    /// as a whole unless `known` says that it was checked.
+    pub(super) fn read(
+        &self,
+        block: u64,
+        within: u64,
+        out: &mut [u8],
+        known: impl Fn(u64) -> bool,
+        checked: impl Fn(u64),
+    ) -> Result<()> {
+        let at = block * self.block_bytes + within;
+        self.file.read_at(at, out).at_with(|| format!("block {block}"))?;
+        let Some(checksums) = self.checksums else { return Ok(()) };
+        let (mut block, mut within, mut rest) = (block, within, &*out);
+        while !rest.is_empty() {
+            let (part, others) = rest.split_at((self.block_bytes - within).min(rest.len() as u64) as usize);
+            if let Some(&stored) = checksums.get(block as usize)
+                && !known(block)
+            {
+                let place = || format!("block {block} at byte {}", block * self.block_bytes);
+                let found = self.crc_around(block, within, part).at_with(place)?;
+                if found != stored {
+                    let message = format!("CRC {stored:08x} stored, {found:08x} found: the block is damaged");
+                    return Err(Error::format(message).at(place()));
+                }
+                checked(block);
+            }
+            (block, within, rest) = (block + 1, 0, others);
+        }
+        Ok(())
+    }
+
+    /// The checksum of a block of which the bytes from `within` on are `part`.
+    fn crc_around(&self, block: u64, within: u64, part: &[u8]) -> Result<u32> {
+        let mut crc = Crc::new();
+        self.add(&mut crc, block, 0..within)?;
+        crc.update(part);
+        self.add(&mut crc, block, within + part.len() as u64..self.block_bytes)?;
+        Ok(crc.finish())
+    }
+
+    /// The checksum of a block as it is in the file.
+    pub(super) fn crc(&self, block: u64) -> Result<u32> {
+        self.crc_around(block, 0, &[])
+    }
+
+    /// Adds the bytes `range` of a block.
+    fn add(&self, crc: &mut Crc, block: u64, range: std::ops::Range<u64>) -> Result<()> {
+        let mut piece = vec![0; (range.end - range.start).min(PIECE_BYTES) as usize];
+        let mut position = range.start;
+        while position < range.end {
+            let count = (range.end - position).min(PIECE_BYTES);
+            let piece = &mut piece[..count as usize];
+            self.file.read_at(block * self.block_bytes + position, piece)?;
+            crc.update(piece);
+            position += count;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! Whatever moment a writer is stopped at, the state of a commit is found: the last one, or the one under way.
+//!
+//! A journal records all writes and syncs. What may be in the file at a moment is everything up to then, a write in pages
+//! (the process was killed), or everything up to the last sync and any part of what came later, in sectors (the power
+//! failed).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::tests::{Change, Files, Random, contents};
+use super::*;
+use crate::container::{ContainerMut, Memory};
+use crate::io::{MemoryFile, WriteAt};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    Killed,
+    PowerFailed,
+}
+
+impl Stop {
+    /// What is written completely or not at all.
+    fn unit_bytes(self) -> u64 {
+        match self {
+            Stop::Killed => 4096,
+            Stop::PowerFailed => 512,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    /// Of bytes in one unit.
+    Write(u64, Vec<u8>),
+    SetLen(u64),
+    Sync,
+}
+
+#[derive(Debug)]
+struct Journal {
+    unit_bytes: u64,
+    file: MemoryFile,
+    events: Mutex<Vec<Event>>,
+}
+
+impl Journal {
+    fn record(&self, event: Event) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+
+    fn moment(&self) -> usize {
+        self.events.lock().unwrap().len()
+    }
+}
+
+impl ReadAt for Journal {
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, out)
+    }
+}
+
+impl WriteAt for Journal {
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file.write_at(offset, data)?;
+        let (mut offset, mut data) = (offset, data);
+        while !data.is_empty() {
+            let (part, rest) =
+                data.split_at((self.unit_bytes - offset % self.unit_bytes).min(data.len() as u64) as usize);
+            self.record(Event::Write(offset, part.to_vec()));
+            offset += part.len() as u64;
+            data = rest;
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.record(Event::SetLen(len));
+        self.file.set_len(len)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.record(Event::Sync);
+        Ok(())
+    }
+}
+
+/// A commit: the number of events before and after it, and what was committed.
+struct Commit {
+    start: usize,
+    end: usize,
+    files: Files,
+}
+
+/// Many random changes and commits.
+fn record(stop: Stop, seed: u64, block_bytes: u64, checksums: bool) -> (Vec<Event>, Vec<Commit>) {
+    let journal =
+        Arc::new(Journal { unit_bytes: stop.unit_bytes(), file: MemoryFile::default(), events: Mutex::default() });
+    let container = MultiFileMut::create(journal.clone(), block_bytes, checksums).unwrap();
+    let (mut random, mut files, mut commits) = (Random(seed), Files::new(), Vec::new());
+    for _ in 0..40 {
+        for _ in 0..random.below(6) {
+            Change::random(&mut random, &files, block_bytes).apply(&container, &mut files);
+        }
+        let start = journal.moment();
+        container.commit().unwrap();
+        commits.push(Commit { start, end: journal.moment(), files: files.clone() });
+    }
+    let events = journal.events.lock().unwrap().clone();
+    (events, commits)
+}
+
+fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<u8> {
+    let file = MemoryFile::default();
+    for event in events {
+        match event {
+            Event::Write(offset, data) => file.write_at(*offset, data).unwrap(),
+            Event::SetLen(len) => file.set_len(*len).unwrap(),
+            Event::Sync => {}
+        }
+    }
+    file.bytes()
+}
+
+/// How many of the states that a stop may leave are none of those that it should leave.
+fn wrong_states(stop: Stop, events: &[Event], commits: &[Commit], random: &mut Random) -> usize {
+    let mut wrong = 0;
+    for moment in 0..=events.len() {
+        let last = commits.iter().rev().find(|commit| commit.end <= moment);
+        let under_way = commits.iter().find(|commit| commit.start <= moment && moment < commit.end);
+        let synced = events[..moment].iter().rposition(|event| matches!(event, Event::Sync)).map_or(0, |sync| sync + 1);
+        for attempt in 0..if stop == Stop::Killed { 1 } else { 6 } {
+            let mut part = Vec::new();
+            for event in &events[synced..moment] {
+                if attempt == 0 || random.below(2) == 0 {
+                    part.push(event);
+                }
+            }
+            let bytes = replay(events[..synced].iter().chain(part));
+            let found = contents(&Memory::new([("table.mf", bytes)]));
+            let right = match (&found, last, under_way) {
+                (Ok(found), last, new) => last.into_iter().chain(new).any(|commit| commit.files == *found),
+                // before the first commit there is nothing
+                (Err(_), last, _) => last.is_none(),
+            };
+            wrong += usize::from(!right);
+        }
+    }
+    wrong
+}
+
+#[test]
+fn old_or_new_state_at_every_moment() {
+    use Stop::{Killed, PowerFailed};
+    for (stop, seed, block_bytes, checksums) in [
+        (PowerFailed, 1, 128, false),
+        (PowerFailed, 2, 128, true),
+        (PowerFailed, 3, 512, false),
+        (PowerFailed, 4, 400, true),
+        (Killed, 5, 1024, true),
+        (Killed, 6, 5000, false),
+    ] {
+        let (events, commits) = record(stop, seed, block_bytes, checksums);
+        let wrong = wrong_states(stop, &events, &commits, &mut Random(seed));
+        assert_eq!(wrong, 0, "{stop:?}, seed {seed}: blocks of {block_bytes} bytes, checksums {checksums}");
+    }
+}
+
+#[test]
+fn each_of_the_two_syncs_of_a_commit_is_needed() {
+    let (events, commits) = record(Stop::PowerFailed, 1, 128, false);
+    for missing in [0, 1] {
+        let mut syncs = 0;
+        let events = events.iter().map(|event| match event {
+            Event::Sync => {
+                syncs += 1;
+                // numbers of events stay what they are
+                if syncs % 2 == missing { Event::Write(0, Vec::new()) } else { Event::Sync }
+            }
+            event => event.clone(),
+        });
+        let wrong = wrong_states(Stop::PowerFailed, &events.collect::<Vec<_>>(), &commits, &mut Random(1));
+        assert!(wrong > 0, "nothing goes wrong without sync {missing}");
+    }
+}

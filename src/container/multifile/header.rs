@@ -1,0 +1,523 @@
+//! The header of a MultiFile: whose the blocks are. formats/table.md 5.2 and 5.3.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::crc::Crc;
+use super::index::{Index, count};
+use crate::aipsio::{Decoder, Encoder, MAGIC};
+use crate::error::{Error, Place, Result};
+use crate::io::{ByteOrder, ReadAt, past_end, read_array};
+
+/// The name of the AipsIO object.
+const OBJECT: &str = "MultiFile";
+/// Where it starts in version 1.
+const START_V1: u64 = 24;
+/// Where it starts in version 2.
+const START_V2: u64 = 64;
+/// Where version 2 has its checksum.
+const CRC_AT: u64 = 28;
+/// The fields of fixed size and the beginning of the object are in block 0.
+pub(super) const MIN_BLOCK_BYTES: u64 = 128;
+/// Largest block for which the sizes of all blocks are sure to be numbers that casacore can hold.
+pub(super) const MAX_BLOCK_BYTES: u64 = 1 << 30;
+/// Bytes of a continuation block that hold the number of the next one.
+const LINK_BYTES: u64 = 8;
+
+/// Where a MultiFile's bytes are.
+///
+/// Version 2, all numbers big endian. Bytes [0, B) of the header are in block 0; the others in continuation blocks, of
+/// which each begins with the number of the next one (0: none) and holds B - 8 bytes of the header:
+///
+/// | offset | type          | meaning                                                                   |
+/// |--------|---------------|---------------------------------------------------------------------------|
+/// | 0      | i64           | 0                                                                         |
+/// | 8      | i64           | first continuation block, 0 for none                                      |
+/// | 16     | i64           | how often the header was written                                          |
+/// | 24     | i32           | 2                                                                         |
+/// | 28     | u32           | CRC of the header with zeros here; 0 without checksums                    |
+/// | 32     | i64           | size of the header H                                                      |
+/// | 40     | i64           | block size B                                                              |
+/// | 48     | i64           | number of blocks                                                          |
+/// | 56     | u8, u8\[7\]   | 1 with checksums; 0                                                       |
+/// | 64     | AipsIO object | `MultiFile` 2: `Block` 1 of {name, i64 size, Bool nested}                 |
+/// |        | packed index  | blocks of each file                                                       |
+/// |        | packed index  | free blocks, descending                                                   |
+/// |        | i64, u32\[\]  | CRC of each block                                                         |
+/// |        | 2 × i64, i64\[\] | the two sets of continuation blocks                                    |
+/// |        | 2 × u32       | how many blocks of each set are in use                                    |
+///
+/// Version 1: i64 H, i64 B, i64 counter; at byte 24 the AipsIO object `MultiFile` 1: i64 number of blocks, `Block` 1 of
+/// {name, `Block` of i64 block numbers, i64 size}, `Block` of i64 free blocks. Bytes [B, H) are in `<name>_hdrext`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) version: u32,
+    pub(super) counter: u64,
+    pub(super) block_bytes: u64,
+    /// Block 0, continuation and free blocks included.
+    pub(super) blocks: u64,
+    /// Slots of removed files included: they have no name and no blocks.
+    pub(super) files: Vec<Entry>,
+    pub(super) free: Index,
+    /// By block number; not of block 0, continuation and free blocks. There may be fewer than blocks.
+    pub(super) checksums: Option<Vec<u32>>,
+    /// The blocks of a set need not all be in use.
+    pub(super) continuation: [Vec<u64>; 2],
+    /// Blocks in use of each set.
+    pub(super) used: [u32; 2],
+    /// The set that this header is in, if it is in one.
+    pub(super) current: usize,
+    /// Bytes of block 0 that mean something.
+    pub(super) extent: u64,
+}
+
+/// A file in a MultiFile.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    /// In bytes.
+    pub(super) len: u64,
+    pub(super) index: Index,
+}
+
+impl Entry {
+    /// Refuses a file with a block behind the end of `container`: its length, too, has no bytes behind it then.
+    pub(super) fn check_present(&self, container: &dyn ReadAt, block_bytes: u64) -> Result<()> {
+        let there = container.len()?;
+        match self.index.ranges().map(|range| range.end - 1).max() {
+            Some(block) if block * block_bytes >= there => Err(Error::format(format!(
+                "block {block} is at byte {}, but the container has {there} bytes",
+                block * block_bytes
+            ))
+            .at(&self.name)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The parts of an encoded header.
+pub(super) struct Encoded {
+    /// The beginning of block 0.
+    pub(super) head: Vec<u8>,
+    /// Continuation blocks and their content.
+    pub(super) pieces: Vec<(u64, Vec<u8>)>,
+}
+
+/// Whether a file that begins with `head` (128 bytes suffice) has the header of a MultiFile of some version.
+pub(super) fn recognise(head: &[u8]) -> bool {
+    let object = |start: u64| {
+        let head = head.get(start as usize..)?;
+        let framed =
+            head.get(8..12)? == (OBJECT.len() as u32).to_be_bytes() && head[12..].starts_with(OBJECT.as_bytes());
+        Some(head[..4] == MAGIC.to_be_bytes() && framed)
+    };
+    head.len() >= 8 && object(if head[..8] == [0; 8] { START_V2 } else { START_V1 }) == Some(true)
+}
+
+impl Header {
+    /// Of a container that holds nothing and was never written.
+    pub(super) fn empty(block_bytes: u64, checksums: bool) -> Self {
+        Header {
+            version: 2,
+            counter: 0,
+            block_bytes,
+            blocks: 1,
+            files: Vec::new(),
+            free: Index::default(),
+            checksums: checksums.then(Vec::new),
+            continuation: [Vec::new(), Vec::new()],
+            used: [0, 0],
+            current: 0,
+            extent: 0,
+        }
+    }
+
+    /// Reads the header of `file`; `extension` opens what belongs to version 1 beside it.
+    pub(super) fn read(file: &dyn ReadAt, extension: impl FnOnce() -> Result<Arc<dyn ReadAt>>) -> Result<Self> {
+        let header = if u64::from_be_bytes(read_array(file, 0)?) == 0 {
+            // version 1 has the size of its header there, which is never 0
+            Self::read_v2(file)?
+        } else {
+            Self::read_v1(file, extension)?
+        };
+        header.check()?;
+        Ok(header)
+    }
+
+    fn read_v1(file: &dyn ReadAt, extension: impl FnOnce() -> Result<Arc<dyn ReadAt>>) -> Result<Self> {
+        let mut d = decoder(file, 0)?;
+        let len = d.u64("header size")?;
+        let block_bytes = block_bytes(&mut d)?;
+        let counter = d.u64("counter")?;
+        let mut logical = Logical { file, block_bytes, len, rest: Rest::None };
+        if len > block_bytes {
+            let extension = extension().at("the rest of the header of a MultiFile version 1")?;
+            let there = extension.len()?;
+            if there < len - block_bytes {
+                let message = format!("{} bytes of the header expected, but the file has {there}", len - block_bytes);
+                return Err(Error::format(message).at("the rest of the header of a MultiFile version 1"));
+            }
+            logical.rest = Rest::File(extension);
+        }
+        let mut d = decoder(&logical, START_V1)?;
+        d.root(OBJECT, 1..=1)?;
+        let blocks = blocks(&mut d, block_bytes)?;
+        d.start("Block", 1..=1)?;
+        let mut files = Vec::new();
+        for _ in 0..d.u32("number of files")? {
+            let name = name(&mut d)?;
+            let index = Index::decode_block(&mut d, "blocks of a file", blocks)?;
+            files.push(Entry { name, len: d.u64("file size")?, index });
+        }
+        d.end()?;
+        let free = Index::decode_block(&mut d, "free blocks", blocks)?;
+        d.end()?;
+        let extent = d.position().min(block_bytes);
+        let empty = Header::empty(block_bytes, false);
+        Ok(Header { version: 1, counter, blocks, files, free, extent, ..empty })
+    }
+
+    fn read_v2(file: &dyn ReadAt) -> Result<Self> {
+        let mut d = decoder(file, 8)?;
+        let first = d.u64("first continuation block")?;
+        let counter = d.u64("counter")?;
+        let version = d.u32("version")?;
+        if version != 2 {
+            return Err(d.error_at(24, format!("MultiFile version {version}, known are 1 and 2")));
+        }
+        let crc = d.u32("CRC")?;
+        let len = d.u64("header size")?;
+        let block_bytes = block_bytes(&mut d)?;
+        let blocks = blocks(&mut d, block_bytes)?;
+        let has_checksums = d.u8("whether there are CRCs")?;
+        if has_checksums > 1 {
+            return Err(d.error_at(56, format!("{has_checksums} where 1 says that there are CRCs, and 0 that not")));
+        }
+        if len < START_V2 || len > file.len()? {
+            return Err(d.error_at(32, format!("a header of {len} bytes in a file of {}", file.len()?)));
+        }
+        let chain = read_chain(file, first, len, block_bytes)?;
+        let logical = Logical { file, block_bytes, len, rest: Rest::Blocks(&chain) };
+        if has_checksums == 1 || crc != 0 {
+            let found = logical.crc()?;
+            if found != crc {
+                return Err(d.error_at(CRC_AT, format!("CRC of the header: {crc:08x} stored, {found:08x} found")));
+            }
+        }
+
+        let mut d = decoder(&logical, START_V2)?;
+        d.root(OBJECT, 2..=2)?;
+        d.start("Block", 1..=1)?;
+        let mut files = Vec::new();
+        for _ in 0..d.u32("number of files")? {
+            let name = name(&mut d)?;
+            let len = d.u64("file size")?;
+            // casacore never sets it, not even for files that are MultiFiles
+            d.bool("nested")?;
+            files.push(Entry { name, len, index: Index::default() });
+        }
+        d.end()?;
+        d.end()?;
+        for file in &mut files {
+            file.index = Index::decode(&mut d, "blocks of a file", blocks)?;
+        }
+        let free = Index::decode(&mut d, "free blocks", blocks)?;
+        let checksums = numbers(&mut d, "CRCs", 4, Decoder::u32)?;
+        let mut continuation = [Vec::new(), Vec::new()];
+        for set in &mut continuation {
+            let start = d.position();
+            *set = numbers(&mut d, "continuation blocks", 8, Decoder::u64)?;
+            if let Some(block) = set.iter().find(|&&block| block == 0 || block >= blocks) {
+                return Err(d.error_at(start, format!("continuation block {block} of {blocks}")));
+            }
+        }
+        let used = [d.u32("used")?, d.u32("used")?];
+        let current = usize::from(continuation[1].first().is_some_and(|&block| block == first));
+        if !continuation[current].starts_with(&chain) {
+            return Err(d.error("the header is in other blocks than it says itself"));
+        }
+        let extent = d.position().min(block_bytes);
+        let checksums = (has_checksums == 1).then_some(checksums);
+        Ok(Header {
+            version,
+            counter,
+            block_bytes,
+            blocks,
+            files,
+            free,
+            checksums,
+            continuation,
+            used,
+            current,
+            extent,
+        })
+    }
+
+    /// What all who use the header rely on: each block has one owner, each file as many blocks as its bytes take.
+    fn check(&self) -> Result<()> {
+        let mut names = std::collections::BTreeSet::new();
+        for file in &self.files {
+            let wanted = file.len.div_ceil(self.block_bytes);
+            if file.len > i64::MAX as u64 || wanted != file.index.len() {
+                let message = format!(
+                    "a file of {} bytes in {} blocks of {} bytes, where {wanted} are expected",
+                    file.len,
+                    file.index.len(),
+                    self.block_bytes
+                );
+                return Err(Error::format(message).at(format!("{:?}", file.name)));
+            }
+            if file.name.is_empty() && wanted > 0 {
+                return Err(Error::format(format!("a removed file still has {wanted} blocks")));
+            }
+            if !file.name.is_empty() && !names.insert(&file.name) {
+                return Err(Error::format(format!("two files are called {:?}", file.name)));
+            }
+        }
+        let mut owned: Vec<(Range<u64>, &str)> = Vec::new();
+        for file in &self.files {
+            owned.extend(file.index.ranges().map(|range| (range, file.name.as_str())));
+        }
+        owned.extend(self.free.ranges().map(|range| (range, "free blocks")));
+        owned.extend(self.continuation.iter().flatten().map(|&block| (block..block + 1, "the header")));
+        owned.sort_by_key(|(range, _)| range.start);
+        for pair in owned.windows(2) {
+            let ((left, one), (right, other)) = (&pair[0], &pair[1]);
+            if right.start < left.end {
+                let message = format!("block {} belongs to {one:?} and to {other:?}", right.start);
+                return Err(Error::format(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the checksum of a block.
+    pub(super) fn set_checksum(&mut self, block: u64, crc: u32) {
+        let checksums = self.checksums.get_or_insert_default();
+        checksums.resize(checksums.len().max(block as usize + 1), 0);
+        checksums[block as usize] = crc;
+    }
+
+    /// How many continuation blocks the set `target` must have for this header. It keeps those that it has.
+    pub(super) fn blocks_for(&self, target: usize) -> u64 {
+        let body = self.body().len() as u64;
+        let (mut count, other) = (self.continuation[target].len() as u64, self.continuation[1 - target].len() as u64);
+        loop {
+            let beyond = (body + 24 + 8 * (other + count)).saturating_sub(self.block_bytes);
+            let wanted = beyond.div_ceil(self.block_bytes - LINK_BYTES);
+            if wanted <= count {
+                return count;
+            }
+            count = wanted;
+        }
+    }
+
+    /// The header as version 2, continued in the set `target`, which has blocks enough, if it must be continued.
+    ///
+    /// With checksums it takes all bytes of its blocks, so that there are none without: what is behind the fields is
+    /// zeros, and casacore does not mind.
+    pub(super) fn encode(&mut self, target: usize) -> Encoded {
+        let mut bytes = self.body();
+        let fields = bytes.len() as u64 + 24 + 8 * self.continuation.iter().map(|set| set.len() as u64).sum::<u64>();
+        let room = self.block_bytes - LINK_BYTES;
+        let pieces = fields.saturating_sub(self.block_bytes).div_ceil(room);
+        self.used[target] = pieces as u32;
+        self.current = if pieces > 0 { target } else { 0 };
+        self.extent = fields.min(self.block_bytes);
+
+        let mut e = Encoder::new(ByteOrder::Big);
+        for set in &self.continuation {
+            e.u64(set.len() as u64);
+            set.iter().for_each(|&block| e.u64(block));
+        }
+        self.used.iter().for_each(|&used| e.u32(used));
+        bytes.extend(e.into_bytes());
+        let chain = &self.continuation[target][..pieces as usize];
+        if self.checksums.is_some() {
+            bytes.resize((self.block_bytes + pieces * room) as usize, 0);
+        }
+        let len = bytes.len() as u64;
+        bytes[8..16].copy_from_slice(&chain.first().copied().unwrap_or(0).to_be_bytes());
+        bytes[32..40].copy_from_slice(&len.to_be_bytes());
+        if self.checksums.is_some() {
+            let crc = Crc::of(&bytes);
+            bytes[CRC_AT as usize..][..4].copy_from_slice(&crc.to_be_bytes());
+        }
+
+        let next = chain.iter().skip(1).copied().chain([0]);
+        let rest = bytes.get(self.block_bytes as usize..).unwrap_or_default();
+        let pieces = chain.iter().zip(next).zip(rest.chunks(room as usize)).map(|((&block, next), piece)| {
+            let mut content = next.to_be_bytes().to_vec();
+            content.extend_from_slice(piece);
+            content.resize(self.block_bytes as usize, 0);
+            (block, content)
+        });
+        let pieces = pieces.collect();
+        bytes.truncate(self.extent as usize);
+        Encoded { head: bytes, pieces }
+    }
+
+    /// Up to and including the CRCs of the blocks; what depends on where the header goes is zero.
+    fn body(&self) -> Vec<u8> {
+        let mut e = Encoder::new(ByteOrder::Big);
+        e.u64(0);
+        e.u64(0);
+        e.u64(self.counter);
+        e.u32(2);
+        e.u32(0);
+        e.u64(0);
+        e.u64(self.block_bytes);
+        e.u64(self.blocks);
+        e.bool(self.checksums.is_some());
+        e.bytes(&[0; 7]);
+        e.root(OBJECT, 2);
+        e.start("Block", 1);
+        e.u32(self.files.len() as u32);
+        for file in &self.files {
+            e.string(&file.name);
+            e.u64(file.len);
+            e.bool(false);
+        }
+        e.end();
+        e.end();
+        self.files.iter().for_each(|file| file.index.encode(&mut e));
+        self.free.encode(&mut e);
+        let checksums = self.checksums.as_deref().unwrap_or_default();
+        e.u64(checksums.len() as u64);
+        checksums.iter().for_each(|&crc| e.u32(crc));
+        e.into_bytes()
+    }
+}
+
+fn decoder(source: &dyn ReadAt, position: u64) -> Result<Decoder<'_>> {
+    Decoder::new(source, position, ByteOrder::Big, "MultiFile header")
+}
+
+fn block_bytes(d: &mut Decoder<'_>) -> Result<u64> {
+    let start = d.position();
+    let bytes = d.u64("block size")?;
+    if bytes < MIN_BLOCK_BYTES || bytes > i64::MAX as u64 {
+        return Err(d.error_at(start, format!("a block size of {bytes} bytes, at least {MIN_BLOCK_BYTES} expected")));
+    }
+    Ok(bytes)
+}
+
+/// The number of blocks; all of them have offsets.
+fn blocks(d: &mut Decoder<'_>, block_bytes: u64) -> Result<u64> {
+    let start = d.position();
+    let blocks = d.u64("number of blocks")?;
+    if blocks == 0 || blocks.checked_mul(block_bytes).is_none_or(|bytes| bytes > i64::MAX as u64) {
+        return Err(d.error_at(start, format!("{blocks} blocks of {block_bytes} bytes")));
+    }
+    Ok(blocks)
+}
+
+fn name(d: &mut Decoder<'_>) -> Result<String> {
+    let start = d.position();
+    let name: BString = d.string("file name")?;
+    String::from_utf8(name.into()).map_err(|_| d.error_at(start, "the name of a file is not UTF-8"))
+}
+
+/// A count, then that many numbers of `bytes` each.
+fn numbers<'a, T>(
+    d: &mut Decoder<'a>,
+    what: &str,
+    bytes: u64,
+    read: fn(&mut Decoder<'a>, &str) -> Result<T>,
+) -> Result<Vec<T>> {
+    (0..count(d, what, bytes)?).map(|_| read(d, what)).collect()
+}
+
+/// The continuation blocks of a header of `len` bytes, from the first one on.
+fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Result<Vec<u64>> {
+    let wanted = len.saturating_sub(block_bytes).div_ceil(block_bytes - LINK_BYTES);
+    let file_blocks = file.len()?.div_ceil(block_bytes);
+    let mut chain = Vec::new();
+    let mut next = first;
+    while (chain.len() as u64) < wanted {
+        if next == 0 || next >= file_blocks {
+            let message = format!(
+                "continuation block {next} after {} of {wanted}, in a file of {file_blocks} blocks",
+                chain.len()
+            );
+            return Err(Error::format(message).at("MultiFile header"));
+        }
+        chain.push(next);
+        next = u64::from_be_bytes(read_array(file, next * block_bytes)?);
+    }
+    match chain.last() {
+        // a chain that comes back to itself has no last block
+        Some(last) if next != 0 => {
+            let message = format!("after the last of {wanted} continuation blocks, {last}, comes block {next}");
+            Err(Error::format(message).at(format!("MultiFile header at byte {}", last * block_bytes)))
+        }
+        _ => Ok(chain),
+    }
+}
+
+/// The header's bytes in one piece.
+#[derive(Debug)]
+struct Logical<'a> {
+    file: &'a dyn ReadAt,
+    block_bytes: u64,
+    len: u64,
+    rest: Rest<'a>,
+}
+
+/// Where the bytes behind block 0 are.
+#[derive(Debug)]
+enum Rest<'a> {
+    None,
+    File(Arc<dyn ReadAt>),
+    Blocks(&'a [u64]),
+}
+
+impl Logical<'_> {
+    /// Of all bytes, the checksum itself taken as zeros.
+    fn crc(&self) -> Result<u32> {
+        let mut crc = Crc::new();
+        let mut part = [0; 1 << 14];
+        let mut position = 0;
+        while position < self.len {
+            let count = (self.len - position).min(part.len() as u64);
+            let part = &mut part[..count as usize];
+            self.read_at(position, part)?;
+            if position == 0 {
+                part[CRC_AT as usize..][..4].fill(0);
+            }
+            crc.update(part);
+            position += count;
+        }
+        Ok(crc.finish())
+    }
+}
+
+impl ReadAt for Logical<'_> {
+    fn len(&self) -> Result<u64> {
+        Ok(self.len)
+    }
+
+    fn read_at(&self, mut offset: u64, mut out: &mut [u8]) -> Result<()> {
+        while !out.is_empty() {
+            let (file, at, room): (&dyn ReadAt, u64, u64) = match (offset.checked_sub(self.block_bytes), &self.rest) {
+                (None, _) => (self.file, offset, self.block_bytes - offset),
+                (Some(behind), Rest::File(file)) => (file, behind, u64::MAX),
+                (Some(behind), Rest::Blocks(chain)) => {
+                    let room = self.block_bytes - LINK_BYTES;
+                    let (piece, within) = (behind / room, behind % room);
+                    let block =
+                        chain.get(piece as usize).ok_or_else(|| past_end(offset, out.len() as u64, self.len))?;
+                    (self.file, block * self.block_bytes + LINK_BYTES + within, room - within)
+                }
+                (Some(_), Rest::None) => return Err(past_end(offset, out.len() as u64, self.block_bytes)),
+            };
+            let (part, others) = out.split_at_mut(room.min(out.len() as u64) as usize);
+            file.read_at(at, part)?;
+            offset += part.len() as u64;
+            out = others;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,539 @@
+//! MultiFiles by the letter, as casacore writes them, damaged, and changed at random.
+
+use super::*;
+use crate::container::{ContainerMut, Memory};
+use crate::error::ErrorKind;
+use crate::io::{MemoryFile, read_all};
+
+/// The sample of formats/table.md 5.9: blocks of 512 bytes, `top` of 100 bytes, `SUB` of 1024.
+fn sample() -> Vec<u8> {
+    let hex = "00000000000000000000000000000000000000000000000100000002\
+               0000000000000000000000de00000000000002000000000000000004\
+               0000000000000000bebebebe0000004a000000094d756c746946696c65\
+               000000020000003500000005426c6f636b0000000100000002\
+               00000003746f70000000000000006400\
+               00000003535542000000000000040000\
+               00000000000000010000000000000001\
+               00000000000000020000000000000002ffffffffffffffff\
+               00000000000000000000000000000000\
+               000000000000000000000000000000000000000000000000";
+    let mut bytes: Vec<u8> =
+        (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
+    assert_eq!(bytes.len(), 0xde);
+    bytes.resize(512, 0xaa);
+    bytes.extend((0..100).map(|i| i as u8));
+    bytes.resize(1024, 0xbb);
+    bytes.extend((0..1024).map(|i| (i % 249) as u8));
+    bytes
+}
+
+fn in_memory(bytes: Vec<u8>) -> Memory {
+    Memory::new([("table.mf", bytes)])
+}
+
+fn open(bytes: Vec<u8>) -> Result<MultiFile> {
+    MultiFile::open(&in_memory(bytes), "table.mf")
+}
+
+/// Names and contents.
+pub(super) type Files = BTreeMap<String, Vec<u8>>;
+
+/// All files of the MultiFile `table.mf`.
+pub(super) fn contents(inside: &Memory) -> Result<Files> {
+    let container = MultiFile::open(inside, "table.mf")?;
+    let names = container.names()?.into_iter().chain(container.nested()?);
+    names.map(|name| Ok((name.clone(), read_all(container.open(&name)?.as_ref())?))).collect()
+}
+
+#[test]
+fn sample_of_the_format() {
+    let bytes = sample();
+    assert!(recognise(&bytes[..HEAD_BYTES as usize]) && !recognise(&bytes[..80]) && !recognise(b""));
+    let container = open(bytes.clone()).unwrap();
+    assert_eq!(container.names().unwrap(), ["SUB", "top"]);
+    assert_eq!(read_all(container.open("top").unwrap().as_ref()).unwrap(), bytes[512..612]);
+    assert_eq!(read_all(container.open("SUB").unwrap().as_ref()).unwrap(), bytes[1024..]);
+    let mut part = [0; 100];
+    container.open("SUB").unwrap().read_at(480, &mut part).unwrap();
+    assert_eq!(part, bytes[1024 + 480..][..100]);
+    assert!(container.open("SUB").unwrap().read_at(1000, &mut part).is_err());
+    assert_eq!(container.open("other").unwrap_err().kind(), ErrorKind::NotFound);
+    let info = container.describe();
+    assert_eq!((info.version, info.block_bytes, info.blocks, info.free_blocks), (Some(2), Some(512), Some(4), Some(0)));
+    assert_eq!(container.layout("SUB").unwrap().block_numbers.first(), Some(&(2..4)));
+}
+
+#[test]
+fn writes_the_sample_of_the_format() {
+    let file = Arc::new(MemoryFile::default());
+    let container = MultiFileMut::create(file.clone(), 512, false).unwrap();
+    let bytes = sample();
+    container.create("top").unwrap().write_at(0, &bytes[512..612]).unwrap();
+    container.create("SUB").unwrap().write_at(0, &bytes[1024..]).unwrap();
+    container.commit().unwrap();
+    let mut expected = bytes;
+    expected[0xde..512].fill(0);
+    expected[612..1024].fill(0);
+    assert_eq!(file.bytes(), expected);
+    // nothing changed, nothing is written
+    container.commit().unwrap();
+    assert_eq!(file.bytes(), expected);
+}
+
+#[test]
+fn version_1_is_read_and_becomes_version_2() {
+    for block_bytes in [128, 256] {
+        let mut e = crate::aipsio::Encoder::new(crate::io::ByteOrder::Big);
+        e.u64(0);
+        e.u64(block_bytes);
+        e.u64(7);
+        e.root("MultiFile", 1);
+        e.u64(5);
+        e.start("Block", 1);
+        e.u32(2);
+        for (name, blocks, len) in [("a", vec![3, 1], block_bytes + 1), ("", vec![], 0)] {
+            e.string(name);
+            e.start("Block", 1);
+            e.u32(blocks.len() as u32);
+            blocks.iter().for_each(|&block| e.u64(block));
+            e.end();
+            e.u64(len);
+        }
+        e.end();
+        e.start("Block", 1);
+        e.u32(2);
+        e.u64(4);
+        e.u64(2);
+        e.end();
+        e.end();
+        let mut bytes = e.into_bytes();
+        let len = bytes.len() as u64;
+        assert!(len > 128 && len < 256, "one has an extension, one has not");
+        bytes[..8].copy_from_slice(&len.to_be_bytes());
+        let extension = bytes.split_off(bytes.len().min(block_bytes as usize));
+        bytes.resize(5 * block_bytes as usize, 0x55);
+        bytes[3 * block_bytes as usize..][..block_bytes as usize].fill(1);
+        bytes[block_bytes as usize] = 2;
+        let inside = Memory::new([("table.mf", bytes.clone()), ("table.mf_hdrext", extension.clone())]);
+
+        let mut expected = vec![1; block_bytes as usize];
+        expected.push(2);
+        let mut expected = Files::from([("a".to_owned(), expected)]);
+        assert_eq!(contents(&inside).unwrap(), expected);
+        let info = MultiFile::open(&inside, "table.mf").unwrap().describe();
+        assert_eq!((info.version, info.changes, info.free_blocks), (Some(1), Some(7), Some(2)));
+
+        let changed = MultiFileMut::edit(&inside, "table.mf").unwrap();
+        changed.create("b").unwrap().write_at(3, b"bcd").unwrap();
+        assert_eq!(contents(&inside).unwrap(), expected, "before the commit nothing changes");
+        changed.commit().unwrap();
+        expected.insert("b".to_owned(), b"\0\0\0bcd".to_vec());
+        assert_eq!(contents(&inside).unwrap(), expected);
+        let read = MultiFile::open(&inside, "table.mf").unwrap();
+        let info = read.describe();
+        // the last block, which stays free, is cut off if the header does not continue behind it
+        let expected_blocks = if block_bytes == 128 { (Some(6), Some(1)) } else { (Some(4), Some(0)) };
+        assert_eq!((info.version, info.changes), (Some(2), Some(8)));
+        assert_eq!((info.blocks, info.free_blocks), expected_blocks);
+        // the lowest free block goes first
+        assert_eq!(read.layout("b").unwrap().block_numbers.first(), Some(&(2..3)));
+
+        if block_bytes == 128 {
+            let cut = Memory::new([("table.mf", bytes.clone()), ("table.mf_hdrext", extension[1..].to_vec())]);
+            let message = MultiFile::open(&cut, "table.mf").unwrap_err().to_string();
+            assert!(
+                message.contains("rest of the header") && message.contains("bytes of the header expected"),
+                "{message}"
+            );
+            assert!(open(bytes).unwrap_err().to_string().contains("rest of the header"));
+        }
+    }
+}
+
+#[test]
+fn headers_continue_in_alternating_sets() {
+    let inside = Memory::new([]);
+    let file = ContainerMut::create(&inside, "table.mf").unwrap();
+    let container = MultiFileMut::create(file, 128, true).unwrap();
+    let mut chains = Vec::new();
+    for round in 0..4 {
+        container.create(&format!("file {round}")).unwrap().write_at(0, &[round; 300]).unwrap();
+        container.commit().unwrap();
+        let header = &MultiFile::open(&inside, "table.mf").unwrap().opened.header.clone();
+        chains.push((header.current, header.continuation.clone()));
+        assert_eq!(contents(&inside).unwrap().len(), usize::from(round) + 1);
+    }
+    assert_eq!(chains.iter().map(|(current, _)| *current).collect::<Vec<_>>(), [1, 0, 1, 0]);
+    // sets keep their blocks
+    assert!(chains[3].1[0].starts_with(&chains[1].1[0]) && chains[3].1[1].starts_with(&chains[1].1[1]));
+}
+
+#[test]
+fn nested_containers() {
+    let inside = Memory::new([]);
+    let file = ContainerMut::create(&inside, "table.mf").unwrap();
+    let container = MultiFileMut::create(file, 256, true).unwrap();
+    container.create("plain").unwrap().write_at(0, &[1; 400]).unwrap();
+    let nested = container.create_nested("SUB").unwrap();
+    assert_eq!(container.create_nested("SUB").unwrap_err().kind(), ErrorKind::Exists);
+    nested.create("inner").unwrap().write_at(0, &[2; 700]).unwrap();
+    let innermost = nested.create_nested("SUBSUB").unwrap();
+    innermost.create("x").unwrap().write_at(0, &[3; 70]).unwrap();
+    innermost.commit().unwrap();
+    nested.commit().unwrap();
+    assert_eq!((container.names().unwrap(), container.nested().unwrap()), (vec!["plain".into()], vec!["SUB".into()]));
+    container.commit().unwrap();
+
+    let read = MultiFile::open(&inside, "table.mf").unwrap();
+    assert_eq!((read.names().unwrap(), read.nested().unwrap()), (vec!["plain".into()], vec!["SUB".into()]));
+    let sub = read.enter("SUB").unwrap();
+    assert_eq!(sub.names().unwrap(), ["inner"]);
+    assert_eq!(sub.describe().checksum, None);
+    assert_eq!(read_all(sub.open("inner").unwrap().as_ref()).unwrap(), [2; 700]);
+    let x = sub.enter("SUBSUB").unwrap().open("x").unwrap();
+    assert_eq!(read_all(x.as_ref()).unwrap(), [3; 70]);
+
+    // a nested one that is damaged is a file, and entering it says why
+    container.edit("SUB").unwrap().write_at(48, &[0; 8]).unwrap();
+    container.commit().unwrap();
+    let read = MultiFile::open(&inside, "table.mf").unwrap();
+    assert_eq!(read.names().unwrap(), ["SUB", "plain"]);
+    let message = read.enter("SUB").unwrap_err().to_string();
+    assert!(message.contains("SUB: MultiFile header at byte 48: 0 blocks of 256 bytes"), "{message}");
+}
+
+#[test]
+fn nesting_has_a_limit() {
+    let mut bytes = Vec::new();
+    for _ in 0..1000 {
+        let file = Arc::new(MemoryFile::default());
+        let container = MultiFileMut::create(file.clone(), 512, false).unwrap();
+        container.create("table.mf").unwrap().write_at(0, &bytes).unwrap();
+        container.commit().unwrap();
+        bytes = file.bytes();
+    }
+    let mut container: Arc<dyn Container> = Arc::new(open(bytes).unwrap());
+    let error = loop {
+        assert_eq!(container.nested().unwrap(), ["table.mf"]);
+        match container.enter("table.mf") {
+            Ok(inner) => container = inner,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Limit);
+}
+
+/// `sample()` with `bytes` at `offset`.
+fn damaged(offset: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut sample = sample();
+    sample[offset..offset + bytes.len()].copy_from_slice(bytes);
+    sample
+}
+
+#[test]
+fn damaged_headers_are_errors() {
+    let big = (1_u64 << 60).to_be_bytes();
+    for (offset, bytes, words) in [
+        (0, &[1][..], "at byte 8: a block size of 0 bytes, at least 128 expected"),
+        (0x1b, &[3], "at byte 24: MultiFile version 3, known are 1 and 2"),
+        (0x1c, &[9], "at byte 28: CRC of the header: 09000000 stored"),
+        (0x20, &big, "at byte 32: a header of 1152921504606846976 bytes in a file of 2048"),
+        (0x27, &[1], "at byte 32: a header of 1 bytes"),
+        (0x28, &[0x10], "1024 bytes in 2 blocks of 1152921504606847488 bytes, where 1 are expected"),
+        (0x28, &[0; 8], "at byte 40: a block size of 0 bytes, at least 128 expected"),
+        (0x30, &[0; 8], "at byte 48: 0 blocks"),
+        (0x30, &big, "at byte 48: 1152921504606846976 blocks of 512 bytes"),
+        (0x37, &[3], "at byte 174: blocks of a file: block 3, but there are blocks 1 to 2"),
+        (0x38, &[7], "at byte 56: 7 where 1 says that there are CRCs"),
+        (0x38, &[1], "at byte 28: CRC of the header: 00000000 stored"),
+        (0x40, &[0], "at byte 64: 0x00bebebe where the AipsIO magic"),
+        (0x6d, &[200], "Block at byte 142: file name: 4 items announced"),
+        (0x72, &[0xff], "Block at byte 110: the name of a file is not UTF-8"),
+        (0x7b, &[101], "\"top\": a file of 25956 bytes in 1 blocks of 512 bytes, where 51 are expected"),
+        (0x8e, &[1], "at byte 142: blocks of a file: 72057594037927937 items announced"),
+        (0x9d, &[9], "at byte 150: blocks of a file: block 9, but there are blocks 1 to 3"),
+        (0x9d, &[2], "block 2 belongs to \"top\" and to \"SUB\""),
+        (
+            0xae,
+            &(-(1_i64 << 60)).to_be_bytes(),
+            "at byte 174: blocks of a file: 1152921504606846976 blocks after block 2",
+        ),
+        (0xae, &i64::MIN.to_be_bytes(), "9223372036854775808 blocks after block 2, of 4"),
+        (0xbd, &[1], "at byte 190: free blocks: block 0, but there are blocks 1 to 3"),
+        (0xcd, &[200], "at byte 198: continuation blocks: 200 items announced, but only 16 bytes are left"),
+    ] {
+        let error = open(damaged(offset, bytes)).unwrap_err();
+        let message = error.to_string();
+        assert!(message.starts_with("table.mf: ") && message.contains(words), "{offset:#x}: {message}");
+        assert_eq!(error.kind(), ErrorKind::Format);
+    }
+}
+
+/// SHA-256 of a file's content.
+fn sha256(content: &[u8]) -> String {
+    use sha2::Digest;
+    sha2::Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// testdata/multifile; casacore read the same values from these files when they were in another container.
+#[test]
+fn containers_that_casacore_wrote() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/multifile");
+    for (table, blocks, files) in [
+        ("m1/t.tab", 4, &[("table.f0", "6aeb062d56824b87")][..]),
+        ("m2/t.tab", 3, &[("table.f0", "30f25aa3c34cd205")][..]),
+        (
+            "m5/t.tab",
+            6,
+            &[
+                ("table.f0", "7024fa1c1e6eb1a9"),
+                ("table.f0_TSM1", "b4aad05743498c73"),
+                ("table.f1", "8e28f75b2bc59835"),
+                ("table.f1i", "0deddb4136c79aa0"),
+            ][..],
+        ),
+    ] {
+        let container = MultiFile::open(&crate::Directory::new(folder.join(table)), "table.mf").unwrap();
+        let info = container.describe();
+        assert_eq!((info.version, info.block_bytes, info.blocks), (Some(2), Some(512), Some(blocks)));
+        assert_eq!(container.names().unwrap(), files.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        for (name, expected) in files {
+            let content = read_all(container.open(name).unwrap().as_ref()).unwrap();
+            assert_eq!(sha256(&content)[..16], **expected, "{table}: {name}");
+        }
+    }
+}
+
+#[test]
+fn cut_containers_are_errors() {
+    let whole = sample();
+    let expected = contents(&in_memory(whole.clone())).unwrap();
+    for len in 0..whole.len() {
+        let error = contents(&in_memory(whole[..len].to_vec())).map(drop);
+        let message = error.map_or_else(|error| error.to_string(), |()| format!("{len} bytes suffice"));
+        assert!(message.contains("at byte") || message.contains("in a file of"), "{len}: {message}");
+    }
+    // the file's bytes count, not the blocks'
+    let mut longer = whole;
+    longer.push(0);
+    assert_eq!(contents(&in_memory(longer)).unwrap(), expected);
+    // 2^50 blocks without a byte behind them
+    let mut absurd = damaged(0x30, &(1_u64 << 50).to_be_bytes());
+    absurd[0xae..0xb6].copy_from_slice(&(-(1_i64 << 49)).to_be_bytes());
+    absurd[0x85..0x8d].copy_from_slice(&((1_u64 << 49) * 512 + 512).to_be_bytes());
+    let container = open(absurd.clone()).unwrap();
+    assert!(container.open("top").is_ok());
+    let message = container.open("SUB").unwrap_err().to_string();
+    assert_eq!(message, "SUB: block 562949953421314 is at byte 288230376151712768, but the container has 2048 bytes");
+    assert!(MultiFileMut::edit(&in_memory(absurd), "table.mf").is_err());
+}
+
+#[test]
+fn loops_of_continuation_blocks_are_errors() {
+    let inside = Memory::new([]);
+    let file = ContainerMut::create(&inside, "table.mf").unwrap();
+    let container = MultiFileMut::create(file, 128, false).unwrap();
+    (0..9).for_each(|number| drop(container.create(&format!("file {number}")).unwrap()));
+    container.commit().unwrap();
+    let header = MultiFile::open(&inside, "table.mf").unwrap().opened.header.clone();
+    let chain = &header.continuation[header.current];
+    assert!(chain.len() > 2);
+    let bytes = read_all(inside.open("table.mf").unwrap().as_ref()).unwrap();
+    for (from, to, words) in [
+        (chain.len() - 1, chain[0], "after the last of"),
+        (0, chain[0], "after the last of"),
+        (1, 0, "continuation block 0 after 2 of"),
+        (0, 1 << 40, "continuation block 1099511627776 after 1 of"),
+    ] {
+        let mut bytes = bytes.clone();
+        bytes[chain[from] as usize * 128..][..8].copy_from_slice(&to.to_be_bytes());
+        let message = open(bytes).unwrap_err().to_string();
+        assert!(message.contains(words), "{from} to {to}: {message}");
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_noticed_where_there_are_checksums() {
+    for block_bytes in [128, 1024] {
+        let file = Arc::new(MemoryFile::default());
+        let container = MultiFileMut::create(file.clone(), block_bytes, true).unwrap();
+        for (name, len) in [("a", 1), ("b", 2 * block_bytes), ("c", 700)] {
+            let file = container.create(name).unwrap();
+            (0..len).for_each(|at| file.write_at(at, &[at as u8]).unwrap());
+        }
+        container.commit().unwrap();
+        let bytes = file.bytes();
+        let expected = contents(&in_memory(bytes.clone())).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            match contents(&in_memory(damaged)) {
+                Err(error) => {
+                    assert!(error.to_string().starts_with("table.mf: ") || error.to_string().contains("block"))
+                }
+                Ok(found) => panic!("byte {at} of {}: {}", bytes.len(), found == expected),
+            }
+        }
+    }
+    // the file and the block are named
+    let file = Arc::new(MemoryFile::default());
+    let container = MultiFileMut::create(file.clone(), 128, true).unwrap();
+    container.create("a").unwrap().write_at(0, &[7; 300]).unwrap();
+    container.commit().unwrap();
+    let mut bytes = file.bytes();
+    bytes[2 * 128 + 5] ^= 1;
+    let container = open(bytes).unwrap();
+    let mut part = [0; 2];
+    container.open("a").unwrap().read_at(20, &mut part).unwrap();
+    let message = container.open("a").unwrap().read_at(140, &mut part).unwrap_err().to_string();
+    assert!(message.starts_with("a: block 2 at byte 256: CRC "), "{message}");
+}
+
+#[test]
+fn damage_at_random_never_panics() {
+    let mut random = Random(11);
+    let file = Arc::new(MemoryFile::default());
+    let container = MultiFileMut::create(file.clone(), 128, false).unwrap();
+    let mut files = Files::new();
+    (0..60).for_each(|_| Change::random(&mut random, &files, 128).apply(&container, &mut files));
+    container.commit().unwrap();
+    for base in [sample(), file.bytes()] {
+        for _ in 0..4000 {
+            let mut bytes = base.clone();
+            for _ in 0..=random.below(2) {
+                let at = random.below(bytes.len().min(700) as u64) as usize;
+                match random.below(3) {
+                    0 => bytes[at] ^= 1 << random.below(8),
+                    1 => bytes[at] = random.below(256) as u8,
+                    _ => bytes.truncate(at.max(1)),
+                }
+            }
+            let inside = in_memory(bytes);
+            let _ = contents(&inside);
+            if let Ok(container) = MultiFileMut::edit(&inside, "table.mf") {
+                // what opens for writing can be written
+                container.create("new").unwrap().write_at(5, &[1; 500]).unwrap();
+                container.commit().unwrap();
+                let read = MultiFile::open(&inside, "table.mf").unwrap();
+                assert_eq!(read.open("new").unwrap().len().unwrap(), 505);
+            }
+        }
+    }
+}
+
+/// splitmix64.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    /// Below `end`, which is not 0.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % end
+    }
+}
+
+/// One thing that may happen to a container.
+#[derive(Debug)]
+pub(super) enum Change {
+    Create(String),
+    Remove(String),
+    Write(String, u64, Vec<u8>),
+    SetLen(String, u64),
+}
+
+impl Change {
+    pub(super) fn random(random: &mut Random, files: &Files, block_bytes: u64) -> Self {
+        let name = match random.below(files.len() as u64 + 1) {
+            new if new == files.len() as u64 => return Change::Create(format!("table.f{}", random.below(9))),
+            known => files.keys().nth(known as usize).unwrap().clone(),
+        };
+        let len = files[&name].len() as u64;
+        match random.below(12) {
+            0 => Change::Remove(name),
+            1 | 2 => Change::SetLen(name, random.below(len + 3 * block_bytes)),
+            3 => Change::SetLen(name, len / block_bytes * block_bytes),
+            kind => {
+                let offset = match kind {
+                    4..8 => len,
+                    8 => len + random.below(2 * block_bytes),
+                    9 => random.below(len + 1) / block_bytes * block_bytes,
+                    _ => random.below(len + 1),
+                };
+                let count = if kind % 2 == 0 { block_bytes * random.below(4) } else { random.below(3 * block_bytes) };
+                Change::Write(name, offset, (0..count).map(|_| 1 + random.below(255) as u8).collect())
+            }
+        }
+    }
+
+    /// Does it to the container and to what is expected of it.
+    pub(super) fn apply(&self, container: &MultiFileMut, files: &mut Files) {
+        match self {
+            Change::Create(name) => {
+                container.create(name).unwrap();
+                files.insert(name.clone(), Vec::new());
+            }
+            Change::Remove(name) => {
+                container.remove(name).unwrap();
+                files.remove(name);
+            }
+            Change::Write(name, offset, data) => {
+                ContainerMut::edit(container, name).unwrap().write_at(*offset, data).unwrap();
+                let bytes = files.get_mut(name).unwrap();
+                let (start, end) = (*offset as usize, *offset as usize + data.len());
+                if !data.is_empty() {
+                    bytes.resize(bytes.len().max(end), 0);
+                    bytes[start..end].copy_from_slice(data);
+                }
+            }
+            Change::SetLen(name, len) => {
+                ContainerMut::edit(container, name).unwrap().set_len(*len).unwrap();
+                files.get_mut(name).unwrap().resize(*len as usize, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn random_changes_do_what_they_do_to_plain_files() {
+    for (seed, block_bytes, checksums) in [(1, 128, false), (2, 128, true), (3, 333, true), (4, 4096, true)] {
+        let inside = Memory::new([]);
+        let file = ContainerMut::create(&inside, "table.mf").unwrap();
+        let mut container = MultiFileMut::create(file, block_bytes, checksums).unwrap();
+        let (mut random, mut files, mut committed) = (Random(seed), Files::new(), None);
+        for step in 0..1500 {
+            let change = Change::random(&mut random, &files, block_bytes);
+            change.apply(&container, &mut files);
+            if step % 7 == 0 {
+                for (name, expected) in &files {
+                    let found = read_all(container.open(name).unwrap().as_ref()).unwrap();
+                    assert!(&found == expected, "seed {seed}, step {step}: {name} before the commit, after {change:?}");
+                }
+            }
+            match random.below(20) {
+                0 => {
+                    container.commit().unwrap();
+                    assert!(contents(&inside).unwrap() == files, "seed {seed}, step {step}");
+                    committed = Some(files.clone());
+                }
+                1 if committed.is_some() => {
+                    // the writer goes away, and with it what it did not commit
+                    files = committed.clone().unwrap();
+                    assert!(contents(&inside).unwrap() == files, "seed {seed}, step {step}: not committed");
+                    container = MultiFileMut::edit(&inside, "table.mf").unwrap();
+                }
+                _ => {}
+            }
+        }
+        container.commit().unwrap();
+        let read = MultiFile::open(&inside, "table.mf").unwrap();
+        let header = &read.opened.header;
+        // no block is lost
+        let in_files: u64 = header.files.iter().map(|entry| entry.index.len()).sum();
+        let in_header: usize = header.continuation.iter().map(Vec::len).sum();
+        assert_eq!(1 + in_files + header.free.len() + in_header as u64, header.blocks, "seed {seed}");
+        assert_eq!(read.opened.file.len().unwrap(), header.blocks * block_bytes);
+    }
+}

@@ -1,0 +1,156 @@
+//! The list of a container's files: attributes of one group. formats/table.md 6.1, 6.3.
+
+use std::collections::HashSet;
+
+use super::HEADER;
+use crate::error::{Error, Place, Result};
+use crate::h5::{Attribute, Bounds, Group};
+use crate::value::Values;
+
+/// More names than this casacore cuts off.
+const MOST_NAMES: usize = 4000;
+
+/// What the group `__MultiHDF5_Header__` holds.
+///
+/// | attribute    | type                                                                  |
+/// |--------------|-----------------------------------------------------------------------|
+/// | `blockSize`  | int64, the bytes of a file in a row of its dataset                    |
+/// | `hdrCounter` | int64, goes up by one with every change                               |
+/// | `names`      | variable-length strings; ASCII where casacore is to read them         |
+/// | `sizes`      | int64, bytes of each file; 0 for a nested container                   |
+/// | `archive`    | int64 1 in what is not for casacore to change, else not there         |
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) block_bytes: u64,
+    pub(super) counter: i64,
+    pub(super) archive: bool,
+    /// Names and sizes; removed files are left out.
+    pub(super) files: Vec<(String, u64)>,
+}
+
+impl Header {
+    /// Reads the header of the container whose group this is.
+    ///
+    /// # Errors
+    /// `Format` if there is none, or what it says cannot be.
+    pub(super) fn read(container: &Group) -> Result<Self> {
+        if !container.has(HEADER) {
+            return Err(Error::format(format!("group {}: no MultiHDF5 container: no {HEADER}", container.path())));
+        }
+        let group = container.group(HEADER)?;
+        let read = || -> Result<_> {
+            let block_bytes = integer(&group, "blockSize")?;
+            let block_bytes = u64::try_from(block_bytes).ok().filter(|&bytes| bytes > 0);
+            let block_bytes = block_bytes.ok_or_else(|| Error::format("blockSize is not positive"))?;
+            let (names, sizes) = (names(&group)?, integers(&group, "sizes")?);
+            if names.len() != sizes.len() {
+                return Err(Error::format(format!("{} names, but {} sizes", names.len(), sizes.len())));
+            }
+            let mut seen = HashSet::new();
+            let mut files = Vec::new();
+            for (name, size) in names.into_iter().zip(sizes) {
+                let size = u64::try_from(size).map_err(|_| Error::format(format!("file {name:?} of {size} bytes")))?;
+                // a file that casacore removed
+                if name.is_empty() {
+                    continue;
+                }
+                if !seen.insert(name.clone()) {
+                    return Err(Error::format(format!("two files of the name {name:?}")));
+                }
+                files.push((name, size));
+            }
+            let archive = group.attribute("archive")?.is_some();
+            Ok(Header { block_bytes, counter: integer(&group, "hdrCounter")?, archive, files })
+        };
+        read().at_with(|| format!("group {}", group.path()))
+    }
+
+    /// Writes the header into the container whose group this is, in place of the one that is there.
+    pub(super) fn write(&self, container: &Group) -> Result<()> {
+        let bounds = if self.archive { Bounds::V110 } else { Bounds::Earliest };
+        if container.has(HEADER) {
+            container.remove(HEADER)?;
+        }
+        let group = container.create_group_for(bounds, HEADER)?;
+        let set = |name: &str, value: Attribute| match bounds {
+            Bounds::Earliest => group.set_ascii_attribute(name, &value),
+            Bounds::V110 => group.set_attribute(name, &value),
+        };
+        set("blockSize", Attribute::Scalar(Values::Int64(vec![self.block_bytes as i64])))?;
+        set("hdrCounter", Attribute::Scalar(Values::Int64(vec![self.counter])))?;
+        if self.archive {
+            set("archive", Attribute::Scalar(Values::Int64(vec![1])))?;
+        }
+        if self.files.is_empty() {
+            // types of casacore: String, Int64
+            for (name, casatype) in [("names", 11), ("sizes", 29)] {
+                group.set_int_record(name, &[(EMPTY[0], 1), (EMPTY[1], 1), (EMPTY[2], casatype)])?;
+            }
+            return Ok(());
+        }
+        let (names, sizes) = self.files.iter().map(|(name, size)| (name.as_str().into(), *size as i64)).unzip();
+        set("names", Attribute::Array(Values::String(names)))?;
+        set("sizes", Attribute::Array(Values::Int64(sizes)))
+    }
+
+    /// Refuses what casacore could not read.
+    pub(super) fn check_room(count: usize, name: &str, bounds: Bounds) -> Result<()> {
+        if bounds == Bounds::V110 {
+            return Ok(());
+        }
+        if !name.is_ascii() {
+            return Err(Error::usage(format!("{name:?} is not ASCII, as casacore's MultiHDF5 needs it")));
+        }
+        if count >= MOST_NAMES {
+            return Err(Error::usage(format!("more than {MOST_NAMES} files, of which casacore reads no more")));
+        }
+        Ok(())
+    }
+}
+
+/// The fields of the record that stands for an empty array. formats/table.md 6.3.
+const EMPTY: [&str; 3] = ["emptyarray", "rank", "casatype"];
+
+fn is_empty_array(group: &Group, name: &str) -> Result<bool> {
+    Ok(group.attribute_fields(name)? == EMPTY)
+}
+
+fn attribute(group: &Group, name: &str) -> Result<Attribute> {
+    group.attribute(name)?.ok_or_else(|| Error::format(format!("no attribute {name}")))
+}
+
+fn names(group: &Group) -> Result<Vec<String>> {
+    if is_empty_array(group, "names")? {
+        return Ok(Vec::new());
+    }
+    let attribute = attribute(group, "names")?;
+    let Values::String(names) = attribute.values() else {
+        return Err(Error::format("names are no strings"));
+    };
+    let name = |name: &bstr::BString| {
+        String::from_utf8(name.to_vec()).map_err(|_| Error::format(format!("the name {name:?} is not UTF-8")))
+    };
+    names.iter().map(name).collect()
+}
+
+fn integers(group: &Group, name: &str) -> Result<Vec<i64>> {
+    if is_empty_array(group, name)? {
+        return Ok(Vec::new());
+    }
+    Ok(match attribute(group, name)?.values() {
+        Values::UChar(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::Short(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::UShort(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::Int(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::UInt(v) => v.iter().map(|&value| value.into()).collect(),
+        Values::Int64(v) => v.clone(),
+        _ => return Err(Error::format(format!("attribute {name}: no integers"))),
+    })
+}
+
+fn integer(group: &Group, name: &str) -> Result<i64> {
+    match integers(group, name)?[..] {
+        [value] => Ok(value),
+        ref values => Err(Error::format(format!("attribute {name}: {} values, where one is expected", values.len()))),
+    }
+}

@@ -1,0 +1,371 @@
+//! Files of a container that grow while others read them. docs/containers.md.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::header::Header;
+use super::read::{commits, committed_names, last_commit};
+use super::{COMMITS, DATA, Writer};
+use crate::container::{ContainerMut, FormatOptions};
+use crate::error::{Error, Place, Result};
+use crate::h5::{self, Attribute, Dataset, DatasetSpec, Group};
+use crate::io::past_end;
+use crate::value::{DataType, Region, Shape, Values};
+
+/// Bytes of a chunk of the list of commits.
+const COMMITS_CHUNK: u64 = 1 << 12;
+
+/// Makes the list of commits anew, without any, for the files that the headers list.
+pub(super) fn prepare(root: &Group) -> Result<()> {
+    if root.has(COMMITS) {
+        root.remove(COMMITS)?;
+    }
+    let mut names = Vec::new();
+    list(root, "", &mut names)?;
+    let columns = columns(names.len());
+    let spec = DatasetSpec {
+        element: DataType::Int64,
+        shape: &Shape::from([columns, 0]),
+        chunk: Some(Shape::from([columns, (COMMITS_CHUNK / 8 / columns).max(1)])),
+        appendable: true,
+        filter: None,
+    };
+    let commits = root.create_dataset(COMMITS, &spec)?;
+    let names = names.into_iter().map(Into::into).collect();
+    commits.set_attribute("names", &Attribute::Array(Values::String(names)))
+}
+
+/// The columns of the list of commits: one for each file. HDF5 has no chunks without any.
+pub(super) fn columns(files: usize) -> u64 {
+    files.max(1) as u64
+}
+
+/// The paths of all files below `group`.
+fn list(group: &Group, prefix: &str, names: &mut Vec<String>) -> Result<()> {
+    for (name, _) in Header::read(group)?.files {
+        let inner = group.group(&name)?;
+        match inner.has(super::HEADER) {
+            true => list(&inner, &format!("{prefix}{name}/"), names)?,
+            false => names.push(format!("{prefix}{name}")),
+        }
+    }
+    Ok(())
+}
+
+/// A container whose files are appended to while others read them: they see what was committed, and nothing else.
+///
+/// Files of nested containers have paths: `ANTENNA/table.f0`. No file can be added or removed. What a process that is
+/// killed had committed stays readable, by [`LiveContainerReader`] and wherever containers are read; to append again,
+/// copy it to a new container.
+///
+/// ```
+/// use ctds_hdf5::{LiveContainer, LiveContainerReader};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("live.mfh5");
+/// let mut live = LiveContainer::create(&path, 1 << 16, &["table.f0", "table.f1"])?;
+/// live.append("table.f0", b"some ")?;
+/// live.commit()?;
+///
+/// live.append("table.f0", b"bytes")?;
+/// live.append("table.f1", b"and more")?;
+/// live.close()?;
+///
+/// // in another process, at any time: libhdf5 does not open a file twice in one
+/// let mut reader = LiveContainerReader::open(&path)?;
+/// reader.refresh()?;
+/// assert_eq!((reader.len("table.f0")?, reader.len("table.f1")?), (10, 8));
+/// let mut bytes = [0; 10];
+/// reader.read_at("table.f0", 0, &mut bytes)?;
+/// assert_eq!(&bytes, b"some bytes");
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct LiveContainer {
+    commits: Dataset,
+    files: Vec<Appended>,
+    numbers: HashMap<String, usize>,
+    /// Dropped last: closing it ends the datasets.
+    file: h5::File,
+}
+
+#[derive(Debug)]
+struct Appended {
+    dataset: Dataset,
+    block_bytes: u64,
+    len: u64,
+    /// The bytes of the last block, if it is not full.
+    tail: Vec<u8>,
+    /// Whether bytes of the last block are not in the file yet.
+    dirty: bool,
+}
+
+impl LiveContainer {
+    /// Makes a container of blocks of `block_bytes` with these files, which are empty, in place of the file that is
+    /// there.
+    ///
+    /// # Errors
+    /// `Usage` for names or a size of blocks that cannot be; `Io`, `NoSpace`.
+    pub fn create(path: &Path, block_bytes: u64, names: &[&str]) -> Result<Self> {
+        let options = FormatOptions { block_bytes, checksums: false, deflate: 0, archive: true, appendable: true };
+        let container = Writer::create(path, &options)?;
+        for name in names {
+            container.create(name)?;
+        }
+        container.commit()?;
+        drop(container);
+        Self::open(path)
+    }
+
+    /// Opens a container whose files can grow.
+    ///
+    /// # Errors
+    /// `Unsupported` if it was not made so; `Locked` if somebody else changes it, or was killed when he did; those of
+    /// reading it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = h5::File::edit_live(path)?;
+        let open = || {
+            let root = file.root()?;
+            let (commits, names, sizes) = listed(&root)?;
+            let files = names.iter().zip(sizes).map(|(name, size)| Appended::open(&root, name, size));
+            Ok::<_, Error>((commits, files.collect::<Result<_>>()?, names))
+        };
+        let (commits, files, names) = open().at(path.display())?;
+        let numbers = names.into_iter().zip(0..).collect();
+        Ok(LiveContainer { commits, files, numbers, file })
+    }
+
+    /// Appends bytes to a file. Readers do not see them before [`commit`](Self::commit).
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file; `Io`, `NoSpace`.
+    pub fn append(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        let number = *self.numbers.get(name).ok_or_else(|| Error::not_found("no such file").at(name))?;
+        self.files[number].append(bytes).at(name)
+    }
+
+    /// Shows readers all that was appended, in all files at once.
+    ///
+    /// A process that is killed leaves what the last commit left, or this one.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub fn commit(&mut self) -> Result<()> {
+        for file in &mut self.files {
+            file.store_tail()?;
+        }
+        // the bytes are in the file before anybody hears of them
+        self.file.flush()?;
+        let sizes: Vec<i64> = self.files.iter().map(|file| file.len as i64).collect();
+        let columns = columns(sizes.len());
+        let [_, count] = self.commits.shape()?[..] else { return Err(Error::format("no list of commits")) };
+        self.commits.set_extent(count + 1)?;
+        if !sizes.is_empty() {
+            let row = Region { start: Shape::from([0, count]), shape: Shape::from([columns, 1]) };
+            self.commits.write_region(&row, &Values::Int64(sizes))?;
+        }
+        self.file.flush()
+    }
+
+    /// Commits and closes the container, which can be opened for anything then.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn close(mut self) -> Result<()> {
+        self.commit()?;
+        let LiveContainer { commits, files, file, .. } = self;
+        drop((commits, files));
+        file.close()
+    }
+}
+
+/// The list of commits, the files that it is about, and their sizes now.
+fn listed(root: &Group) -> Result<(Dataset, Vec<String>, Vec<u64>)> {
+    let Some(commits) = commits(root)? else {
+        return Err(Error::unsupported("the files of this container cannot grow while others read them"));
+    };
+    let names = committed_names(&commits)?;
+    let sizes = match last_commit(&commits, names.len())? {
+        Some(sizes) => sizes,
+        None => names.iter().map(|name| Ok(parent(root, name)?.2)).collect::<Result<_>>()?,
+    };
+    Ok((commits, names, sizes))
+}
+
+/// The group of a file, the size of blocks there, and its size as the header says.
+fn parent(root: &Group, path: &str) -> Result<(Group, u64, u64)> {
+    let mut group = root.clone();
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
+        group = group.group(folder)?;
+    }
+    let header = Header::read(&group)?;
+    let size = header.files.iter().find(|(listed, _)| listed == name).map(|(_, size)| *size);
+    let size = size.ok_or_else(|| Error::format(format!("{path} is in no header")))?;
+    Ok((group.group(name)?, header.block_bytes, size))
+}
+
+impl Appended {
+    fn open(root: &Group, path: &str, len: u64) -> Result<Self> {
+        let (group, block_bytes, _) = parent(root, path)?;
+        let dataset = group.dataset(DATA)?;
+        let shape = dataset.shape()?;
+        let fits = matches!(shape[..], [width, rows] if width == block_bytes && rows >= len.div_ceil(block_bytes))
+            && dataset.chunk()?.is_some_and(|chunk| chunk[..] == [block_bytes, 1])
+            && dataset.filters()?.is_empty()
+            && dataset.is_appendable()?;
+        if !fits {
+            return Err(Error::unsupported("a file that cannot grow while others read it").at(path));
+        }
+        let mut file = Appended { dataset, block_bytes, len, tail: Vec::new(), dirty: false };
+        let kept = len % block_bytes;
+        if kept > 0 {
+            file.tail = read_row(&file.dataset, len / block_bytes, 0, kept)?;
+        }
+        Ok(file)
+    }
+
+    fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        let block = self.block_bytes as usize;
+        let end = self.len.checked_add(bytes.len() as u64).filter(|&end| end <= i64::MAX as u64);
+        let end = end.ok_or_else(|| Error::usage("a file of 2^63 bytes"))?;
+        self.make_rows(end)?;
+        while !bytes.is_empty() {
+            if self.tail.is_empty() && bytes.len() >= block {
+                let (whole, rest) = bytes.split_at(block);
+                self.dataset.write_chunk(&[0, self.len / self.block_bytes], whole, 0)?;
+                self.len += self.block_bytes;
+                bytes = rest;
+                continue;
+            }
+            let (part, rest) = bytes.split_at((block - self.tail.len()).min(bytes.len()));
+            self.tail.extend_from_slice(part);
+            self.len += part.len() as u64;
+            self.dirty = true;
+            bytes = rest;
+            if self.tail.len() == block {
+                self.dataset.write_chunk(&[0, self.len / self.block_bytes - 1], &self.tail, 0)?;
+                self.tail.clear();
+                self.dirty = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lengthens the dataset so that it can hold a file of `len` bytes.
+    fn make_rows(&self, len: u64) -> Result<()> {
+        let rows = len.div_ceil(self.block_bytes);
+        match self.dataset.shape()?.last() {
+            Some(&there) if there < rows => self.dataset.set_extent(rows),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the block that is not full. What others read of it meanwhile stays as it was.
+    fn store_tail(&mut self) -> Result<()> {
+        if self.dirty {
+            let filled = self.tail.len();
+            self.tail.resize(self.block_bytes as usize, 0);
+            let written = self.dataset.write_chunk(&[0, self.len / self.block_bytes], &self.tail, 0);
+            self.tail.truncate(filled);
+            written?;
+            self.dirty = false;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of one block.
+fn read_row(dataset: &Dataset, row: u64, start: u64, count: u64) -> Result<Vec<u8>> {
+    let mut values = Values::new(DataType::UChar);
+    let region = Region { start: Shape::from([start, row]), shape: Shape::from([count, 1]) };
+    dataset.read_region(&region, &mut values)?;
+    match values {
+        Values::UChar(bytes) => Ok(bytes),
+        _ => Err(Error::format("no bytes")),
+    }
+}
+
+/// Reads a container that another process appends to, as of one of its commits. See [`LiveContainer`].
+#[derive(Debug)]
+pub struct LiveContainerReader {
+    commits: Dataset,
+    names: Vec<String>,
+    sizes: Vec<u64>,
+    files: HashMap<String, (Dataset, u64)>,
+    file: h5::File,
+}
+
+impl LiveContainerReader {
+    /// Opens a container whose files can grow, as of its last commit.
+    ///
+    /// # Errors
+    /// `Unsupported` if it was not made so; those of reading it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = h5::File::open_live(path)?;
+        let (commits, names, sizes) = file.root().and_then(|root| listed(&root)).at(path.display())?;
+        Ok(LiveContainerReader { commits, names, sizes, files: HashMap::new(), file })
+    }
+
+    /// Goes on to the last commit; whether there is a newer one.
+    ///
+    /// # Errors
+    /// `Io`, `Format`.
+    pub fn refresh(&mut self) -> Result<bool> {
+        self.commits.refresh()?;
+        let Some(sizes) = last_commit(&self.commits, self.names.len())? else { return Ok(false) };
+        let newer = sizes != self.sizes;
+        self.sizes = sizes;
+        Ok(newer)
+    }
+
+    /// The paths of the files.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The bytes of a file that are committed.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file.
+    pub fn len(&self, name: &str) -> Result<u64> {
+        let number = self.names.iter().position(|known| known == name);
+        number.map(|number| self.sizes[number]).ok_or_else(|| Error::not_found("no such file").at(name))
+    }
+
+    /// Whether no byte of a file is committed.
+    ///
+    /// # Errors
+    /// As [`len`](Self::len).
+    pub fn is_empty(&self, name: &str) -> Result<bool> {
+        Ok(self.len(name)? == 0)
+    }
+
+    /// Fills `out` with the bytes of a file from `offset` on.
+    ///
+    /// # Errors
+    /// `Format` if fewer are committed, `NotFound` if there is no such file, `Io`.
+    pub fn read_at(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<()> {
+        let len = self.len(name)?;
+        if offset.checked_add(out.len() as u64).is_none_or(|end| end > len) {
+            return Err(past_end(offset, out.len() as u64, len).at(name));
+        }
+        if !self.files.contains_key(name) {
+            let (group, block_bytes, _) = parent(&self.file.root()?, name)?;
+            self.files.insert(name.to_owned(), (group.dataset(DATA)?, block_bytes));
+        }
+        let Some((dataset, block_bytes)) = self.files.get(name) else { return Ok(()) };
+        // the rows that were there when it was opened may have grown since
+        dataset.refresh()?;
+        let mut done = 0;
+        while done < out.len() {
+            let at = offset + done as u64;
+            let (row, start) = (at / block_bytes, at % block_bytes);
+            let count = (block_bytes - start).min((out.len() - done) as u64);
+            let bytes = read_row(dataset, row, start, count).at(name)?;
+            out[done..done + bytes.len()].copy_from_slice(&bytes);
+            done += bytes.len();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,232 @@
+//! A container that is read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::header::Header;
+use super::{COMMITS, DATA, HEADER, SHA256, VirtualFile};
+use crate::container::{Container, ContainerInfo, FileLayout, check_name};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::h5::{self, Attribute, Dataset, Group, LinkKind};
+use crate::io::{FileSource, ReadAt};
+use crate::limits;
+use crate::value::{DataType, Region, Shape, Values};
+
+/// An open HDF5 file with a container, nested ones included.
+#[derive(Debug)]
+pub(super) struct Opened {
+    file: h5::File,
+    source: Arc<FileSource>,
+    /// Sizes that were committed live, by path: they are newer than those of the headers.
+    committed: HashMap<String, u64>,
+}
+
+impl Opened {
+    /// Opens a file, which may be appended to meanwhile.
+    ///
+    /// # Errors
+    /// `Format` if it is no MultiHDF5 container, `Locked` if it is being changed.
+    pub(super) fn open(path: &Path) -> Result<Arc<Self>> {
+        let file = h5::File::open(path).or_else(|error| match error.kind() {
+            // marked as being written: by one who appends, or was killed when he did
+            ErrorKind::Locked => h5::File::open_live(path).ok().filter(is_live).ok_or(error),
+            _ => Err(error),
+        })?;
+        let open = || {
+            let committed = committed(&file.root()?)?;
+            Ok::<_, Error>(Opened { source: Arc::new(FileSource::open(path)?), committed, file })
+        };
+        let opened = Arc::new(open().at(path.display())?);
+        // fails if this is another kind of HDF5 file
+        Node::new(opened.clone(), opened.file.root()?, 0).at(path.display())?;
+        Ok(opened)
+    }
+
+    /// The outermost container.
+    pub(super) fn root(self: Arc<Self>) -> Result<Arc<dyn Container>> {
+        let group = self.file.root()?;
+        Ok(Arc::new(Node::new(self, group, 0)?))
+    }
+}
+
+fn is_live(file: &h5::File) -> bool {
+    file.root().is_ok_and(|root| root.has(COMMITS))
+}
+
+/// The list of what was committed live, if the container has one.
+pub(super) fn commits(root: &Group) -> Result<Option<Dataset>> {
+    if root.has(COMMITS) { Ok(Some(root.dataset(COMMITS)?)) } else { Ok(None) }
+}
+
+/// The sizes that were committed live, by path, if any were.
+pub(super) fn committed(root: &Group) -> Result<HashMap<String, u64>> {
+    let Some(commits) = commits(root)? else { return Ok(HashMap::new()) };
+    let names = committed_names(&commits)?;
+    let sizes = last_commit(&commits, names.len())?.unwrap_or_default();
+    Ok(names.into_iter().zip(sizes).collect())
+}
+
+/// The paths of the files that the columns of the list of commits are about.
+pub(super) fn committed_names(commits: &Dataset) -> Result<Vec<String>> {
+    let names = match commits.attribute("names")? {
+        Some(Attribute::Array(Values::String(names))) => names,
+        _ => return Err(Error::format(format!("dataset {}: no attribute names", commits.path()))),
+    };
+    Ok(names.iter().map(|name| name.to_string()).collect())
+}
+
+/// The sizes of the last commit, if there was one.
+pub(super) fn last_commit(commits: &Dataset, count: usize) -> Result<Option<Vec<u64>>> {
+    let shape = commits.shape()?;
+    let [columns, rows] = shape[..] else {
+        return Err(Error::format(format!("dataset {}: shape {shape}", commits.path())));
+    };
+    if columns != super::live::columns(count) {
+        return Err(Error::format(format!("dataset {}: {columns} sizes of {count} files", commits.path())));
+    }
+    if rows == 0 {
+        return Ok(None);
+    }
+    let mut values = Values::new(DataType::Int64);
+    let last = Region { start: Shape::from([0, rows - 1]), shape: Shape::from([columns, 1]) };
+    commits.read_region(&last, &mut values)?;
+    let Values::Int64(sizes) = values else { return Err(Error::format("no sizes")) };
+    let size = |size| u64::try_from(size).map_err(|_| Error::format(format!("a file of {size} bytes")));
+    Ok(Some(sizes.into_iter().map(size).collect::<Result<_>>()?))
+}
+
+pub(super) fn info(block_bytes: u64, counter: i64) -> ContainerInfo {
+    ContainerInfo {
+        format: "multihdf5",
+        block_bytes: Some(block_bytes),
+        changes: u64::try_from(counter).ok(),
+        ..ContainerInfo::default()
+    }
+}
+
+/// A container: the root group or one below it.
+pub(super) struct Node {
+    opened: Arc<Opened>,
+    group: Group,
+    header: Header,
+    entries: BTreeMap<String, Entry>,
+    /// Those that are soft or lead to other files are not followed.
+    links: HashMap<String, LinkKind>,
+    depth: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Entry {
+    File(u64),
+    Nested,
+}
+
+impl Node {
+    fn new(opened: Arc<Opened>, group: Group, depth: usize) -> Result<Self> {
+        limits::depth(depth, "containers")?;
+        let header = Header::read(&group)?;
+        let links: HashMap<String, LinkKind> = group.links()?.into_iter().collect();
+        let mut entries = BTreeMap::new();
+        for (name, size) in &header.files {
+            let is_group = links.get(name) == Some(&LinkKind::Group);
+            let nested = *size == 0 && is_group && name != HEADER && group.group(name)?.has(HEADER);
+            entries.insert(name.clone(), if nested { Entry::Nested } else { Entry::File(*size) });
+        }
+        Ok(Node { opened, group, header, entries, links, depth })
+    }
+
+    /// The path of a file or container in this one, from the root.
+    fn path_of(&self, name: &str) -> String {
+        format!("{}/{name}", self.group.path()).trim_start_matches('/').to_owned()
+    }
+
+    /// The group of an entry, of which this one has a link by exactly this name.
+    fn group_of(&self, name: &str) -> Result<Group> {
+        check_name(name)?;
+        if self.links.get(name) != Some(&LinkKind::Group) {
+            return Err(Error::format(format!("{name} is listed, but there is no group of this name")));
+        }
+        self.group.group(name)
+    }
+
+    fn dataset(&self, name: &str) -> Result<(Dataset, u64)> {
+        let Some(Entry::File(size)) = self.entries.get(name) else {
+            return Err(Error::not_found("no such file").at(name));
+        };
+        let open = || {
+            let group = self.group_of(name)?;
+            let hard = |(link, kind): &(String, LinkKind)| link == DATA && *kind == LinkKind::Dataset;
+            if !group.links()?.iter().any(hard) {
+                return Err(Error::format(format!("group {} has no dataset {DATA}", group.path())));
+            }
+            group.dataset(DATA)
+        };
+        let size = self.opened.committed.get(&self.path_of(name)).copied().unwrap_or(*size);
+        Ok((open().at(name)?, size))
+    }
+
+    fn select(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<String> {
+        self.entries.iter().filter(|(_, entry)| wanted(entry)).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+impl Container for Node {
+    fn names(&self) -> Result<Vec<String>> {
+        Ok(self.select(|entry| matches!(entry, Entry::File(_))))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        let (dataset, size) = self.dataset(name)?;
+        let source = self.opened.source.clone();
+        Ok(Arc::new(VirtualFile::new(&dataset, source, self.header.block_bytes, size).at(name)?))
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        Ok(self.select(|entry| matches!(entry, Entry::Nested)))
+    }
+
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        if !matches!(self.entries.get(name), Some(Entry::Nested)) {
+            return Err(Error::not_found("no such container").at(name));
+        }
+        let enter = || {
+            let group = self.group_of(name)?;
+            // so there are neither circles nor containers that are found again and again
+            match group.link_count()? {
+                1 => Node::new(self.opened.clone(), group, self.depth + 1),
+                links => Err(Error::format(format!("group {}: {links} links lead to this container", group.path()))),
+            }
+        };
+        Ok(Arc::new(enter().at(name)?))
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        info(self.header.block_bytes, self.header.counter)
+    }
+
+    fn layout(&self, name: &str) -> Result<FileLayout> {
+        let (dataset, size) = self.dataset(name)?;
+        let filters = dataset.filters()?;
+        Ok(FileLayout {
+            stored_bytes: dataset.stored_bytes(),
+            block_bytes: Some(self.header.block_bytes),
+            blocks: size.div_ceil(self.header.block_bytes),
+            block_numbers: Vec::new(),
+            checksum: filters.iter().any(|filter| filter == "fletcher32").then_some("fletcher32"),
+            filters,
+            index: Some(dataset.index_kind()?.to_string()),
+            sha256: self.group_of(name)?.attribute(SHA256)?.and_then(|hash| match hash.values() {
+                Values::String(hash) => hash.first().map(|hash| hash.to_string()),
+                _ => None,
+            }),
+        })
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Node").field(&self.group.path()).finish()
+    }
+}

@@ -1,0 +1,595 @@
+//! Containers written and read back by this module; h5py, h5dump and casacore's files are in tests/python.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::Arc;
+
+use super::header::Header;
+use super::write::Writer;
+use super::*;
+use crate::container::{ContainerMut, Directory, FormatOptions};
+use crate::error::ErrorKind;
+use crate::h5::{self, Attribute, Bounds, ByteFilters, ByteRows, IndexKind, LinkKind};
+use crate::io::{ReadAt, WriteAt, read_all};
+use crate::value::{Shape, Values};
+
+const COMPATIBLE: FormatOptions =
+    FormatOptions { block_bytes: 64, checksums: false, deflate: 0, archive: false, appendable: false };
+const ARCHIVE: FormatOptions = FormatOptions { archive: true, ..COMPATIBLE };
+
+fn all_options() -> [FormatOptions; 6] {
+    [
+        COMPATIBLE,
+        FormatOptions { checksums: true, deflate: 3, ..COMPATIBLE },
+        ARCHIVE,
+        FormatOptions { deflate: 1, ..ARCHIVE },
+        FormatOptions { checksums: true, deflate: 6, ..ARCHIVE },
+        FormatOptions { appendable: true, ..ARCHIVE },
+    ]
+}
+
+fn open(path: &Path) -> Result<Arc<dyn Container>> {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    (FORMAT.open)(&Directory::new(path.parent().unwrap()), name)
+}
+
+fn content(container: &dyn Container) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for name in container.names().unwrap() {
+        files.insert(name.clone(), read_all(&*container.open(&name).unwrap()).unwrap());
+    }
+    for name in container.nested().unwrap() {
+        let inner = content(&*container.enter(&name).unwrap());
+        files.extend(inner.into_iter().map(|(path, bytes)| (format!("{name}/{path}"), bytes)));
+    }
+    files
+}
+
+/// The same numbers on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % limit
+    }
+
+    fn bytes(&mut self, count: u64) -> Vec<u8> {
+        (0..count).map(|_| self.below(7) as u8).collect()
+    }
+}
+
+#[test]
+fn any_writes_give_the_bytes_of_a_plain_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, options) in all_options().iter().enumerate() {
+        let mut random = Random(number as u64);
+        let path = folder.path().join(format!("{number}.mfh5"));
+        let container = Writer::create(&path, options).unwrap();
+        let nested = container.create_nested("sub").unwrap();
+        let mut expected: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        for round in 0..6 {
+            for _ in 0..40 {
+                let name = format!("table.f{}", random.below(3));
+                let known = expected.contains_key(&name);
+                let file = match known && random.below(12) != 0 {
+                    true => container.edit(&name).unwrap(),
+                    false => {
+                        expected.insert(name.clone(), Vec::new());
+                        container.create(&name).unwrap()
+                    }
+                };
+                let plain = expected.get_mut(&name).unwrap();
+                match random.below(6) {
+                    0 => {
+                        let len = random.below(1500);
+                        file.set_len(len).unwrap();
+                        plain.resize(len as usize, 0);
+                    }
+                    1 => file.sync().unwrap(),
+                    2 if random.below(5) == 0 => {
+                        container.remove(&name).unwrap();
+                        assert!(file.write_at(0, b"x").is_err());
+                        expected.remove(&name);
+                    }
+                    _ => {
+                        let (offset, count) = (random.below(1200), random.below(400));
+                        let bytes = random.bytes(count);
+                        file.write_at(offset, &bytes).unwrap();
+                        if count > 0 {
+                            let end = (offset + count) as usize;
+                            plain.resize(Vec::len(plain).max(end), 0);
+                            plain[offset as usize..end].copy_from_slice(&bytes);
+                        }
+                    }
+                }
+                let Some(plain) = expected.get(&name).filter(|plain| plain.first().is_some()) else { continue };
+                let start = random.below(Vec::len(plain) as u64) as usize;
+                let mut part = vec![0; random.below((Vec::len(plain) - start) as u64 + 1) as usize];
+                container.open(&name).unwrap().read_at(start as u64, &mut part).unwrap();
+                assert_eq!(part, plain[start..start + Vec::len(&part)]);
+            }
+            if round % 3 == 1 {
+                let bytes = random.bytes(200);
+                nested.create("inner").unwrap().write_at(3, &bytes).unwrap();
+                expected.insert("sub/inner".into(), [&[0; 3], &*bytes].concat());
+            }
+            container.commit().unwrap();
+            assert_eq!(content(&*open(&path).unwrap()), expected, "{options:?} round {round}");
+            assert_eq!(content(&*container), expected);
+            if options.archive {
+                check_hashes(&*open(&path).unwrap());
+            }
+        }
+        drop((nested, container));
+        let container = Writer::edit(&path).unwrap();
+        container.edit("table.f0").or_else(|_| container.create("table.f0")).unwrap().write_at(2000, b"end").unwrap();
+        container.commit().unwrap();
+        let plain = expected.entry("table.f0".into()).or_default();
+        plain.resize(2000, 0);
+        plain.extend_from_slice(b"end");
+        assert_eq!(content(&*open(&path).unwrap()), expected);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), number + 1, "copies are left");
+    }
+}
+
+fn check_hashes(container: &dyn Container) {
+    use sha2::Digest;
+    for name in container.names().unwrap() {
+        let bytes = read_all(&*container.open(&name).unwrap()).unwrap();
+        let hash: String = sha2::Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(container.layout(&name).unwrap().sha256, Some(hash), "{name}");
+    }
+}
+
+/// The group of a container and the dataset of one of its files.
+fn dataset(file: &h5::File, name: &str) -> h5::Dataset {
+    file.root().unwrap().group(name).unwrap().dataset(DATA).unwrap()
+}
+
+fn write(container: &dyn ContainerMut, name: &str, bytes: &[u8]) {
+    container.create(name).unwrap().write_at(0, bytes).unwrap();
+}
+
+/// formats/table.md 6.1, 6.3: what casacore writes, and nothing newer.
+#[test]
+fn compatible_containers_are_as_casacore_writes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.mfh5");
+    let container = Writer::create(&path, &FormatOptions { block_bytes: 4096, ..COMPATIBLE }).unwrap();
+    write(&*container, "table.f0", &[7; 13824]);
+    write(&*container, "table.f1", &[]);
+    container.commit().unwrap();
+    drop(container);
+
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(bytes[8], 0, "superblock");
+    let holds = |magic: &[u8]| bytes.windows(magic.len()).any(|window| window == magic);
+    assert!(holds(b"TREE") && holds(b"SNOD"), "b-trees and symbol tables of version 1");
+    for newer in [b"OHDR", b"FRHP", b"FAHD", b"EAHD", b"BTHD"] {
+        assert!(!holds(newer), "{newer:?}");
+    }
+    let file = h5::File::open(&path).unwrap();
+    let header = file.root().unwrap().group(HEADER).unwrap();
+    let integer = |value| Some(Attribute::Scalar(Values::Int64(vec![value])));
+    assert_eq!(header.attributes().unwrap(), ["blockSize", "hdrCounter", "names", "sizes"]);
+    assert_eq!(header.attribute("blockSize").unwrap(), integer(4096));
+    assert_eq!(header.attribute("hdrCounter").unwrap(), integer(1));
+    let names = Values::String(vec!["table.f0".into(), "table.f1".into()]);
+    assert_eq!(header.attribute("names").unwrap(), Some(Attribute::Array(names)));
+    assert_eq!(header.attribute("sizes").unwrap(), Some(Attribute::Array(Values::Int64(vec![13824, 0]))));
+    // one row more than needed
+    for (name, rows) in [("table.f0", 5), ("table.f1", 0)] {
+        let dataset = dataset(&file, name);
+        assert_eq!(dataset.shape().unwrap(), Shape::from([4096, rows]));
+        assert_eq!(dataset.chunk().unwrap(), Some(Shape::from([4096, 1])));
+        assert!(dataset.is_appendable().unwrap() && dataset.filters().unwrap().is_empty());
+        assert_eq!(dataset.index_kind().unwrap(), IndexKind::BtreeV1);
+    }
+    drop((file, header));
+    // every change counts
+    let container = Writer::edit(&path).unwrap();
+    container.remove("table.f0").unwrap();
+    container.remove("table.f1").unwrap();
+    container.commit().unwrap();
+    drop(container);
+    let opened = open(&path).unwrap();
+    assert_eq!((opened.names().unwrap().len(), opened.describe().changes), (0, Some(2)));
+}
+
+#[test]
+fn archives_have_the_index_that_their_files_need() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    let kinds = |options: &FormatOptions, announce: bool| {
+        let container = Writer::create(&path, options).unwrap();
+        let file = container.create("f").unwrap();
+        // more than is kept in memory
+        if announce {
+            file.set_len(9_000_000).unwrap();
+        }
+        (0..9).for_each(|part| file.write_at(part * 1_000_000, &[part as u8; 1_000_000]).unwrap());
+        write(&*container, "small", &[1; 70_000]);
+        container.commit().unwrap();
+        let file = h5::File::open(&path).unwrap();
+        let rows = dataset(&file, "f").shape().unwrap();
+        assert_eq!(rows[1], 9_000_000u64.div_ceil(options.block_bytes));
+        [dataset(&file, "f").index_kind().unwrap(), dataset(&file, "small").index_kind().unwrap()]
+    };
+    use IndexKind::{ExtensibleArray, FixedArray};
+    const ARCHIVE: FormatOptions = FormatOptions { block_bytes: 1 << 16, ..super::tests::ARCHIVE };
+    assert_eq!(kinds(&ARCHIVE, true), [FixedArray, FixedArray]);
+    assert_eq!(kinds(&FormatOptions { deflate: 4, checksums: true, ..ARCHIVE }, true), [FixedArray, FixedArray]);
+    // whoever does not say how long a file is to be
+    assert_eq!(kinds(&ARCHIVE, false), [ExtensibleArray, FixedArray]);
+    assert_eq!(kinds(&FormatOptions { appendable: true, ..ARCHIVE }, true), [ExtensibleArray, ExtensibleArray]);
+}
+
+#[test]
+fn nobody_else_changes_a_container_that_is_being_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    let container = Writer::create(&path, &COMPATIBLE).unwrap();
+    write(&*container, "f", b"old");
+    container.commit().unwrap();
+    assert_eq!(Writer::edit(&path).unwrap_err().kind(), ErrorKind::Locked);
+    container.edit("f").unwrap().write_at(0, b"new").unwrap();
+    assert_eq!(content(&*open(&path).unwrap())["f"], b"old");
+    drop(container);
+    // nothing was committed
+    assert_eq!(content(&*open(&path).unwrap())["f"], b"old");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    Writer::edit(&path).unwrap();
+}
+
+#[test]
+fn names_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let container = Writer::create(&folder.path().join("a"), &COMPATIBLE).unwrap();
+    for name in ["", ".", "..", "a/b", HEADER, COMMITS, "\u{fc}"] {
+        assert!(container.create(name).is_err(), "{name}");
+    }
+    container.create_nested("n").unwrap();
+    assert_eq!(container.create_nested("n").unwrap_err().kind(), ErrorKind::Exists);
+    assert_eq!(container.create("n").unwrap_err().kind(), ErrorKind::Exists);
+    Writer::create(&folder.path().join("b"), &ARCHIVE).unwrap().create("\u{fc}").unwrap();
+}
+
+/// A container with one file, changed by `damage` and read.
+fn damaged(damage: impl FnOnce(&h5::Group)) -> Result<Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    let container = Writer::create(&path, &COMPATIBLE).unwrap();
+    write(&*container, "f", &[5; 200]);
+    container.commit().unwrap();
+    drop(container);
+    let file = h5::File::edit(&path, Bounds::Earliest).unwrap();
+    damage(&file.root().unwrap());
+    file.close().unwrap();
+    read_all(&*open(&path)?.open("f")?)
+}
+
+#[test]
+fn damage_is_an_error_that_says_what_is_wrong() {
+    assert_eq!(damaged(|_| {}).unwrap(), [5; 200]);
+    let attribute = |name: &'static str, value: Attribute| {
+        damaged(move |root| root.group(HEADER).unwrap().set_attribute(name, &value).unwrap())
+    };
+    let rows = |row_bytes: u64, rows: u64| {
+        damaged(move |root| {
+            let group = root.group("f").unwrap();
+            group.remove(DATA).unwrap();
+            let spec = ByteRows { row_bytes, rows, appendable: true, filters: ByteFilters::default() };
+            group.create_byte_rows(Bounds::Earliest, DATA, &spec).unwrap();
+        })
+    };
+    let int = |values: Vec<i64>| Attribute::Array(Values::Int64(values));
+    let names = |names: &[&str]| Attribute::Array(Values::String(names.iter().map(|&name| name.into()).collect()));
+    for (result, says) in [
+        (damaged(|root| root.remove(HEADER).unwrap()), "no MultiHDF5 container"),
+        (damaged(|root| root.remove("f").unwrap()), "no group of this name"),
+        (damaged(|root| root.group("f").unwrap().remove(DATA).unwrap()), "has no dataset FileData"),
+        (attribute("sizes", int(vec![1, 2])), "1 names, but 2 sizes"),
+        (attribute("sizes", int(vec![-1])), "-1 bytes"),
+        (attribute("sizes", int(vec![i64::MAX])), "5 blocks of 64 bytes for a file of 9223372036854775807 bytes"),
+        (attribute("sizes", names(&["1"])), "no integers"),
+        (attribute("names", names(&["f", "f"])), "2 names, but 1 sizes"),
+        (attribute("names", names(&["../f"])), "no such file"),
+        (attribute("names", int(vec![1])), "no strings"),
+        (attribute("blockSize", int(vec![0])), "not positive"),
+        (attribute("blockSize", int(vec![1 << 40])), "rows of 64 bytes"),
+        (rows(63, 10), "rows of 63 bytes for blocks of 64"),
+        (rows(64, 2), "2 blocks of 64 bytes"),
+    ] {
+        let text = result.expect_err(says).to_string();
+        assert!(text.contains(says) && text.contains("f"), "{text}");
+    }
+    // never written, and far more than could be
+    assert_eq!(rows(64, u64::MAX / 64).unwrap(), [0; 200]);
+}
+
+#[test]
+fn checksums_find_every_flipped_byte_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    for options in
+        [FormatOptions { checksums: true, ..ARCHIVE }, FormatOptions { checksums: true, deflate: 5, ..ARCHIVE }]
+    {
+        let container = Writer::create(&path, &options).unwrap();
+        write(&*container, "f", &Random(5).bytes(1000));
+        container.commit().unwrap();
+        drop(container);
+        let whole = std::fs::read(&path).unwrap();
+        let chunks = dataset(&h5::File::open(&path).unwrap(), "f").chunks().unwrap();
+        assert_eq!(Vec::len(&chunks), 16);
+        for chunk in chunks {
+            for at in (chunk.address..chunk.address + chunk.stored_bytes).step_by(5) {
+                let mut bytes = whole.clone();
+                bytes[at as usize] ^= 0x10;
+                std::fs::write(&path, bytes).unwrap();
+                let text = read_all(&*open(&path).unwrap().open("f").unwrap()).unwrap_err().to_string();
+                assert!(text.contains("/f/FileData: chunk ") && text.contains("checksum"), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn files_cut_short_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    for options in all_options() {
+        let container = Writer::create(&path, &options).unwrap();
+        write(&*container, "f", &Random(5).bytes(3000));
+        container.create_nested("n").unwrap();
+        container.commit().unwrap();
+        drop(container);
+        let whole = std::fs::read(&path).unwrap();
+        for len in (0..Vec::len(&whole)).step_by(37) {
+            std::fs::write(&path, &whole[..len]).unwrap();
+            let result = open(&path).and_then(|container| read_all(&*container.open("f")?));
+            assert!(result.is_err(), "{len} bytes of {}", Vec::len(&whole));
+        }
+    }
+}
+
+#[test]
+fn containers_in_circles_or_too_deep_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    let file = h5::File::create(&path).unwrap();
+    let mut group = file.root().unwrap();
+    let header = Header { block_bytes: 64, counter: 1, archive: true, files: vec![("n".into(), 0)] };
+    for _ in 0..1000 {
+        header.write(&group).unwrap();
+        group = group.create_group("n").unwrap();
+    }
+    header.write(&group).unwrap();
+    file.close().unwrap();
+    let mut level = open(&path).unwrap();
+    let error = loop {
+        match level.enter("n") {
+            Ok(inner) => level = inner,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    drop(level);
+
+    let file = h5::File::create(&path).unwrap();
+    let root = file.root().unwrap();
+    header.write(&root).unwrap();
+    let inner = root.create_group("n").unwrap();
+    header.write(&inner).unwrap();
+    inner.link("n", "/n").unwrap();
+    file.close().unwrap();
+    let error = open(&path).unwrap().enter("n").unwrap_err();
+    assert!(error.to_string().contains("2 links lead to this container"), "{error}");
+}
+
+/// What is committed is read, also from a file that a process left behind that was killed.
+#[test]
+fn appended_bytes_are_seen_once_they_are_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.mfh5");
+    let container = Writer::create(&path, &FormatOptions { appendable: true, ..ARCHIVE }).unwrap();
+    write(&*container, "f", &[1; 100]);
+    write(&*container.create_nested("n").unwrap(), "g", &[2; 64]);
+    container.commit().unwrap();
+    drop(container);
+    let mut live = LiveContainer::open(&path).unwrap();
+    let mut expected = BTreeMap::from([("f".to_owned(), vec![1; 100]), ("n/g".to_owned(), vec![2; 64])]);
+    let mut random = Random(1);
+    let copy = folder.path().join("copy.mfh5");
+    for round in 0..20 {
+        for (name, plain) in &mut expected {
+            let count = random.below(300);
+            let bytes = random.bytes(count);
+            live.append(name, &bytes).unwrap();
+            plain.extend_from_slice(&bytes);
+        }
+        live.commit().unwrap();
+        // as if the process was killed now
+        std::fs::copy(&path, &copy).unwrap();
+        assert!(content(&*open(&copy).unwrap()) == expected, "round {round}");
+        let mut reader = LiveContainerReader::open(&copy).unwrap();
+        assert!(!reader.refresh().unwrap());
+        for (name, plain) in &expected {
+            let mut bytes = vec![0; reader.len(name).unwrap() as usize];
+            reader.read_at(name, 0, &mut bytes).unwrap();
+            assert_eq!(&bytes, plain);
+        }
+    }
+    live.close().unwrap();
+    assert_eq!(content(&*open(&path).unwrap()), expected);
+    // what is changed the ordinary way begins with what was appended
+    let container = Writer::edit(&path).unwrap();
+    write(&*container, "h", b"new");
+    container.commit().unwrap();
+    expected.insert("h".into(), b"new".to_vec());
+    assert!(content(&*container) == expected);
+    drop(container);
+    assert!(content(&*open(&path).unwrap()) == expected);
+    check_hashes(&*open(&path).unwrap());
+    let links = h5::File::open(&path).unwrap().root().unwrap().links().unwrap();
+    assert!(links.contains(&(COMMITS.to_owned(), LinkKind::Dataset)));
+    assert_eq!(LiveContainer::open(&copy).unwrap_err().kind(), ErrorKind::Locked);
+}
+
+/// Runs the test of a name alone in processes of its own, one after the other, and kills them.
+///
+/// A shell starts them: while this process starts one, it has all files that others tests have open, and their locks.
+struct Children {
+    shell: std::process::Child,
+    answers: BufReader<ChildStdout>,
+}
+
+const SHELL: &str =
+    r#"while read go; do "$0" "$1" --exact >/dev/null 2>&1 & read stop; kill -9 $!; wait $!; echo; done"#;
+
+impl Children {
+    fn new(test: &str, path: &Path) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", SHELL]).arg(std::env::current_exe().unwrap());
+        shell.arg(format!("container::multihdf5::tests::{test}")).env(CHILD, path);
+        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let answers = BufReader::new(shell.stdout.take().unwrap());
+        Children { shell, answers }
+    }
+
+    fn start(&mut self) {
+        self.shell.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    }
+
+    /// Kills the process with a signal that it does not see.
+    fn kill(&mut self) {
+        self.shell.stdin.as_mut().unwrap().write_all(b"stop\n").unwrap();
+        self.answers.read_line(&mut String::new()).unwrap();
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
+
+/// Tells a test that it is a child, and where to write.
+const CHILD: &str = "MULTIHDF5_TEST_CHILD";
+
+/// What a container holds after so many commits.
+fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
+    let file = |number: u64| (format!("table.f{number}"), Random(commits * 3 + number).bytes(3000 + 31 * commits));
+    let mut files: BTreeMap<_, _> = (0..3).map(file).collect();
+    files.insert("count".into(), commits.to_le_bytes().to_vec());
+    files
+}
+
+#[test]
+fn killed_at_any_moment_a_container_is_old_or_new() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let container = Writer::edit(Path::new(&path)).unwrap();
+        let bytes = read_all(&*container.open("count").unwrap()).unwrap();
+        for commits in u64::from_le_bytes(bytes.try_into().unwrap()) + 1.. {
+            for (name, bytes) in state(commits) {
+                match commits % 2 {
+                    0 => container.edit(&name).unwrap().write_at(0, &bytes).unwrap(),
+                    _ => write(&*container, &name, &bytes),
+                }
+            }
+            container.commit().unwrap();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.mfh5");
+    let mut random = Random(4);
+    let mut children = Children::new("killed_at_any_moment_a_container_is_old_or_new", &path);
+    for options in [COMPATIBLE, FormatOptions { deflate: 1, checksums: true, ..ARCHIVE }] {
+        let container = Writer::create(&path, &options).unwrap();
+        state(0).iter().for_each(|(name, bytes)| write(&*container, name, bytes));
+        container.commit().unwrap();
+        drop(container);
+        let mut last = 0;
+        for _ in 0..30 {
+            children.start();
+            std::thread::sleep(std::time::Duration::from_micros(20_000 + random.below(150_000)));
+            children.kill();
+            let found = content(&*open(&path).unwrap());
+            let commits = u64::from_le_bytes(found["count"].clone().try_into().unwrap());
+            assert!(commits >= last);
+            last = commits;
+            assert!(found == state(commits), "after {commits} commits");
+        }
+        assert!(last > 30, "{last} commits: the processes were killed before they did anything");
+        // leftovers go with the next change
+        write(&*Writer::edit(&path).unwrap(), "x", b"");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
+/// The `n`th byte of what is appended to a file.
+fn appended(file: u64, n: u64) -> u8 {
+    ((n * 31 + file * 7) >> 3) as u8
+}
+
+#[test]
+fn a_process_that_reads_sees_commits_and_nothing_else() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let mut live = LiveContainer::open(Path::new(&path)).unwrap();
+        std::fs::write(Path::new(&path).with_extension("go"), []).unwrap();
+        let (mut random, mut len) = (Random(3), 0);
+        loop {
+            let count = random.below(5000);
+            // in all files as many bytes: so each commit is known by that
+            for file in 0..3 {
+                let bytes: Vec<u8> = (len..len + count).map(|n| appended(file, n)).collect();
+                let (first, rest) = bytes.split_at(bytes.len() / 3);
+                live.append(&format!("f{file}"), first).unwrap();
+                live.append(&format!("f{file}"), rest).unwrap();
+            }
+            len += count;
+            live.commit().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.mfh5");
+    let check = |reader: &mut dyn FnMut(&str) -> Vec<u8>| {
+        let files: Vec<Vec<u8>> = (0..3).map(|file| reader(&format!("f{file}"))).collect();
+        for (file, bytes) in (0..).zip(&files) {
+            assert_eq!(Vec::len(bytes), Vec::len(&files[0]));
+            assert!((0..).zip(bytes).all(|(n, &byte)| byte == appended(file, n)));
+        }
+        Vec::len(&files[0])
+    };
+    let mut children = Children::new("a_process_that_reads_sees_commits_and_nothing_else", &path);
+    for _ in 0..3 {
+        LiveContainer::create(&path, 512, &["f0", "f1", "f2"]).unwrap().close().unwrap();
+        children.start();
+        let (mut seen, start) = (0, std::time::Instant::now());
+        // who reads first keeps others from writing
+        while std::fs::remove_file(path.with_extension("go")).is_err() {
+            assert!(start.elapsed().as_secs() < 20);
+        }
+        let mut reader = LiveContainerReader::open(&path).unwrap();
+        while seen < 20 && start.elapsed().as_secs() < 20 {
+            if reader.refresh().unwrap() {
+                seen += 1;
+                check(&mut |name| {
+                    let mut bytes = vec![0; reader.len(name).unwrap() as usize];
+                    reader.read_at(name, 0, &mut bytes).unwrap();
+                    bytes
+                });
+            }
+        }
+        assert_eq!(seen, 20);
+        children.kill();
+        drop(reader);
+        // what it left is read like any container
+        let container = open(&path).unwrap();
+        assert!(check(&mut |name| read_all(&*container.open(name).unwrap()).unwrap()) > 0);
+    }
+}

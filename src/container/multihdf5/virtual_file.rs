@@ -1,0 +1,312 @@
+//! The bytes of one virtual file, read from where libhdf5 says that they are. formats/table.md 6.1, 6.4.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Place, Result};
+use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
+use crate::io::{Raw, ReadAt, Recent, past_end};
+use crate::value::{DataType, Region, Shape, Values};
+
+/// Decoded chunks that are kept, so that small reads do not decode a chunk again.
+const CACHE_BYTES: u64 = 1 << 22;
+/// HDF5's own limit on what is stored in an object header.
+const MOST_COMPACT: u64 = 1 << 16;
+
+/// A virtual file as it was when it was opened.
+///
+/// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width` bytes, whatever its chunks.
+pub(super) struct VirtualFile {
+    source: Arc<dyn ReadAt>,
+    len: u64,
+    block_bytes: u64,
+    width: u64,
+    chunk: Chunk,
+    pipeline: Pipeline,
+    /// Where the chunks are, by number; those never written are missing.
+    runs: Vec<Run>,
+    fill: u8,
+    decoded: Recent<Vec<u8>>,
+    place: String,
+}
+
+/// The extents of a chunk, and how many cover a row.
+#[derive(Debug, Clone, Copy)]
+struct Chunk {
+    columns: u64,
+    rows: u64,
+    across: u64,
+}
+
+/// Chunks that follow each other, by number and in the file.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    first: u64,
+    count: u64,
+    address: u64,
+    stored_bytes: u64,
+    filter_mask: u32,
+}
+
+/// A part of the file that lies within one chunk.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    chunk: u64,
+    /// Bytes before it in the chunk.
+    within: u64,
+    len: usize,
+}
+
+impl VirtualFile {
+    /// The file of `len` bytes in `dataset`, which is part of the HDF5 file `source`.
+    ///
+    /// # Errors
+    /// `Format` if the dataset cannot hold the file, `Unsupported` for filters that we have not.
+    pub(super) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>, block_bytes: u64, len: u64) -> Result<Self> {
+        let place = format!("dataset {}", dataset.path());
+        Self::find(dataset, source, block_bytes, len).at(place)
+    }
+
+    fn find(dataset: &Dataset, source: Arc<dyn ReadAt>, block_bytes: u64, len: u64) -> Result<Self> {
+        let shape = dataset.shape()?;
+        let [width, rows] = shape[..] else {
+            return Err(Error::format(format!("shape {shape}, where two axes are expected")));
+        };
+        if dataset.data_type()? != DataType::UChar {
+            return Err(Error::format(format!("elements of type {}, where bytes are expected", dataset.data_type()?)));
+        }
+        if width < block_bytes {
+            return Err(Error::format(format!("rows of {width} bytes for blocks of {block_bytes}")));
+        }
+        if rows.checked_mul(block_bytes).is_some_and(|most| most < len) {
+            return Err(Error::format(format!("{rows} blocks of {block_bytes} bytes for a file of {len} bytes")));
+        }
+        let mut file = VirtualFile {
+            source,
+            len,
+            block_bytes,
+            width,
+            chunk: Chunk { columns: width.max(1), rows: rows.max(1), across: 1 },
+            pipeline: Pipeline::new(Vec::new()),
+            runs: Vec::new(),
+            fill: dataset.fill_byte()?.unwrap_or(0),
+            decoded: Recent::new(1, 1),
+            place: format!("dataset {}", dataset.path()),
+        };
+        match dataset.storage()? {
+            Storage::Block(None) => {}
+            Storage::Block(Some(address)) => file.add_block(address, shape.elements()?)?,
+            Storage::Header => {
+                let count = shape.elements()?;
+                if count > MOST_COMPACT {
+                    return Err(Error::format(format!("{count} bytes in an object header")));
+                }
+                let mut values = Values::new(DataType::UChar);
+                dataset.read_region(&Region::whole(&shape), &mut values)?;
+                let Values::UChar(bytes) = values else { return Err(Error::format("no bytes")) };
+                file.source = Arc::new(bytes);
+                file.add_block(0, count)?;
+            }
+            Storage::Chunks => file.add_chunks(dataset, rows)?,
+            Storage::Other(place) => return Err(Error::unsupported(format!("bytes that are {place}"))),
+        }
+        Ok(file)
+    }
+
+    fn add_block(&mut self, address: u64, bytes: u64) -> Result<()> {
+        self.runs = vec![Run { first: 0, count: 1, address, stored_bytes: bytes, filter_mask: 0 }];
+        self.check_runs()
+    }
+
+    fn add_chunks(&mut self, dataset: &Dataset, rows: u64) -> Result<()> {
+        let Some(pipeline) = dataset.pipeline()? else {
+            return Err(Error::unsupported(format!("a filter of {} is unknown", dataset.filters()?.join(", "))));
+        };
+        let chunk = dataset.chunk()?.unwrap_or_default();
+        let [columns, chunk_rows] = chunk[..] else {
+            return Err(Error::format(format!("chunks {chunk}, where two axes are expected")));
+        };
+        if columns == 0 || chunk_rows == 0 {
+            return Err(Error::format(format!("chunks {chunk}")));
+        }
+        let across = self.width.div_ceil(columns);
+        self.chunk = Chunk { columns, rows: chunk_rows, across };
+        let chunk_bytes = self.chunk_bytes()?;
+        self.pipeline = pipeline;
+        self.decoded = Recent::new(CACHE_BYTES, chunk_bytes);
+        let unfiltered = self.pipeline.is_empty();
+        let mut runs: Vec<Run> = Vec::new();
+        let mut misfit = None;
+        dataset.each_chunk(|ChunkInfo { index, address, stored_bytes, filter_mask }| {
+            let [column, row] = index[..] else { return };
+            if column >= across || row >= rows.div_ceil(chunk_rows) {
+                return;
+            }
+            if unfiltered && stored_bytes != chunk_bytes {
+                misfit = Some(stored_bytes);
+            }
+            let number = row * across + column;
+            match runs.last_mut() {
+                Some(run)
+                    if unfiltered
+                        && run.first + run.count == number
+                        && run.count.checked_mul(stored_bytes).and_then(|bytes| run.address.checked_add(bytes))
+                            == Some(address) =>
+                {
+                    run.count += 1;
+                }
+                _ => runs.push(Run { first: number, count: 1, address, stored_bytes, filter_mask }),
+            }
+        })?;
+        if let Some(bytes) = misfit {
+            return Err(Error::format(format!("a chunk of {bytes} bytes, {chunk_bytes} are expected")));
+        }
+        runs.sort_unstable_by_key(|run| run.first);
+        self.runs = runs;
+        self.check_runs()
+    }
+
+    fn check_runs(&self) -> Result<()> {
+        let file_len = self.source.len()?;
+        for run in &self.runs {
+            let end = run.count.checked_mul(run.stored_bytes).and_then(|bytes| run.address.checked_add(bytes));
+            if end.is_none_or(|end| end > file_len) {
+                let Run { first, address, .. } = run;
+                return Err(Error::format(format!("chunk {first} at byte {address} ends past the end of the file")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of a decoded chunk.
+    fn chunk_bytes(&self) -> Result<u64> {
+        let bytes = self.chunk.columns.checked_mul(self.chunk.rows).filter(|&bytes| bytes <= u64::from(u32::MAX));
+        bytes.ok_or_else(|| Error::format("chunks of 2^32 bytes"))
+    }
+
+    /// The part that begins at `offset`, of at most `most` bytes.
+    fn piece(&self, offset: u64, most: usize) -> Piece {
+        let (row, column) = (offset / self.block_bytes, offset % self.block_bytes);
+        let Chunk { columns, rows, across } = self.chunk;
+        let in_chunk = columns - column % columns;
+        Piece {
+            chunk: row / rows * across + column / columns,
+            within: row % rows * columns + column % columns,
+            len: in_chunk.min(self.block_bytes - column).min(most as u64) as usize,
+        }
+    }
+
+    fn find_chunk(&self, number: u64) -> Option<ChunkInfo> {
+        let at = self.runs.partition_point(|run| run.first <= number).checked_sub(1)?;
+        let run = &self.runs[at];
+        let before = number - run.first;
+        (before < run.count).then(|| ChunkInfo {
+            index: Shape::default(),
+            address: run.address + before * run.stored_bytes,
+            stored_bytes: run.stored_bytes,
+            filter_mask: run.filter_mask,
+        })
+    }
+
+    /// Reads what is stored as it is: pieces that follow each other in the file at once.
+    fn read_plain(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let (mut done, mut start, mut next) = (0, 0, None);
+        while done < out.len() {
+            let piece = self.piece(offset + done as u64, out.len() - done);
+            let address = self.find_chunk(piece.chunk).map(|chunk| chunk.address + piece.within);
+            if address != next {
+                self.read_part(next, &mut out[start..done])?;
+                start = done;
+            }
+            done += piece.len;
+            next = address.map(|address| address + piece.len as u64);
+        }
+        self.read_part(next, &mut out[start..])
+    }
+
+    /// Reads the bytes that end at `end` of the HDF5 file, or fills in those that were never written.
+    fn read_part(&self, end: Option<u64>, out: &mut [u8]) -> Result<()> {
+        match end {
+            Some(end) => self.source.read_at(end - out.len() as u64, out),
+            None => {
+                out.fill(self.fill);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_piece(&self, piece: Piece, out: &mut [u8]) -> Result<()> {
+        let Some(chunk) = self.find_chunk(piece.chunk) else {
+            out.fill(self.fill);
+            return Ok(());
+        };
+        let len = self.chunk_bytes()? as usize;
+        let mut read = || {
+            if piece.len == len {
+                return with_decoded(&*self.source, &self.pipeline, &chunk, len, |bytes| {
+                    out.copy_from_slice(bytes);
+                    Ok(())
+                });
+            }
+            let bytes = self.decoded.get(piece.chunk, || {
+                with_decoded(&*self.source, &self.pipeline, &chunk, len, |bytes| Ok(bytes.to_vec()))
+            })?;
+            out.copy_from_slice(&bytes[piece.within as usize..][..piece.len]);
+            Ok(())
+        };
+        read().at_with(|| format!("chunk {} at byte {}", piece.chunk, chunk.address))
+    }
+
+    /// Decodes chunks on all threads.
+    fn read_filtered(&self, offset: u64, mut out: &mut [u8]) -> Result<()> {
+        let mut pieces = Vec::new();
+        let mut at = offset;
+        while !out.is_empty() {
+            let piece = self.piece(at, out.len());
+            let (part, rest) = out.split_at_mut(piece.len);
+            pieces.push((piece, part));
+            at += piece.len as u64;
+            out = rest;
+        }
+        match pieces.len() {
+            1 => pieces.into_iter().try_for_each(|(piece, out)| self.read_piece(piece, out)),
+            _ => pieces.into_par_iter().try_for_each(|(piece, out)| self.read_piece(piece, out)),
+        }
+    }
+}
+
+impl ReadAt for VirtualFile {
+    fn raw(&self, offset: u64) -> Option<Raw<'_>> {
+        if !self.pipeline.is_empty() || offset >= self.len {
+            return None;
+        }
+        let piece = self.piece(offset, usize::MAX);
+        let chunk = self.find_chunk(piece.chunk)?;
+        let raw = self.source.raw(chunk.address + piece.within)?;
+        Some(Raw { len: raw.len.min(piece.len as u64).min(self.len - offset), ..raw })
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.len)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let wanted = out.len() as u64;
+        if offset.checked_add(wanted).is_none_or(|end| end > self.len) {
+            return Err(past_end(offset, wanted, self.len));
+        }
+        match self.pipeline.is_empty() {
+            true => self.read_plain(offset, out),
+            false => self.read_filtered(offset, out),
+        }
+        .at_with(|| &self.place)
+    }
+}
+
+impl fmt::Debug for VirtualFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("VirtualFile").field(&self.place).field(&self.len).finish()
+    }
+}

@@ -1,0 +1,56 @@
+//! Datasets of bytes whose chunks are rows: files in blocks.
+
+use hdf5::dataset::{AllocTime, DatasetCreate};
+
+use super::{Bounds, Deflate, Pipeline, Stage, dataset, datatype, group, sys};
+use crate::error::{Error, Result};
+use crate::value::DataType;
+
+/// A dataset of bytes of shape (row_bytes, rows), each row a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ByteRows {
+    pub(crate) row_bytes: u64,
+    /// At least one, unless it can grow: HDF5 has no chunks for a fixed number of 0.
+    pub(crate) rows: u64,
+    /// More rows may be added.
+    pub(crate) appendable: bool,
+    pub(crate) filters: ByteFilters,
+}
+
+/// What is done to a chunk of bytes before it is stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ByteFilters {
+    /// 0 (none) to 9 (smallest).
+    pub(crate) deflate: u8,
+    pub(crate) checksums: bool,
+}
+
+impl ByteFilters {
+    pub(crate) fn pipeline(self) -> Pipeline {
+        let deflate = (self.deflate > 0).then_some(Stage::Deflate(Deflate { level: self.deflate }));
+        let checksum = self.checksums.then_some(Stage::Fletcher32);
+        Pipeline::new(deflate.into_iter().chain(checksum).collect())
+    }
+}
+
+impl ByteRows {
+    pub(super) fn create(&self, parent: &hdf5::Group, bounds: Bounds, name: &str) -> Result<hdf5::Dataset> {
+        if self.row_bytes == 0 || self.row_bytes > u64::from(u32::MAX) || (self.rows == 0 && !self.appendable) {
+            return Err(Error::usage(format!("{} chunks of {} bytes", self.rows, self.row_bytes)));
+        }
+        let (mut creation, links) = match bounds {
+            Bounds::Earliest => (DatasetCreate::build(), None),
+            Bounds::V110 => (dataset::creation(), Some(group::links()?)),
+        };
+        creation.obj_track_times(false).alloc_time(Some(AllocTime::Incr)).chunk([1, self.row_bytes as usize]);
+        if self.filters.deflate > 0 {
+            creation.deflate(self.filters.deflate);
+        }
+        if self.filters.checksums {
+            creation.fletcher32();
+        }
+        let space = sys::dataspace(&[self.rows, self.row_bytes], self.appendable)?;
+        let links = links.map_or_else(|| Ok(hdf5::plist::LinkCreate::build().finish()?), Ok::<_, Error>)?;
+        sys::create_dataset(parent, name, &datatype::create(DataType::UChar)?, &space, &links, &creation.finish()?)
+    }
+}

@@ -1,0 +1,109 @@
+//! Compares two tables byte by byte, whatever their containers.
+
+use std::collections::BTreeMap;
+
+use super::copy::PIECE_BYTES;
+use super::plain::{Plain, PlainFile};
+use crate::convert::Progress;
+use crate::error::{Place, Result};
+
+/// What was compared, and where it differs.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ByteComparison {
+    /// Files in both.
+    pub files: u64,
+    /// Bytes compared.
+    pub bytes: u64,
+    /// The first difference of each file.
+    pub differences: Vec<ByteDifference>,
+}
+
+/// A place where two tables differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByteDifference {
+    /// Where the file is below the table: `ANTENNA/table.f0`.
+    pub file: String,
+    /// Of the byte; `None`: the file itself.
+    pub offset: Option<u64>,
+    /// What one side has.
+    pub left: String,
+    /// What the other has.
+    pub right: String,
+}
+
+/// Compares all files of two tables in plain form.
+///
+/// # Errors
+/// Those of reading either.
+pub fn compare(left: &Plain, right: &Plain, progress: &dyn Progress) -> Result<ByteComparison> {
+    let mut all = ByteComparison::default();
+    let (left, right) = (by_path(left), by_path(right));
+    for (path, (table, file)) in &left {
+        let difference = match right.get(path) {
+            Some((_, other)) => {
+                let progress = |bytes| progress.advance(bytes, table, &file.name);
+                let (bytes, difference) = compare_files(file, other, progress).at(path)?;
+                all.files += 1;
+                all.bytes += bytes;
+                difference
+            }
+            None => Some((None, describe(file), "no such file".to_owned())),
+        };
+        all.differences.extend(difference.map(|found| found.in_file(path)));
+    }
+    for (path, (_, file)) in right.iter().filter(|(path, _)| !left.contains_key(*path)) {
+        all.differences.push((None, "no such file".to_owned(), describe(file)).in_file(path));
+    }
+    Ok(all)
+}
+
+fn by_path(plain: &Plain) -> BTreeMap<String, (&str, &PlainFile)> {
+    let folders = plain.root.all().into_iter();
+    folders
+        .flat_map(|folder| {
+            folder.files.iter().map(|file| (format!("{}{}", folder.prefix, file.name), (folder.name(), file)))
+        })
+        .collect()
+}
+
+fn describe(file: &PlainFile) -> String {
+    format!("a file of {} bytes", file.len)
+}
+
+/// Offset, and both sides.
+type Found = (Option<u64>, String, String);
+
+trait InFile {
+    fn in_file(self, path: &str) -> ByteDifference;
+}
+
+impl InFile for Found {
+    fn in_file(self, path: &str) -> ByteDifference {
+        let (offset, left, right) = self;
+        ByteDifference { file: path.to_owned(), offset, left, right }
+    }
+}
+
+/// How many bytes were compared, and where the first is that differs.
+fn compare_files(left: &PlainFile, right: &PlainFile, progress: impl Fn(u64)) -> Result<(u64, Option<Found>)> {
+    let (a, b) = (left.open()?, right.open()?);
+    let common = left.len.min(right.len);
+    let piece = common.min(PIECE_BYTES as u64) as usize;
+    let (mut x, mut y) = (vec![0; piece], vec![0; piece]);
+    let mut at = 0;
+    while at < common {
+        let count = (common - at).min(piece as u64) as usize;
+        a.read_at(at, &mut x[..count])?;
+        b.read_at(at, &mut y[..count])?;
+        if x[..count] != y[..count] {
+            let first = x.iter().zip(&y).position(|(x, y)| x != y).unwrap_or_default();
+            let show = |byte: u8| format!("{byte:#04x}");
+            return Ok((at + first as u64, Some((Some(at + first as u64), show(x[first]), show(y[first])))));
+        }
+        at += count as u64;
+        progress(count as u64);
+    }
+    let show = |len: u64| if len == common { format!("the end after {len} bytes") } else { format!("{len} bytes") };
+    let shorter = left.len != right.len;
+    Ok((common, shorter.then(|| (Some(common), show(left.len), show(right.len)))))
+}

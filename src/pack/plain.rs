@@ -1,0 +1,273 @@
+//! A table as it would lie in directories, without containers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::special::{self, Special};
+use crate::container::{self, Container, Format};
+use crate::error::{Error, Place, Result};
+use crate::io::{ReadAt, read_all};
+use crate::limits;
+use crate::schema::{Body, ColumnSet, StorageOption, TableDat, with_storage};
+use crate::stman;
+use crate::table::{OpenOptions, ReadLock};
+
+pub(super) const TABLE_DAT: &str = "table.dat";
+
+/// In the container of a packed table: its table.dat as it was, where that cannot be derived from the packed one.
+pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
+
+/// MultiFile 1 keeps the rest of a large header beside itself.
+const HEADER_REST: &str = "_hdrext";
+
+/// The files of a table and of the tables below it in *plain form*: what they are when each lies on its own.
+///
+/// | stored as                | taken as                                                                         |
+/// |--------------------------|----------------------------------------------------------------------------------|
+/// | file beside a container  | it is                                                                            |
+/// | file in a container      | it is, beside the others                                                         |
+/// | table.dat                | casacore writes it when each file lies on its own, or as it was before packing   |
+/// | the container            | nothing                                                                          |
+/// | directory, nested container | its own files in plain form                                                   |
+///
+/// Tables in directories are locked for reading as long as this exists.
+#[derive(Debug)]
+pub struct Plain {
+    path: PathBuf,
+    pub(super) root: Folder,
+}
+
+/// The files of one table or directory.
+#[derive(Debug)]
+pub(super) struct Folder {
+    /// Where it is in the source: `ANTENNA/`; empty for the source itself.
+    pub(super) prefix: String,
+    pub(super) files: Vec<PlainFile>,
+    pub(super) nested: Vec<(String, Folder)>,
+    /// The sequence numbers of the managers whose files can be in a container; `None` if it has no managers at all.
+    packable: Option<Vec<u32>>,
+    warnings: Vec<String>,
+    _lock: Option<ReadLock>,
+}
+
+/// One file in plain form.
+#[derive(Debug)]
+pub(super) struct PlainFile {
+    pub(super) name: String,
+    pub(super) len: u64,
+    stored: Stored,
+}
+
+#[derive(Debug)]
+enum Stored {
+    In(Arc<dyn Container>),
+    Bytes(Arc<Vec<u8>>),
+}
+
+impl PlainFile {
+    fn new(container: &Arc<dyn Container>, name: String) -> Result<Self> {
+        let len = container.open(&name)?.len().at(&name)?;
+        Ok(PlainFile { name, len, stored: Stored::In(container.clone()) })
+    }
+
+    pub(super) fn open(&self) -> Result<Arc<dyn ReadAt>> {
+        match &self.stored {
+            Stored::In(container) => container.open(&self.name),
+            Stored::Bytes(bytes) => Ok(bytes.clone()),
+        }
+    }
+}
+
+impl Plain {
+    /// Finds all files of the table at `path`: a table directory, a file that holds a whole table, or a table in one.
+    ///
+    /// # Errors
+    /// `Locked` if a program writes to one of the tables for too long, `Format` if there is no table at `path`, if a
+    /// container is damaged, or holds a file whose name is none.
+    pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
+        let open = || {
+            let path = std::path::absolute(path)?;
+            let root = Folder::open(container::locate(&path)?, String::new(), options, 0)?;
+            match root.files.iter().any(|file| file.name == TABLE_DAT) {
+                true => Ok(Plain { path, root }),
+                false => Err(Error::format("not a table: there is no table.dat")),
+            }
+        };
+        open().at_with(|| path.display().to_string())
+    }
+
+    /// Refuses a target that is the source, in it or around it.
+    pub(super) fn check_apart(&self, target: &Path) -> Result<()> {
+        let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
+        let source = real(&self.path);
+        let target = std::path::absolute(target)?;
+        let parent = target.parent().map(real).unwrap_or_default();
+        let place = target.canonicalize().unwrap_or_else(|_| parent.join(target.file_name().unwrap_or_default()));
+        if place.starts_with(&source) || source.starts_with(&place) {
+            return Err(Error::usage("the target is the source, in it, or around it").at(target.display()));
+        }
+        Ok(())
+    }
+
+    /// The number of files.
+    pub fn files(&self) -> usize {
+        self.root.all().iter().map(|folder| folder.files.len()).sum()
+    }
+
+    /// Of all files.
+    pub fn bytes(&self) -> u64 {
+        self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
+    }
+
+    /// What is left out, and what is taken as something else than it is.
+    pub fn warnings(&self) -> Vec<String> {
+        self.root.all().iter().flat_map(|folder| folder.warnings.clone()).collect()
+    }
+}
+
+impl Folder {
+    fn open(container: Arc<dyn Container>, prefix: String, options: OpenOptions, depth: usize) -> Result<Self> {
+        limits::depth(depth, "directories and containers")?;
+        let path = container.path("");
+        let lock = match &path {
+            Some(path) => ReadLock::take(path, options)?,
+            None => None,
+        };
+        let mut folder =
+            Folder { prefix, files: Vec::new(), nested: Vec::new(), packable: None, warnings: Vec::new(), _lock: lock };
+        let left_out = folder.look_around(path)?;
+        let taken = |name: &String| !left_out.contains(name);
+        for name in container.names()?.into_iter().filter(taken) {
+            container::check_name(&name)?;
+            match PlainFile::new(&container, name.clone()) {
+                Ok(file) => folder.files.push(file),
+                // a file that the user may not read
+                Err(error) if error.kind() == crate::ErrorKind::Io => folder.warn(&name, &format!("left out: {error}")),
+                Err(error) => return Err(error),
+            }
+        }
+        let packed = folder.open_table(&container)?;
+        for container in [container].into_iter().chain(packed) {
+            for name in container.nested()?.into_iter().filter(taken) {
+                container::check_name(&name)?;
+                let inner = || {
+                    let prefix = format!("{}{name}/", folder.prefix);
+                    Self::open(container.enter(&name)?, prefix, options, depth + 1)
+                };
+                let inner = inner().at(&name)?;
+                folder.nested.push((name, inner));
+            }
+        }
+        let mut names: Vec<&String> = folder.files.iter().map(|file| &file.name).collect();
+        names.extend(folder.nested.iter().map(|(name, _)| name));
+        names.sort();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Error::format(format!("there are two files named {:?}", pair[0]))),
+            None => Ok(folder),
+        }
+    }
+
+    fn warn(&mut self, name: &str, what: &str) {
+        self.warnings.push(format!("{}{name}: {what}", self.prefix));
+    }
+
+    /// What of a directory is left out.
+    fn look_around(&mut self, path: Option<PathBuf>) -> Result<Vec<String>> {
+        let Some(path) = path else { return Ok(Vec::new()) };
+        let mut left_out = Vec::new();
+        for (name, special) in special::find(&path)? {
+            self.warn(&name.to_string_lossy(), special.describe());
+            if special != Special::FollowedLink {
+                left_out.extend(name.into_string());
+            }
+        }
+        Ok(left_out)
+    }
+
+    /// Takes the table's files out of their container, which is returned if there is one.
+    fn open_table(&mut self, container: &Arc<dyn Container>) -> Result<Option<Arc<dyn Container>>> {
+        let Some(dat) = self.files.iter().position(|file| file.name == TABLE_DAT) else { return Ok(None) };
+        let file = self.files[dat].open()?;
+        let decoded = match TableDat::decode(&file) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                self.warn(TABLE_DAT, &format!("{error}; the files are taken as they are"));
+                return Ok(None);
+            }
+        };
+        let Body::Plain(body) = decoded.body else { return Ok(None) };
+        let set = body.1;
+        self.packable = Some(packable(&set));
+        let Some(format) = set.storage.format() else { return Ok(None) };
+        let bytes = read_all(&file)?;
+        let mut plain_dat = with_storage(&bytes, StorageOption::SepFile, None)?;
+        let packed = container::of_table(&**container, Some(format))?;
+        if let Some(packed) = &packed {
+            if let Some(original) = original_dat(&**packed, &bytes, &set)? {
+                plain_dat = original;
+            }
+            self.take_from(packed, format)?;
+        }
+        let dat = self.files.iter_mut().find(|file| file.name == TABLE_DAT).expect("it was found before");
+        (dat.len, dat.stored) = (plain_dat.len() as u64, Stored::Bytes(Arc::new(plain_dat)));
+        Ok(packed)
+    }
+
+    /// Puts the files in a container in the place of the container.
+    fn take_from(&mut self, packed: &Arc<dyn Container>, format: &Format) -> Result<()> {
+        let rest = format!("{}{HEADER_REST}", format.file_name);
+        self.files.retain(|file| file.name != format.file_name && file.name != rest);
+        for name in packed.names().at(format.file_name)? {
+            container::check_name(&name).at(format.file_name)?;
+            if name == ORIGINAL_DAT {
+                continue;
+            }
+            if let Some(stale) = self.files.iter().position(|file| file.name == name) {
+                // the one in the container is the one that is used
+                self.files.remove(stale);
+                self.warn(&name, "left out: there is one of this name in the container");
+            }
+            self.files.push(PlainFile::new(packed, name).at(format.file_name)?);
+        }
+        self.files.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(())
+    }
+
+    /// Whether casacore would put this file into a container.
+    pub(super) fn belongs_into_container(&self, name: &str) -> bool {
+        let packable = |sequence| self.packable.as_ref().is_some_and(|list| list.contains(&sequence));
+        stman::sequence_of(name).is_some_and(packable)
+    }
+
+    /// Whether the table has managers, and one of them can have its files in a container.
+    pub(super) fn is_packable(&self) -> Option<bool> {
+        self.packable.as_ref().map(|list| !list.is_empty())
+    }
+
+    /// Where it is in the source; `.` for the source itself.
+    pub(super) fn name(&self) -> &str {
+        self.prefix.strip_suffix('/').unwrap_or(".")
+    }
+
+    /// This one and all below it, parents first.
+    pub(super) fn all(&self) -> Vec<&Folder> {
+        let mut all = vec![self];
+        self.nested.iter().for_each(|(_, inner)| all.extend(inner.all()));
+        all
+    }
+}
+
+fn packable(set: &ColumnSet) -> Vec<u32> {
+    let packable = set.managers.iter().filter(|manager| stman::packable(manager.type_name.as_ref()));
+    packable.map(|manager| manager.sequence).collect()
+}
+
+/// The table.dat that was kept when a table was packed, unless the packed one was changed since.
+fn original_dat(packed: &dyn Container, bytes: &[u8], set: &ColumnSet) -> Result<Option<Vec<u8>>> {
+    if !packed.names()?.iter().any(|name| name == ORIGINAL_DAT) {
+        return Ok(None);
+    }
+    let original = read_all(&packed.open(ORIGINAL_DAT)?).at(ORIGINAL_DAT)?;
+    let again = with_storage(&original, set.storage, set.block_bytes);
+    Ok(again.is_ok_and(|again| again == bytes).then_some(original))
+}

@@ -1,0 +1,56 @@
+//! What lies in a directory besides files and directories.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use crate::error::Result;
+
+/// A thing that a container cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Special {
+    /// Leads to a file or a table, which is taken instead.
+    FollowedLink,
+    /// Leads to nothing, or to a directory that is no table.
+    OtherLink,
+    /// Socket, pipe, device.
+    NoFile,
+    /// Its name cannot be the name of a virtual file.
+    OddName,
+}
+
+impl Special {
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Special::FollowedLink => "a symbolic link: what it leads to is taken",
+            Special::OtherLink => "left out: a symbolic link that leads to neither a file nor a table",
+            Special::NoFile => "left out: neither a file nor a directory",
+            Special::OddName => "left out: the name is not UTF-8",
+        }
+    }
+}
+
+/// All such things in a directory, sorted by name.
+pub(super) fn find(directory: &Path) -> Result<Vec<(OsString, Special)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let (name, path) = (entry.file_name(), entry.path());
+        let kind = entry.file_type()?;
+        let special = if name.to_str().is_none() {
+            Special::OddName
+        } else if kind.is_symlink() {
+            match path.is_file() || path.join("table.dat").is_file() {
+                true => Special::FollowedLink,
+                false => Special::OtherLink,
+            }
+        } else if !kind.is_file() && !kind.is_dir() {
+            Special::NoFile
+        } else {
+            continue;
+        };
+        found.push((name, special));
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
