@@ -1,4 +1,27 @@
 //! Casacore tables (CTDS, MeasurementSets) in pure Rust, and the bridge to HDF5.
+//!
+//! [`Table`] reads, [`NewTable`] makes:
+//!
+//! ```
+//! use ctds_hdf5::{ColumnDesc, NewTable, Table, value::Shape};
+//! use ndarray::ArrayD;
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("my.tab");
+//! let mut table = NewTable::new()
+//!     .column(ColumnDesc::scalar::<f64>("TIME").unit("s"))
+//!     .column(ColumnDesc::array::<f64>("UVW").direct(Shape::from([3])).unit("m"))
+//!     .create(&path)?;
+//! table.add_rows(2)?;
+//! table.column("TIME")?.put_scalars(0, vec![5e9, 5e9 + 8.])?;
+//! table.column("UVW")?.put_cell(1, &ArrayD::from_elem(vec![3], 1.5))?;
+//! table.close()?;
+//!
+//! let table = Table::open(&path)?;
+//! assert_eq!(table.column("TIME")?.scalar::<f64>(1)?, 5e9 + 8.);
+//! assert_eq!(table.column("UVW")?.rows::<f64>(0..2)?.shape(), [2, 3]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(missing_docs)]
 
 mod aipsio;

@@ -85,6 +85,11 @@ def bench(folder, times, rounds, names=None):
     ms = make(folder, times)
     subprocess.run(['cat'] + [os.path.join(d, f) for d, _, fs in os.walk(ms) for f in fs], stdout=subprocess.DEVNULL)
     chosen = {name: c for name, c in contenders(ms, os.path.join(folder, 'out')).items() if not names or name in names}
+    return compete(ms, chosen, rounds)
+
+
+def compete(ms, chosen, rounds):
+    """Runs {name: (command, what it writes)} in turns and reports; the peak memory of each in MB."""
     results, sizes = {name: [] for name in chosen}, {}
     for number in range(rounds):
         for name, (command, out) in chosen.items():

@@ -7,7 +7,7 @@ use bstr::{BString, ByteSlice};
 
 use super::edits::{Object, apply_own, keywords, text};
 use super::native::{Form, FormKind};
-use crate::error::{Place, Result};
+use crate::error::{ErrorKind, Result};
 use crate::h5::{Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
@@ -97,8 +97,11 @@ pub(super) fn columns(group: &Group, known: &[Form], notes: &mut Vec<String>) ->
             LinkKind::Group => several(group, &link, notes),
             LinkKind::Other => Ok(None),
         };
-        if let Some((info, kind, rows)) = column.at_with(|| link.clone())? {
-            found.push((info, Form { kind, link, reason: String::new() }, rows));
+        match column {
+            Ok(Some((info, kind, rows))) => found.push((info, Form { kind, link, reason: String::new() }, rows)),
+            Ok(None) => {}
+            Err(error) if error.kind() == ErrorKind::Unsupported => notes.push(format!("{link} is no column: {error}")),
+            Err(error) => return Err(error.at(link)),
         }
     }
     Ok(found)

@@ -69,8 +69,17 @@ pub(crate) fn text_attribute(string: &BStr) -> Attribute {
 pub(crate) const MEASURE: [(&str, &str); 2] = [("measure_type", "type"), ("measure_ref", "Ref")];
 
 /// Attributes of HDF5's and netCDF's own, which no keyword becomes.
-pub(crate) const RESERVED: [&str; 7] =
-    ["CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties"];
+pub(crate) const RESERVED: [&str; 9] = [
+    "CLASS",
+    "NAME",
+    "DIMENSION_LIST",
+    "REFERENCE_LIST",
+    "_Netcdf4Dimid",
+    "_Netcdf4Coordinates",
+    "_NCProperties",
+    "_FillValue",
+    "_nc3_strict",
+];
 
 /// The attributes of an object, in order, each name once.
 #[derive(Debug, Default)]

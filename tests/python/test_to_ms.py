@@ -286,7 +286,7 @@ def test_file_made_with_h5py_alone(tmp_path):
     assert [table.getcell('RAGGED', row).tolist() for row in (1, 2, 3)] == [[0], [1, 2], [3, 4, 5]]
     assert not table.iscelldefined('RAGGED', 4)
     kinds = {name: manager['TYPE'] for manager in table.getdminfo().values() for name in manager['COLUMNS']}
-    assert kinds['DATA'] == kinds['FLAG'] == 'TiledShapeStMan'
+    assert kinds['DATA'] == 'TiledShapeStMan'
     assert kinds['TIME'] == 'IncrementalStMan' and kinds['ANTENNA1'] == kinds['UVW'] == 'StandardStMan'
     table.addrows(1)
     table.putcell('DATA', rows, data[0])
