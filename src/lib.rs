@@ -9,6 +9,7 @@ mod grid;
 mod h5;
 pub mod io;
 mod limits;
+pub mod live;
 mod schema;
 mod stman;
 mod table;

@@ -3,14 +3,15 @@
 mod column_run;
 mod content;
 mod digest;
-mod json;
+pub(crate) mod exact;
+pub(crate) mod json;
 mod lane;
-mod mapping;
-mod native;
-mod output;
+pub(crate) mod mapping;
+pub(crate) mod native;
+pub(crate) mod output;
 mod pieces;
-mod plan;
-mod scales;
+pub(crate) mod plan;
+pub(crate) mod scales;
 mod to_h5;
 mod verify;
 

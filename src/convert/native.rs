@@ -128,15 +128,16 @@ struct NativeTable {
 
 /// Where the cells of a column are.
 #[derive(Debug, Clone)]
-struct Form {
-    kind: FormKind,
-    link: String,
+pub(crate) struct Form {
+    pub(crate) kind: FormKind,
+    /// The name of its dataset or group.
+    pub(crate) link: String,
     /// Why the column is missing.
     reason: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FormKind {
+pub(crate) enum FormKind {
     Dense,
     Cubes,
     Ragged,
@@ -158,19 +159,7 @@ impl NativeTable {
         let info = TableInfo { table_type: text("type")?, sub_type: text("subtype")?, readme: text("readme")? };
         let mut table_names = HashMap::new();
         collect_names(&document["keywords"], &mut table_names);
-        let mut found = Vec::new();
-        for name in exact.attributes()? {
-            if !name.starts_with("column.") {
-                continue;
-            }
-            let document = exact.attribute(&name)?.ok_or_else(|| missing(&name))?;
-            let document = parse(&document).at_with(|| format!("_ctds attribute {name}"))?;
-            let (column, form) = column(&document).at_with(|| format!("_ctds attribute {name}"))?;
-            collect_names(&document["keywords"], &mut table_names);
-            found.push((document.get("position").and_then(Json::as_u64), (column, form)));
-        }
-        found.sort_by_key(|(position, _)| *position);
-        let (columns, forms) = found.into_iter().map(|(_, column)| column).unzip();
+        let (columns, forms) = columns(exact, &mut table_names)?.into_iter().unzip();
         Ok(NativeTable { rows, keywords, info, columns, forms, table_names, group, exact: exact.clone(), source })
     }
 
@@ -322,7 +311,7 @@ fn check_rows(link: &str, found: u64, expected: u64) -> Result<()> {
     Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
 }
 
-fn parse(attribute: &Attribute) -> Result<Json> {
+pub(crate) fn parse(attribute: &Attribute) -> Result<Json> {
     let text = string(attribute).ok_or_else(|| Error::format("not a string"))?;
     serde_json::from_str(&text).map_err(|error| Error::format(format!("not JSON: {error}")).caused_by(error))
 }
@@ -347,6 +336,23 @@ fn collect_names(record: &Json, names: &mut HashMap<BString, String>) {
             _ => {}
         }
     }
+}
+
+/// What the documents in `exact` say of the columns of a table, in their order; collects the names of subtables.
+pub(crate) fn columns(exact: &Group, table_names: &mut HashMap<BString, String>) -> Result<Vec<(ColumnInfo, Form)>> {
+    let mut found = Vec::new();
+    for name in exact.attributes()? {
+        if !name.starts_with("column.") {
+            continue;
+        }
+        let document = exact.attribute(&name)?.ok_or_else(|| missing(&name))?;
+        let document = parse(&document).at_with(|| format!("_ctds attribute {name}"))?;
+        let column = column(&document).at_with(|| format!("_ctds attribute {name}"))?;
+        collect_names(&document["keywords"], table_names);
+        found.push((document.get("position").and_then(Json::as_u64), column));
+    }
+    found.sort_by_key(|(position, _)| *position);
+    Ok(found.into_iter().map(|(_, column)| column).collect())
 }
 
 fn column(document: &Json) -> Result<(ColumnInfo, Form)> {

@@ -9,7 +9,7 @@ use hdf5::filters::Filter;
 use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::filter::MOST_INFLATED;
-use super::sys::{self, Strings, Target};
+use super::sys::{self, Foreign, Strings, Target};
 use super::{Attribute, Deflate, Pipeline, Stage, attribute, datatype, group};
 use crate::error::{Error, Place, Result};
 use crate::limits;
@@ -124,6 +124,10 @@ struct Layout {
 impl Dataset {
     pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Self {
         Dataset { dataset, path, layout: OnceLock::new() }
+    }
+
+    pub(super) fn inner(&self) -> &hdf5::Dataset {
+        &self.dataset
     }
 
     /// The path from the root.
@@ -382,13 +386,29 @@ impl Dataset {
     }
 
     /// Changes the extent of the last axis of an appendable dataset.
-    #[cfg(test)]
     pub(crate) fn set_extent(&self, rows: u64) -> Result<()> {
         let set = || {
             let (cell, _) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
             sys::set_extent(&self.dataset, &cell.with_axis(rows).reversed())
         };
         set().at_with(|| self.place())
+    }
+
+    /// Takes notice of what another process has appended.
+    pub(crate) fn refresh(&self) -> Result<()> {
+        sys::refresh_dataset(&self.dataset).at_with(|| self.place())
+    }
+
+    /// The only element of a dataset of uint64, which no casacore type stands for.
+    pub(crate) fn read_counter(&self) -> Result<u64> {
+        let read = || -> Result<u64> {
+            let (memory, file) = self.selection(&Region::whole(&Shape::from([1])), 1)?;
+            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
+            let mut bytes = [0; 8];
+            sys::read(&target, &sys::foreign_type(Foreign::UInt64)?, &mut bytes)?;
+            Ok(u64::from_le_bytes(bytes))
+        };
+        read().at_with(|| self.place())
     }
 
     /// The names of the attributes in order of creation.
@@ -398,7 +418,6 @@ impl Dataset {
     }
 
     /// The value of an attribute; `None` if there is none of this name.
-    #[cfg(test)]
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.dataset, name).at_with(|| self.place())
     }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use hdf5::file::{FileAccess, FileCloseDegree, FileCreate, LibraryVersion};
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
-use super::{Group, sys};
+use super::sys::Mode;
+use super::{Group, LiveFile, sys};
 use crate::error::{Place, Result};
 
 /// An open HDF5 file.
@@ -40,8 +41,45 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if a writer has it open.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let open = || sys::open_file(path, &FileAccess::build().finish()?);
+        Self::open_as(path, Mode::Read)
+    }
+
+    /// Opens a file for reading while another process appends to it.
+    ///
+    /// # Errors
+    /// `Format` if it is not HDF5, or of a version that cannot be appended to and read at the same time.
+    pub(crate) fn open_live(path: &Path) -> Result<Self> {
+        Self::open_as(path, Mode::ReadLive)
+    }
+
+    /// Opens a file that nobody else has open, to change it.
+    ///
+    /// # Errors
+    /// `Format` if it is not HDF5, `Locked` if another process has it open.
+    pub(crate) fn edit(path: &Path) -> Result<Self> {
+        Self::open_as(path, Mode::Write)
+    }
+
+    fn open_as(path: &Path, mode: Mode) -> Result<Self> {
+        let open = || {
+            let mut access = FileAccess::build();
+            if mode == Mode::Write {
+                access.fclose_degree(FileCloseDegree::Strong);
+            }
+            sys::open_file(path, mode, &access.finish()?)
+        };
         Ok(File { file: Some(open().at(path.display())?), path: path.to_owned() })
+    }
+
+    /// Closes a file that was created, with every handle of it, and opens it again as one to which rows are appended while others
+    /// read.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close), and `Locked`.
+    pub(crate) fn go_live(self) -> Result<LiveFile> {
+        let path = self.path.clone();
+        self.close()?;
+        LiveFile::open(&path)
     }
 
     /// The group that holds everything else.
@@ -60,15 +98,19 @@ impl File {
     }
 
     fn end(&mut self) -> Result<(), hdf5::Error> {
-        let Some(file) = self.file.take() else { return Ok(()) };
-        if let Err(error) = file.flush() {
-            // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
-            // open until the program ends.
-            std::mem::forget(file);
-            return Err(error);
-        }
-        file.close()
+        self.file.take().map_or(Ok(()), end)
     }
+}
+
+/// Flushes and closes a file.
+pub(super) fn end(file: hdf5::File) -> Result<(), hdf5::Error> {
+    if let Err(error) = file.flush() {
+        // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
+        // open until the program ends.
+        std::mem::forget(file);
+        return Err(error);
+    }
+    file.close()
 }
 
 impl Drop for File {

@@ -17,6 +17,7 @@ mod error;
 mod file;
 mod filter;
 mod group;
+mod live;
 mod sys;
 
 pub(crate) use attribute::Attribute;
@@ -25,6 +26,7 @@ pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec};
 pub(crate) use file::File;
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};
+pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;

@@ -1,0 +1,21 @@
+//! Tables that grow while others read them. docs/live.md.
+//!
+//! A [`Declaration`] says what there will be; [`go_live`](Declaration::go_live) makes a [`Writer`] of it, which appends rows
+//! and commits them. [`Reader`] reads the committed rows from any number of processes, and so do h5py and xarray.
+//!
+//! The order of a commit: the cells of every column; all metadata (the file is flushed); then `committed_rows` of the table.
+//! Who reads `committed_rows` first, and only so many rows, reads whole rows.
+
+mod block;
+mod create;
+mod declare;
+mod layout;
+mod lock;
+mod reader;
+mod writer;
+
+pub use block::Block;
+pub use declare::{CellShapes, ColumnSpec, TableSpec};
+pub(crate) use layout::COMMITTED;
+pub use reader::{Reader, TableReader};
+pub use writer::{Declaration, Policy, Sync, Writer};
