@@ -41,7 +41,7 @@ pub(super) fn is_hdf5(path: &Path) -> Result<bool> {
 
 /// Opens a native file: its tables in the order in which they were written.
 pub(super) fn open(path: &Path) -> Result<Source> {
-    let file = File::open(path)?;
+    let file = open_file(path)?;
     let open = || -> Result<Source> {
         let root = file.root()?;
         let text = |name: &str| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
@@ -67,6 +67,21 @@ pub(super) fn open(path: &Path) -> Result<Source> {
         Ok(Source { name, tables })
     };
     open().at_with(|| path.display().to_string())
+}
+
+/// Opens a file, also one that a writer appends to, of which only what is committed is read.
+fn open_file(path: &Path) -> Result<File> {
+    let live = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::Locked => File::open_live(path),
+        opened => return opened,
+    };
+    live.map_err(|error| {
+        let message = format!(
+            "a program is writing the file, or did not close it (then h5bridge repair brings it in order); it cannot be \
+             read beside that: {error}"
+        );
+        Error::new(ErrorKind::Locked, message).at(path.display()).caused_by(error)
+    })
 }
 
 fn string(attribute: &Attribute) -> Option<String> {
@@ -115,6 +130,8 @@ fn find_tables(
 /// A table in a native file.
 struct NativeTable {
     rows: u64,
+    /// More rows may be there, which are not yet committed.
+    live: bool,
     keywords: Record,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
@@ -150,7 +167,13 @@ impl NativeTable {
     fn open(root: &Group, path: &str, exact: &Group, document: &Attribute, source: Arc<dyn ReadAt>) -> Result<Self> {
         let group = root.group(&path[1..])?;
         let document = parse(document).at("_ctds attribute table")?;
-        let rows = document.get("rows").and_then(Json::as_u64).ok_or_else(|| missing("rows"))?;
+        let committed = document.get("committed").and_then(Json::as_str);
+        let rows = match committed {
+            // before any other dataset is opened
+            Some(name) => group.dataset(name)?.read_counter()?,
+            None => document.get("rows").and_then(Json::as_u64).ok_or_else(|| missing("rows"))?,
+        };
+        let live = committed.is_some();
         let keywords = json::to_record(document.get("keywords").ok_or_else(|| missing("keywords"))?).at("keywords")?;
         let text = |name: &str| match document.pointer(&format!("/info/{name}")) {
             Some(text) => json::to_string(text),
@@ -160,7 +183,7 @@ impl NativeTable {
         let mut table_names = HashMap::new();
         collect_names(&document["keywords"], &mut table_names);
         let (columns, forms) = columns(exact, &mut table_names)?.into_iter().unzip();
-        Ok(NativeTable { rows, keywords, info, columns, forms, table_names, group, exact: exact.clone(), source })
+        Ok(NativeTable { rows, live, keywords, info, columns, forms, table_names, group, exact: exact.clone(), source })
     }
 
     fn reader(&self, group: &Group, name: &str) -> Result<Reader> {
@@ -194,6 +217,14 @@ impl NativeTable {
                 Ok((index as u64, bytes.into()))
             })
             .collect()
+    }
+
+    /// Checks the rows of a dataset, which may be more than `expected` in a live table.
+    fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
+        if found == expected || self.live && found > expected {
+            return Ok(());
+        }
+        Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
     }
 
     /// The datasets of a column and what they are for.
@@ -238,7 +269,7 @@ impl Content for NativeTable {
             FormKind::Dense | FormKind::Record => {
                 let data = self.reader(&self.group, link)?;
                 let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
-                check_rows(link, rows, self.rows)?;
+                self.check_rows(link, rows, self.rows)?;
                 let expected = self.columns[index].shape.as_ref().filter(|_| *kind == FormKind::Dense);
                 if expected.is_some_and(|expected| *expected != cell) || *kind == FormKind::Record && !cell.is_empty() {
                     return Err(Error::format(format!("{link} has cells of shape {cell}, which its column has not")));
@@ -262,8 +293,8 @@ impl Content for NativeTable {
                 }
                 let row_cube = self.reader(&group, "row_cube")?.with_axes(1)?;
                 let row_index = self.reader(&group, "row_index")?.with_axes(1)?;
-                check_rows(link, row_cube.rows(), self.rows)?;
-                check_rows(link, row_index.rows(), self.rows)?;
+                self.check_rows(link, row_cube.rows(), self.rows)?;
+                self.check_rows(link, row_index.rows(), self.rows)?;
                 Box::new(Cubes { cubes, row_cube, row_index })
             }
             FormKind::Ragged => {
@@ -275,9 +306,9 @@ impl Content for NativeTable {
                     defined: self.reader(&group, "defined")?.with_axes(1)?,
                     odd: self.odd_strings(link)?,
                 };
-                check_rows(link, ragged.defined.rows(), self.rows)?;
-                check_rows(link, ragged.shape.rows(), self.rows)?;
-                check_rows(link, ragged.offset.rows(), self.rows.saturating_add(1))?;
+                self.check_rows(link, ragged.defined.rows(), self.rows)?;
+                self.check_rows(link, ragged.shape.rows(), self.rows)?;
+                self.check_rows(link, ragged.offset.rows(), self.rows.saturating_add(1))?;
                 Box::new(ragged)
             }
         };
@@ -302,13 +333,6 @@ impl Content for NativeTable {
         };
         self.datasets(index)?.into_iter().map(describe).collect()
     }
-}
-
-fn check_rows(link: &str, found: u64, expected: u64) -> Result<()> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
 }
 
 pub(crate) fn parse(attribute: &Attribute) -> Result<Json> {
