@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use ctds_hdf5::OpenOptions;
 
-use crate::command::{digest, info, to_hdf5, verify};
+use crate::command::{digest, info, repair, to_hdf5, verify};
 
 /// Casacore tables (MeasurementSets) to HDF5.
 #[derive(Debug, Parser)]
@@ -84,6 +84,8 @@ pub enum Verb {
     Info(info::Args),
     /// Print the CTFP-1 fingerprints of the content
     Digest(digest::Args),
+    /// Bring a live file in order whose writer was killed
+    Repair(repair::Args),
     /// Compare the contents of two sources, value by value
     Verify(verify::Args),
 }

@@ -18,6 +18,7 @@ mod file;
 mod filter;
 mod group;
 mod live;
+mod repair;
 mod sys;
 
 pub(crate) use attribute::Attribute;
@@ -26,6 +27,7 @@ pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec};
 pub(crate) use file::File;
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};
+pub(crate) use repair::Superblock;
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 
 #[cfg(test)]

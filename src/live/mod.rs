@@ -12,10 +12,11 @@ mod declare;
 mod layout;
 mod lock;
 mod reader;
+mod repair;
 mod writer;
 
 pub use block::Block;
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
-pub(crate) use layout::COMMITTED;
 pub use reader::{Reader, TableReader};
+pub use repair::{Repaired, RepairedTable, repair};
 pub use writer::{Declaration, Policy, Sync, Writer};
