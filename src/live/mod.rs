@@ -15,6 +15,9 @@ mod reader;
 mod repair;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use block::Block;
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
 pub use reader::{Reader, TableReader};
