@@ -418,6 +418,7 @@ impl Dataset {
     }
 
     /// The value of an attribute; `None` if there is none of this name.
+    #[cfg(test)]
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.dataset, name).at_with(|| self.place())
     }

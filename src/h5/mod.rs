@@ -27,8 +27,8 @@ pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec};
 pub(crate) use file::File;
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};
-pub(crate) use repair::Superblock;
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
+pub(crate) use repair::Superblock;
 
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;

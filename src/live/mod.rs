@@ -13,6 +13,7 @@ mod layout;
 mod lock;
 mod reader;
 mod repair;
+mod table;
 mod writer;
 
 #[cfg(test)]

@@ -48,7 +48,9 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     let superblock = Superblock::read(&source).at_with(place)?;
     let _lock = WriterLock::take(path)?;
     if let Some(process) = lock::process_that_writes(path) {
-        return Err(Error::new(ErrorKind::Locked, format!("process {process} has the file open for writing")).at(place()));
+        return Err(
+            Error::new(ErrorKind::Locked, format!("process {process} has the file open for writing")).at(place())
+        );
     }
     let was_open = superblock.is_being_written();
     if was_open && !superblock.is_live() {
@@ -169,7 +171,8 @@ fn to_trim(root: &Group, path: String, rows: u64) -> Result<Trim> {
         }
         let chunk_rows = dataset.chunk()?.and_then(|chunk| chunk.last().copied()).unwrap_or(1).max(1);
         let needed = rows.div_ceil(chunk_rows);
-        let has = dataset.chunks()?.iter().filter(|chunk| chunk.index.last().is_some_and(|&last| last < needed)).count();
+        let has =
+            dataset.chunks()?.iter().filter(|chunk| chunk.index.last().is_some_and(|&last| last < needed)).count();
         if has as u64 != needed {
             return Err(Error::format(format!("{has} chunks where {rows} rows take {needed}")));
         }

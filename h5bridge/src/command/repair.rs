@@ -24,9 +24,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let repaired = repair(&args.file)?;
     let status = Status::Done;
     if global.json {
-        let tables = repaired.tables.iter().map(|table| {
-            json!({"name": table.name, "committed_rows": table.committed, "lost_rows": table.lost})
-        });
+        let tables = repaired
+            .tables
+            .iter()
+            .map(|table| json!({"name": table.name, "committed_rows": table.committed, "lost_rows": table.lost}));
         let tables: serde_json::Value = tables.collect();
         let document = json!({
             "status": status.name(),
