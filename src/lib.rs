@@ -32,6 +32,7 @@ mod grid;
 mod h5;
 pub mod io;
 mod limits;
+pub mod live;
 pub mod pack;
 mod schema;
 mod stman;

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use clap::{Args, Parser, Subcommand};
 use ctds_hdf5::OpenOptions;
 
-use crate::command::{digest, info, ls, pack, to_hdf5, to_ms, unpack, verify};
+use crate::command::{digest, info, ls, pack, repair, to_hdf5, to_ms, unpack, verify};
 
 /// Casacore tables (MeasurementSets) to HDF5.
 #[derive(Debug, Parser)]
@@ -88,6 +88,8 @@ pub enum Verb {
     Info(info::Args),
     /// Print the CTFP-1 fingerprints of the content
     Digest(digest::Args),
+    /// Bring a live file in order whose writer was killed
+    Repair(repair::Args),
     /// Compare two sources, value by value or byte by byte; or check one with the digests and checksums that it holds
     Verify(verify::Args),
     /// Put the files of a table and of its subtables into containers

@@ -255,13 +255,7 @@ impl Dimensions {
             let name = match self.known.get(&key) {
                 Some(name) if !taken(name) => name.clone(),
                 _ => {
-                    let count = self.counts.entry(role.to_owned()).or_default();
-                    let mut name = format!("{role}_{count}");
-                    while taken(&name) {
-                        *count += 1;
-                        name = format!("{role}_{count}");
-                    }
-                    *count += 1;
+                    let name = self.fresh(role, taken);
                     self.known.insert(key, name.clone());
                     name
                 }
@@ -269,6 +263,18 @@ impl Dimensions {
             names.push(name);
         }
         names
+    }
+
+    /// The name of an axis that is like no other, not `taken`.
+    pub(crate) fn fresh(&mut self, role: &str, taken: &dyn Fn(&str) -> bool) -> String {
+        let count = self.counts.entry(role.to_owned()).or_default();
+        let mut name = format!("{role}_{count}");
+        while taken(&name) {
+            *count += 1;
+            name = format!("{role}_{count}");
+        }
+        *count += 1;
+        name
     }
 }
 

@@ -50,7 +50,7 @@ fn is_hdf5(path: &Path) -> Result<bool> {
 
 /// Opens a native file: its tables in the order in which they were written.
 pub(super) fn open(path: &Path) -> Result<Source> {
-    let file = File::open(path)?;
+    let file = open_file(path)?;
     let open = || -> Result<Source> {
         let root = file.root()?;
         let text = |name: &str| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
@@ -76,6 +76,14 @@ pub(super) fn open(path: &Path) -> Result<Source> {
         Ok(Source { name, tables })
     };
     open().at_with(|| path.display().to_string())
+}
+
+/// Opens a file, also one that a writer appends to, of which only what is committed is read.
+fn open_file(path: &Path) -> Result<File> {
+    match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::Locked => File::open_live(path).map_err(|_| error),
+        opened => opened,
+    }
 }
 
 fn string(attribute: &Attribute) -> Option<String> {
@@ -162,6 +170,8 @@ fn by_hand(root: &Group, name: String, parent: Option<usize>, path: String, sour
 /// A table in a native file.
 struct NativeTable {
     rows: u64,
+    /// More rows may be there, which are not yet committed.
+    live: bool,
     keywords: Record,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
@@ -185,15 +195,16 @@ struct NativeTable {
 
 /// Where the cells of a column are.
 #[derive(Debug, Clone)]
-pub(super) struct Form {
-    pub(super) kind: FormKind,
-    pub(super) link: String,
+pub(crate) struct Form {
+    pub(crate) kind: FormKind,
+    /// The name of its dataset or group.
+    pub(crate) link: String,
     /// Why the column is missing.
     pub(super) reason: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FormKind {
+pub(crate) enum FormKind {
     Dense,
     Cubes,
     Ragged,
@@ -206,7 +217,13 @@ impl NativeTable {
     fn open(root: &Group, path: &str, exact: &Group, document: &Attribute, source: Arc<dyn ReadAt>) -> Result<Self> {
         let group = root.group(&path[1..])?;
         let document = parse(document).at("_ctds attribute table")?;
-        let rows = document.get("rows").and_then(Json::as_u64).ok_or_else(|| missing("rows"))?;
+        let committed = document.get("committed").and_then(Json::as_str);
+        let rows = match committed {
+            // before any other dataset is opened
+            Some(name) => group.dataset(name)?.read_counter()?,
+            None => document.get("rows").and_then(Json::as_u64).ok_or_else(|| missing("rows"))?,
+        };
+        let live = committed.is_some();
         let keywords = json::to_record(document.get("keywords").ok_or_else(|| missing("keywords"))?).at("keywords")?;
         let text = |name: &str| match document.pointer(&format!("/info/{name}")) {
             Some(text) => json::to_string(text),
@@ -215,21 +232,9 @@ impl NativeTable {
         let info = TableInfo { table_type: text("type")?, sub_type: text("subtype")?, readme: text("readme")? };
         let mut table_names = HashMap::new();
         collect_names(&document["keywords"], &mut table_names);
-        let mut found = Vec::new();
-        for name in exact.attributes()? {
-            if !name.starts_with("column.") {
-                continue;
-            }
-            let document = exact.attribute(&name)?.ok_or_else(|| missing(&name))?;
-            let document = parse(&document).at_with(|| format!("_ctds attribute {name}"))?;
-            let (column, form) = column(&document).at_with(|| format!("_ctds attribute {name}"))?;
-            collect_names(&document["keywords"], &mut table_names);
-            let number = document.get("manager_number").and_then(Json::as_u64).map(|number| number as usize);
-            found.push((document.get("position").and_then(Json::as_u64), (column, form), number));
-        }
-        found.sort_by_key(|(position, ..)| *position);
+        let mut found = columns(exact, &mut table_names)?;
         let mut notes = Vec::new();
-        found.retain(|(_, (column, form), _)| {
+        found.retain(|(column, form, _)| {
             let is_there = form.kind == FormKind::Missing || group.has(&form.link);
             if !is_there {
                 notes.push(format!("column {} was removed", column.desc.name));
@@ -238,9 +243,11 @@ impl NativeTable {
         });
         let bindings = found.iter().map(|(.., number)| *number).collect();
         let (mut columns, mut forms): (Vec<ColumnInfo>, Vec<Form>) =
-            found.into_iter().map(|(_, column, _)| column).unzip();
+            found.into_iter().map(|(column, form, _)| (column, form)).unzip();
         let described = columns.len();
-        for (column, form, _) in by_layout::columns(&group, &forms, &mut notes)? {
+        // nothing can be added to a live table
+        let added = if live { Vec::new() } else { by_layout::columns(&group, &forms, &mut notes)? };
+        for (column, form, _) in added {
             notes.push(format!("column {} was added", column.desc.name));
             columns.push(column);
             forms.push(form);
@@ -253,6 +260,7 @@ impl NativeTable {
         let exact = Some(exact.clone());
         Ok(NativeTable {
             rows,
+            live,
             keywords,
             info,
             columns,
@@ -281,6 +289,7 @@ impl NativeTable {
         let (columns, forms) = columns.into_iter().map(|(column, form, _)| (column, form)).unzip();
         Ok(NativeTable {
             rows: rows.unwrap_or_default(),
+            live: false,
             keywords: found.keywords,
             info: found.info,
             columns,
@@ -302,8 +311,19 @@ impl NativeTable {
         object(&self.group, form)
     }
 
+    /// A reader of a dataset along the rows of the table, or, unless it is live, of any dataset.
     fn reader(&self, group: &Group, name: &str) -> Result<Reader> {
-        Reader::new(group.dataset(name)?, self.source.clone())
+        let (dataset, source) = (group.dataset(name)?, self.source.clone());
+        let chunks = match self.live {
+            true => ChunkReader::of_rows(&dataset, source, self.rows)?,
+            false => ChunkReader::new(&dataset, source)?,
+        };
+        Reader::new(dataset, chunks, CACHE_BYTES)
+    }
+
+    /// A reader of a cube, of which only its row map says how much is whole while the table is live.
+    fn cube_reader(&self, group: &Group, name: &str) -> Result<Reader> {
+        if self.live { Reader::new(group.dataset(name)?, None, CACHE_BYTES) } else { self.reader(group, name) }
     }
 
     /// The strings of a column that its dataset cannot hold, by element.
@@ -338,6 +358,14 @@ impl NativeTable {
         let flags = format!("{link}__defined");
         // a column may have this name too
         (self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags)).then_some(flags)
+    }
+
+    /// Checks the rows of a dataset, which may be more than `expected` in a live table.
+    fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
+        if found == expected || self.live && found > expected {
+            return Ok(());
+        }
+        Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
     }
 
     /// The datasets of a column and what they are for.
@@ -382,7 +410,7 @@ impl Content for NativeTable {
             FormKind::Dense | FormKind::Record => {
                 let data = self.reader(&self.group, link)?;
                 let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
-                check_rows(link, rows, self.rows)?;
+                self.check_rows(link, rows, self.rows)?;
                 let expected = self.columns[index].shape.as_ref().filter(|_| *kind == FormKind::Dense);
                 if expected.is_some_and(|expected| *expected != cell) || *kind == FormKind::Record && !cell.is_empty() {
                     return Err(Error::format(format!("{link} has cells of shape {cell}, which its column has not")));
@@ -402,12 +430,12 @@ impl Content for NativeTable {
                 let group = self.group.group(link)?;
                 let mut cubes = Vec::new();
                 while group.has(&format!("cube{}", cubes.len())) {
-                    cubes.push(self.reader(&group, &format!("cube{}", cubes.len()))?);
+                    cubes.push(self.cube_reader(&group, &format!("cube{}", cubes.len()))?);
                 }
                 let row_cube = self.reader(&group, "row_cube")?.with_axes(1)?;
                 let row_index = self.reader(&group, "row_index")?.with_axes(1)?;
-                check_rows(link, row_cube.rows(), self.rows)?;
-                check_rows(link, row_index.rows(), self.rows)?;
+                self.check_rows(link, row_cube.rows(), self.rows)?;
+                self.check_rows(link, row_index.rows(), self.rows)?;
                 Box::new(Cubes { cubes, row_cube, row_index })
             }
             FormKind::Ragged => {
@@ -419,9 +447,9 @@ impl Content for NativeTable {
                     defined: self.reader(&group, "defined")?.with_axes(1)?,
                     odd: self.odd_strings(link)?,
                 };
-                check_rows(link, ragged.defined.rows(), self.rows)?;
-                check_rows(link, ragged.shape.rows(), self.rows)?;
-                check_rows(link, ragged.offset.rows(), self.rows.saturating_add(1))?;
+                self.check_rows(link, ragged.defined.rows(), self.rows)?;
+                self.check_rows(link, ragged.shape.rows(), self.rows)?;
+                self.check_rows(link, ragged.offset.rows(), self.rows.saturating_add(1))?;
                 Box::new(ragged)
             }
         };
@@ -508,14 +536,7 @@ impl Content for NativeTable {
     }
 }
 
-fn check_rows(link: &str, found: u64, expected: u64) -> Result<()> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
-}
-
-fn parse(attribute: &Attribute) -> Result<Json> {
+pub(crate) fn parse(attribute: &Attribute) -> Result<Json> {
     let text = string(attribute).ok_or_else(|| Error::format("not a string"))?;
     serde_json::from_str(&text).map_err(|error| Error::format(format!("not JSON: {error}")).caused_by(error))
 }
@@ -621,6 +642,27 @@ fn table_fields<'a>(prefix: &str, record: &'a Record) -> Vec<(String, &'a BStrin
     found
 }
 
+/// A column, where its cells are, and the number of its data manager.
+pub(crate) type Described = (ColumnInfo, Form, Option<usize>);
+
+/// What the documents in `exact` say of the columns of a table, in their order; collects the names of subtables.
+pub(crate) fn columns(exact: &Group, table_names: &mut HashMap<BString, String>) -> Result<Vec<Described>> {
+    let mut found = Vec::new();
+    for name in exact.attributes()? {
+        if !name.starts_with("column.") {
+            continue;
+        }
+        let document = exact.attribute(&name)?.ok_or_else(|| missing(&name))?;
+        let document = parse(&document).at_with(|| format!("_ctds attribute {name}"))?;
+        let (column, form) = column(&document).at_with(|| format!("_ctds attribute {name}"))?;
+        let manager = document.get("manager_number").and_then(Json::as_u64).map(|number| number as usize);
+        collect_names(&document["keywords"], table_names);
+        found.push((document.get("position").and_then(Json::as_u64), (column, form, manager)));
+    }
+    found.sort_by_key(|(position, _)| *position);
+    Ok(found.into_iter().map(|(_, column)| column).collect())
+}
+
 fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
     let text = |name: &str| match document.get(name) {
         Some(text) => json::to_string(text),
@@ -683,14 +725,19 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(dataset: Dataset, source: Arc<dyn ReadAt>) -> Result<Self> {
+    /// Reads a dataset of the file `source`.
+    pub(super) fn of_file(dataset: Dataset, source: Arc<dyn ReadAt>) -> Result<Self> {
         Self::with_cache(dataset, source, CACHE_BYTES)
     }
 
     /// Keeps up to `cache` bytes of decoded chunks.
     pub(super) fn with_cache(dataset: Dataset, source: Arc<dyn ReadAt>, cache: usize) -> Result<Self> {
-        let (shape, data_type) = (dataset.shape()?, dataset.data_type()?);
         let chunks = ChunkReader::new(&dataset, source)?;
+        Self::new(dataset, chunks, cache)
+    }
+
+    fn new(dataset: Dataset, chunks: Option<ChunkReader>, cache: usize) -> Result<Self> {
+        let (shape, data_type) = (dataset.shape()?, dataset.data_type()?);
         Ok(Reader { shape, data_type, chunks, dataset, cache: ChunkCache::new(cache) })
     }
 

@@ -396,7 +396,7 @@ impl Plan {
 
 /// `row`, but `row__2`, `row__3` … for subtables in their parents' groups: readers refuse a file in which a group has a
 /// dimension of its parent's name and another length.
-fn row_name(group: &str) -> String {
+pub(crate) fn row_name(group: &str) -> String {
     match group.matches('/').count() {
         0 | 1 => "row".to_owned(),
         depth => format!("row__{depth}"),

@@ -7,40 +7,40 @@ use crate::error::Result;
 use crate::h5::{Attribute, Dataset, DatasetSpec, Group};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The values of the channel and correlation axes of a MeasurementSet's main table.
+/// The values of axes, by what the axes mean.
 #[derive(Debug, Default)]
 pub(crate) struct Coordinates {
+    /// They are those of a MeasurementSet's main table.
     is_measurement_set: bool,
-    /// CHAN_FREQ of each spectral window.
-    frequencies: Vec<Values>,
-    /// CORR_TYPE of each polarization setup.
-    correlations: Vec<Values>,
+    /// Role, and values of an axis that has it.
+    known: Vec<(String, Values)>,
 }
 
 impl Coordinates {
+    /// Values that are known beforehand.
+    pub(crate) fn new(is_measurement_set: bool, known: Vec<(String, Values)>) -> Self {
+        Coordinates { is_measurement_set, known }
+    }
+
     /// What the subtables of `table` say, if it is the main table of a MeasurementSet.
     pub(crate) fn of(source: &Source, table: &TablePlan) -> Self {
         let Ok(content) = source.tables[table.source].content() else { return Self::default() };
         if table.source != 0 || !content.info().table_type.starts_with(b"Measurement Set") {
             return Self::default();
         }
-        Coordinates {
-            is_measurement_set: true,
-            frequencies: column(source, "SPECTRAL_WINDOW", "CHAN_FREQ", DataType::Double),
-            correlations: column(source, "POLARIZATION", "CORR_TYPE", DataType::Int),
-        }
+        // CHAN_FREQ of each spectral window, CORR_TYPE of each polarization setup
+        let frequencies = column(source, "SPECTRAL_WINDOW", "CHAN_FREQ", DataType::Double);
+        let correlations = column(source, "POLARIZATION", "CORR_TYPE", DataType::Int);
+        let known = frequencies.into_iter().map(|values| ("chan".to_owned(), values));
+        let known = known.chain(correlations.into_iter().map(|values| ("corr".to_owned(), values)));
+        Self::new(true, known.collect())
     }
 
     /// The values of an axis, where everything of that length agrees on them.
     fn of_axis(&self, role: &str, len: u64) -> Option<&Values> {
-        let all = match role {
-            "chan" => &self.frequencies,
-            "corr" => &self.correlations,
-            _ => return None,
-        };
-        let mut fitting = all.iter().filter(|values| values.len() as u64 == len);
-        let first = fitting.next()?;
-        fitting.all(|other| other == first).then_some(first)
+        let mut fitting = self.known.iter().filter(|(known, values)| known == role && values.len() as u64 == len);
+        let (_, first) = fitting.next()?;
+        fitting.all(|(_, other)| other == first).then_some(first)
     }
 }
 
@@ -115,6 +115,11 @@ impl<'a> Scales<'a> {
         Ok(())
     }
 
+    /// The name of an axis that is like no other, whose scale the caller makes.
+    pub(crate) fn fresh(&mut self, role: &str) -> String {
+        self.dimensions.fresh(role, self.taken)
+    }
+
     fn make(&self, name: &str, role: &str, len: u64) -> Result<Dataset> {
         let Some(values) = self.coordinates.of_axis(role, len) else {
             return self.group.create_dimension(name, len);
@@ -126,7 +131,8 @@ impl<'a> Scales<'a> {
         dataset.write_region(&Region::whole(&shape), values)?;
         let attributes: &[(&str, &str)] = match role {
             "chan" => &[("units", "Hz"), ("long_name", "channel frequency")],
-            _ => &[("long_name", "Stokes code of the correlation")],
+            "corr" => &[("long_name", "Stokes code of the correlation")],
+            _ => &[],
         };
         for (name, value) in attributes {
             dataset.set_attribute(name, &Attribute::string(*value))?;

@@ -17,11 +17,10 @@ use super::lane::{self, Lane, Message, OddStrings, Target};
 use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute, unique};
 use super::output::Output;
 use super::plan::{ColumnPlan, Form, Options, Plan, TablePlan, chunk_rows, grid, place, stored_size};
-use super::{check, json, restore, scales};
+use super::{check, exact, json, restore, scales};
 use crate::error::{Error, Place, Result};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
 use crate::io::{FileSource, ReadAt};
-use crate::schema::ColumnKind;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -130,11 +129,7 @@ enum Job {
 impl<'a> Writer<'a> {
     fn new(source: &'a Source, plan: &'a Plan, options: &'a Options, file: &File) -> Result<Self> {
         let root = file.root()?;
-        root.set_attribute("format", &Attribute::string("ctds-hdf5"))?;
-        root.set_attribute("format_version", &Attribute::string("1.0"))?;
-        root.set_attribute("creator", &Attribute::string(concat!("ctds-hdf5 ", env!("CARGO_PKG_VERSION"))))?;
-        root.set_attribute("source", &text_attribute(source.name.as_bytes().as_bstr()))?;
-        let exact = root.create_group("_ctds")?;
+        let exact = exact::begin(&root, &source.name)?;
         Ok(Writer {
             source,
             plan,
@@ -158,8 +153,8 @@ impl<'a> Writer<'a> {
         // dimension names are shared below a root group
         let mut dimensions: Vec<(String, Dimensions)> = Vec::new();
         for (number, table) in plan.tables.iter().enumerate() {
-            let group = open_path(&self.root, &table.group)?;
-            let exact = open_path(&self.exact, &table.group)?;
+            let group = exact::open_path(&self.root, &table.group)?;
+            let exact = exact::open_path(&self.exact, &table.group)?;
             let top = table.group.split('/').nth(1).unwrap_or_default();
             if !dimensions.iter().any(|(known, _)| known == top) {
                 dimensions.push((top.to_owned(), Dimensions::default()));
@@ -371,19 +366,9 @@ impl<'a> Writer<'a> {
 
     fn write_exact_table(&self, table: &TablePlan, content: &dyn Content, exact: &Group) -> Result<()> {
         let table_name = |stored: &[u8]| content.table_name(stored);
-        let info = content.info();
-        let mut document = json!({
-            "name": table.name,
-            "row": table.row,
-            "rows": table.rows.end - table.rows.start,
-            "first_row": table.rows.start,
-            "keywords": json::from_record(content.keywords(), &table_name),
-            "info": {
-                "type": json::from_string(info.table_type.as_bstr()),
-                "subtype": json::from_string(info.sub_type.as_bstr()),
-                "readme": json::from_string(info.readme.as_bstr()),
-            },
-        });
+        let mut document = exact::table(&table.name, &table.row, content.info(), content.keywords(), &table_name);
+        document["rows"] = (table.rows.end - table.rows.start).into();
+        document["first_row"] = table.rows.start.into();
         if let Some(table) = content.as_table() {
             let description = table.description();
             let managers = table.managers().map(|manager| {
@@ -415,30 +400,10 @@ impl<'a> Writer<'a> {
         index: usize,
         exact: &Group,
     ) -> Result<()> {
-        let info = &content.columns()[index];
-        let desc = &info.desc;
-        let mut document = json!({
-            "position": index,
-            "name": json::from_string(desc.name.as_bstr()),
-            "link": link,
-            "form": form,
-            "dtype": desc.data_type.name(),
-            "kind": if desc.kind == ColumnKind::Array { "array" } else { "scalar" },
-            "options": desc.options,
-            "ndim": desc.ndim,
-            "shape": info.shape.as_ref().filter(|_| desc.kind == ColumnKind::Array).map(|shape| shape.reversed()),
-            "shape_described": !desc.shape.is_empty(),
-            "comment": json::from_string(desc.comment.as_bstr()),
-            "max_length": desc.max_length,
-            "default_manager": [
-                json::from_string(desc.manager_type.as_bstr()),
-                json::from_string(desc.manager_group.as_bstr()),
-            ],
-            "manager": json::from_string(info.manager.as_bstr()),
-            "manager_name": json::from_string(info.manager_name.as_bstr()),
-            "manager_number": content.as_table().and_then(|table| table.manager_numbers()[index]),
-            "keywords": json::from_record(&desc.keywords, &|stored| content.table_name(stored)),
-        });
+        let table_name = |stored: &[u8]| content.table_name(stored);
+        let mut document = exact::column(&content.columns()[index], index, link, form, &table_name);
+        let number = content.as_table().and_then(|table| table.manager_numbers()[index]);
+        document["manager_number"] = number.into();
         if let Some(reason) = reason {
             document["reason"] = reason.into();
         }
@@ -573,13 +538,4 @@ pub(super) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
 /// The type of the dataset of a column: records are JSON.
 fn stored_type(data_type: DataType) -> DataType {
     if data_type == DataType::Record { DataType::String } else { data_type }
-}
-
-/// Creates the groups of `path` that are missing.
-fn open_path(root: &Group, path: &str) -> Result<Group> {
-    let mut group = root.clone();
-    for name in path.split('/').filter(|name| !name.is_empty()) {
-        group = if group.has(name) { group.group(name)? } else { group.create_group(name)? };
-    }
-    Ok(group)
 }

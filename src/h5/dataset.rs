@@ -9,7 +9,7 @@ use hdf5::filters::Filter;
 use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::filter::MOST_INFLATED;
-use super::sys::{self, Strings, Target};
+use super::sys::{self, Foreign, Strings, Target};
 use super::{Attribute, Deflate, Pipeline, Stage, attribute, datatype, group};
 use crate::error::{Error, Place, Result};
 use crate::limits;
@@ -136,6 +136,10 @@ struct Layout {
 impl Dataset {
     pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Self {
         Dataset { dataset, path, layout: OnceLock::new() }
+    }
+
+    pub(super) fn inner(&self) -> &hdf5::Dataset {
+        &self.dataset
     }
 
     /// The path from the root.
@@ -382,16 +386,6 @@ impl Dataset {
         find().at_with(|| self.place())
     }
 
-    /// Writes what is in memory of this dataset.
-    pub(crate) fn flush(&self) -> Result<()> {
-        self.dataset.flush().at_with(|| self.place())
-    }
-
-    /// Reads the extents and the chunk index anew, of a file that another program appends to.
-    pub(crate) fn refresh(&self) -> Result<()> {
-        self.dataset.refresh().at_with(|| self.place())
-    }
-
     /// Whether the elements in the file are the bytes of ours, little-endian and packed.
     pub(super) fn is_plain(&self) -> Result<bool> {
         let datatype = &self.layout()?.datatype;
@@ -446,6 +440,23 @@ impl Dataset {
             sys::set_extent(&self.dataset, &cell.with_axis(rows).reversed())
         };
         set().at_with(|| self.place())
+    }
+
+    /// Takes notice of what another process has appended.
+    pub(crate) fn refresh(&self) -> Result<()> {
+        sys::refresh_dataset(&self.dataset).at_with(|| self.place())
+    }
+
+    /// The only element of a dataset of uint64, which no casacore type stands for.
+    pub(crate) fn read_counter(&self) -> Result<u64> {
+        let read = || -> Result<u64> {
+            let (memory, file) = self.selection(&Region::whole(&Shape::from([1])), 1)?;
+            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
+            let mut bytes = [0; 8];
+            sys::read(&target, &sys::foreign_type(Foreign::UInt64)?, &mut bytes)?;
+            Ok(u64::from_le_bytes(bytes))
+        };
+        read().at_with(|| self.place())
     }
 
     /// The names of the attributes in order of creation.

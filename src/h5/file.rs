@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use hdf5::file::{FileAccess, FileCloseDegree, FileCreate, LibraryVersion};
+use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, LibraryVersion};
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
-use super::{Group, sys};
+use super::{Group, LiveFile, live, sys};
 use crate::error::{Place, Result};
 
 /// What is to read a file that is written.
@@ -19,14 +19,15 @@ pub(crate) enum Bounds {
 }
 
 impl Bounds {
-    fn access(self) -> hdf5::Result<FileAccess> {
+    fn access(self) -> FileAccessBuilder {
         let mut access = FileAccess::build();
         match self {
             Bounds::Earliest => access.libver_bounds(LibraryVersion::Earliest, LibraryVersion::V110),
             Bounds::V110 => access.libver_bounds(LibraryVersion::V110, LibraryVersion::V110),
         };
         // so that `close` is the end of the file, whoever still holds a group
-        access.fclose_degree(FileCloseDegree::Strong).finish()
+        access.fclose_degree(FileCloseDegree::Strong);
+        access
     }
 }
 
@@ -46,6 +47,15 @@ impl File {
 
     /// Creates a file for these readers, or empties the one that is there.
     pub(crate) fn create_for(bounds: Bounds, path: &Path) -> Result<Self> {
+        Self::create_with(bounds, path, &mut bounds.access())
+    }
+
+    /// As [`create`](Self::create), for a file that goes live.
+    pub(crate) fn create_for_live(path: &Path) -> Result<Self> {
+        Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(live::LARGE_METADATA, live::ALIGNMENT))
+    }
+
+    fn create_with(bounds: Bounds, path: &Path, access: &mut FileAccessBuilder) -> Result<Self> {
         let create = || {
             let mut creation = FileCreate::build();
             creation.obj_track_times(false);
@@ -54,7 +64,7 @@ impl File {
                     .attr_creation_order(AttrCreationOrder::Indexed)
                     .link_creation_order(LinkCreationOrder::Indexed);
             }
-            sys::create_file(path, &creation.finish()?, &bounds.access()?)
+            sys::create_file(path, &creation.finish()?, &access.finish()?)
         };
         Ok(File { file: Some(create().at(path.display())?), path: path.to_owned() })
     }
@@ -80,7 +90,7 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if somebody has it open.
     pub(crate) fn edit(path: &Path, bounds: Bounds) -> Result<Self> {
-        Self::open_for(Mode::Write, path, || bounds.access())
+        Self::open_for(Mode::Write, path, || bounds.access().finish())
     }
 
     fn open_for(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<Self> {
@@ -95,7 +105,7 @@ impl File {
     /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if somebody has it open, or was killed when he
     /// wrote it.
     pub(crate) fn edit_live(path: &Path) -> Result<Self> {
-        Self::open_for(Mode::WriteLive, path, || Bounds::V110.access())
+        Self::open_for(Mode::WriteLive, path, || Bounds::V110.access().finish())
     }
 
     /// Writes what is still in memory.
@@ -108,6 +118,17 @@ impl File {
 
     fn file(&self) -> &hdf5::File {
         self.file.as_ref().expect("taken only when the file goes")
+    }
+
+    /// Closes a file that was created, with every handle of it, and opens it again as one to which rows are appended while others
+    /// read.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close), and `Locked`.
+    pub(crate) fn go_live(self) -> Result<LiveFile> {
+        let path = self.path.clone();
+        self.close()?;
+        LiveFile::open(&path)
     }
 
     /// The group that holds everything else.
@@ -125,15 +146,19 @@ impl File {
     }
 
     fn end(&mut self) -> Result<(), hdf5::Error> {
-        let Some(file) = self.file.take() else { return Ok(()) };
-        if let Err(error) = file.flush() {
-            // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
-            // open until the program ends.
-            std::mem::forget(file);
-            return Err(error);
-        }
-        file.close()
+        self.file.take().map_or(Ok(()), end)
     }
+}
+
+/// Flushes and closes a file.
+pub(super) fn end(file: hdf5::File) -> Result<(), hdf5::Error> {
+    if let Err(error) = file.flush() {
+        // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
+        // open until the program ends.
+        std::mem::forget(file);
+        return Err(error);
+    }
+    file.close()
 }
 
 impl Drop for File {

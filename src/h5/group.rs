@@ -5,7 +5,7 @@ use hdf5::plist::link_create::{CharEncoding, LinkCreate};
 use hdf5::{IndexType, IterationOrder, LinkType, LocationType};
 
 use super::sys::Charset;
-use super::{Attribute, Bounds, ByteRows, Dataset, DatasetSpec, attribute, sys};
+use super::{Attribute, Bounds, ByteRows, Dataset, DatasetSpec, LiveSpec, attribute, sys};
 use crate::error::{Error, Place, Result};
 
 /// What a link leads to.
@@ -94,6 +94,16 @@ impl Group {
         let create = || {
             self.check_new(name)?;
             rows.create(&self.group, bounds, name)
+        };
+        Ok(Dataset::new(create().at_with(|| format!("dataset {path}"))?, path))
+    }
+
+    /// Creates a dataset without rows in this group, which grows when the file is live.
+    pub(crate) fn create_live(&self, name: &str, spec: &LiveSpec<'_>) -> Result<Dataset> {
+        let path = self.path_of(name);
+        let create = || {
+            self.check_new(name)?;
+            spec.create(&self.group, name)
         };
         Ok(Dataset::new(create().at_with(|| format!("dataset {path}"))?, path))
     }

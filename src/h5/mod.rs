@@ -18,15 +18,21 @@ mod error;
 mod file;
 mod filter;
 mod group;
+mod live;
+mod repair;
 mod sys;
 
 pub(crate) use attribute::Attribute;
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
-pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, IndexKind, Storage};
+#[cfg(test)]
+pub(crate) use dataset::IndexKind;
+pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Storage};
 pub(crate) use file::{Bounds, File};
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};
+pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
+pub(crate) use repair::Superblock;
 
 #[cfg(test)]
 mod tests;

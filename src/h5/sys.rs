@@ -215,6 +215,15 @@ pub(super) fn string_type(charset: Charset) -> Result<Datatype> {
     Ok(string)
 }
 
+/// UTF-8 of `bytes` bytes, padded with NUL.
+pub(super) fn fixed_string_type(bytes: usize) -> Result<Datatype> {
+    let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
+    call!(h5t::H5Tset_size(string.id(), bytes))?;
+    call!(h5t::H5Tset_cset(string.id(), H5T_cset_t::H5T_CSET_UTF8))?;
+    call!(h5t::H5Tset_strpad(string.id(), H5T_str_t::H5T_STR_NULLPAD))?;
+    Ok(string)
+}
+
 pub(super) fn class(datatype: &Datatype) -> H5T_class_t {
     // SAFETY: the lock is held and the identifier is live
     sync(|| unsafe { h5t::H5Tget_class(datatype.id()) })
@@ -260,6 +269,18 @@ pub(super) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
 pub(super) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), extents.len());
     call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr()))?;
+    Ok(())
+}
+
+/// Writes what is in memory of a dataset to the file.
+pub(super) fn flush_dataset(dataset: &hdf5::Dataset) -> Result<()> {
+    call!(h5d::H5Dflush(dataset.id()))?;
+    Ok(())
+}
+
+/// Forgets what is in memory of a dataset that another process writes.
+pub(super) fn refresh_dataset(dataset: &hdf5::Dataset) -> Result<()> {
+    call!(h5d::H5Drefresh(dataset.id()))?;
     Ok(())
 }
 
@@ -348,7 +369,11 @@ fn has_pointers(datatype: &Datatype) -> Result<bool> {
     let variable = call!(h5t::H5Tdetect_class(datatype.id(), H5T_class_t::H5T_VLEN))? > 0
         || call!(h5t::H5Tdetect_class(datatype.id(), H5T_class_t::H5T_REFERENCE))? > 0;
     // a variable-length string counts as a string, not as variable-length
-    Ok(variable || call!(h5t::H5Tdetect_class(datatype.id(), H5T_class_t::H5T_STRING))? > 0)
+    Ok(variable
+        || match class(datatype) {
+            H5T_class_t::H5T_STRING => call!(h5t::H5Tis_variable_str(datatype.id()))? > 0,
+            _ => call!(h5t::H5Tdetect_class(datatype.id(), H5T_class_t::H5T_STRING))? > 0,
+        })
 }
 
 /// Reads values of a fixed size, converted to `datatype`.

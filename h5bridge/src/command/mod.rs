@@ -4,6 +4,7 @@ pub mod digest;
 pub mod info;
 pub mod ls;
 pub mod pack;
+pub mod repair;
 pub mod to_hdf5;
 pub mod to_ms;
 pub mod unpack;
@@ -22,6 +23,7 @@ pub fn run(cli: Cli) -> Result<Status> {
         Verb::ToMs(args) => to_ms::run(args, &cli.global, out),
         Verb::Info(args) => info::run(args, &cli.global, out),
         Verb::Digest(args) => digest::run(args, &cli.global, out),
+        Verb::Repair(args) => repair::run(args, &cli.global, out),
         Verb::Verify(args) => verify::run(args, &cli.global, out),
         Verb::Pack(args) => pack::run(args, &cli.global, out),
         Verb::Unpack(args) => unpack::run(args, &cli.global, out),

@@ -12,7 +12,7 @@ use super::*;
 use crate::container::{ContainerMut, Directory, FormatOptions};
 use crate::error::ErrorKind;
 use crate::h5::{self, Attribute, Bounds, ByteFilters, ByteRows, IndexKind, LinkKind};
-use crate::io::{ReadAt, WriteAt, read_all};
+use crate::io::{ReadAt, read_all};
 use crate::value::{Shape, Values};
 
 const COMPATIBLE: FormatOptions =

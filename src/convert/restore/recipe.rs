@@ -252,7 +252,7 @@ impl Archive {
             let document = serde_json::from_slice(&bytes)
                 .map_err(|error| Error::format(format!("not JSON: {error}")).caused_by(error));
             let recipe = document.and_then(|document| Recipe::from_json(&document)).at("index")?;
-            let segments = Reader::new(group.dataset("segments")?, source.clone())?.with_axes(1)?;
+            let segments = Reader::of_file(group.dataset("segments")?, source.clone())?.with_axes(1)?;
             let mut starts = Vec::with_capacity(recipe.files.len());
             let mut next = 0u64;
             for file in &recipe.files {

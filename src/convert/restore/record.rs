@@ -387,7 +387,7 @@ impl<'a, 'b> Placing<'a, 'b> {
         let offsets = match &column.form {
             Form::Ragged { .. } => {
                 let dataset = recorder.root.dataset(&format!("{}/offset", &path[1..]))?;
-                Some(Reader::new(dataset, recorder.source.clone())?)
+                Some(Reader::of_file(dataset, recorder.source.clone())?)
             }
             _ => None,
         };

@@ -1,0 +1,264 @@
+//! Files that grow while others read them: HDF5's single writer, multiple readers (SWMR).
+//!
+//! libhdf5 does not refuse to create, delete or attach in such a file, though its readers would stumble. So a file that
+//! goes live is closed and opened again as a [`LiveFile`], and the datasets of that can be appended to and nothing else.
+//!
+//! Elements go straight to their place in the file: chunks are unfiltered and not cached, so that what a partly filled
+//! chunk costs is the bytes that are written. Chunks are found through an Extensible Array.
+
+use std::cell::Cell;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use hdf5::dataset::{AllocTime, FillTime};
+use hdf5::file::{FileAccess, LibraryVersion};
+use hdf5::{Dataspace, Datatype};
+
+use super::sys::{self, Foreign, Mode, Target};
+use super::{Dataset, Group, dataset, group};
+use crate::error::{Error, Place, Result};
+use crate::value::{DataType, Shape};
+
+/// Where objects of at least [`LARGE_METADATA`] bytes, and all that are made in a live file, begin: at a multiple of this.
+///
+/// A process that is killed may leave a write unfinished where it passes from one page of memory to the next. What is
+/// written anew in each commit, the headers of datasets and counters, therefore lies within one page.
+pub(super) const ALIGNMENT: u64 = 512;
+pub(super) const LARGE_METADATA: u64 = 200;
+
+/// What a dataset that grows is to be. It begins without rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LiveSpec<'a> {
+    pub(crate) element: Element,
+    /// Of a row.
+    pub(crate) cell: &'a Shape,
+    /// Rows of a chunk.
+    pub(crate) chunk_rows: u64,
+}
+
+/// The elements of a dataset that grows: all of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Element {
+    Number(DataType),
+    /// UTF-8 of so many bytes, padded with NUL.
+    String(usize),
+    /// Unsigned, of 64 bits.
+    Counter,
+}
+
+impl Element {
+    /// Bytes.
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Element::Number(data_type) => data_type.size(),
+            Element::String(bytes) => bytes,
+            Element::Counter => 8,
+        }
+    }
+
+    fn datatype(self) -> Result<Datatype> {
+        match self {
+            Element::Number(data_type) => sys::number_type(data_type),
+            Element::String(bytes) => sys::fixed_string_type(bytes),
+            Element::Counter => sys::foreign_type(Foreign::UInt64),
+        }
+    }
+}
+
+impl LiveSpec<'_> {
+    pub(super) fn create(&self, parent: &hdf5::Group, name: &str) -> Result<hdf5::Dataset> {
+        if self.element.size() == 0 || self.chunk_rows == 0 || self.cell.contains(&0) {
+            return Err(Error::usage("rows without bytes cannot be appended"));
+        }
+        let chunk = self.cell.with_axis(self.chunk_rows);
+        let mut creation = dataset::creation();
+        creation.alloc_time(Some(AllocTime::Incr)).fill_time(FillTime::Never);
+        creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
+        let space = sys::dataspace(&self.cell.with_axis(0).reversed(), true)?;
+        sys::create_dataset(parent, name, &self.element.datatype()?, &space, &group::links()?, &creation.finish()?)
+    }
+}
+
+/// An HDF5 file that rows are appended to while others read it.
+#[derive(Debug)]
+pub(crate) struct LiveFile {
+    /// Taken by `close` and `drop` only.
+    file: Option<hdf5::File>,
+    path: PathBuf,
+}
+
+impl LiveFile {
+    /// Opens a file that nobody else writes.
+    ///
+    /// # Errors
+    /// `Locked` if another program has it open otherwise, or the program that wrote it did not close it.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let open = || {
+            let access = FileAccess::build()
+                .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
+                // elements go to their place
+                .chunk_cache(1, 0, 0.0)
+                .sieve_buf_size(0)
+                .alignment(8, ALIGNMENT)
+                .finish()?;
+            sys::open_file(path, Mode::WriteLive, &access)
+        };
+        Ok(LiveFile { file: Some(open().at(path.display())?), path: path.to_owned() })
+    }
+
+    /// The dataset at `path`, from the root.
+    pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
+        let file = self.file.as_ref().expect("taken only when the file goes");
+        let root = Group::new(file.group("/").at(self.path.display())?, String::new());
+        let (groups, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let group =
+            groups.split('/').filter(|name| !name.is_empty()).try_fold(root, |group, name| group.group(name))?;
+        LiveDataset::new(group.dataset(name)?)
+    }
+
+    /// Hands everything to the operating system, in an order in which readers see no row before its elements.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let file = self.file.as_ref().expect("taken only when the file goes");
+        file.flush().at_with(|| self.path.display())
+    }
+
+    /// Writes what is still in memory and closes the file, which others may then open for writing. Its datasets have to be
+    /// dropped before.
+    ///
+    /// # Errors
+    /// `NoSpace` or `Io`: then the file stays marked as being written.
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.end().at_with(|| self.path.display().to_string())
+    }
+
+    fn end(&mut self) -> Result<(), hdf5::Error> {
+        self.file.take().map_or(Ok(()), super::file::end)
+    }
+}
+
+impl Drop for LiveFile {
+    /// Closes the file; [`close`](LiveFile::close) also says whether that worked.
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// A dataset of a [`LiveFile`]. Rows can be appended, and those that are there written anew.
+pub(crate) struct LiveDataset {
+    dataset: Dataset,
+    datatype: Datatype,
+    /// `None` for a counter, which no casacore type stands for.
+    element: Option<DataType>,
+    /// Extents of a row, slowest axis first.
+    cell: Vec<u64>,
+    row_bytes: usize,
+    rows: Cell<u64>,
+}
+
+impl LiveDataset {
+    fn new(dataset: Dataset) -> Result<Self> {
+        let open = || -> Result<_> {
+            if !dataset.is_appendable()? {
+                return Err(Error::usage("no rows can be appended: the first axis has a limit"));
+            }
+            let (cell, rows) = dataset.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
+            let datatype = dataset.inner().dtype()?;
+            let row_bytes = cell.elements()? as usize * datatype.size();
+            Ok((datatype, cell.reversed(), row_bytes, Cell::new(rows)))
+        };
+        let element = dataset.data_type().ok();
+        let (datatype, cell, row_bytes, rows) = open().at_with(|| format!("dataset {}", dataset.path()))?;
+        Ok(LiveDataset { dataset, datatype, element, cell, row_bytes, rows })
+    }
+
+    /// Rows that are there, committed or not.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.get()
+    }
+
+    /// The type of the elements; `None` for a counter.
+    pub(crate) fn data_type(&self) -> Option<DataType> {
+        self.element
+    }
+
+    /// Bytes of a row.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.row_bytes
+    }
+
+    /// Appends whole rows: little-endian elements, first axis fastest.
+    pub(crate) fn append(&self, bytes: &[u8]) -> Result<()> {
+        let (first, rows) = (self.rows.get(), (bytes.len() / self.row_bytes) as u64);
+        let grow = || -> Result<()> { sys::set_extent(self.dataset.inner(), &self.extents(first + rows)) };
+        grow().at_with(|| self.place())?;
+        self.rows.set(first + rows);
+        self.write(first, bytes)
+    }
+
+    /// Writes whole rows that are there already, in their place: those who read meanwhile may see some of the old and
+    /// some of the new.
+    pub(crate) fn write(&self, first: u64, bytes: &[u8]) -> Result<()> {
+        let write = || {
+            let rows = (bytes.len() / self.row_bytes) as u64;
+            if !bytes.len().is_multiple_of(self.row_bytes) || first + rows > self.rows.get() {
+                let (has, length) = (self.rows.get(), bytes.len());
+                return Err(Error::usage(format!("{length} bytes from row {first} on, where there are {has} rows")));
+            }
+            if rows == 0 {
+                return Ok(());
+            }
+            let (memory, file) = self.selection(first, rows)?;
+            let target = Target::Dataset { dataset: self.dataset.inner(), memory: &memory, file: &file };
+            sys::write(&target, &self.datatype, bytes)
+        };
+        write().at_with(|| self.place())
+    }
+
+    /// Appends `rows` rows from `first` on to `out`, as [`write`](Self::write) takes them.
+    pub(crate) fn read(&self, first: u64, rows: u64, out: &mut Vec<u8>) -> Result<()> {
+        let mut read = || {
+            if first + rows > self.rows.get() {
+                return Err(Error::usage(format!("{rows} rows from {first} on, where there are {}", self.rows.get())));
+            }
+            if rows == 0 {
+                return Ok(());
+            }
+            let start = out.len();
+            out.resize(start + rows as usize * self.row_bytes, 0);
+            let (memory, file) = self.selection(first, rows)?;
+            let target = Target::Dataset { dataset: self.dataset.inner(), memory: &memory, file: &file };
+            sys::read(&target, &self.datatype, &mut out[start..])
+        };
+        read().at_with(|| self.place())
+    }
+
+    /// The dataspaces of rows in memory and in the file.
+    fn selection(&self, first: u64, rows: u64) -> Result<(Dataspace, Dataspace)> {
+        let (file, extents) = (self.dataset.inner().space()?, self.extents(rows));
+        let start: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
+        sys::select(&file, &start, &extents)?;
+        Ok((sys::dataspace(&extents, false)?, file))
+    }
+
+    /// Hands what is in memory of this dataset to the operating system.
+    pub(crate) fn flush(&self) -> Result<()> {
+        sys::flush_dataset(self.dataset.inner()).at_with(|| self.place())
+    }
+
+    pub(crate) fn extents(&self, rows: u64) -> Vec<u64> {
+        std::iter::once(rows).chain(self.cell.iter().copied()).collect()
+    }
+
+    fn place(&self) -> String {
+        format!("dataset {}", self.dataset.path())
+    }
+}
+
+impl fmt::Debug for LiveDataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LiveDataset").field(&self.dataset.path()).field(&self.rows).finish()
+    }
+}

@@ -1,0 +1,130 @@
+//! Cells of some rows, on their way into a live file.
+
+use std::borrow::Cow;
+
+use bstr::BString;
+use bytemuck::NoUninit;
+use ndarray::{ArrayView, Dimension};
+
+use crate::error::{Error, Result};
+use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
+
+/// The cells of consecutive rows of a column: from a slice (first axis fastest, row after row), from a view (rows first,
+/// then the axes of the cell, slowest first), or from [`Values`].
+///
+/// ```
+/// use ctds_hdf5::live::Block;
+///
+/// let times = [5e9, 5e9 + 1.0];
+/// let weights = ndarray::Array2::<f32>::ones((2, 4));
+/// let (times, weights) = (Block::from(&times[..]), Block::from(weights.view()));
+/// # let _ = (times, weights);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Block<'a> {
+    pub(super) elements: Elements<'a>,
+    /// The shape of each cell, by its number; without, all cells have the first.
+    pub(super) shapes: Option<&'a [Option<usize>]>,
+    /// The extents that a view has.
+    pub(super) extents: Option<Vec<u64>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Elements<'a> {
+    /// Little-endian.
+    Numbers(DataType, Cow<'a, [u8]>),
+    Strings(&'a [BString]),
+}
+
+impl<'a> Block<'a> {
+    /// Cells of a column of several shapes: the number of the shape of each, `None` where the cell is undefined; the
+    /// elements are those of the cells that are defined, one after the other.
+    #[must_use]
+    pub fn with_shapes(mut self, shapes: &'a [Option<usize>]) -> Self {
+        self.shapes = Some(shapes);
+        self
+    }
+
+    pub(super) fn data_type(&self) -> DataType {
+        match &self.elements {
+            Elements::Numbers(data_type, _) => *data_type,
+            Elements::Strings(_) => DataType::String,
+        }
+    }
+
+    fn numbers<T: Element + NoUninit>(elements: Cow<'a, [T]>) -> Self {
+        let mut bytes: Cow<'a, [u8]> = match elements {
+            Cow::Borrowed(elements) => Cow::Borrowed(bytemuck::cast_slice(elements)),
+            Cow::Owned(elements) => Cow::Owned(bytemuck::cast_slice(&elements).to_vec()),
+        };
+        if cfg!(target_endian = "big") {
+            crate::io::swap_bytes(bytes.to_mut(), swap_width(T::DATA_TYPE));
+        }
+        Block { elements: Elements::Numbers(T::DATA_TYPE, bytes), shapes: None, extents: None }
+    }
+}
+
+macro_rules! numbers {
+    ($($rust:ty)*) => {$(
+        impl<'a> From<&'a [$rust]> for Block<'a> {
+            fn from(elements: &'a [$rust]) -> Self {
+                Block::numbers(Cow::Borrowed(elements))
+            }
+        }
+
+        impl<'a, D: Dimension> From<ArrayView<'a, $rust, D>> for Block<'a> {
+            /// Borrows what lies in order.
+            fn from(view: ArrayView<'a, $rust, D>) -> Self {
+                let extents = view.shape().iter().map(|&extent| extent as u64).collect();
+                let elements = match view.to_slice() {
+                    Some(elements) => Cow::Borrowed(elements),
+                    None => Cow::Owned(view.iter().copied().collect()),
+                };
+                Block { extents: Some(extents), ..Block::numbers(elements) }
+            }
+        }
+    )*};
+}
+numbers!(bool u8 i16 u16 i32 u32 i64 f32 f64 Complex32 Complex64);
+
+impl<'a> From<&'a [BString]> for Block<'a> {
+    fn from(strings: &'a [BString]) -> Self {
+        Block { elements: Elements::Strings(strings), shapes: None, extents: None }
+    }
+}
+
+impl<'a> TryFrom<&'a Values> for Block<'a> {
+    type Error = Error;
+
+    fn try_from(values: &'a Values) -> Result<Self> {
+        let elements = match (values, values.le_bytes()) {
+            (Values::String(strings), _) => Elements::Strings(strings),
+            (_, Some(bytes)) => Elements::Numbers(values.data_type(), bytes),
+            _ => return Err(Error::unsupported("cells that are records have no fixed size")),
+        };
+        Ok(Block { elements, shapes: None, extents: None })
+    }
+}
+
+impl Elements<'_> {
+    /// As they are stored; a string takes `string_bytes`.
+    pub(super) fn stored(&self, string_bytes: usize) -> Result<Cow<'_, [u8]>> {
+        let strings = match self {
+            Elements::Numbers(_, bytes) => return Ok(Cow::Borrowed(bytes)),
+            Elements::Strings(strings) => strings,
+        };
+        let mut bytes = Vec::with_capacity(strings.len() * string_bytes);
+        for string in *strings {
+            if string.len() > string_bytes {
+                let (length, shown) = (string.len(), string);
+                return Err(Error::usage(format!("{shown:?} has {length} bytes, {string_bytes} are declared")));
+            }
+            if string.contains(&0) || std::str::from_utf8(string).is_err() {
+                return Err(Error::usage(format!("the string {string:?} is not UTF-8 without NUL, as HDF5 needs it")));
+            }
+            bytes.extend_from_slice(string);
+            bytes.resize(bytes.len() + string_bytes - string.len(), 0);
+        }
+        Ok(Cow::Owned(bytes))
+    }
+}

@@ -1,0 +1,210 @@
+//! What a live file is to hold, declared before anybody can read it.
+
+use crate::error::{Error, Result};
+use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
+use crate::table::ColumnInfo;
+use crate::value::{BString, DataType, Record, Shape, Values};
+
+/// A table to which rows will be appended.
+///
+/// ```
+/// use ctds_hdf5::live::{ColumnSpec, TableSpec};
+/// use ctds_hdf5::value::DataType;
+///
+/// let main = TableSpec::new("MAIN")
+///     .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
+///     .column(ColumnSpec::new("DATA", DataType::Complex).cell([4, 64]).axes(["corr", "chan"]));
+/// assert_eq!(main.columns[1].chunk_rows(), 512);
+/// ```
+#[derive(Debug, Clone)]
+pub struct TableSpec {
+    /// `MAIN`, or the keywords that lead to a subtable: `ANTENNA`, `A/B`. The parent gets the keyword.
+    pub name: String,
+    /// Type, subtype and readme; a MeasurementSet's main table has the type `Measurement Set`.
+    pub info: TableInfo,
+    /// The table keywords.
+    pub keywords: Record,
+    /// The columns.
+    pub columns: Vec<ColumnSpec>,
+    /// Coordinate values of axes: role and values. Every axis of this role and length shows them.
+    pub coordinates: Vec<(String, Values)>,
+}
+
+impl TableSpec {
+    /// A table without columns.
+    pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
+        let (info, keywords) = (TableInfo::default(), Record::default());
+        TableSpec { name, info, keywords, columns: Vec::new(), coordinates: Vec::new() }
+    }
+
+    /// Adds a column.
+    #[must_use]
+    pub fn column(mut self, column: ColumnSpec) -> Self {
+        self.columns.push(column);
+        self
+    }
+
+    /// Sets the values of the axes with this role: `chan`, `corr`, or one that a column names.
+    #[must_use]
+    pub fn coordinate(mut self, role: impl Into<String>, values: Values) -> Self {
+        self.coordinates.push((role.into(), values));
+        self
+    }
+}
+
+/// A column of a table that will grow.
+#[derive(Debug, Clone)]
+pub struct ColumnSpec {
+    /// Name, type, comment, keywords, maximum length of strings, and what else casacore says of a column.
+    pub info: ColumnInfo,
+    /// The shapes of the cells.
+    pub cells: CellShapes,
+    /// What the axes of a cell mean, first axis fastest: `corr`, `chan` … Without, the names of a MeasurementSet's columns.
+    pub axes: Vec<String>,
+    /// Rows of a chunk; without, as many as make about 1 MiB, at most 4096.
+    pub chunk_rows: Option<u64>,
+}
+
+/// The shapes that the cells of a column have, first axis fastest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CellShapes {
+    /// All cells have this one; that of a scalar has no axes. The column is one dataset.
+    One(Shape),
+    /// A cell has one of these, or is undefined. The column is a group with a dataset for each, and the row map.
+    Several(Vec<Shape>),
+}
+
+/// Chunks aim at this many bytes and have at most so many rows, so that a short table takes little.
+const CHUNK_BYTES: u64 = 1 << 20;
+const CHUNK_ROWS: u64 = 4096;
+
+impl ColumnSpec {
+    /// A column of scalars.
+    pub fn new(name: impl Into<BString>, data_type: DataType) -> Self {
+        let desc = ColumnDesc {
+            name: name.into(),
+            comment: BString::default(),
+            manager_type: "StandardStMan".into(),
+            manager_group: "StandardStMan".into(),
+            data_type,
+            kind: ColumnKind::Scalar,
+            options: 0,
+            ndim: 0,
+            shape: Shape::scalar(),
+            max_length: 0,
+            keywords: Record::default(),
+            default: None,
+        };
+        let info = ColumnInfo {
+            desc,
+            shape: Some(Shape::scalar()),
+            manager: "StandardStMan".into(),
+            manager_name: "StandardStMan".into(),
+        };
+        ColumnSpec { info, cells: CellShapes::One(Shape::scalar()), axes: Vec::new(), chunk_rows: None }
+    }
+
+    /// A column as a table has it, whose cells will have these shapes.
+    pub fn like(info: &ColumnInfo, cells: CellShapes) -> Self {
+        ColumnSpec { info: info.clone(), cells, axes: Vec::new(), chunk_rows: None }
+    }
+
+    /// All cells are arrays of this shape, first axis fastest.
+    #[must_use]
+    pub fn cell(mut self, shape: impl Into<Shape>) -> Self {
+        let shape = shape.into();
+        let desc = &mut self.info.desc;
+        desc.kind = ColumnKind::Array;
+        desc.options = 4; // FixedShape
+        desc.ndim = shape.len() as i32;
+        desc.shape = shape.clone();
+        self.info.shape = Some(shape.clone());
+        self.cells = CellShapes::One(shape);
+        self
+    }
+
+    /// A cell has one of these shapes, or is undefined.
+    #[must_use]
+    pub fn shapes(mut self, shapes: impl IntoIterator<Item = Shape>) -> Self {
+        let shapes: Vec<Shape> = shapes.into_iter().collect();
+        let axes = shapes.first().map_or(0, |first| first.len());
+        let desc = &mut self.info.desc;
+        desc.kind = ColumnKind::Array;
+        desc.options = 0;
+        desc.ndim = if shapes.iter().all(|shape| shape.len() == axes) { axes as i32 } else { -1 };
+        desc.shape = Shape::scalar();
+        self.info.shape = None;
+        self.cells = CellShapes::Several(shapes);
+        self
+    }
+
+    /// Strings have at most so many bytes of UTF-8.
+    #[must_use]
+    pub fn string_length(mut self, bytes: u32) -> Self {
+        self.info.desc.max_length = bytes;
+        self
+    }
+
+    /// Sets the comment.
+    #[must_use]
+    pub fn comment(mut self, text: impl Into<BString>) -> Self {
+        self.info.desc.comment = text.into();
+        self
+    }
+
+    /// Sets the keyword `QuantumUnits`.
+    #[must_use]
+    pub fn unit(self, unit: impl Into<BString>) -> Self {
+        let units = Values::String(vec![unit.into()]);
+        self.keyword("QuantumUnits", crate::value::Value::Array(Shape::from([1]), units))
+    }
+
+    /// Sets a keyword.
+    #[must_use]
+    pub fn keyword(mut self, name: impl Into<BString>, value: crate::value::Value) -> Self {
+        self.info.desc.keywords.set(name, value);
+        self
+    }
+
+    /// What the axes of a cell mean, first axis fastest.
+    #[must_use]
+    pub fn axes<S: Into<String>>(mut self, roles: impl IntoIterator<Item = S>) -> Self {
+        self.axes = roles.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Rows of a chunk, instead of about 1 MiB.
+    #[must_use]
+    pub fn with_chunk_rows(mut self, rows: u64) -> Self {
+        self.chunk_rows = Some(rows);
+        self
+    }
+
+    /// Rows of a chunk of cells of the first shape.
+    pub fn chunk_rows(&self) -> u64 {
+        let shape = match &self.cells {
+            CellShapes::One(shape) => Some(shape),
+            CellShapes::Several(shapes) => shapes.first(),
+        };
+        shape.map_or(1, |shape| self.chunk_rows_of(shape))
+    }
+
+    pub(super) fn chunk_rows_of(&self, cell: &Shape) -> u64 {
+        let size = self.element().map_or(1, |element| element.size() as u64);
+        let row_bytes = cell.elements().unwrap_or(u64::MAX).saturating_mul(size);
+        self.chunk_rows.unwrap_or((CHUNK_BYTES / row_bytes.max(1)).clamp(1, CHUNK_ROWS))
+    }
+
+    pub(super) fn element(&self) -> Result<crate::h5::Element> {
+        use crate::h5::Element;
+        match self.info.data_type() {
+            DataType::Record => Err(Error::unsupported("cells that are records have no fixed size")),
+            DataType::String if self.info.desc.max_length == 0 => {
+                Err(Error::usage("the length of the strings is to be declared: they have a fixed size in a live file"))
+            }
+            DataType::String => Ok(Element::String(self.info.desc.max_length as usize)),
+            number => Ok(Element::Number(number)),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! One writer at a time: a lock file beside the live file. HDF5 itself holds no lock once a file is live.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use nix::sys::statfs::{FsType, statfs};
+
+use crate::error::{Error, ErrorKind, Place, Result};
+
+/// The lock of the writer of a live file: `NAME.writer`, locked (`flock`), with the process and the host in it.
+#[derive(Debug)]
+pub(super) struct WriterLock {
+    path: PathBuf,
+    _file: File,
+}
+
+/// Where the lock of `path` is.
+fn lock_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".writer");
+    path.with_file_name(name)
+}
+
+impl WriterLock {
+    /// Takes the lock of the live file at `path`.
+    ///
+    /// # Errors
+    /// `Locked` with the process that has it.
+    pub(super) fn take(path: &Path) -> Result<Self> {
+        let path = lock_path(path);
+        let take = || -> Result<_> {
+            loop {
+                let mut file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
+                let mut owner = String::new();
+                file.read_to_string(&mut owner)?;
+                match file.try_lock() {
+                    Ok(()) => {}
+                    Err(TryLockError::WouldBlock) => return Err(locked(&owner)),
+                    // a file system without locks
+                    Err(TryLockError::Error(_)) if !is_alive(&owner) => {}
+                    Err(TryLockError::Error(_)) => return Err(locked(&owner)),
+                }
+                // another host may lock without us noticing
+                if is_elsewhere(&owner) {
+                    return Err(locked(&owner));
+                }
+                // the writer before us removed the file between our opening and locking it
+                if !same_file(&file, &path)? {
+                    continue;
+                }
+                file.set_len(0)?;
+                file.rewind()?;
+                write!(file, "process {} on {}", std::process::id(), host())?;
+                return Ok(file);
+            }
+        };
+        Ok(WriterLock { _file: take().at_with(|| path.display().to_string())?, path })
+    }
+}
+
+impl Drop for WriterLock {
+    fn drop(&mut self) {
+        // before it is unlocked, so that nobody waits for a file that goes; one that stays does no harm
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn locked(owner: &str) -> Error {
+    let owner = if owner.is_empty() { "another process" } else { owner };
+    Error::new(ErrorKind::Locked, format!("a writer has the file: {owner}"))
+}
+
+/// Process and host of a lock file.
+fn parse(owner: &str) -> Option<(u32, &str)> {
+    let (process, host) = owner.strip_prefix("process ")?.split_once(" on ")?;
+    Some((process.parse().ok()?, host))
+}
+
+fn is_elsewhere(owner: &str) -> bool {
+    parse(owner).is_some_and(|(_, other)| other != host())
+}
+
+fn is_alive(owner: &str) -> bool {
+    parse(owner).is_some_and(|(process, _)| Path::new("/proc").join(process.to_string()).exists())
+}
+
+fn host() -> String {
+    nix::unistd::gethostname().map_or_else(|_| "unknown".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+fn same_file(file: &File, path: &Path) -> Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let opened = file.metadata()?;
+    Ok(fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (opened.dev(), opened.ino())))
+}
+
+/// File systems on which readers of other hosts may see pages in any order. statfs(2).
+const NETWORK: [(FsType, &str); 8] = [
+    (FsType(0x6969), "NFS"),
+    (FsType(0x517b), "SMB"),
+    (FsType(0xff53_4d42), "CIFS"),
+    (FsType(0xfe53_4d42), "SMB2"),
+    (FsType(0x5346_414f), "AFS"),
+    (FsType(0x7375_7245), "Coda"),
+    (FsType(0x0102_1997), "9P"),
+    (FsType(0x00c3_6400), "Ceph"),
+];
+
+/// A warning if `path` is on a file system that does not keep the order of writes.
+pub(super) fn network_file_system(path: &Path) -> Option<String> {
+    let kind = statfs(path).ok()?.filesystem_type();
+    let (_, name) = NETWORK.iter().find(|(number, _)| *number == kind)?;
+    Some(format!(
+        "{} is on {name}, which does not keep the order of writes that readers of a live file rely on; write to a \
+         local disk, GPFS or Lustre",
+        path.display()
+    ))
+}
+
+/// A process that has the file open for writing, as far as this one may know.
+pub(super) fn process_that_writes(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let wanted = fs::metadata(path).map(|found| (found.dev(), found.ino())).ok()?;
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    processes.filter(|&process| process != std::process::id()).find(|process| {
+        let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        descriptors.into_iter().any(|entry| {
+            let same = fs::metadata(entry.path()).is_ok_and(|found| (found.dev(), found.ino()) == wanted);
+            same && is_open_for_writing(*process, &entry.file_name().to_string_lossy())
+        })
+    })
+}
+
+/// proc(5): `flags` of `fdinfo` is octal, its last two bits 0 for reading only.
+fn is_open_for_writing(process: u32, descriptor: &str) -> bool {
+    let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).unwrap_or_default();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")?.trim().chars().next_back()?.to_digit(8));
+    flags.is_some_and(|last| last & 3 != 0)
+}

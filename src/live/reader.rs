@@ -1,0 +1,235 @@
+//! Reading what is committed, while it grows.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::path::Path;
+
+use super::layout::{self, COMMITTED, ColumnLayout, TableLayout};
+use crate::error::{Error, Place, Result};
+use crate::h5::{Dataset, File, Group};
+use crate::table::ColumnInfo;
+use crate::value::{DataType, Element, Region, Shape, Values};
+
+/// Reads the tables of a live file, whether or not somebody is appending to it.
+///
+/// ```no_run
+/// use ctds_hdf5::live::Reader;
+///
+/// let reader = Reader::open("live.h5")?;
+/// let main = reader.table("MAIN")?;
+/// loop {
+///     let rows = main.refresh()?;
+///     let times = main.rows::<f64>("TIME", rows.saturating_sub(100)..rows)?;
+///     println!("{rows} rows, newest at {:?}", times.last());
+///     std::thread::sleep(std::time::Duration::from_secs(1));
+/// }
+/// # #[allow(unreachable_code)] Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader {
+    tables: Vec<TableReader>,
+}
+
+/// A table of a live file, as it stood at the last [`refresh`](Self::refresh).
+#[derive(Debug)]
+pub struct TableReader {
+    name: String,
+    committed_rows: Dataset,
+    committed: Cell<u64>,
+    /// Counts refreshes.
+    age: Cell<u64>,
+    columns: Vec<Column>,
+}
+
+#[derive(Debug)]
+struct Column {
+    info: ColumnInfo,
+    parts: Parts,
+}
+
+#[derive(Debug)]
+enum Parts {
+    Dense(Part),
+    Cubes { cubes: Vec<Part>, row_cube: Part, row_index: Part },
+}
+
+/// A dataset, and how old what is known of it is.
+#[derive(Debug)]
+struct Part {
+    dataset: Dataset,
+    cell: Shape,
+    age: Cell<u64>,
+}
+
+impl Part {
+    fn open(group: &Group, name: &str) -> Result<Self> {
+        let dataset = group.dataset(name)?;
+        let (cell, _) = dataset.shape()?.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
+        Ok(Part { dataset, cell, age: Cell::new(0) })
+    }
+
+    /// Appends rows to `out`, as they are at `age` or later.
+    fn read(&self, rows: Range<u64>, age: u64, out: &mut Values) -> Result<()> {
+        if self.age.get() != age {
+            self.dataset.refresh()?;
+            self.age.set(age);
+        }
+        let axes = self.cell.len();
+        let mut region = Region::whole(&self.cell.with_axis(rows.end - rows.start));
+        region.start = region.start[..axes].iter().copied().chain([rows.start]).collect();
+        self.dataset.read_region(&region, out)
+    }
+}
+
+impl Reader {
+    /// Opens a live file.
+    ///
+    /// # Errors
+    /// `Unsupported` if it is none of this program's.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = File::open_live(path)?;
+        let open = || -> Result<_> {
+            let root = file.root()?;
+            let tables = layout::read(&root)?;
+            let tables = tables.into_iter().map(|table| TableReader::open(&root, table)).collect::<Result<_>>()?;
+            Ok(Reader { tables })
+        };
+        open().at_with(|| path.display().to_string())
+    }
+
+    /// The tables, the main one first.
+    pub fn tables(&self) -> &[TableReader] {
+        &self.tables
+    }
+
+    /// A table by its name: `MAIN`, `ANTENNA`, `A/B`.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn table(&self, name: &str) -> Result<&TableReader> {
+        let found = self.tables.iter().find(|table| table.name == name);
+        found.ok_or_else(|| Error::not_found(format!("there is no table {name}")))
+    }
+}
+
+impl TableReader {
+    fn open(root: &Group, layout: TableLayout) -> Result<Self> {
+        let group = root.group(&layout.path[1..])?;
+        let column = |ColumnLayout { info, path, positions }: ColumnLayout| {
+            let parts = match positions {
+                None => Parts::Dense(Part::open(root, &path[1..])?),
+                Some(positions) => {
+                    let group = root.group(&path[1..])?;
+                    let cubes = (0..positions.len()).map(|number| Part::open(&group, &format!("cube{number}")));
+                    Parts::Cubes {
+                        cubes: cubes.collect::<Result<_>>()?,
+                        row_cube: Part::open(&group, "row_cube")?,
+                        row_index: Part::open(&group, "row_index")?,
+                    }
+                }
+            };
+            Ok(Column { info, parts })
+        };
+        let table = TableReader {
+            name: layout.name,
+            committed_rows: group.dataset(COMMITTED)?,
+            committed: Cell::new(0),
+            age: Cell::new(0),
+            columns: layout.columns.into_iter().map(column).collect::<Result<_>>()?,
+        };
+        table.refresh()?;
+        Ok(table)
+    }
+
+    /// `MAIN`, `ANTENNA`, `A/B`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is known of each column.
+    pub fn columns(&self) -> impl Iterator<Item = &ColumnInfo> {
+        self.columns.iter().map(|column| &column.info)
+    }
+
+    /// Looks how many rows are committed now; all of them can be read from here on.
+    ///
+    /// # Errors
+    /// `Io`, `Format`.
+    pub fn refresh(&self) -> Result<u64> {
+        self.committed_rows.refresh()?;
+        let rows = self.committed_rows.read_counter()?;
+        self.committed.set(rows);
+        self.age.set(self.age.get() + 1);
+        Ok(rows)
+    }
+
+    /// Rows that were committed at the last [`refresh`](Self::refresh).
+    pub fn committed_rows(&self) -> u64 {
+        self.committed.get()
+    }
+
+    fn column(&self, name: &str, rows: &Range<u64>) -> Result<&Column> {
+        if rows.start > rows.end || rows.end > self.committed.get() {
+            let message = format!("rows {}..{} of {} that are committed", rows.start, rows.end, self.committed.get());
+            return Err(Error::usage(message));
+        }
+        let found = self.columns.iter().find(|column| column.info.desc.name == name);
+        found.ok_or_else(|| Error::not_found(format!("there is no column {name}")))
+    }
+
+    /// Appends the cells of `rows`, first axis fastest, to `out`, which has the column's type.
+    ///
+    /// # Errors
+    /// `Usage` if the rows are not committed, `Unsupported` if the cells have several shapes.
+    pub fn read(&self, column: &str, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        match &self.column(column, &rows)?.parts {
+            Parts::Dense(part) => part.read(rows, self.age.get(), out),
+            Parts::Cubes { .. } => Err(Error::unsupported("cells of several shapes are read one by one")),
+        }
+        .at_with(|| format!("column {column}"))
+    }
+
+    /// The cells of `rows`, first axis fastest.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), and `Usage` if `T` is not the column's type.
+    pub fn rows<T: Element>(&self, column: &str, rows: Range<u64>) -> Result<Vec<T>> {
+        let mut values = Values::new(T::DATA_TYPE);
+        self.read(column, rows, &mut values)?;
+        T::of(values).ok_or_else(|| Error::usage("another type"))
+    }
+
+    /// The shape and the elements of a cell; `None` if it is undefined.
+    ///
+    /// # Errors
+    /// `Usage` if the row is not committed; `Format` if the row map is damaged.
+    pub fn cell(&self, column: &str, row: u64) -> Result<Option<(Shape, Values)>> {
+        let rows = row..row.saturating_add(1);
+        let found = self.column(column, &rows)?;
+        let (mut values, age) = (Values::new(found.info.data_type()), self.age.get());
+        let cell = |values: &mut Values| -> Result<Option<Shape>> {
+            let (part, row) = match &found.parts {
+                Parts::Dense(part) => (part, row),
+                Parts::Cubes { cubes, row_cube, row_index } => {
+                    let (mut cube, mut index) = (Values::new(DataType::Int), Values::new(DataType::Int64));
+                    row_cube.read(rows.clone(), age, &mut cube)?;
+                    row_index.read(rows, age, &mut index)?;
+                    match (cube, index) {
+                        (Values::Int(cube), _) if cube == [-1] => return Ok(None),
+                        (Values::Int(cube), Values::Int64(index)) => {
+                            let part = cube.first().and_then(|&cube| cubes.get(usize::try_from(cube).ok()?));
+                            let part = part.ok_or_else(|| Error::format(format!("row {row} in cube{cube:?}")))?;
+                            (part, index.first().map_or(0, |&index| index as u64))
+                        }
+                        _ => return Ok(None),
+                    }
+                }
+            };
+            part.read(row..row.saturating_add(1), age, values)?;
+            Ok(Some(part.cell.clone()))
+        };
+        let shape = cell(&mut values).at_with(|| format!("column {column}"))?;
+        Ok(shape.map(|shape| (shape, values)))
+    }
+}
