@@ -1,7 +1,5 @@
 //! Writes AipsIO streams: the counterpart of [`Decoder`](super::Decoder), structure by structure.
 
-use bstr::{BStr, BString};
-
 use super::MAGIC;
 use crate::error::{Error, Result};
 use crate::io::{ByteOrder, bits};
@@ -28,11 +26,6 @@ impl Encoder {
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         debug_assert!(self.open.is_empty(), "an object was not ended");
         self.bytes
-    }
-
-    /// Bytes written so far.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
     }
 
     /// Starts an object that is not inside another.
@@ -129,11 +122,6 @@ impl Encoder {
         self.block(values.iter(), |encoder, &value| encoder.uint(value, wide));
     }
 
-    /// Object `Block` of strings.
-    pub(crate) fn block_strings<'a>(&mut self, values: impl ExactSizeIterator<Item = &'a BStr>) {
-        self.block(values, |encoder, value| encoder.string(value));
-    }
-
     /// Object `SimpleOrderedMap` from i32 to i32; casacore's are in ascending order of the keys.
     pub(crate) fn map_i32(&mut self, entries: &[(i32, i32)]) {
         self.start("SimpleOrderedMap", 1);
@@ -143,19 +131,6 @@ impl Encoder {
         for &(key, value) in entries {
             self.i32(key);
             self.i32(value);
-        }
-        self.end();
-    }
-
-    /// Object `SimpleOrderedMap` from string to string; casacore's are in ascending order of the keys.
-    pub(crate) fn map_strings(&mut self, entries: &[(BString, BString)]) {
-        self.start("SimpleOrderedMap", 1);
-        self.string("");
-        self.u32(entries.len() as u32);
-        self.u32(1);
-        for (key, value) in entries {
-            self.string(key);
-            self.string(value);
         }
         self.end();
     }
