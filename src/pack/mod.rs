@@ -7,6 +7,8 @@ mod copy;
 mod list;
 mod plain;
 mod special;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 
