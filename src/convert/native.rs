@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use super::content::{Content, Source, SourceTable};
 use super::json;
 use crate::container;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, Place, Result};
 use crate::grid::{ChunkCache, read_region};
 use crate::h5::{Attribute, ChunkReader, Dataset, File, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};

@@ -63,7 +63,7 @@ fn from_each_container_into_each() {
 
     fs::write(plain.join("SUB/table.info"), "Type = \nSubType = ?\n\n").unwrap();
     let differences = compare(&first, &open(&plain), &Silent).unwrap().differences;
-    assert_eq!((differences[0].file.as_str(), differences[0].offset), ("SUB/table.info", Some(17)));
+    assert_eq!((differences[0].file.as_str(), differences[0].offset), ("SUB/table.info", Some(18)));
 }
 
 #[test]
