@@ -10,7 +10,7 @@ mod special;
 
 use std::path::Path;
 
-use crate::container::{self, Container, ContainerMut, Directory, Format, FormatOptions};
+use crate::container::{Container, ContainerMut, Directory, Format, FormatOptions};
 use crate::convert::Progress;
 use crate::convert::output::Output;
 use crate::error::{Error, Place, Result};

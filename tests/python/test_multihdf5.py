@@ -302,7 +302,7 @@ def test_h5py_follows_a_live_container(tmp_path):
     path = str(tmp_path / 'live.mfh5')
     example = os.path.join(os.path.dirname(support.H5BRIDGE), 'examples', 'live_container')
     if not os.path.exists(example):
-        pytest.fail('cargo build --example live_container comes first')
+        pytest.fail('cargo build --release --examples comes first')
     process = subprocess.Popen([example, path, '1000'], stdout=subprocess.PIPE)
     try:
         assert process.stdout.readline() == b'live\n'

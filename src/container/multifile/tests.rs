@@ -3,7 +3,7 @@
 use super::*;
 use crate::container::{ContainerMut, Memory};
 use crate::error::ErrorKind;
-use crate::io::{MemoryFile, WriteAt, read_all};
+use crate::io::{MemoryFile, read_all};
 
 /// The sample of formats/table.md 5.9: blocks of 512 bytes, `top` of 100 bytes, `SUB` of 1024.
 fn sample() -> Vec<u8> {
