@@ -383,11 +383,6 @@ impl Dataset {
         find().at_with(|| self.place())
     }
 
-    /// Writes what is in memory of this dataset.
-    pub(crate) fn flush(&self) -> Result<()> {
-        self.dataset.flush().at_with(|| self.place())
-    }
-
     /// Reads the extents and the chunk index anew, of a file that another program appends to.
     pub(crate) fn refresh(&self) -> Result<()> {
         self.dataset.refresh().at_with(|| self.place())

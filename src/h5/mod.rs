@@ -23,8 +23,10 @@ mod sys;
 pub(crate) use attribute::Attribute;
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
-pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, IndexKind, Storage};
-pub(crate) use file::{Bounds, File};
+#[cfg(test)]
+pub(crate) use dataset::IndexKind;
+pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Storage};
+pub(crate) use file::{Bounds, File, is_hdf5};
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};
 
