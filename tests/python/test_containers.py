@@ -38,7 +38,7 @@ FORMS = {
 }
 
 # Larger tables are packed in one form only
-LARGE = 3 << 20
+LARGE = 1 << 20
 
 
 def fixtures():
