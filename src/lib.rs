@@ -40,8 +40,8 @@ mod table;
 pub mod value;
 
 pub use container::{
-    Container, ContainerInfo, ContainerMut, Directory, FileLayout, LiveContainer, LiveContainerReader, MultiFile,
-    MultiFileMut,
+    Container, ContainerInfo, ContainerMut, Directory, FileLayout, FormatOptions, LiveContainer, LiveContainerReader,
+    MultiFile, MultiFileMut, MultiHdf5Mut,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};

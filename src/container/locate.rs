@@ -7,9 +7,6 @@ use super::{Container, Directory, FORMATS, Format};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::ReadAt;
 
-/// As much of a file as tells what it is.
-const HEAD_BYTES: u64 = 512;
-
 /// The files at `path`: a directory, a file that is a container, or what is nested in one.
 ///
 /// A directory that is not there shows when one of its files is opened.
@@ -46,9 +43,12 @@ pub(crate) fn locate(path: &Path) -> Result<Arc<dyn Container>> {
 
 /// The kind of container that a file is, by its first bytes.
 pub(crate) fn recognise(file: &dyn ReadAt) -> Result<Option<&'static Format>> {
-    let mut head = vec![0; file.len()?.min(HEAD_BYTES) as usize];
-    file.read_at(0, &mut head)?;
-    Ok(FORMATS.iter().find(|format| (format.recognise)(&head)).copied())
+    for format in FORMATS {
+        if (format.recognise)(file)? {
+            return Ok(Some(format));
+        }
+    }
+    Ok(None)
 }
 
 /// The container among the files of a table, of the kind that its table.dat says.

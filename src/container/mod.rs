@@ -21,8 +21,8 @@ pub(crate) use locate::{locate, of_table, recognise};
 pub(crate) use memory::Memory;
 pub(crate) use multifile::FORMAT as MULTI_FILE;
 pub use multifile::{MultiFile, MultiFileMut};
-pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, HEADER as MULTI_HDF5_HEADER};
-pub use multihdf5::{LiveContainer, LiveContainerReader};
+pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, is_multi_hdf5};
+pub use multihdf5::{LiveContainer, LiveContainerReader, MultiHdf5Mut};
 
 /// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {
@@ -165,8 +165,8 @@ pub(crate) struct Format {
     pub(crate) name: &'static str,
     /// Of the container in a table directory.
     pub(crate) file_name: &'static str,
-    /// Whether a file that begins with these bytes (at most 512) is one.
-    pub(crate) recognise: fn(head: &[u8]) -> bool,
+    /// Whether a file is one, or may be one, by its first bytes.
+    pub(crate) recognise: fn(file: &dyn ReadAt) -> Result<bool>,
     /// Opens the file `name` of `inside`.
     pub(crate) open: fn(inside: &dyn Container, name: &str) -> Result<Arc<dyn Container>>,
     /// Makes a file with an empty container, or empties the one that is there.
@@ -175,17 +175,17 @@ pub(crate) struct Format {
 
 /// How a container is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FormatOptions {
+pub struct FormatOptions {
     /// Size of a block.
-    pub(crate) block_bytes: u64,
+    pub block_bytes: u64,
     /// Whether each block has a checksum.
-    pub(crate) checksums: bool,
+    pub checksums: bool,
     /// The deflate level of each block; 0: none. MultiHDF5 only.
-    pub(crate) deflate: u8,
+    pub deflate: u8,
     /// Whether more than what casacore reads may be in it: all files of the table, subtables, their hashes.
-    pub(crate) archive: bool,
+    pub archive: bool,
     /// Whether files of an archive can grow while others read them. MultiHDF5 only.
-    pub(crate) appendable: bool,
+    pub appendable: bool,
 }
 
 pub(crate) static FORMATS: &[&Format] = &[&multifile::FORMAT, &multihdf5::FORMAT];

@@ -15,7 +15,7 @@ use super::{by_layout, check, edits, json};
 use crate::container;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkCache, ChunkRead, read_region};
-use crate::h5::{Attribute, ChunkReader, Dataset, File, Group, LinkKind};
+use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, LinkKind};
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 use crate::stman::RowRun;
@@ -25,27 +25,9 @@ use crate::value::{DataType, Record, Region, Shape, Value, Values};
 /// Decoded chunks kept for a dataset.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// The bytes that begin an HDF5 file.
-const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
-
 /// Whether the file at `path` is HDF5 and not a container of casacore's.
 pub(super) fn is_native(path: &Path) -> Result<bool> {
-    Ok(is_hdf5(path)? && !File::open(path)?.root()?.has(container::MULTI_HDF5_HEADER))
-}
-
-/// Whether the file at `path` is HDF5; a user block may precede the signature.
-fn is_hdf5(path: &Path) -> Result<bool> {
-    let file = FileSource::open(path)?;
-    let len = file.len()?;
-    let starts = std::iter::successors(Some(0u64), |&start| Some(if start == 0 { 512 } else { start * 2 }));
-    for start in starts.take_while(|start| start + 8 <= len) {
-        let mut bytes = [0; 8];
-        file.read_at(start, &mut bytes)?;
-        if bytes == *SIGNATURE {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    Ok(h5::is_hdf5(&FileSource::open(path)?)? && !container::is_multi_hdf5(path)?)
 }
 
 /// Opens a native file: its tables in the order in which they were written.

@@ -1,5 +1,6 @@
 //! Files and how they are created.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, LibraryVersion};
@@ -8,6 +9,24 @@ use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 use super::sys::Mode;
 use super::{Group, LiveFile, live, sys};
 use crate::error::{Place, Result};
+use crate::io::ReadAt;
+
+/// What the HDF5 part of a file begins with.
+const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+
+/// Whether a file is HDF5; a user block may precede the signature.
+pub(crate) fn is_hdf5(file: &dyn ReadAt) -> Result<bool> {
+    let len = file.len()?;
+    let starts = std::iter::successors(Some(0u64), |&start| Some(if start == 0 { 512 } else { start * 2 }));
+    for start in starts.take_while(|start| start + 8 <= len) {
+        let mut bytes = [0; 8];
+        file.read_at(start, &mut bytes)?;
+        if bytes == SIGNATURE {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
 
 /// What is to read a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +39,7 @@ pub(crate) enum Bounds {
 
 impl Bounds {
     fn access(self) -> FileAccessBuilder {
-        let mut access = FileAccess::build();
+        let mut access = access();
         match self {
             Bounds::Earliest => access.libver_bounds(LibraryVersion::Earliest, LibraryVersion::V110),
             Bounds::V110 => access.libver_bounds(LibraryVersion::V110, LibraryVersion::V110),
@@ -31,11 +50,20 @@ impl Bounds {
     }
 }
 
+/// Files of the file system, whatever the environment says.
+fn access() -> FileAccessBuilder {
+    let mut access = FileAccess::build();
+    access.sec2();
+    access
+}
+
 /// An open HDF5 file.
 #[derive(Debug)]
 pub(crate) struct File {
     /// Taken by `close` and `drop` only.
     file: Option<hdf5::File>,
+    /// Whether its lock keeps everybody else out.
+    writable: bool,
     path: PathBuf,
 }
 
@@ -66,7 +94,7 @@ impl File {
             }
             sys::create_file(path, &creation.finish()?, &access.finish()?)
         };
-        Ok(File { file: Some(create().at(path.display())?), path: path.to_owned() })
+        Ok(File { file: Some(create().at(path.display())?), writable: true, path: path.to_owned() })
     }
 
     /// Opens a file for reading.
@@ -74,7 +102,7 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if a writer has it open.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::open_for(Mode::Read, path, || FileAccess::build().finish())
+        Self::open_for(Mode::Read, path, || access().finish())
     }
 
     /// Opens a file for reading that another program appends to under SWMR, or did when it was killed.
@@ -82,7 +110,7 @@ impl File {
     /// # Errors
     /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
-        Self::open_for(Mode::ReadLive, path, || FileAccess::build().finish())
+        Self::open_for(Mode::ReadLive, path, || access().finish())
     }
 
     /// Opens a file to change it; what is new in it is for readers within `bounds`.
@@ -95,7 +123,8 @@ impl File {
 
     fn open_for(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<Self> {
         let open = || sys::open_file(path, mode, &access()?);
-        Ok(File { file: Some(open().at(path.display())?), path: path.to_owned() })
+        let writable = matches!(mode, Mode::Write | Mode::WriteLive);
+        Ok(File { file: Some(open().at(path.display())?), writable, path: path.to_owned() })
     }
 
     /// Opens a file to append to it while others read. No group, dataset or attribute may be made or changed, only the
@@ -145,20 +174,27 @@ impl File {
         self.end().at(self.path.display())
     }
 
-    fn end(&mut self) -> Result<(), hdf5::Error> {
-        self.file.take().map_or(Ok(()), end)
+    fn end(&mut self) -> Result<()> {
+        self.file.take().map_or(Ok(()), |file| end(file, self.writable))
     }
 }
 
-/// Flushes and closes a file.
-pub(super) fn end(file: hdf5::File) -> Result<(), hdf5::Error> {
+/// Flushes and closes a file; `writable` if its lock keeps everybody else out.
+pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
     if let Err(error) = file.flush() {
         // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
         // open until the program ends.
         std::mem::forget(file);
-        return Err(error);
+        return Err(error.into());
     }
-    file.close()
+    // a process that another thread is just starting has the lock, too, unless it is given up
+    let lock = if writable { Some(fs::File::from(sys::descriptor(&file)?)) } else { None };
+    file.close()?;
+    if let Some(lock) = lock {
+        // the file system may have no locks
+        let _ = lock.unlock();
+    }
+    Ok(())
 }
 
 impl Drop for File {

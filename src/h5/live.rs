@@ -134,8 +134,8 @@ impl LiveFile {
         self.end().at_with(|| self.path.display().to_string())
     }
 
-    fn end(&mut self) -> Result<(), hdf5::Error> {
-        self.file.take().map_or(Ok(()), super::file::end)
+    fn end(&mut self) -> Result<()> {
+        self.file.take().map_or(Ok(()), |file| super::file::end(file, true))
     }
 }
 

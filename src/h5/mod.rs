@@ -28,7 +28,7 @@ pub(crate) use chunk_reader::{ChunkReader, with_decoded};
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;
 pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Storage};
-pub(crate) use file::{Bounds, File};
+pub(crate) use file::{Bounds, File, is_hdf5};
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "calls into libhdf5")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::ptr;
 
@@ -19,6 +20,7 @@ use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5s::{H5S_UNLIMITED, H5S_seloper_t};
 use hdf5_sys::h5t::{H5T_VARIABLE, H5T_class_t, H5T_cset_t, H5T_str_t};
 use hdf5_sys::{h5a, h5d, h5f, h5s, h5t};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use crate::error::{Error, Result};
 use crate::value::DataType;
@@ -71,7 +73,7 @@ fn c_path(path: &Path) -> Result<CString> {
 
 pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess) -> Result<hdf5::File> {
     let path = c_path(path)?;
-    Ok(create!(hdf5::File, h5f::H5Fcreate(path.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id()))?)
+    keep(create!(hdf5::File, h5f::H5Fcreate(path.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id()))?)
 }
 
 /// What a file is opened for.
@@ -93,7 +95,29 @@ pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<
         Mode::Write => h5f::H5F_ACC_RDWR,
         Mode::WriteLive => h5f::H5F_ACC_RDWR | h5f::H5F_ACC_SWMR_WRITE,
     };
-    Ok(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), flags, access.id()))?)
+    keep(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), flags, access.id()))?)
+}
+
+/// Keeps a file from processes that this one starts: they would have its lock, too, for as long as they run.
+fn keep(file: hdf5::File) -> Result<hdf5::File> {
+    with_descriptor(&file, |descriptor| Ok(fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?))?;
+    Ok(file)
+}
+
+/// A second descriptor of an open file, which outlives it.
+pub(super) fn descriptor(file: &hdf5::File) -> Result<OwnedFd> {
+    with_descriptor(file, |descriptor| Ok(descriptor.try_clone_to_owned()?))
+}
+
+/// Calls `call` with the descriptor of a file, which was opened with the driver `sec2`.
+fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<T>) -> Result<T> {
+    sync(|| {
+        let mut handle: *mut c_void = ptr::null_mut();
+        call!(h5f::H5Fget_vfd_handle(file.id(), H5P_DEFAULT, &raw mut handle))?;
+        // SAFETY: sec2 has a C int there, while the file is open, which it is for this function; the lock is held
+        let descriptor = unsafe { BorrowedFd::borrow_raw(*handle.cast::<c_int>()) };
+        Ok(call(descriptor)?)
+    })
 }
 
 /// The dataspace of `extents`; the first may grow without limit if `unlimited`.

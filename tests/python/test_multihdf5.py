@@ -35,7 +35,10 @@ def structure(path):
         superblock = f.read(9)[8]
     with h5py.File(path) as f:
         header = f[HEADER]
-        found = {'superblock': superblock, 'userblock': f.userblock_size,
+        plist = f.id.get_create_plist()
+        found = {'superblock': superblock, 'userblock': f.userblock_size, 'offsets and lengths': plist.get_sizes(),
+                 'orders': [plist.get_link_creation_order(), *(group.id.get_create_plist().get_link_creation_order()
+                                                               for group in f.values())],
                  'objects': sorted(f), 'attributes': sorted(header.attrs), 'members': list(header),
                  'types': {name: attribute(header, name) for name in sorted(header.attrs)},
                  'names': [str(name) for name in header.attrs['names']], 'sizes': header.attrs['sizes'].tolist(),
@@ -302,7 +305,7 @@ def test_h5py_follows_a_live_container(tmp_path):
     path = str(tmp_path / 'live.mfh5')
     example = os.path.join(os.path.dirname(support.H5BRIDGE), 'examples', 'live_container')
     if not os.path.exists(example):
-        pytest.fail('cargo build --example live_container comes first')
+        pytest.fail('cargo build --release --examples comes first')
     process = subprocess.Popen([example, path, '1000'], stdout=subprocess.PIPE)
     try:
         assert process.stdout.readline() == b'live\n'

@@ -39,7 +39,11 @@ pub use write::MultiFileMut;
 pub(crate) static FORMAT: Format = Format {
     name: "multifile",
     file_name: "table.mf",
-    recognise,
+    recognise: |file| {
+        let mut head = vec![0; file.len()?.min(HEAD_BYTES) as usize];
+        file.read_at(0, &mut head)?;
+        Ok(recognise(&head))
+    },
     open: |inside, name| Ok(Arc::new(MultiFile::open(inside, name)?)),
     create: |path, options| {
         if options.deflate > 0 {

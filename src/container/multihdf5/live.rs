@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::header::Header;
 use super::read::{commits, committed_names, last_commit};
-use super::{COMMITS, DATA, Writer};
+use super::write::patiently;
+use super::{COMMITS, DATA, MultiHdf5Mut};
 use crate::container::{ContainerMut, FormatOptions};
 use crate::error::{Error, Place, Result};
 use crate::h5::{self, Attribute, Dataset, DatasetSpec, Group};
@@ -108,7 +109,7 @@ impl LiveContainer {
     /// `Usage` for names or a size of blocks that cannot be; `Io`, `NoSpace`.
     pub fn create(path: &Path, block_bytes: u64, names: &[&str]) -> Result<Self> {
         let options = FormatOptions { block_bytes, checksums: false, deflate: 0, archive: true, appendable: true };
-        let container = Writer::create(path, &options)?;
+        let container = MultiHdf5Mut::create(path, &options)?;
         for name in names {
             container.create(name)?;
         }
@@ -123,7 +124,7 @@ impl LiveContainer {
     /// `Unsupported` if it was not made so; `Locked` if somebody else changes it, or was killed when he did; those of
     /// reading it.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = h5::File::edit_live(path)?;
+        let file = patiently(|| h5::File::edit_live(path))?;
         let open = || {
             let root = file.root()?;
             let (commits, names, sizes) = listed(&root)?;

@@ -2,7 +2,7 @@
 //!
 //! - Reading ([`Opened`], [`VirtualFile`]): libhdf5 says once where the blocks of a file are; they are read from the file
 //!   itself, by any thread.
-//! - Writing ([`Writer`]): blocks are filtered on our own threads and handed over whole. A container that is there is
+//! - Writing ([`MultiHdf5Mut`]): blocks are filtered on our own threads and handed over whole. A container that is there is
 //!   never changed in place: the first change copies it to a file beside it, and a commit puts that in its place.
 //! - Appending while others read ([`LiveContainer`]): in place, with HDF5's SWMR.
 
@@ -15,18 +15,19 @@ mod tests;
 mod virtual_file;
 mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Container, Format};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::h5;
 
 pub use live::{LiveContainer, LiveContainerReader};
 use read::Opened;
 use virtual_file::VirtualFile;
-use write::Writer;
+pub use write::MultiHdf5Mut;
 
 /// The group that an HDF5 file has if it is such a container.
-pub(crate) const HEADER: &str = "__MultiHDF5_Header__";
+const HEADER: &str = "__MultiHDF5_Header__";
 /// The bytes of a file, in its group.
 const DATA: &str = "FileData";
 /// Attribute of a file's group: the SHA-256 of its bytes, as many as the header says, in 64 hexadecimal digits. Only what
@@ -34,17 +35,24 @@ const DATA: &str = "FileData";
 const SHA256: &str = "sha256";
 /// A row for each commit of a container that is appended to live.
 const COMMITS: &str = "__MultiHDF5_Commits__";
-/// What a file begins with whose HDF5 part does.
-const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 /// Every HDF5 file may be one: only its groups tell, which opening looks at.
 pub(crate) static FORMAT: Format = Format {
     name: "multihdf5",
     file_name: "table.mfh5",
-    recognise: |head| head.starts_with(SIGNATURE),
+    recognise: |file| h5::is_hdf5(file),
     open: |inside, name| Opened::open(&path_of(inside, name)?)?.root(),
-    create: |path, options| Ok(Writer::create(path, options)?),
+    create: |path, options| Ok(MultiHdf5Mut::create(path, options)?),
 };
+
+/// Whether the HDF5 file at `path` is such a container. One that is being written is, if it is appended to live.
+pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
+    match read::open_file(path) {
+        Ok(file) => Ok(file.root()?.has(HEADER)),
+        Err(error) if error.kind() == ErrorKind::Locked => Ok(false),
+        Err(error) => Err(error),
+    }
+}
 
 /// libhdf5 reads files of the file system only.
 fn path_of(inside: &dyn Container, name: &str) -> Result<PathBuf> {

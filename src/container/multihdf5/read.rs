@@ -29,11 +29,7 @@ impl Opened {
     /// # Errors
     /// `Format` if it is no MultiHDF5 container, `Locked` if it is being changed.
     pub(super) fn open(path: &Path) -> Result<Arc<Self>> {
-        let file = h5::File::open(path).or_else(|error| match error.kind() {
-            // marked as being written: by one who appends, or was killed when he did
-            ErrorKind::Locked => h5::File::open_live(path).ok().filter(is_live).ok_or(error),
-            _ => Err(error),
-        })?;
+        let file = open_file(path)?;
         let open = || {
             let committed = committed(&file.root()?)?;
             Ok::<_, Error>(Opened { source: Arc::new(FileSource::open(path)?), committed, file })
@@ -51,8 +47,17 @@ impl Opened {
     }
 }
 
-fn is_live(file: &h5::File) -> bool {
-    file.root().is_ok_and(|root| root.has(COMMITS))
+/// Opens an HDF5 file, also a container that is appended to meanwhile.
+///
+/// # Errors
+/// `Locked` if it is being changed.
+pub(super) fn open_file(path: &Path) -> Result<h5::File> {
+    let is_live = |file: &h5::File| file.root().is_ok_and(|root| root.has(COMMITS));
+    h5::File::open(path).or_else(|error| match error.kind() {
+        // marked as being written: by one who appends, or was killed when he did
+        ErrorKind::Locked => h5::File::open_live(path).ok().filter(is_live).ok_or(error),
+        _ => Err(error),
+    })
 }
 
 /// The list of what was committed live, if the container has one.

@@ -1,8 +1,11 @@
 //! A container that is written: its files, and how a commit puts the new state in place of the old one.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -16,6 +19,9 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::h5::{self, Bounds, Group};
 use crate::io::{ReadAt, WriteAt};
 use crate::limits;
+
+/// How long a lock may be there that somebody has for a moment.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The HDF5 file behind a container and those nested in it.
 #[derive(Debug)]
@@ -142,10 +148,32 @@ impl Store {
 /// # Errors
 /// `Locked` if somebody has it open: HDF5 does not say what for.
 fn lock(path: &Path) -> Result<Option<Flock<fs::File>>> {
-    let Some(lock) = flock(fs::File::open(path)?, FlockArg::LockExclusiveNonblock)? else { return Ok(None) };
-    match lock.relock(FlockArg::LockSharedNonblock) {
-        Ok(()) => Ok(Some(lock)),
-        Err(_) => Err(locked()),
+    patiently(|| {
+        let Some(lock) = flock(fs::File::open(path)?, FlockArg::LockExclusiveNonblock)? else { return Ok(None) };
+        let (locked_file, there) = (lock.metadata()?, fs::metadata(path)?);
+        // who had the lock before may have put a new container in the place of this one
+        let is_there = (locked_file.dev(), locked_file.ino()) == (there.dev(), there.ino());
+        match lock.relock(FlockArg::LockSharedNonblock) {
+            Ok(()) if is_there => Ok(Some(lock)),
+            _ => Err(locked()),
+        }
+    })
+}
+
+/// Calls `open` again while somebody has the file open for a moment: to read it, or because his process is being started
+/// and has all files of the one that starts it.
+///
+/// # Errors
+/// `Locked` if the moment does not end.
+pub(super) fn patiently<T>(open: impl Fn() -> Result<T>) -> Result<T> {
+    let start = Instant::now();
+    loop {
+        match open() {
+            Err(error) if error.kind() == ErrorKind::Locked && start.elapsed() < PATIENCE => {
+                thread::sleep(PATIENCE / 50)
+            }
+            done => return done,
+        }
     }
 }
 
@@ -173,9 +201,35 @@ fn remove_leftovers(folder: &Path, prefix: &str) -> Result<()> {
     Ok(())
 }
 
-/// A container that can be changed, or one nested in it.
+/// A MultiHDF5 container that is written, or one nested in it. docs/containers.md.
+///
+/// A new one is written in place; one that is there is copied for the first change after a commit, and the next commit
+/// puts the copy in its place.
+///
+/// ```
+/// # fn main() -> ctds_hdf5::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("table.mfh5");
+/// use ctds_hdf5::io::{ReadAt, WriteAt};
+/// use ctds_hdf5::{Container, ContainerMut, FormatOptions, MultiHdf5Mut};
+///
+/// let options = FormatOptions { block_bytes: 1 << 16, checksums: true, deflate: 0, archive: true, appendable: false };
+/// let packed = MultiHdf5Mut::create(&path, &options)?;
+/// packed.create("table.f0")?.write_at(0, b"some bytes")?;
+/// packed.commit()?;
+/// drop(packed);
+///
+/// let packed = MultiHdf5Mut::edit(&path)?;
+/// packed.edit("table.f0")?.write_at(5, b"more ")?;
+/// packed.commit()?;
+/// let mut bytes = [0; 10];
+/// packed.open("table.f0")?.read_at(0, &mut bytes)?;
+/// assert_eq!(&bytes, b"some more ");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
-pub(super) struct Writer {
+pub struct MultiHdf5Mut {
     store: Arc<Store>,
     /// Of its group, from the root.
     path: String,
@@ -200,12 +254,15 @@ struct Entry {
 enum Kind {
     /// The size of the last commit, and the file if it is open.
     File(u64, Option<Arc<Target>>),
-    Nested(Option<Arc<Writer>>),
+    Nested(Option<Arc<MultiHdf5Mut>>),
 }
 
-impl Writer {
-    /// Makes a file with an empty container, or empties the one that is there.
-    pub(super) fn create(path: &Path, options: &FormatOptions) -> Result<Arc<Self>> {
+impl MultiHdf5Mut {
+    /// Makes a file with an empty container, or empties the one that is there. Before the first commit it is none.
+    ///
+    /// # Errors
+    /// `Usage` for blocks of 0 or 2^32 bytes and more, and for options that exclude each other; `Locked`, `Io`, `NoSpace`.
+    pub fn create(path: &Path, options: &FormatOptions) -> Result<Arc<Self>> {
         if options.block_bytes == 0 || options.block_bytes >= 1 << 32 {
             return Err(Error::usage(format!("blocks of {} bytes in HDF5", options.block_bytes)));
         }
@@ -223,14 +280,14 @@ impl Writer {
         let block_bytes = store.options.block_bytes;
         // casacore begins at 0 and writes the header when the first file is there
         let content = Content { block_bytes, counter: 0, entries: Vec::new(), changed: true };
-        Writer { store, path, content: Mutex::new(content) }
+        MultiHdf5Mut { store, path, content: Mutex::new(content) }
     }
 
-    /// Opens a container to change it.
+    /// Opens a container to change it. New files in an archive are without filters.
     ///
     /// # Errors
     /// `Locked` if somebody else has it open; those of reading it.
-    pub(super) fn edit(path: &Path) -> Result<Arc<Self>> {
+    pub fn edit(path: &Path) -> Result<Arc<Self>> {
         let lock = lock(path).at(path.display())?;
         let file = h5::File::open(path)?;
         let options = options(&file.root()?).at(path.display())?;
@@ -265,7 +322,7 @@ impl Writer {
             live = !committed.is_empty();
             Ok(Content { block_bytes, counter, entries, changed: false })
         })?;
-        let writer = Writer { store, path, content: Mutex::new(content) };
+        let writer = MultiHdf5Mut { store, path, content: Mutex::new(content) };
         if live {
             for name in writer.nested()? {
                 writer.enter(&name)?;
@@ -398,7 +455,7 @@ fn options(root: &Group) -> Result<FormatOptions> {
     Ok(FormatOptions { block_bytes, checksums: false, deflate: 0, archive, appendable: root.has(COMMITS) })
 }
 
-impl Container for Writer {
+impl Container for MultiHdf5Mut {
     fn names(&self) -> Result<Vec<String>> {
         Ok(self.select(|kind| matches!(kind, Kind::File(..))))
     }
@@ -429,7 +486,7 @@ impl Container for Writer {
     }
 }
 
-impl ContainerMut for Writer {
+impl ContainerMut for MultiHdf5Mut {
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
         let content = &mut *self.content();
         let mut create = || {
