@@ -16,6 +16,9 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Bytes of a chunk of the list of commits.
 const COMMITS_CHUNK: u64 = 1 << 12;
 
+/// Whole blocks are read in pieces of so many bytes.
+const READ_BYTES: u64 = 1 << 20;
+
 /// Makes the list of commits anew, without any, for the files that the headers list.
 pub(super) fn prepare(root: &Group) -> Result<()> {
     if root.has(COMMITS) {
@@ -221,7 +224,7 @@ impl Appended {
         let mut file = Appended { dataset, block_bytes, len, tail: Vec::new(), dirty: false };
         let kept = len % block_bytes;
         if kept > 0 {
-            file.tail = read_row(&file.dataset, len / block_bytes, 0, kept)?;
+            file.tail = read_rows(&file.dataset, len / block_bytes, 1, 0, kept)?;
         }
         Ok(file)
     }
@@ -276,10 +279,10 @@ impl Appended {
     }
 }
 
-/// Bytes of one block.
-fn read_row(dataset: &Dataset, row: u64, start: u64, count: u64) -> Result<Vec<u8>> {
+/// Bytes `start ..` of so many rows, `count` of each.
+fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -> Result<Vec<u8>> {
     let mut values = Values::new(DataType::UChar);
-    let region = Region { start: Shape::from([start, row]), shape: Shape::from([count, 1]) };
+    let region = Region { start: Shape::from([start, first]), shape: Shape::from([count, rows]) };
     dataset.read_region(&region, &mut values)?;
     match values {
         Values::UChar(bytes) => Ok(bytes),
@@ -362,8 +365,10 @@ impl LiveContainerReader {
         while done < out.len() {
             let at = offset + done as u64;
             let (row, start) = (at / block_bytes, at % block_bytes);
-            let count = (block_bytes - start).min((out.len() - done) as u64);
-            let bytes = read_row(dataset, row, start, count).at(name)?;
+            let left = (out.len() - done) as u64;
+            let count = (block_bytes - start).min(left);
+            let rows = if count == *block_bytes { left.min(READ_BYTES.max(count)) / count } else { 1 };
+            let bytes = read_rows(dataset, row, rows, start, count).at(name)?;
             out[done..done + bytes.len()].copy_from_slice(&bytes);
             done += bytes.len();
         }

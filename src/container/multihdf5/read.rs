@@ -27,20 +27,20 @@ impl Opened {
     /// Opens a file, which may be appended to meanwhile.
     ///
     /// # Errors
-    /// `Format` if it is no MultiHDF5 container, `Locked` if it is being changed.
+    /// `Format` if it is not HDF5, `Locked` if it is being changed.
     pub(super) fn open(path: &Path) -> Result<Arc<Self>> {
         let file = open_file(path)?;
         let open = || {
             let committed = committed(&file.root()?)?;
             Ok::<_, Error>(Opened { source: Arc::new(FileSource::open(path)?), committed, file })
         };
-        let opened = Arc::new(open().at(path.display())?);
-        // fails if this is another kind of HDF5 file
-        Node::new(opened.clone(), opened.file.root()?, 0).at(path.display())?;
-        Ok(opened)
+        Ok(Arc::new(open().at(path.display())?))
     }
 
     /// The outermost container.
+    ///
+    /// # Errors
+    /// `Format` if this is another kind of HDF5 file.
     pub(super) fn root(self: Arc<Self>) -> Result<Arc<dyn Container>> {
         let group = self.file.root()?;
         Ok(Arc::new(Node::new(self, group, 0)?))

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::write::{Access, Store, group};
 use super::{DATA, SHA256, VirtualFile};
+use crate::convert::hex;
 use crate::error::{Error, Place, Result};
 use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Coder, Dataset, Group, Pipeline, Storage};
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
@@ -401,7 +402,7 @@ impl Target {
             at += buffer.len() as u64;
         }
         state.hash = Some(if at == done.1 { done } else { (hash.clone(), at) });
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hex(&hash.finalize().into()))
     }
 
     /// Fills `out` from memory and file.
