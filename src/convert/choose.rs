@@ -6,7 +6,7 @@ use super::content::{Content, Layout};
 use crate::error::Result;
 use crate::stman::written;
 use crate::table::{Cells, ColumnInfo, ManagerSpec};
-use crate::value::{DataType, Shape, Values};
+use crate::value::{DataType, Values};
 
 /// A tile is about as large as this.
 const TILE_BYTES: u64 = 1 << 20;

@@ -2,7 +2,7 @@
 //!
 //! The attributes that the exact keywords give are computed once more and compared with those that are there.
 
-use bstr::{BString, ByteSlice};
+use bstr::BString;
 
 use super::mapping::{Attributes, MEASURE, Origin, RESERVED};
 use crate::error::Result;

@@ -9,7 +9,7 @@ use bstr::{BString, ByteSlice};
 use super::column_mut::ColumnMut;
 use super::create::{ManagerSpec, NewTable, check_column, unique_name};
 use super::{ColumnInfo, TableDesc};
-use crate::container::{Container, ContainerMut, Directory};
+use crate::container::{ContainerMut, Directory};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::ByteOrder;
 use crate::schema::{
