@@ -1,4 +1,4 @@
-"""Runs `cp -r`, python-casacore's table.copy(deep=True) and `to-ms` in turn on one MeasurementSet; prints medians and ratios.
+"""Runs `cp -r`, the same with a sync of all files, python-casacore's table.copy(deep=True) and `to-ms` in turn on one MeasurementSet; prints medians and ratios.
 
 `to-ms` runs from the native file, from one compressed with gzip, and from the table itself. As in bench.py only ratios
 within one run mean anything.
@@ -39,6 +39,8 @@ def main():
     to_ms = [os.environ['H5BRIDGE'], 'to-ms', '-q', '--overwrite']
     bench.compete(ms, {
         'cp -r': (['cp', '-r', ms, out], out),
+        # to-ms makes durable what it writes
+        'cp -r, synced': (['sh', '-c', 'cp -r "$0" "$1" && find "$1" -type f -exec sync {} +', ms, out], out),
         'to-ms': (to_ms + [plain, out], out),
         'to-ms, gzip': (to_ms + [packed, out], out),
         'to-ms, table': (to_ms + [ms, out], out),

@@ -67,13 +67,7 @@ pub(crate) trait Content: Send + Sync {
     /// # Errors
     /// Those of reading the file.
     fn edited(&self) -> Result<Edited> {
-        let column = |info: &ColumnInfo| (info.desc.comment.clone(), info.desc.keywords.clone());
-        Ok(Edited {
-            info: self.info().clone(),
-            keywords: self.keywords().clone(),
-            columns: self.columns().iter().map(column).collect(),
-            notes: Vec::new(),
-        })
+        Ok(Edited::nothing(self.info(), self.keywords(), self.columns()))
     }
 }
 

@@ -8,6 +8,7 @@ use super::mapping::{Attributes, MEASURE, Origin, RESERVED};
 use crate::error::Result;
 use crate::h5::{Attribute, Dataset, Group};
 use crate::schema::TableInfo;
+use crate::table::ColumnInfo;
 use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
 
 /// The readable side of a native table, which has the last word.
@@ -19,6 +20,19 @@ pub(crate) struct Edited {
     pub(crate) columns: Vec<(BString, Record)>,
     /// What differs from what was converted, in words.
     pub(crate) notes: Vec<String>,
+}
+
+impl Edited {
+    /// What nobody has changed.
+    pub(crate) fn nothing(info: &TableInfo, keywords: &Record, columns: &[ColumnInfo]) -> Self {
+        let column = |info: &ColumnInfo| (info.desc.comment.clone(), info.desc.keywords.clone());
+        Edited {
+            info: info.clone(),
+            keywords: keywords.clone(),
+            columns: columns.iter().map(column).collect(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// A group or dataset with attributes.
@@ -233,16 +247,10 @@ fn add(record: &mut Record, name: &str, value: Value) {
 }
 
 fn integers(values: &Values) -> Option<Vec<i64>> {
-    Some(match values {
-        Values::Bool(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::UChar(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::Short(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::UShort(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::Int(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::UInt(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::Int64(v) => v.clone(),
-        _ => return None,
-    })
+    match values {
+        Values::Bool(v) => Some(v.iter().map(|&value| value.into()).collect()),
+        _ => values.integers(),
+    }
 }
 
 fn floats(values: &Values) -> Option<Vec<f64>> {

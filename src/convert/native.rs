@@ -463,13 +463,8 @@ impl Content for NativeTable {
     }
 
     fn edited(&self) -> Result<Edited> {
-        let column = |info: &ColumnInfo| (info.desc.comment.clone(), info.desc.keywords.clone());
-        let mut edited = Edited {
-            info: self.info.clone(),
-            keywords: self.keywords.clone(),
-            columns: self.columns.iter().map(column).collect(),
-            notes: self.notes.clone(),
-        };
+        let mut edited = Edited::nothing(&self.info, &self.keywords, &self.columns);
+        edited.notes = self.notes.clone();
         if self.exact.is_none() {
             return Ok(edited);
         }

@@ -79,20 +79,20 @@ impl Pair<'_> {
         // chunks that are whole tiles can be read and written many at a time
         let batch = if chunk_bytes == self.joined * tile_bytes { (BATCH_BYTES / chunk_bytes.max(1)).max(1) } else { 1 };
         let orders = self.from.raw_order().zip(self.to.raw_order());
-        (0..chunks.div_ceil(batch)).into_par_iter().try_for_each(|number| {
+        (0..chunks.div_ceil(batch)).into_par_iter().try_for_each_init(Vec::new, |bytes: &mut Vec<u8>, number| {
             let first = number * batch;
             let count = batch.min(chunks - first);
             let first_tile = first * self.joined;
             let last_tile = tiles.min(first_tile + count * self.joined);
             match orders {
                 Some((from, to)) => {
-                    let mut bytes = vec![0; (count * chunk_bytes) as usize];
-                    self.from.read_raw(first, &mut bytes)?;
+                    bytes.resize((count * chunk_bytes) as usize, 0);
+                    self.from.read_raw(first, bytes)?;
                     bytes.resize(((last_tile - first_tile) * tile_bytes) as usize, 0);
                     if from != to {
-                        swap_bytes(&mut bytes, swap_width(self.to.data_type()));
+                        swap_bytes(bytes, swap_width(self.to.data_type()));
                     }
-                    self.to.write_raw(first_tile, &bytes)?;
+                    self.to.write_raw(first_tile, bytes)?;
                 }
                 None => self.copy_elements(first..first + count, first_tile..last_tile)?,
             }

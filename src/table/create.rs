@@ -160,18 +160,14 @@ impl NewTable {
     }
 
     /// Adds a column.
-    pub fn column(self, desc: ColumnDesc) -> Self {
-        let shape = match desc.kind {
-            ColumnKind::Scalar => Some(Shape::scalar()),
-            ColumnKind::Array => desc.is_fixed_shape().then(|| desc.shape.clone()),
-        };
-        self.column_of_shape(desc, shape)
+    pub fn column(mut self, desc: ColumnDesc) -> Self {
+        self.columns.push(column_info(desc));
+        self
     }
 
     /// Adds a column whose shape may be fixed although its description does not say it.
     pub(crate) fn column_of_shape(mut self, desc: ColumnDesc, shape: Option<Shape>) -> Self {
-        let (manager, manager_name) = (BString::default(), BString::default());
-        self.columns.push(ColumnInfo { desc, shape, manager, manager_name });
+        self.columns.push(ColumnInfo { shape, ..column_info(desc) });
         self
     }
 
@@ -261,6 +257,15 @@ impl NewTable {
         managers.retain(|(_, columns)| !columns.is_empty());
         Ok(managers)
     }
+}
+
+/// A column of which nothing but its description is known.
+pub(super) fn column_info(desc: ColumnDesc) -> ColumnInfo {
+    let shape = match desc.kind {
+        ColumnKind::Scalar => Some(Shape::scalar()),
+        ColumnKind::Array => desc.is_fixed_shape().then(|| desc.shape.clone()),
+    };
+    ColumnInfo { desc, shape, manager: BString::default(), manager_name: BString::default() }
 }
 
 /// `wanted`, or `wanted_1`, `wanted_2` … if it is taken.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::column_mut::ColumnMut;
-use super::create::{ManagerSpec, NewTable, check_column, unique_name};
+use super::create::{ManagerSpec, NewTable, check_column, column_info, unique_name};
 use super::{ColumnInfo, TableDesc};
 use crate::container::{ContainerMut, Directory};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -17,7 +17,7 @@ use crate::schema::{
     Sync, TableDat, TableInfo,
 };
 use crate::stman::{self, ColumnSpec, CreateArgs, ManagerMut};
-use crate::value::{Record, Shape, Value};
+use crate::value::{Record, Value};
 
 /// A new table, open for writing.
 ///
@@ -200,11 +200,7 @@ impl TableWriter {
     }
 
     fn try_add_column(&mut self, desc: ColumnDesc, manager: Option<ManagerSpec>) -> Result<()> {
-        let shape = match desc.kind {
-            ColumnKind::Scalar => Some(Shape::scalar()),
-            ColumnKind::Array => desc.is_fixed_shape().then(|| desc.shape.clone()),
-        };
-        let mut info = ColumnInfo { desc, shape, manager: BString::default(), manager_name: BString::default() };
+        let mut info = column_info(desc);
         let known: Vec<ColumnInfo> = self.columns().cloned().collect();
         check_column(&info, &known)?;
         let spec = info.spec();
@@ -418,4 +414,75 @@ impl Part<'_> {
 fn find_manager(managers: &mut [WriterManager], sequence: u32) -> &mut WriterManager {
     let found = managers.iter_mut().find(|manager| manager.sequence == sequence);
     found.expect("every column has a manager")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Table;
+    use crate::value::{Shape, Values};
+
+    /// A scalar in a StandardStMan, arrays in tiles.
+    fn new_table() -> NewTable {
+        NewTable::new()
+            .column(ColumnDesc::scalar::<i32>("A"))
+            .column(ColumnDesc::array::<f32>("D").fixed_shape(Shape::from([3])))
+            .bind(ManagerSpec::tiled_column("tiles", &Shape::from([3, 8])), ["D"])
+    }
+
+    #[test]
+    fn nothing_is_a_table_before_it_is_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.tab");
+        let mut table = new_table().create(&path).unwrap();
+        table.add_rows(4).unwrap();
+        drop(table);
+        assert_eq!(Table::open(&path).unwrap_err().kind(), ErrorKind::Format);
+        assert_eq!(new_table().create(&path).unwrap_err().kind(), ErrorKind::Exists);
+
+        let path = directory.path().join("y.tab");
+        new_table().create(&path).unwrap().close().unwrap();
+        assert_eq!(Table::open(&path).unwrap().rows(), 0);
+        assert!(!path.join("table.dat_tmp").exists());
+    }
+
+    #[test]
+    fn a_row_is_removed_from_all_managers_or_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.tab");
+        let mut table = new_table().create(&path).unwrap();
+        table.add_rows(4).unwrap();
+        table.column("A").unwrap().put_scalars(0, vec![0, 1, 2, 3]).unwrap();
+        let error = table.remove_row(1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("tiles (TiledColumnStMan) cannot remove rows"), "{error}");
+        assert_eq!(table.remove_row(4).unwrap_err().kind(), ErrorKind::Usage);
+        table.remove_column("D").unwrap();
+        assert!(!path.join("table.f0").exists() && !path.join("table.f0_TSM0").exists());
+        table.remove_row(1).unwrap();
+        table.close().unwrap();
+        let table = Table::open(&path).unwrap();
+        assert_eq!(table.column("A").unwrap().rows::<i32>(0..3).unwrap().into_raw_vec_and_offset().0, [0, 2, 3]);
+    }
+
+    #[test]
+    fn columns_that_a_manager_cannot_take_get_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.tab");
+        let mut table = new_table().create(&path).unwrap();
+        table.add_rows(2).unwrap();
+        table.add_column(ColumnDesc::scalar::<i32>("B"), None).unwrap();
+        let tiles = ManagerSpec::tiled_column("tiles", &Shape::from([3, 8]));
+        let desc = ColumnDesc::array::<f32>("E").fixed_shape(Shape::from([3]));
+        table.add_column(desc, Some(tiles)).unwrap();
+        assert_eq!(table.add_column(ColumnDesc::scalar::<f32>("B"), None).unwrap_err().kind(), ErrorKind::Exists);
+        let shape = Shape::from([3]);
+        table.column("E").unwrap().put_values(1..2, &shape, &Values::Float(vec![1., 2., 3.])).unwrap();
+        table.close().unwrap();
+        let table = Table::open(&path).unwrap();
+        let managers: Vec<_> = table.managers().map(|manager| manager.name.to_string()).collect();
+        assert_eq!(managers, ["tiles", "StandardStMan", "tiles_1"]);
+        assert_eq!(table.columns()[2].manager_name, "StandardStMan");
+        assert_eq!(table.column("E").unwrap().cell::<f32>(1).unwrap().as_slice(), Some([1., 2., 3.].as_slice()));
+    }
 }

@@ -95,6 +95,19 @@ impl Values {
         for_each_type!(self, v => v.len())
     }
 
+    /// The elements as integers; `None` if they are of another type.
+    pub(crate) fn integers(&self) -> Option<Vec<i64>> {
+        Some(match self {
+            Values::UChar(v) => v.iter().map(|&value| value.into()).collect(),
+            Values::Short(v) => v.iter().map(|&value| value.into()).collect(),
+            Values::UShort(v) => v.iter().map(|&value| value.into()).collect(),
+            Values::Int(v) => v.iter().map(|&value| value.into()).collect(),
+            Values::UInt(v) => v.iter().map(|&value| value.into()).collect(),
+            Values::Int64(v) => v.clone(),
+            _ => return None,
+        })
+    }
+
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -32,7 +32,10 @@ def differences(before, after):
     engines = {name for name, c in before['columns'].items() if (c.get('dm') or '').strip() not in WRITTEN}
     # expressions that casacore evaluates are not computed here
     gone = {name for name in engines if name not in after['columns'] and name in support.optional(before)}
-    for key in ('nrow', 'info', 'keywords', 'keywords_sha256') + (() if gone else ('sha256',)):
+    # of some tables python-casacore cannot say everything
+    known = 'python_error' not in before
+    whole = ('nrow',) + (() if gone else ('sha256',)) + (('info', 'keywords', 'keywords_sha256') if known else ())
+    for key in whole:
         if before.get(key) != after.get(key) and not (key.startswith('keywords') and 'keywords_note' in before):
             yield key, before.get(key), after.get(key)
     for name in sorted((set(before['columns']) | set(after['columns'])) - gone):
@@ -40,8 +43,8 @@ def differences(before, after):
         if a is None or b is None:
             yield name, a and 'there', b and 'there'
             continue
-        for key in ('dtype', 'kind', 'option', 'comment', 'ndim', 'fixed_shape', 'maxlen', 'sha256', 'keywords_sha256',
-                    'dm', 'dm_name'):
+        described = ('option', 'comment', 'ndim', 'fixed_shape', 'maxlen', 'dm', 'dm_name')
+        for key in ('dtype', 'kind', 'sha256', 'keywords_sha256') + (described if known and 'note' not in a else ()):
             # what an engine computed is stored by another manager now, without the engine's keywords
             if a.get(key) != b.get(key) and not (name in engines and key in ('dm', 'dm_name', 'keywords_sha256')):
                 yield '%s %s' % (name, key), a.get(key), b.get(key)
@@ -83,7 +86,7 @@ def check(source, tables, root, folder, counts):
             problems += [(path,) + found for found in differences(before, after[path])]
     assert '.' in after
     assert not problems, '%s\n%s' % (source, '\n'.join(map(str, problems[:20])))
-    mine, theirs = layouts(back), layouts(source) if 'dminfo_error' not in tables[root] else {}
+    mine, theirs = layouts(back), layouts(source) if not {'dminfo_error', 'python_error'} & set(tables[root]) else {}
     if tables[root].get('table_class') != 'PlainTable':
         theirs = {}         # what a reference or a concatenation selects is stored anew
     for name, managers in theirs.items():
@@ -99,7 +102,9 @@ def change(path, counts):
     """python-casacore adds rows, writes cells and adds a column to our table; we read what it reads."""
     table = ct.table(path, ack=False, readonly=False)
     rows = table.nrows()
-    if rows > 2000 or not table.colnames():
+    # new rows are in no hypercube of a TiledDataStMan before somebody says in which
+    kinds = {manager['TYPE'] for manager in table.getdminfo().values()}
+    if rows > 2000 or not table.colnames() or 'TiledDataStMan' in kinds:
         table.close()
         return
     table.addrows(2)
