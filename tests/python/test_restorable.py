@@ -240,8 +240,13 @@ def test_flipped_bytes_are_found(restorable, tmp_path):
     with h5py.File(restorable) as file:
         scales = {item.name for table in layout.tables(file).values() for item in table.values() if layout.is_scale(item)}
 
+        def counts_for_nothing(item):
+            """Where a change need not show: what belongs to cells that are undefined, or to no cell."""
+            return (item.name in scales or item.name + '__defined' in file or item.dtype.kind == 'O'
+                    or item.name.endswith(('/offset', '/row_index')))
+
         def visit(name, item):
-            if isinstance(item, h5py.Dataset) and item.name not in scales and item.dtype.kind != 'O':
+            if isinstance(item, h5py.Dataset) and not counts_for_nothing(item):
                 if item.chunks:
                     for number in range(item.id.get_num_chunks()):
                         info = item.id.get_chunk_info(number)

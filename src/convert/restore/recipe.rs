@@ -27,7 +27,7 @@ const MOST_BOX_BYTES: usize = 64 << 20;
 /// Of a segment.
 pub(super) const FIELDS: usize = 6;
 /// Decoded chunks kept for all streams of a file.
-const CACHE_BYTES: usize = 64 << 20;
+const CACHE_BYTES: usize = 32 << 20;
 
 /// How elements lie in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,7 +84,7 @@ pub(super) struct Segment {
     pub(super) count: u64,
     /// Of the first box, in the file.
     pub(super) offset: u64,
-    /// From a box to the next.
+    /// From a box to the next; 0 if there is one.
     pub(super) stride: u64,
 }
 
@@ -96,7 +96,7 @@ impl Segment {
     fn from_fields(fields: [u64; FIELDS]) -> Option<Self> {
         let [stream, first, rows, count, offset, stride] = fields;
         let segment = Segment { stream: u32::try_from(stream).ok()?, first, rows, count, offset, stride };
-        (rows > 0 && count > 0 && (count == 1 || stride > 0)).then_some(segment)
+        (rows > 0 && count > 0 && (count == 1) == (stride == 0)).then_some(segment)
     }
 }
 
@@ -426,5 +426,50 @@ impl OpenStream {
     /// Bytes of a box of `rows`.
     pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
         self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(stream: u32, offset: u64) -> Segment {
+        Segment { stream, first: 7, rows: 3, count: 2, offset, stride: 100 }
+    }
+
+    #[test]
+    fn segments_are_differences_field_by_field() {
+        let segments = [segment(1, 0), segment(0, 40), segment(u32::MAX, u64::MAX)];
+        let numbers = encode(&segments);
+        assert_eq!(numbers[..6], [1, -1, i64::from(u32::MAX), 7, 0, 0]);
+        assert_eq!(numbers[12..15], [0, 40, -41]);
+        assert_eq!(decode(&numbers, 3).unwrap(), segments);
+        assert!(decode(&[], 0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn impossible_segments_are_errors() {
+        for (field, value) in [(0, 1 << 40), (2, 0), (3, 0), (5, 0)] {
+            let mut fields = segment(1, 0).fields();
+            fields[field] = value;
+            let numbers: Vec<i64> = fields.iter().map(|&field| field as i64).collect();
+            assert!(decode(&numbers, 1).is_err(), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn names_stay_in_the_directory() {
+        let recipe = |directories: &[&str], files: &[&str]| {
+            let file = |path: &str| json!({"path": path, "bytes": 0, "sha256": "00".repeat(32), "segments": 0});
+            let files: Vec<Json> = files.iter().map(|path| file(path)).collect();
+            let recipe = json!({"version": 1, "streams": [], "whole": [], "directories": directories, "files": files});
+            Recipe::from_json(&recipe)
+        };
+        assert!(recipe(&["a", "a/b"], &["x", "a/x", "a/b/x", "...", "a/ "]).is_ok());
+        assert!(recipe(&[], &[""]).unwrap().is_file());
+        for path in ["..", ".", "/x", "a/../x", "a//x", "a/", "./x", "", "b/x", "a", "x\0"] {
+            assert!(recipe(&["a"], &["y", path]).is_err(), "{path}");
+            assert!(recipe(&["a", path], &["y"]).is_err(), "{path}");
+        }
     }
 }
