@@ -299,6 +299,24 @@ def test_damaged_segments(field, value, restorable, tmp_path):
     support.h5bridge('verify', restorable, code=support.DIFFERENT, timeout=60)
 
 
+def test_random_damage(restorable, demo, tmp_path):
+    """Whatever the numbers of the recipes: the right files, or a refusal."""
+    random.seed(2)
+    expected, damaged = files(demo), tmp_path / 'damaged.h5'
+    for _ in range(25):
+        shutil.copy(restorable, damaged)
+        with h5py.File(damaged, 'r+') as file:
+            numbers = file['_ctds/restore/segments']
+            for _ in range(random.choice((1, 3))):
+                numbers[random.randrange(len(numbers))] = random.choice((0, 1, -1, 255, 1 << 20, -(1 << 62), 1 << 62))
+        process = support.h5bridge('to-ms', '--exact', damaged, tmp_path / 'back', code=None, timeout=60)
+        assert process.returncode in (support.DONE, support.DAMAGED), process.stderr
+        if process.returncode == support.DONE:
+            assert files(tmp_path / 'back') == expected
+            shutil.rmtree(tmp_path / 'back')
+        assert not (tmp_path / 'back').exists()
+
+
 def test_huge_file_that_nothing_backs(restorable, tmp_path):
     replace(restorable, lambda index: index['files'][0].update(bytes=1 << 60))
     refused(restorable, tmp_path, code=None)

@@ -1,6 +1,7 @@
 //! How each original file is put together again, as plain data and as it is stored under `/_ctds/restore`.
 //! docs/restorable.md.
 
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
@@ -184,21 +185,23 @@ impl Recipe {
         if self.is_file() {
             return Ok(());
         }
-        let mut seen = std::collections::HashSet::new();
-        for (path, is_file) in
-            self.directories.iter().map(|path| (path, false)).chain(self.files.iter().map(|file| (&file.path, true)))
-        {
+        let (mut seen, mut directories) = (HashSet::new(), HashSet::new());
+        let files = self.files.iter().map(|file| (&file.path, true));
+        for (path, is_file) in self.directories.iter().map(|path| (path, false)).chain(files) {
             let what = if is_file { "file" } else { "directory" };
             let refuse = |why: &str| Err(Error::format(format!("the {what} {path:?} {why}")));
             if relative(path).is_none() {
                 return refuse("would not lie in the directory that is restored");
             }
-            if !seen.insert(path.as_bstr()) {
+            if !seen.insert(path) {
                 return refuse("is there twice");
             }
             let parent = path.rfind_byte(b'/').map(|end| path[..end].as_bstr());
-            if parent.is_some_and(|parent| !self.directories.iter().any(|known| known == parent)) {
-                return refuse("lies in a directory that is not listed");
+            if parent.is_some_and(|parent| !directories.contains(parent)) {
+                return refuse("lies in a directory that is not listed before it");
+            }
+            if !is_file {
+                directories.insert(path.as_bstr());
             }
         }
         Ok(())
@@ -344,7 +347,7 @@ impl Sources {
         segments: &[Segment],
     ) -> Result<Self> {
         let mut open: Vec<Option<OpenStream>> = streams.iter().map(|_| None).collect();
-        let used: std::collections::BTreeSet<u32> = segments.iter().map(|segment| segment.stream).collect();
+        let used: BTreeSet<u32> = segments.iter().map(|segment| segment.stream).collect();
         let cache = (CACHE_BYTES / used.len().max(1)).clamp(1 << 20, 8 << 20);
         for number in used {
             let Some(stream) = streams.get(number as usize) else {

@@ -8,7 +8,7 @@ use bstr::{BString, ByteSlice, ByteVec};
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
-use super::rebuild::{WINDOWS, Window, for_windows};
+use super::rebuild::{WINDOW_BYTES, WINDOWS, Window, for_windows};
 use super::recipe::{Encoding, File, GROUP, LITERALS, MOST_SEGMENTS, Recipe, Segment, Sources, Stream, encode};
 use crate::convert::content::Source;
 use crate::convert::lane::Buffers;
@@ -30,6 +30,10 @@ const LEVEL: u8 = 6;
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
 /// Matching bytes between two literals that are not worth a segment of their own.
 const GAP: usize = 8;
+/// Most segments of columns in a file, and most literals before the rest of it is kept whole.
+const MOST: usize = 1 << 18;
+// the window in which there are that many may be full of small ones
+const _: () = assert!(2 * MOST as u64 + WINDOW_BYTES / GAP as u64 <= MOST_SEGMENTS);
 /// Rows whose offsets in a dataset of cells of differing shapes are read at a time.
 const OFFSETS: u64 = 1 << 16;
 
@@ -179,18 +183,7 @@ impl Segments {
                 return;
             }
         }
-        self.add(Segment { stream, first, rows, count: 1, offset, stride: 0 });
-    }
-
-    fn add(&mut self, segment: Segment) {
-        if self.list.len() as u64 >= MOST_SEGMENTS {
-            self.too_many = true;
-        }
-        if self.too_many {
-            self.list = Vec::new();
-        } else {
-            self.list.push(segment);
-        }
+        self.list.push(Segment { stream, first, rows, count: 1, offset, stride: 0 });
     }
 }
 
@@ -243,9 +236,6 @@ impl Recorder<'_> {
     ) -> Result<()> {
         let file = FileSource::open(path)?;
         let len = file.len()?;
-        if segments.too_many {
-            segments.list.clear();
-        }
         let sources = Sources::open(self.root, self.source, &self.recipe.streams, &segments.list)?;
         // a column whose place the table itself does not bear out is no help
         segments.list.retain(|segment| sources.check(segment, len).is_ok());
@@ -268,7 +258,9 @@ impl Recorder<'_> {
             sha.update(&tried.actual);
             as_expected &= tried.as_expected;
             covered += tried.covered;
-            for range in tried.wrong {
+            // so many places where the file is not as expected that the rest is kept whole
+            let wrong = if kept.list.len() < MOST { tried.wrong } else { vec![0..tried.actual.len()] };
+            for range in wrong {
                 let (first, offset) = (literals.len(), tried.start + range.start as u64);
                 let bytes = &tried.actual[range];
                 match kept.list.last_mut() {
@@ -284,23 +276,18 @@ impl Recorder<'_> {
             Ok(())
         };
         for_windows(len, segments.list.clone(), &sources, (pool, self.windows), work, take)?;
-        if kept.too_many {
-            return Err(Error::limit(format!("more than {MOST_SEGMENTS} places where the file is not as expected")));
-        }
+        let literal: u64 = kept.list.iter().map(|segment| segment.rows * segment.count).sum();
         let mut given = 0;
         for segment in &segments.list {
             given += sources.get(segment)?.box_bytes(segment.rows)? * segment.count;
         }
-        // bytes that two cells share would show the change of one only
-        if as_expected && given == covered {
+        // where cells share bytes, or literals go before them, not every change would show
+        if as_expected && given == covered && covered + literal == len {
             for segment in &segments.list {
                 *elements.entry(segment.stream).or_default() += sources.get(segment)?.elements(segment)?;
             }
         }
         segments.list.append(&mut kept.list);
-        if segments.list.len() as u64 > MOST_SEGMENTS {
-            return Err(Error::limit(format!("{} segments", segments.list.len())));
-        }
         self.segments.push(bytemuck::cast_slice(&encode(&segments.list)), self.pool)?;
         let segments = segments.list.len() as u64;
         self.recipe.files.push(File { path: name.clone(), len, sha256: sha.finalize().into(), segments });
@@ -433,9 +420,12 @@ impl<'a, 'b> Placing<'a, 'b> {
                 let Some((cell, rows)) = tile.split_last() else { return Ok(()) };
                 let stream = self.recorder.stream(Stream { dataset, encoding, cell });
                 let stride = if count == 1 { 0 } else { stride };
-                segments.add(Segment { stream, first: 0, rows, count, offset: extent.offset, stride });
+                segments.list.push(Segment { stream, first: 0, rows, count, offset: extent.offset, stride });
             }
             _ => {}
+        }
+        if segments.list.len() > MOST {
+            *segments = Segments { list: Vec::new(), too_many: true };
         }
         Ok(())
     }
