@@ -23,8 +23,8 @@ pub(super) const GROUP: &str = "restore";
 pub(super) const LITERALS: u32 = 0;
 /// Most segments of a file that is not stored as it is: they are in memory together.
 pub(super) const MOST_SEGMENTS: u64 = 1 << 20;
-/// A box that cannot be made row by row is in memory as a whole.
-const MOST_BOX_BYTES: usize = 64 << 20;
+/// A row is in memory as a whole, and so is a box that cannot be made row by row.
+const MOST_BOX_BYTES: usize = 32 << 20;
 /// Of a segment.
 pub(super) const FIELDS: usize = 6;
 /// Decoded chunks kept for all streams of a file.
@@ -369,9 +369,8 @@ impl Sources {
     pub(super) fn check(&self, segment: &Segment, file_len: u64) -> Result<u64> {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;
-        if (stream.encoding == Encoding::Bits || !stream.covers_cells())
-            && stream.plain_bytes(segment.rows)? > MOST_BOX_BYTES
-        {
+        let by_row = stream.encoding != Encoding::Bits && stream.covers_cells();
+        if stream.plain_bytes(if by_row { 1 } else { segment.rows })? > MOST_BOX_BYTES {
             return Err(Error::limit(format!("{segment:?} has boxes of more than {MOST_BOX_BYTES} bytes")));
         }
         let end = (segment.count - 1)
