@@ -62,7 +62,7 @@ pub fn check(path: &Path) -> Result<Comparison> {
                 None => all.skipped.push(format!("{}, which has no digest", place(&table.name, name))),
             }
         }
-        all.cells += content.rows() * content.columns().len() as u64;
+        all.cells = all.cells.saturating_add(content.rows().saturating_mul(content.columns().len() as u64));
     }
     let (files, changed) = changed_files(path)?;
     if !has_digests && files == 0 {

@@ -80,7 +80,8 @@ pub fn to_hdf5(
         // what is tried is what is in the file
         file.flush()?;
         let written: Arc<dyn ReadAt> = Arc::new(FileSource::open(output.partial())?);
-        restore::record(tree, source, plan, &writer.root, &written, &thread_pool(options.threads)?)?;
+        let pool = thread_pool(options.threads)?;
+        restore::record(tree, source, plan, &writer.root, &written, &pool, options.max_memory)?;
     }
     drop(syncing);
     let mut warnings = plan.warnings.clone();

@@ -67,7 +67,8 @@ fn convert(path: &Path, target: &Path) -> Result<()> {
         Ok(())
     };
     let made = make();
-    assert!(!target.with_extension("h5.partial").exists(), "a partial file stays behind");
+    let name = target.file_name().unwrap().to_string_lossy();
+    assert!(!target.with_file_name(format!("{name}.partial")).exists(), "a partial file stays behind");
     assert_eq!(target.exists(), made.is_ok(), "the target is there although the conversion failed, or not there");
     let _ = fs::remove_file(target);
     made

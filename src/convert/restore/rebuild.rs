@@ -15,8 +15,8 @@ use crate::value::{Region, Shape, Values, swap_width};
 
 /// Bytes of a file that a thread works on.
 pub(super) const WINDOW_BYTES: u64 = 4 << 20;
-/// Windows worked on together; as many wait to be hashed or written.
-const BATCH: usize = 4;
+/// Windows worked on together, at most; as many wait to be hashed or written.
+pub(super) const WINDOWS: usize = 4;
 /// Bytes of a dataset that are read at a time, if a box is not larger.
 const STEP_BYTES: u64 = 1 << 20;
 
@@ -63,12 +63,12 @@ impl Iterator for Windows<'_> {
     }
 }
 
-/// Runs `work` on every window of a file of `len` bytes, several at a time, and `take` on the results in order.
+/// Runs `work` on every window of a file of `len` bytes, `count` at a time, and `take` on the results in order.
 pub(super) fn for_windows<T: Send>(
     len: u64,
     mut segments: Vec<Segment>,
     sources: &Sources,
-    pool: &rayon::ThreadPool,
+    (pool, count): (&rayon::ThreadPool, usize),
     work: impl Fn(Window) -> Result<T> + Sync,
     mut take: impl FnMut(T) -> Result<()> + Send,
 ) -> Result<()> {
@@ -76,7 +76,7 @@ pub(super) fn for_windows<T: Send>(
     let mut windows = Windows { segments: &segments, active: Vec::new(), sources, next: 0, len };
     let mut done: Vec<T> = Vec::new();
     loop {
-        let batch = windows.by_ref().take(BATCH).collect::<Result<Vec<_>>>()?;
+        let batch = windows.by_ref().take(count).collect::<Result<Vec<_>>>()?;
         if batch.is_empty() && done.is_empty() {
             return Ok(());
         }
@@ -112,7 +112,7 @@ pub(super) fn rebuild(
         buffers.give(bytes);
         Ok(())
     };
-    for_windows(len, segments, sources, pool, work, take)?;
+    for_windows(len, segments, sources, (pool, WINDOWS), work, take)?;
     Ok(sha.finalize().into())
 }
 

@@ -1,6 +1,7 @@
 //! How each original file is put together again, as plain data and as it is stored under `/_ctds/restore`.
 //! docs/restorable.md.
 
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
@@ -22,12 +23,12 @@ pub(super) const GROUP: &str = "restore";
 pub(super) const LITERALS: u32 = 0;
 /// Most segments of a file that is not stored as it is: they are in memory together.
 pub(super) const MOST_SEGMENTS: u64 = 1 << 20;
-/// A box that cannot be made row by row is in memory as a whole.
-const MOST_BOX_BYTES: usize = 64 << 20;
+/// A row is in memory as a whole, and so is a box that cannot be made row by row.
+const MOST_BOX_BYTES: usize = 32 << 20;
 /// Of a segment.
 pub(super) const FIELDS: usize = 6;
 /// Decoded chunks kept for all streams of a file.
-const CACHE_BYTES: usize = 64 << 20;
+const CACHE_BYTES: usize = 32 << 20;
 
 /// How elements lie in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,7 +85,7 @@ pub(super) struct Segment {
     pub(super) count: u64,
     /// Of the first box, in the file.
     pub(super) offset: u64,
-    /// From a box to the next.
+    /// From a box to the next; 0 if there is one.
     pub(super) stride: u64,
 }
 
@@ -96,7 +97,7 @@ impl Segment {
     fn from_fields(fields: [u64; FIELDS]) -> Option<Self> {
         let [stream, first, rows, count, offset, stride] = fields;
         let segment = Segment { stream: u32::try_from(stream).ok()?, first, rows, count, offset, stride };
-        (rows > 0 && count > 0 && (count == 1 || stride > 0)).then_some(segment)
+        (rows > 0 && count > 0 && (count == 1) == (stride == 0)).then_some(segment)
     }
 }
 
@@ -184,21 +185,23 @@ impl Recipe {
         if self.is_file() {
             return Ok(());
         }
-        let mut seen = std::collections::HashSet::new();
-        for (path, is_file) in
-            self.directories.iter().map(|path| (path, false)).chain(self.files.iter().map(|file| (&file.path, true)))
-        {
+        let (mut seen, mut directories) = (HashSet::new(), HashSet::new());
+        let files = self.files.iter().map(|file| (&file.path, true));
+        for (path, is_file) in self.directories.iter().map(|path| (path, false)).chain(files) {
             let what = if is_file { "file" } else { "directory" };
             let refuse = |why: &str| Err(Error::format(format!("the {what} {path:?} {why}")));
             if relative(path).is_none() {
                 return refuse("would not lie in the directory that is restored");
             }
-            if !seen.insert(path.as_bstr()) {
+            if !seen.insert(path) {
                 return refuse("is there twice");
             }
             let parent = path.rfind_byte(b'/').map(|end| path[..end].as_bstr());
-            if parent.is_some_and(|parent| !self.directories.iter().any(|known| known == parent)) {
-                return refuse("lies in a directory that is not listed");
+            if parent.is_some_and(|parent| !directories.contains(parent)) {
+                return refuse("lies in a directory that is not listed before it");
+            }
+            if !is_file {
+                directories.insert(path.as_bstr());
             }
         }
         Ok(())
@@ -344,7 +347,7 @@ impl Sources {
         segments: &[Segment],
     ) -> Result<Self> {
         let mut open: Vec<Option<OpenStream>> = streams.iter().map(|_| None).collect();
-        let used: std::collections::BTreeSet<u32> = segments.iter().map(|segment| segment.stream).collect();
+        let used: BTreeSet<u32> = segments.iter().map(|segment| segment.stream).collect();
         let cache = (CACHE_BYTES / used.len().max(1)).clamp(1 << 20, 8 << 20);
         for number in used {
             let Some(stream) = streams.get(number as usize) else {
@@ -366,9 +369,8 @@ impl Sources {
     pub(super) fn check(&self, segment: &Segment, file_len: u64) -> Result<u64> {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;
-        if (stream.encoding == Encoding::Bits || !stream.covers_cells())
-            && stream.plain_bytes(segment.rows)? > MOST_BOX_BYTES
-        {
+        let by_row = stream.encoding != Encoding::Bits && stream.covers_cells();
+        if stream.plain_bytes(if by_row { 1 } else { segment.rows })? > MOST_BOX_BYTES {
             return Err(Error::limit(format!("{segment:?} has boxes of more than {MOST_BOX_BYTES} bytes")));
         }
         let end = (segment.count - 1)
@@ -426,5 +428,50 @@ impl OpenStream {
     /// Bytes of a box of `rows`.
     pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
         self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(stream: u32, offset: u64) -> Segment {
+        Segment { stream, first: 7, rows: 3, count: 2, offset, stride: 100 }
+    }
+
+    #[test]
+    fn segments_are_differences_field_by_field() {
+        let segments = [segment(1, 0), segment(0, 40), segment(u32::MAX, u64::MAX)];
+        let numbers = encode(&segments);
+        assert_eq!(numbers[..6], [1, -1, i64::from(u32::MAX), 7, 0, 0]);
+        assert_eq!(numbers[12..15], [0, 40, -41]);
+        assert_eq!(decode(&numbers, 3).unwrap(), segments);
+        assert!(decode(&[], 0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn impossible_segments_are_errors() {
+        for (field, value) in [(0, 1 << 40), (2, 0), (3, 0), (5, 0)] {
+            let mut fields = segment(1, 0).fields();
+            fields[field] = value;
+            let numbers: Vec<i64> = fields.iter().map(|&field| field as i64).collect();
+            assert!(decode(&numbers, 1).is_err(), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn names_stay_in_the_directory() {
+        let recipe = |directories: &[&str], files: &[&str]| {
+            let file = |path: &str| json!({"path": path, "bytes": 0, "sha256": "00".repeat(32), "segments": 0});
+            let files: Vec<Json> = files.iter().map(|path| file(path)).collect();
+            let recipe = json!({"version": 1, "streams": [], "whole": [], "directories": directories, "files": files});
+            Recipe::from_json(&recipe)
+        };
+        assert!(recipe(&["a", "a/b"], &["x", "a/x", "a/b/x", "...", "a/ "]).is_ok());
+        assert!(recipe(&[], &[""]).unwrap().is_file());
+        for path in ["..", ".", "/x", "a/../x", "a//x", "a/", "./x", "", "b/x", "a", "x\0"] {
+            assert!(recipe(&["a"], &["y", path]).is_err(), "{path}");
+            assert!(recipe(&["a", path], &["y"]).is_err(), "{path}");
+        }
     }
 }

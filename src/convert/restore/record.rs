@@ -8,7 +8,7 @@ use bstr::{BString, ByteSlice, ByteVec};
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
-use super::rebuild::{Window, for_windows};
+use super::rebuild::{WINDOW_BYTES, WINDOWS, Window, for_windows};
 use super::recipe::{Encoding, File, GROUP, LITERALS, MOST_SEGMENTS, Recipe, Segment, Sources, Stream, encode};
 use crate::convert::content::Source;
 use crate::convert::lane::Buffers;
@@ -26,8 +26,14 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks of literals that are compressed together.
 const CHUNKS: usize = 8;
 const LEVEL: u8 = 6;
+/// What a window takes in all: three times its bytes, those that wait, and its share of caches.
+const MEMORY_OF_WINDOW: u64 = 64 << 20;
 /// Matching bytes between two literals that are not worth a segment of their own.
 const GAP: usize = 8;
+/// Most segments of columns in a file, and most literals before the rest of it is kept whole.
+const MOST: usize = 1 << 18;
+// the window in which there are that many may be full of small ones
+const _: () = assert!(2 * MOST as u64 + WINDOW_BYTES / GAP as u64 <= MOST_SEGMENTS);
 /// Rows whose offsets in a dataset of cells of differing shapes are read at a time.
 const OFFSETS: u64 = 1 << 16;
 
@@ -108,7 +114,7 @@ impl Tree {
 
 /// Writes to `/_ctds/restore` how the files of `tree` come from the datasets of the file, all of which are written.
 ///
-/// `source` is the file itself, `exact` its group `/_ctds`.
+/// `source` is the file itself, `root` its root group. About `max_memory` bytes are held at a time.
 pub(in crate::convert) fn record(
     tree: &Tree,
     tables: &Source,
@@ -116,12 +122,15 @@ pub(in crate::convert) fn record(
     root: &Group,
     source: &Arc<dyn ReadAt>,
     pool: &rayon::ThreadPool,
+    max_memory: u64,
 ) -> Result<()> {
     let group = root.group("_ctds")?.create_group(GROUP)?;
     let recipe = Recipe::default();
     let literals = Growing::new(&group, "literals", DataType::UChar);
     let segments = Growing::new(&group, "segments", DataType::Int64);
-    let mut recorder = Recorder { root, source, pool, recipe, known: HashMap::new(), literals, segments };
+    let windows = (max_memory / MEMORY_OF_WINDOW).clamp(1, WINDOWS as u64) as usize;
+    let known = HashMap::new();
+    let mut recorder = Recorder { root, source, pool, windows, recipe, known, literals, segments };
     let literals = format!("/_ctds/{GROUP}/literals");
     recorder.stream(Stream { dataset: literals, encoding: Encoding::Bytes(ByteOrder::Little), cell: Shape::scalar() });
     let mut found = recorder.find_segments(tree, tables, plan)?;
@@ -144,6 +153,8 @@ struct Recorder<'a> {
     root: &'a Group,
     source: &'a Arc<dyn ReadAt>,
     pool: &'a rayon::ThreadPool,
+    /// Of a file, that are tried together.
+    windows: usize,
     recipe: Recipe,
     /// The numbers of streams.
     known: HashMap<Stream, u32>,
@@ -172,18 +183,7 @@ impl Segments {
                 return;
             }
         }
-        self.add(Segment { stream, first, rows, count: 1, offset, stride: 0 });
-    }
-
-    fn add(&mut self, segment: Segment) {
-        if self.list.len() as u64 >= MOST_SEGMENTS {
-            self.too_many = true;
-        }
-        if self.too_many {
-            self.list = Vec::new();
-        } else {
-            self.list.push(segment);
-        }
+        self.list.push(Segment { stream, first, rows, count: 1, offset, stride: 0 });
     }
 }
 
@@ -236,9 +236,6 @@ impl Recorder<'_> {
     ) -> Result<()> {
         let file = FileSource::open(path)?;
         let len = file.len()?;
-        if segments.too_many {
-            segments.list.clear();
-        }
         let sources = Sources::open(self.root, self.source, &self.recipe.streams, &segments.list)?;
         // a column whose place the table itself does not bear out is no help
         segments.list.retain(|segment| sources.check(segment, len).is_ok());
@@ -261,7 +258,9 @@ impl Recorder<'_> {
             sha.update(&tried.actual);
             as_expected &= tried.as_expected;
             covered += tried.covered;
-            for range in tried.wrong {
+            // so many places where the file is not as expected that the rest is kept whole
+            let wrong = if kept.list.len() < MOST { tried.wrong } else { vec![0..tried.actual.len()] };
+            for range in wrong {
                 let (first, offset) = (literals.len(), tried.start + range.start as u64);
                 let bytes = &tried.actual[range];
                 match kept.list.last_mut() {
@@ -276,24 +275,19 @@ impl Recorder<'_> {
             buffers.give(tried.actual);
             Ok(())
         };
-        for_windows(len, segments.list.clone(), &sources, pool, work, take)?;
-        if kept.too_many {
-            return Err(Error::limit(format!("more than {MOST_SEGMENTS} places where the file is not as expected")));
-        }
+        for_windows(len, segments.list.clone(), &sources, (pool, self.windows), work, take)?;
+        let literal: u64 = kept.list.iter().map(|segment| segment.rows * segment.count).sum();
         let mut given = 0;
         for segment in &segments.list {
             given += sources.get(segment)?.box_bytes(segment.rows)? * segment.count;
         }
-        // bytes that two cells share would show the change of one only
-        if as_expected && given == covered {
+        // where cells share bytes, or literals go before them, not every change would show
+        if as_expected && given == covered && covered + literal == len {
             for segment in &segments.list {
                 *elements.entry(segment.stream).or_default() += sources.get(segment)?.elements(segment)?;
             }
         }
         segments.list.append(&mut kept.list);
-        if segments.list.len() as u64 > MOST_SEGMENTS {
-            return Err(Error::limit(format!("{} segments", segments.list.len())));
-        }
         self.segments.push(bytemuck::cast_slice(&encode(&segments.list)), self.pool)?;
         let segments = segments.list.len() as u64;
         self.recipe.files.push(File { path: name.clone(), len, sha256: sha.finalize().into(), segments });
@@ -425,9 +419,13 @@ impl<'a, 'b> Placing<'a, 'b> {
                 };
                 let Some((cell, rows)) = tile.split_last() else { return Ok(()) };
                 let stream = self.recorder.stream(Stream { dataset, encoding, cell });
-                segments.add(Segment { stream, first: 0, rows, count, offset: extent.offset, stride });
+                let stride = if count == 1 { 0 } else { stride };
+                segments.list.push(Segment { stream, first: 0, rows, count, offset: extent.offset, stride });
             }
             _ => {}
+        }
+        if segments.list.len() > MOST {
+            *segments = Segments { list: Vec::new(), too_many: true };
         }
         Ok(())
     }
@@ -532,5 +530,38 @@ impl Growing {
         }
         self.pending.clear();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_distances_are_one_segment() {
+        let mut segments = Segments::default();
+        for box_number in 0..5 {
+            segments.push(1, box_number * 10, 10, 512 + box_number * 80);
+        }
+        // not at that distance, not the next rows, another extent, not behind
+        for (first, rows, offset) in [(50, 10, 1000), (80, 10, 2000), (90, 9, 3000), (99, 9, 2900)] {
+            segments.push(1, first, rows, offset);
+        }
+        let counts: Vec<(u64, u64, u64)> =
+            segments.list.iter().map(|segment| (segment.offset, segment.count, segment.stride)).collect();
+        assert_eq!(counts, [(512, 5, 80), (1000, 1, 0), (2000, 1, 0), (3000, 1, 0), (2900, 1, 0)]);
+    }
+
+    #[test]
+    fn differences_are_what_is_wrong_or_given_by_nobody() {
+        let actual: Vec<u8> = (0..200).collect();
+        let (mut given, mut covered) = (actual.clone(), vec![1; 200]);
+        assert_eq!(differences(&actual, &given, &covered), (vec![], true));
+        covered[..10].fill(0);
+        covered[12..20].fill(0);
+        covered[199] = 0;
+        assert_eq!(differences(&actual, &given, &covered), (vec![0..20, 199..200], true));
+        given[100] ^= 1;
+        assert_eq!(differences(&actual, &given, &covered), (vec![0..20, 100..101, 199..200], false));
     }
 }
