@@ -158,8 +158,6 @@ impl OpenArgs<'_> {
 
 /// What a new manager is told about the table and its part of it.
 pub(crate) struct CreateArgs<'a> {
-    /// The type name as table.dat stores it.
-    pub(crate) type_name: &'a BStr,
     /// The name that the user gives it (`dataManagerGroup`).
     pub(crate) name: &'a BStr,
     pub(crate) files: Arc<dyn ContainerMut>,

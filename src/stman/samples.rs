@@ -69,7 +69,6 @@ pub(super) fn create_args<'a>(
     parameters: &'a Record,
 ) -> CreateArgs<'a> {
     CreateArgs {
-        type_name: BStr::new(""),
         name: BStr::new("Test"),
         files: files.clone(),
         sequence: 0,

@@ -108,7 +108,6 @@ impl TableWriter {
     /// Makes a manager with all rows there are; returns its sequence number.
     fn add_manager(&mut self, spec: &ManagerSpec, columns: &[ColumnSpec]) -> Result<u32> {
         let args = CreateArgs {
-            type_name: spec.type_name.as_bstr(),
             name: spec.name.as_bstr(),
             files: self.files.clone(),
             sequence: self.counter,
