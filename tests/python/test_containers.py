@@ -279,7 +279,7 @@ def test_flipped_bytes_are_found(form, tmp_path):
             same(containers.files(tmp_path / 'plain'), expected, (form, at))
             shutil.rmtree(tmp_path / 'plain')
         container.write_bytes(content)
-        assert used > 60
+        assert used > 20        # the rest is what fills up the blocks
 
 
 def stored_bytes(file):
