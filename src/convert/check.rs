@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use super::content::{Content, Source};
 use super::digest::{ColumnDigest, Sha, digest_column, hex, keywords_sha};
 use super::plan::place;
-use super::restore::changed_files;
+use super::restore::{ChangedFile, changed_files};
 use super::verify::Comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::Attribute;
@@ -71,7 +71,7 @@ pub fn check(path: &Path) -> Result<Comparison> {
         );
     }
     all.files = files;
-    for (name, stored, found) in changed {
+    for ChangedFile { name, stored, found } in changed {
         let found = found.map_or_else(|error| error.to_string(), |sha| format!("SHA-256 {}", hex(&sha)));
         all.differ(&format!("file {name}"), None, format!("SHA-256 {}", hex(&stored)), found);
     }

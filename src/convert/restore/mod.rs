@@ -125,8 +125,15 @@ fn open(path: &Path) -> Result<Option<Archive>> {
     open().at_with(|| path.display().to_string())
 }
 
-/// The files of a restorable file that would not be what they were, with what was found; and how many there are.
-pub(super) fn changed_files(path: &Path) -> Result<(u64, Vec<(String, Sha, Result<Sha>)>)> {
+/// A file that would not be what it was.
+pub(super) struct ChangedFile {
+    pub(super) name: String,
+    pub(super) stored: Sha,
+    pub(super) found: Result<Sha>,
+}
+
+/// The files of a restorable file that would not be what they were; and how many files there are.
+pub(super) fn changed_files(path: &Path) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let pool = thread_pool(0)?;
     let mut changed = Vec::new();
@@ -135,9 +142,9 @@ pub(super) fn changed_files(path: &Path) -> Result<(u64, Vec<(String, Sha, Resul
             .file(number)
             .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, &pool, |_, _| Ok(())));
         match found {
-            Err(error) if matches!(error.kind(), ErrorKind::Io) => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
             Ok(sha) if sha == file.sha256 => {}
-            found => changed.push((file.path.to_string(), file.sha256, found)),
+            found => changed.push(ChangedFile { name: file.path.to_string(), stored: file.sha256, found }),
         }
     }
     Ok((archive.recipe.files.len() as u64, changed))

@@ -259,7 +259,8 @@ impl Recorder<'_> {
             as_expected &= tried.as_expected;
             covered += tried.covered;
             // so many places where the file is not as expected that the rest is kept whole
-            let wrong = if kept.list.len() < MOST { tried.wrong } else { vec![0..tried.actual.len()] };
+            let whole = || std::iter::once(0..tried.actual.len()).collect();
+            let wrong = if kept.list.len() < MOST { tried.wrong } else { whole() };
             for range in wrong {
                 let (first, offset) = (literals.len(), tried.start + range.start as u64);
                 let bytes = &tried.actual[range];
