@@ -532,7 +532,7 @@ fn a_process_that_reads_sees_commits_and_nothing_else() {
         let (mut random, mut len) = (Random(3), 0);
         for commit in 0.. {
             // so that who reads keeps up, on a loaded machine too
-            if commit % 20 == 0 {
+            if commit % 5 == 0 {
                 std::fs::write(&wait, []).unwrap();
                 while wait.exists() {
                     std::thread::sleep(Duration::from_millis(1));
