@@ -188,7 +188,7 @@ pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
         return Err(error.into());
     }
     // a process that another thread is just starting has the lock, too, unless it is given up
-    let lock = if writable { Some(fs::File::from(sys::descriptor(&file)?)) } else { None };
+    let lock = if writable { sys::descriptor(&file).ok().map(fs::File::from) } else { None };
     file.close()?;
     if let Some(lock) = lock {
         // the file system may have no locks

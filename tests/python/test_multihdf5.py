@@ -301,14 +301,45 @@ def recipe():
     return names['follow']
 
 
-def test_h5py_follows_a_live_container(tmp_path):
-    path = str(tmp_path / 'live.mfh5')
+def test_kinds_of_hdf5_files_are_told_apart(tmp_path):
+    demo = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
+    native, one, other, live = (str(tmp_path / name) for name in ('native.h5', 'one.mfh5', 'other.h5', 'live.mfh5'))
+    support.h5bridge('to-hdf5', demo, native)
+    support.h5bridge('pack', '--single-file', demo, one)
+    with h5py.File(other, 'w') as f:
+        f['image'] = np.eye(3)
+    assert support.digest(native) == support.digest(one) == support.digest(demo)
+    support.h5bridge('verify', native, one)
+    support.h5bridge('verify', '--bytes', one, demo)
+    for path in (native, other):
+        for words in (['ls', path], ['unpack', path, tmp_path / 'out'], ['verify', '--bytes', path]):
+            assert HEADER in support.h5bridge(*words, code=support.DAMAGED).stderr
+    assert 'ctds-hdf5' in support.h5bridge('digest', other, code=support.UNSUPPORTED).stderr
+    process = live_writer(live)
+    for _ in range(2):
+        # while it is written, and when its writer is gone
+        listed = json.loads(support.h5bridge('ls', '--json', live).stdout)
+        assert [file['name'] for file in listed['files']] == ['table.f0', 'table.f1']
+        assert listed['files'][0]['size'] == listed['files'][1]['size']
+        assert 'table.dat' in support.h5bridge('digest', live, code=support.DAMAGED).stderr
+        process.kill()
+        process.wait()
+
+
+def live_writer(path):
+    """A process that appends to a container."""
     example = os.path.join(os.path.dirname(support.H5BRIDGE), 'examples', 'live_container')
     if not os.path.exists(example):
         pytest.fail('cargo build --release --examples comes first')
-    process = subprocess.Popen([example, path, '1000'], stdout=subprocess.PIPE)
+    process = subprocess.Popen([example, path], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b'live\n'
+    return process
+
+
+def test_h5py_follows_a_live_container(tmp_path):
+    path = str(tmp_path / 'live.mfh5')
+    process = live_writer(path)
     try:
-        assert process.stdout.readline() == b'live\n'
         seen, state, commits = 0, [b'', b''], 0
         for files in recipe()(path):
             if files is None:

@@ -41,7 +41,10 @@ pub(crate) static FORMAT: Format = Format {
     name: "multihdf5",
     file_name: "table.mfh5",
     recognise: |file| h5::is_hdf5(file),
-    open: |inside, name| Opened::open(&path_of(inside, name)?)?.root(),
+    open: |inside, name| {
+        let path = path_of(inside, name)?;
+        Opened::open(&path)?.root().at(path.display())
+    },
     create: |path, options| Ok(MultiHdf5Mut::create(path, options)?),
 };
 

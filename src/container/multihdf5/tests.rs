@@ -516,6 +516,9 @@ fn killed_at_any_moment_a_container_is_old_or_new() {
     }
 }
 
+/// So many that a commit takes its time.
+const FILES: u64 = 30;
+
 /// The `n`th byte of what is appended to a file.
 fn appended(file: u64, n: u64) -> u8 {
     ((n * 31 + file * 7) >> 3) as u8
@@ -529,7 +532,7 @@ fn a_process_that_reads_sees_commits_and_nothing_else() {
         let (mut random, mut len) = (Random(3), 0);
         for commit in 0.. {
             // so that who reads keeps up, on a loaded machine too
-            if commit % 30 == 0 {
+            if commit % 5 == 0 {
                 std::fs::write(&wait, []).unwrap();
                 while wait.exists() {
                     std::thread::sleep(Duration::from_millis(1));
@@ -537,29 +540,33 @@ fn a_process_that_reads_sees_commits_and_nothing_else() {
             }
             let count = random.below(5000);
             // in all files as many bytes: so each commit is known by that
-            for file in 0..3 {
+            for file in 0..FILES {
                 let bytes: Vec<u8> = (len..len + count).map(|n| appended(file, n)).collect();
                 let (first, rest) = bytes.split_at(bytes.len() / 3);
                 live.append(&format!("f{file}"), first).unwrap();
                 live.append(&format!("f{file}"), rest).unwrap();
             }
             len += count;
+            // who reads waits for it, and sees it while it is made if that is possible
+            std::thread::sleep(Duration::from_millis(10));
             live.commit().unwrap();
-            std::thread::sleep(Duration::from_millis(3));
         }
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.mfh5");
     let check = |reader: &mut dyn FnMut(&str) -> Vec<u8>| {
-        let files: Vec<Vec<u8>> = (0..3).map(|file| reader(&format!("f{file}"))).collect();
-        for (file, bytes) in (0..).zip(&files) {
+        // first what is written last
+        let files: Vec<Vec<u8>> = (0..FILES).rev().map(|file| reader(&format!("f{file}"))).collect();
+        for (file, bytes) in (0..FILES).rev().zip(&files) {
             assert_eq!(Vec::len(bytes), Vec::len(&files[0]));
-            assert!((0..).zip(bytes).all(|(n, &byte)| byte == appended(file, n)));
+            assert!((0..).zip(bytes).all(|(n, &byte)| byte == appended(file, n)), "f{file}");
         }
         Vec::len(&files[0])
     };
     for _ in 0..3 {
-        LiveContainer::create(&path, 512, &["f0", "f1", "f2"]).unwrap().close().unwrap();
+        let names: Vec<String> = (0..FILES).map(|file| format!("f{file}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        LiveContainer::create(&path, 4096, &names).unwrap().close().unwrap();
         let go_on = || std::fs::remove_file(path.with_extension("wait")).is_ok();
         // of the process before
         go_on();
