@@ -57,6 +57,10 @@ fn access() -> FileAccessBuilder {
     access
 }
 
+/// How often metadata is read that a writer may be in the middle of writing. HDF5 waits twice as long each time, from 1 ns
+/// on: one second in all, and not for ages, before it is called damaged.
+const READ_ATTEMPTS: u32 = 30;
+
 /// An open HDF5 file.
 #[derive(Debug)]
 pub(crate) struct File {
@@ -110,7 +114,7 @@ impl File {
     /// # Errors
     /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
-        Self::open_for(Mode::ReadLive, path, || access().finish())
+        Self::open_for(Mode::ReadLive, path, || access().metadata_read_attempts(READ_ATTEMPTS).finish())
     }
 
     /// Opens a file to change it; what is new in it is for readers within `bounds`.
