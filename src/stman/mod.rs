@@ -33,6 +33,9 @@ use crate::io::{ByteOrder, ReadAt, WriteAt};
 use crate::limits;
 use crate::value::{DataType, Record, Region, Shape, Values};
 
+/// Makes a manager without rows.
+type Create = fn(&CreateArgs<'_>) -> Result<Box<dyn ManagerMut>>;
+
 /// A storage manager that this crate knows.
 pub(crate) struct Kind {
     /// Its type names as stored in table.dat, without template arguments: `ScaledArrayEngine` is that of
@@ -42,7 +45,7 @@ pub(crate) struct Kind {
     packable: bool,
     open: fn(&OpenArgs<'_>) -> Result<Box<dyn Manager>>,
     /// `None`: it is not written here.
-    create: Option<fn(&CreateArgs<'_>) -> Result<Box<dyn ManagerMut>>>,
+    create: Option<Create>,
 }
 
 static KINDS: &[&Kind] = &[
