@@ -1,5 +1,7 @@
 """Runs `cp -r`, casacore+h5py, dask-ms and h5bridge in turn on the same MeasurementSet; prints medians and ratios.
 
+With --pack: `pack` and `unpack` in all forms against `cp -r` instead.
+
 The reference is 284,200 rows, 864 MB; --big adds one four times as large, on which h5bridge must not need more memory.
 Only ratios within one run mean anything: every contender runs once a round, on a warm page cache, into a file that is
 removed afterwards. The disk is told to write everything back before each turn, so that none pays for another.
@@ -13,6 +15,8 @@ import sys
 import tempfile
 import time
 
+import pack
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, '..', '..')
 DASK = os.path.join(ROOT, '.venv', 'dask-ms', 'bin', 'python')
@@ -23,6 +27,7 @@ parser.add_argument('folder', nargs='?', default=os.environ.get('H5BRIDGE_BENCH_
                     help='where the data is kept between runs (or $H5BRIDGE_BENCH_DIR; default: below the temp dir)')
 parser.add_argument('--rounds', type=int, default=5)
 parser.add_argument('--big', action='store_true', help='also h5bridge and cp -r on data four times the size (3.5 GB)')
+parser.add_argument('--pack', action='store_true', help='pack and unpack instead of to-hdf5 (also needs 4 x the space)')
 parser.add_argument('--times', type=int, default=700, help='integrations of the reference (700: 864 MB)')
 parser.add_argument('--without', action='append', default=[], help='leave this contender out')
 
@@ -81,7 +86,7 @@ def inner_seconds(output):
     return float(words[-2]) if len(words) >= 2 and words[-1] == 's' else None
 
 
-def bench(folder, times, rounds, names=None):
+def bench(folder, times, rounds, names=None, contenders=contenders):
     ms = make(folder, times)
     subprocess.run(['cat'] + [os.path.join(d, f) for d, _, fs in os.walk(ms) for f in fs], stdout=subprocess.DEVNULL)
     chosen = {name: c for name, c in contenders(ms, os.path.join(folder, 'out')).items() if not names or name in names}
@@ -102,10 +107,10 @@ def bench(folder, times, rounds, names=None):
 def report(ms, results, sizes):
     median = {name: statistics.median(r[0] for r in runs) for name, runs in results.items()}
     print('\n%s, %.0f MB, %d rounds' % (os.path.basename(ms), size(ms) / 1e6, len(results['cp -r'])))
-    print('%-16s %8s %8s %8s %10s %10s %9s' % ('', 'median s', 'min s', 'max s', 'x cp -r', 'peak MB', 'out MB'))
+    print('%-20s %8s %8s %8s %10s %10s %9s' % ('', 'median s', 'min s', 'max s', 'x cp -r', 'peak MB', 'out MB'))
     for name, runs in results.items():
         seconds = [r[0] for r in runs]
-        print('%-16s %8.2f %8.2f %8.2f %10.2f %10.0f %9.0f' % (
+        print('%-20s %8.2f %8.2f %8.2f %10.2f %10.0f %9.0f' % (
             name, median[name], min(seconds), max(seconds), median[name] / median['cp -r'],
             max(r[1] for r in runs), sizes[name] / 1e6))
     for name, runs in results.items():
@@ -124,6 +129,11 @@ def main():
     if not os.path.exists(DASK):
         print('dask-ms is not installed: left out')
     names = {'cp -r', 'casacore+h5py', 'dask-ms', 'h5bridge'} - set(arguments.without)
+    if arguments.pack:
+        bench(folder, arguments.times, arguments.rounds, contenders=pack.contenders)
+        for name in pack.FORMS:
+            remove(pack.packed_path(os.path.join(folder, 'out'), name))
+        return
     small = bench(folder, arguments.times, arguments.rounds, names)
     if arguments.big:
         large = bench(folder, 4 * arguments.times, arguments.rounds, {'cp -r', 'h5bridge'})

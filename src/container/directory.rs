@@ -76,7 +76,7 @@ impl ContainerMut for Directory {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        Ok(std::fs::remove_file(self.path.join(name)).at(name)?)
+        std::fs::remove_file(self.path.join(name)).at(name)
     }
 
     fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>> {

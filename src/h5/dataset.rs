@@ -156,7 +156,8 @@ impl Dataset {
             let chunk = creation.get_chunk()?;
             Ok(Layout {
                 chunk: chunk.map(|chunk| chunk.iter().rev().map(|&extent| extent as u64).collect()),
-                filters: creation.get_filters()?,
+                // parameters that no filter has
+                filters: creation.get_filters().map_err(|error| Error::format(format!("HDF5: {error}")))?,
                 datatype: self.dataset.dtype()?,
             })
         };

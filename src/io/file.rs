@@ -4,7 +4,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::{ReadAt, WriteAt, past_end};
+use nix::fcntl::copy_file_range;
+
+use super::{Raw, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
 
 /// A file opened for reading.
@@ -35,6 +37,10 @@ impl ReadAt for FileSource {
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         read_exact(&self.file, offset, out)
+    }
+
+    fn raw(&self, offset: u64) -> Option<Raw<'_>> {
+        Some(Raw { file: &self.file, offset, len: u64::MAX - offset })
     }
 }
 
@@ -76,6 +82,12 @@ impl ReadAt for FileTarget {
 impl WriteAt for FileTarget {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         Ok(self.file.write_all_at(data, offset)?)
+    }
+
+    fn copy_raw(&self, offset: u64, bytes: Raw<'_>) -> u64 {
+        let (mut from, mut to) = (bytes.offset as i64, offset as i64);
+        // where this cannot be done the caller reads and writes, and sees why
+        copy_file_range(bytes.file, Some(&mut from), &self.file, Some(&mut to), bytes.len as usize).unwrap_or(0) as u64
     }
 
     fn set_len(&self, len: u64) -> Result<()> {

@@ -8,6 +8,7 @@ mod paged;
 mod recent;
 
 use std::fmt;
+use std::fs::File;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -34,6 +35,11 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     /// `Format` if the file ends before that, `Io` if the system fails. `out` is then unspecified.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
+    /// Where the bytes from `offset` on lie just so in a file of the system, which can copy them by itself.
+    fn raw(&self, _offset: u64) -> Option<Raw<'_>> {
+        None
+    }
+
     /// Whether there are no bytes.
     ///
     /// # Errors
@@ -43,6 +49,17 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     }
 }
 
+/// Bytes in a file of the system.
+#[derive(Debug, Clone, Copy)]
+pub struct Raw<'a> {
+    /// The file.
+    pub file: &'a File,
+    /// Of the first byte.
+    pub offset: u64,
+    /// How many follow each other; the file may end before.
+    pub len: u64,
+}
+
 /// Positioned writes on `&self`, from any thread; writes that overlap are the caller's to order.
 pub trait WriteAt: ReadAt {
     /// Writes all of `data` at `offset`; a file that ends before `offset` is filled with zeros up to there.
@@ -50,6 +67,11 @@ pub trait WriteAt: ReadAt {
     /// # Errors
     /// `Io` or `NoSpace`. How much was written is then unspecified.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Lets the system copy bytes of another file to `offset`, as many as it can; 0 if none.
+    fn copy_raw(&self, _offset: u64, _bytes: Raw<'_>) -> u64 {
+        0
+    }
 
     /// Cuts the file off, or lengthens it with zeros.
     ///
@@ -94,6 +116,10 @@ impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         (**self).read_at(offset, out)
+    }
+
+    fn raw(&self, offset: u64) -> Option<Raw<'_>> {
+        (**self).raw(offset)
     }
 }
 

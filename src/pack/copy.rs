@@ -4,9 +4,13 @@ use super::plain::{Folder, PlainFile};
 use crate::container::ContainerMut;
 use crate::convert::Progress;
 use crate::error::{Place, Result};
+use crate::io::{Raw, ReadAt, WriteAt};
 
-/// Bytes that are copied at a time; a multiple of the block sizes that containers usually have.
+/// Bytes that are read and written at a time; few enough to stay in the processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;
+
+/// Bytes that the system copies at a time.
+const RAW_BYTES: u64 = 16 << 20;
 
 /// Copies files one after the other.
 pub(super) struct Copier<'a> {
@@ -21,25 +25,31 @@ impl<'a> Copier<'a> {
 
     /// Copies a file to one of the same name.
     pub(super) fn copy(&mut self, folder: &Folder, file: &PlainFile, target: &dyn ContainerMut) -> Result<()> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let mut copy = || -> Result<()> {
-            let (from, to) = (file.open()?, target.create(&file.name)?);
-            let mut at = 0;
-            while at < file.len {
-                let piece = &mut buffer[..(file.len - at).min(PIECE_BYTES as u64) as usize];
-                from.read_at(at, piece)?;
-                to.write_at(at, piece)?;
-                at += piece.len() as u64;
-                self.advance(piece.len() as u64, folder, file);
-            }
-            Ok(())
-        };
-        let copied = copy().at(&file.name);
-        self.buffer = buffer;
-        copied
+        let (from, to) = (file.open()?, target.create(&file.name)?);
+        let mut at = 0;
+        while at < file.len {
+            let copied = self.copy_piece(&*from, &*to, at, file.len - at).at(&file.name)?;
+            at += copied;
+            self.advance(copied, folder, file);
+        }
+        Ok(())
     }
 
-    /// Another way was found to write `bytes` of a file.
+    /// How many of `count` bytes were copied.
+    fn copy_piece(&mut self, from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64) -> Result<u64> {
+        if let Some(raw) = from.raw(at) {
+            let copied = to.copy_raw(at, Raw { len: raw.len.min(count).min(RAW_BYTES), ..raw });
+            if copied > 0 {
+                return Ok(copied);
+            }
+        }
+        let piece = &mut self.buffer[..count.min(PIECE_BYTES as u64) as usize];
+        from.read_at(at, piece)?;
+        to.write_at(at, piece)?;
+        Ok(piece.len() as u64)
+    }
+
+    /// Says that `bytes` of a file were written.
     pub(super) fn advance(&self, bytes: u64, folder: &Folder, file: &PlainFile) {
         self.progress.advance(bytes, folder.name(), &file.name);
     }

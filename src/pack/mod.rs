@@ -1,14 +1,29 @@
 //! Tables into containers and out of them, byte for byte.
 //!
 //! Everything goes through the [`Plain`] form of a table, so that any container becomes any other in one step.
+//! docs/packing.md.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use ctds_hdf5::OpenOptions;
+//! use ctds_hdf5::pack::Plain;
+//!
+//! let plain = Plain::open(Path::new("packed.ms"), OpenOptions::default())?;
+//! println!("{} files, {} bytes when unpacked", plain.files(), plain.bytes());
+//! # Ok::<(), ctds_hdf5::Error>(())
+//! ```
 
 mod compare;
 mod copy;
 mod list;
 mod plain;
 mod special;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::container::{Container, ContainerMut, Directory, Format, FormatOptions};
 use crate::convert::Progress;
@@ -187,7 +202,7 @@ fn make_container(
     target: &Directory,
     format: &Format,
     options: &FormatOptions,
-) -> Result<std::sync::Arc<dyn ContainerMut>> {
+) -> Result<Arc<dyn ContainerMut>> {
     if folder.files.iter().any(|file| file.name == format.file_name) {
         let message = "a file of this name is there that is not the table's container";
         return Err(Error::unsupported(message).at(format!("{}{}", folder.prefix, format.file_name)));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 
 use self::chain::Chain;
-use self::opening::Opening;
+use self::opening::{Files, Opening};
 use crate::container::{self, Container, ContainerInfo, FileLayout};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::{ByteOrder, read_all};
@@ -185,7 +185,8 @@ impl Table {
             None => None,
         };
         let rows = locked.unwrap_or(rows);
-        let opening = Opening::new(&path, &*files, packed.as_deref(), rows, order, &desc, &columns, chain);
+        let managed = Files { plain: &*files, packed: packed.as_deref() };
+        let opening = Opening::new(&path, managed, rows, order, &desc, &columns, chain);
         let (columns, bindings, managers) = opening.finish();
         let (base, kind, concatenated) = (path.clone(), TableKind::Plain, Vec::new());
         let storage = Some(packed.unwrap_or(files));

@@ -15,12 +15,18 @@ use crate::schema::{ColumnKind, ColumnSet, TableDesc, resolve};
 use crate::stman::{self, Around, ColumnSpec, Columns, Manager, OpenArgs, OtherColumn};
 use crate::value::{Record, Shape};
 
+/// Where the files of a table's managers are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Files<'a> {
+    pub(super) plain: &'a dyn Container,
+    /// Those of managers that can be in a container, if there is one.
+    pub(super) packed: Option<&'a dyn Container>,
+}
+
 /// A table whose managers are being opened.
 pub(super) struct Opening<'a> {
     path: &'a Path,
-    files: &'a dyn Container,
-    /// Where the files are of those managers that can be in a container, if there is one.
-    packed: Option<&'a dyn Container>,
+    files: Files<'a>,
     rows: u64,
     order: ByteOrder,
     desc: &'a TableDesc,
@@ -44,8 +50,7 @@ enum State {
 impl<'a> Opening<'a> {
     pub(super) fn new(
         path: &'a Path,
-        files: &'a dyn Container,
-        packed: Option<&'a dyn Container>,
+        files: Files<'a>,
         rows: u64,
         order: ByteOrder,
         desc: &'a TableDesc,
@@ -73,7 +78,7 @@ impl<'a> Opening<'a> {
             counts[manager] += 1;
         }
         let managers = RefCell::new(set.managers.iter().map(|_| State::Closed).collect());
-        Opening { path, files, packed, rows, order, desc, set, chain, columns, bindings, managers }
+        Opening { path, files, rows, order, desc, set, chain, columns, bindings, managers }
     }
 
     /// Opens all managers; those that cannot be opened keep their error.
@@ -117,7 +122,7 @@ impl<'a> Opening<'a> {
         let keywords: Vec<&Record> = members().map(|(column, _)| &column.desc.keywords).collect();
         let args = OpenArgs {
             type_name: entry.type_name.as_bstr(),
-            files: self.packed.filter(|_| stman::packable(entry.type_name.as_bstr())).unwrap_or(self.files),
+            files: self.files.packed.filter(|_| stman::packable(entry.type_name.as_bstr())).unwrap_or(self.files.plain),
             sequence: entry.sequence,
             rows: self.rows,
             order: self.order,

@@ -82,6 +82,21 @@ pub(super) struct Entry {
     pub(super) index: Index,
 }
 
+impl Entry {
+    /// Refuses a file with a block behind the end of `container`: its length, too, has no bytes behind it then.
+    pub(super) fn check_present(&self, container: &dyn ReadAt, block_bytes: u64) -> Result<()> {
+        let there = container.len()?;
+        match self.index.ranges().map(|range| range.end - 1).max() {
+            Some(block) if block * block_bytes >= there => Err(Error::format(format!(
+                "block {block} is at byte {}, but the container has {there} bytes",
+                block * block_bytes
+            ))
+            .at(&self.name)),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The parts of an encoded header.
 pub(super) struct Encoded {
     /// The beginning of block 0.

@@ -178,8 +178,8 @@ mod tests {
         e.into_bytes()
     }
 
-    fn decode(bytes: &Vec<u8>, blocks: u64) -> Result<Index> {
-        Index::decode(&mut Decoder::new(bytes, 0, ByteOrder::Big, "header")?, "index", blocks)
+    fn decode(bytes: &[u8], blocks: u64) -> Result<Index> {
+        Index::decode(&mut Decoder::new(&bytes, 0, ByteOrder::Big, "header")?, "index", blocks)
     }
 
     fn of(ranges: &[Range<u64>]) -> Index {

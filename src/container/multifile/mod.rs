@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Container, ContainerInfo, FileLayout, Format};
 use crate::error::{Error, Place, Result};
-use crate::io::{FileTarget, ReadAt, past_end};
+use crate::io::{FileTarget, Raw, ReadAt, past_end};
 use crate::limits;
 use blocks::Blocks;
 use header::{Entry, Header, recognise};
@@ -171,7 +171,10 @@ impl Container for MultiFile {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
-        Ok(Arc::new(VirtualFile { opened: self.opened.clone(), slot: self.opened.slot(name)? }))
+        let Opened { file, header, .. } = &*self.opened;
+        let slot = self.opened.slot(name)?;
+        header.files[slot].check_present(file, header.block_bytes)?;
+        Ok(Arc::new(VirtualFile { opened: self.opened.clone(), slot }))
     }
 
     fn nested(&self) -> Result<Vec<String>> {
@@ -211,6 +214,18 @@ struct VirtualFile {
 impl ReadAt for VirtualFile {
     fn len(&self) -> Result<u64> {
         Ok(self.opened.header.files[self.slot].len)
+    }
+
+    fn raw(&self, offset: u64) -> Option<Raw<'_>> {
+        let Opened { file, header, .. } = &*self.opened;
+        let entry = &header.files[self.slot];
+        if header.checksums.is_some() || offset >= entry.len {
+            return None;
+        }
+        let (blocks, within) = (entry.index.find(offset / header.block_bytes)?, offset % header.block_bytes);
+        let raw = file.raw(blocks.start * header.block_bytes + within)?;
+        let room = (blocks.end - blocks.start) * header.block_bytes - within;
+        Some(Raw { len: raw.len.min(room).min(entry.len - offset), ..raw })
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {

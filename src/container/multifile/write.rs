@@ -88,10 +88,20 @@ impl MultiFileMut {
     /// its file `<name>_hdrext` then means nothing any more and stays, as casacore has it.
     ///
     /// # Errors
-    /// `Format` if it is not a MultiFile or its header is damaged; `NotFound`, `Io`.
+    /// `Format` if it is not a MultiFile, its header is damaged or blocks are missing; `Unsupported` if they are larger
+    /// than 2^30 bytes; `NotFound`, `Io`.
     pub fn edit(inside: &dyn ContainerMut, name: &str) -> Result<Self> {
         let file = inside.edit(name)?;
         let header = read_header(&file, inside, name)?;
+        if header.block_bytes > MAX_BLOCK_BYTES {
+            let message = format!("blocks of {} bytes, at most {MAX_BLOCK_BYTES} are written", header.block_bytes);
+            return Err(Error::unsupported(message).at(name));
+        }
+        let there = file.len()?;
+        if there.div_ceil(header.block_bytes) < header.blocks {
+            let message = format!("{} blocks of {} bytes, but the file has {there}", header.blocks, header.block_bytes);
+            return Err(Error::format(message).at(name));
+        }
         // what a writer that was killed left behind the last block
         let end = header.blocks * header.block_bytes;
         if file.len()? > end {

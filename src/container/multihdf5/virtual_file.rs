@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Place, Result};
 use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
-use crate::io::{ReadAt, Recent, past_end};
+use crate::io::{Raw, ReadAt, Recent, past_end};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Decoded chunks that are kept, so that small reads do not decode a chunk again.
@@ -278,6 +278,16 @@ impl VirtualFile {
 }
 
 impl ReadAt for VirtualFile {
+    fn raw(&self, offset: u64) -> Option<Raw<'_>> {
+        if !self.pipeline.is_empty() || offset >= self.len {
+            return None;
+        }
+        let piece = self.piece(offset, usize::MAX);
+        let chunk = self.find_chunk(piece.chunk)?;
+        let raw = self.source.raw(chunk.address + piece.within)?;
+        Some(Raw { len: raw.len.min(piece.len as u64).min(self.len - offset), ..raw })
+    }
+
     fn len(&self) -> Result<u64> {
         Ok(self.len)
     }

@@ -1,0 +1,134 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::{ErrorKind, OpenOptions, Table};
+
+struct Silent;
+
+impl Progress for Silent {
+    fn advance(&self, _bytes: u64, _table: &str, _part: &str) {}
+}
+
+const ALL: [(PackFormat, bool); 4] = [
+    (PackFormat::MultiFile, false),
+    (PackFormat::MultiHdf5, false),
+    (PackFormat::MultiFile, true),
+    (PackFormat::MultiHdf5, true),
+];
+
+fn options((format, single_file): (PackFormat, bool)) -> PackOptions {
+    PackOptions { format, block_bytes: Some(512), checksums: true, deflate: 0, single_file, overwrite: false }
+}
+
+/// A table that casacore wrote into a MultiFile, with another one in it.
+fn source(folder: &Path) -> PathBuf {
+    let source = folder.join("source.tab");
+    let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/multifile");
+    for (from, to) in [("m1", source.clone()), ("m5", source.join("SUB"))] {
+        fs::create_dir(&to).unwrap();
+        for entry in fs::read_dir(written.join(from).join("t.tab")).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+    source
+}
+
+fn open(path: &Path) -> Plain {
+    Plain::open(path, OpenOptions::default()).unwrap()
+}
+
+#[test]
+fn from_each_container_into_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut last = source(folder.path());
+    let first = open(&last);
+    for (number, form) in ALL.into_iter().enumerate() {
+        let next = folder.path().join(number.to_string());
+        let summary = pack(&open(&last), &next, &options(form), &Silent).unwrap();
+        assert_eq!((summary.files, summary.bytes), (first.files(), first.bytes()));
+        let packed = open(&next);
+        assert_eq!(compare(&first, &packed, &Silent).unwrap().differences, []);
+        assert_eq!(Table::open(&next).unwrap().rows(), Table::open(folder.path().join("source.tab")).unwrap().rows());
+        let listing = Listing::open(&next).unwrap();
+        let check = check(&listing, &Silent);
+        assert!(check.damaged.is_empty() && check.files > 0, "{check:?}");
+        last = next;
+    }
+    let plain = folder.path().join("plain");
+    unpack(&open(&last), &plain, false, &Silent).unwrap();
+    assert!(plain.join("SUB/table.dat").is_file() && !plain.join("table.mf").exists());
+    assert_eq!(compare(&first, &open(&plain), &Silent).unwrap().differences, []);
+
+    fs::write(plain.join("SUB/table.info"), "Type = \nSubType = ?\n\n").unwrap();
+    let differences = compare(&first, &open(&plain), &Silent).unwrap().differences;
+    assert_eq!((differences[0].file.as_str(), differences[0].offset), ("SUB/table.info", Some(18)));
+}
+
+#[test]
+fn an_odd_table_dat_comes_back_unless_the_table_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = folder.path().join("plain");
+    unpack(&open(&source(folder.path())), &plain, false, &Silent).unwrap();
+    // version -3 without need
+    let usual = fs::read(plain.join("table.dat")).unwrap();
+    let mut odd = with_storage(&usual, StorageOption::MultiHdf5, Some(77)).unwrap();
+    let option = odd.windows(8).position(|bytes| bytes == [0, 0, 0, 1, 0, 0, 0, 77]).unwrap();
+    odd[option + 3] = 2;
+    fs::write(plain.join("table.dat"), &odd).unwrap();
+
+    let packed = folder.path().join("packed");
+    pack(&open(&plain), &packed, &options(ALL[0]), &Silent).unwrap();
+    let dat =
+        || read_all(&open(&packed).root.files.iter().find(|file| file.name == TABLE_DAT).unwrap().open().unwrap());
+    assert_eq!(dat().unwrap(), odd);
+
+    // another block size is as good as any other change
+    let changed =
+        with_storage(&fs::read(packed.join("table.dat")).unwrap(), StorageOption::MultiFile, Some(78)).unwrap();
+    let mut rows = changed.clone();
+    rows[changed.windows(4).position(|bytes| bytes == [0xff, 0xff, 0xff, 0xfd]).unwrap() + 11] += 1;
+    fs::write(packed.join("table.dat"), rows).unwrap();
+    assert_ne!(dat().unwrap(), odd);
+    assert_eq!(dat().unwrap().len(), usual.len());
+}
+
+#[test]
+fn paths_lead_into_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = source(folder.path());
+    for form in [ALL[2], ALL[3]] {
+        let packed = folder.path().join(format!("{form:?}"));
+        pack(&open(&source), &packed, &options(form), &Silent).unwrap();
+        for path in ["SUB", "./SUB/", "SUB/../SUB"] {
+            let table = Table::open(packed.join(path)).unwrap();
+            assert_eq!(table.rows(), Table::open(source.join("SUB")).unwrap().rows());
+            assert_eq!(table.storage().unwrap().block_bytes, Some(512));
+        }
+        for path in ["NONE", "SUB/SUB", "..", "table.dat"] {
+            assert_eq!(Table::open(packed.join(path)).unwrap_err().kind(), ErrorKind::NotFound, "{path}");
+        }
+    }
+    assert_eq!(Table::open(source.join("table.info")).unwrap_err().kind(), ErrorKind::Format);
+}
+
+#[test]
+fn targets_are_apart_from_the_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = source(folder.path());
+    let plain = open(&path);
+    for target in [path.clone(), path.join("inside"), folder.path().to_owned()] {
+        assert_eq!(unpack(&plain, &target, true, &Silent).unwrap_err().kind(), ErrorKind::Usage);
+    }
+}
+
+#[test]
+fn small_tables_have_small_blocks() {
+    let mut options = PackOptions { block_bytes: None, ..options(ALL[0]) };
+    assert_eq!(block_bytes(&options, [900 << 20, 1000].into_iter()), LARGEST_BLOCK);
+    assert_eq!(block_bytes(&options, std::iter::empty()), SMALLEST_BLOCK);
+    assert_eq!(block_bytes(&options, [8 << 20, 8 << 20].into_iter()), 1 << 20);
+    options.block_bytes = Some(777);
+    assert_eq!(block_bytes(&options, [5].into_iter()), 777);
+}
