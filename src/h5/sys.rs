@@ -106,7 +106,7 @@ fn keep(file: hdf5::File) -> Result<hdf5::File> {
 
 /// A second descriptor of an open file, which outlives it.
 pub(super) fn descriptor(file: &hdf5::File) -> Result<OwnedFd> {
-    with_descriptor(file, |descriptor| Ok(descriptor.try_clone_to_owned()?))
+    with_descriptor(file, |descriptor| descriptor.try_clone_to_owned())
 }
 
 /// Calls `call` with the descriptor of a file, which was opened with the driver `sec2`.

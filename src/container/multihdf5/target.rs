@@ -346,7 +346,7 @@ impl Target {
             return Err(Error::usage(format!("a file of {len} bytes")));
         }
         // bytes behind the old end become zeros of the file
-        if state.len % self.block_bytes != 0 {
+        if !state.len.is_multiple_of(self.block_bytes) {
             let last = state.len / self.block_bytes;
             self.block(state, last)?.dirty = true;
         }
