@@ -11,7 +11,7 @@ use hdf5::plist::group_create::AttrCreationOrder;
 use super::filter::MOST_INFLATED;
 use super::sys::{self, Foreign, Strings, Target};
 use super::{Attribute, Deflate, Pipeline, Stage, attribute, datatype, group};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, ErrorKind, Place, Result};
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values, for_each_type};
 
@@ -165,7 +165,12 @@ impl Dataset {
                 datatype: self.dataset.dtype()?,
             })
         };
-        let layout = read().at_with(|| self.place())?;
+        // what the hdf5 crate takes for wrong use comes from the file
+        let of_file = |error: Error| match error.kind() {
+            ErrorKind::Usage => Error::format(error.to_string()),
+            _ => error,
+        };
+        let layout = read().map_err(of_file).at_with(|| self.place())?;
         Ok(self.layout.get_or_init(|| layout))
     }
 
