@@ -266,7 +266,8 @@ fn as_type(found: &Values, data_type: DataType) -> Option<Values> {
     fn narrow<T: TryFrom<i64>>(values: Vec<i64>) -> Option<Vec<T>> {
         values.into_iter().map(|value| T::try_from(value).ok()).collect()
     }
-    let pairs = |v: Vec<f64>| (v.len() % 2 == 0).then(|| v.chunks(2).map(|z| Complex64::new(z[0], z[1])).collect());
+    let pairs =
+        |v: Vec<f64>| v.len().is_multiple_of(2).then(|| v.chunks(2).map(|z| Complex64::new(z[0], z[1])).collect());
     Some(match (data_type, found) {
         (DataType::String, Values::String(v)) => Values::String(v.clone()),
         (DataType::String | DataType::Record, _) | (_, Values::String(_)) => return None,
