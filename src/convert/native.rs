@@ -132,6 +132,8 @@ fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<Sou
             if !tables.iter().any(|table| table.group.as_deref() == Some(&path)) {
                 let depth = path.matches('/').count();
                 crate::limits::depth(depth, "groups")?;
+                // groups may lead to each other in a circle
+                crate::limits::tables(tables.len())?;
                 let own = path.rsplit('/').next().unwrap_or_default();
                 let name = if name == "." { own.to_owned() } else { format!("{name}/{own}") };
                 tables.push(by_hand(root, name, Some(next), path, source));
