@@ -65,7 +65,10 @@ fn no_table_at_all() {
     fs::write(&text, "no table\n").unwrap();
     let error = read_all(&text).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Format);
-    assert!(error.to_string().ends_with("notes.txt: neither a table directory, nor a container, nor an HDF5 file"), "{error}");
+    assert!(
+        error.to_string().ends_with("notes.txt: neither a table directory, nor a container, nor an HDF5 file"),
+        "{error}"
+    );
 
     let error = read_all(&folder.path().join("nothing")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);

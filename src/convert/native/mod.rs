@@ -1,29 +1,28 @@
 //! Tables in native HDF5 files, read back. docs/layout.md.
 
+mod cells;
+mod reader;
+
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 use serde_json::Value as Json;
 
+use self::cells::{Cubes, Dense, Ragged, Records};
+pub(super) use self::reader::Reader;
 use super::content::{Content, Layout, Source, SourceTable};
 use super::edits::{Edited, Object};
 use super::mapping::Attributes;
 use super::{by_layout, check, edits, json};
 use crate::container;
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::grid::{ChunkCache, ChunkRead, read_region};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, LinkKind};
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
-use crate::stman::RowRun;
-use crate::table::{Cells, ColumnInfo, ManagerSpec, Tiling};
+use crate::table::{Cells, ColumnInfo, ManagerSpec};
 use crate::value::{DataType, Record, Region, Shape, Value, Values};
-
-/// Decoded chunks kept for a dataset.
-const CACHE_BYTES: usize = 4 << 20;
 
 /// Whether the file at `path` is HDF5 and not a container of casacore's.
 pub(super) fn is_native(path: &Path) -> Result<bool> {
@@ -302,12 +301,12 @@ impl NativeTable {
             true => ChunkReader::of_rows(&dataset, source, self.rows)?,
             false => ChunkReader::new(&dataset, source)?,
         };
-        Reader::new(dataset, chunks, CACHE_BYTES)
+        Reader::new(dataset, chunks)
     }
 
     /// A reader of a cube, of which only its row map says how much is whole while the table is live.
     fn cube_reader(&self, group: &Group, name: &str) -> Result<Reader> {
-        if self.live { Reader::new(group.dataset(name)?, None, CACHE_BYTES) } else { self.reader(group, name) }
+        if self.live { Reader::new(group.dataset(name)?, None) } else { self.reader(group, name) }
     }
 
     /// The strings of a column that its dataset cannot hold, by element.
@@ -691,333 +690,6 @@ fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
     let info = ColumnInfo { desc, shape, manager: text("manager")?, manager_name: text("manager_name")? };
     let (link, reason) = (text("link")?.to_str_lossy().into_owned(), text("reason")?.to_str_lossy().into_owned());
     Ok((info, Form { kind: form, link, reason }))
-}
-
-/// A dataset, read by ourselves where that can be, else by libhdf5.
-#[derive(Debug)]
-pub(super) struct Reader {
-    pub(super) shape: Shape,
-    pub(super) data_type: DataType,
-    chunks: Option<ChunkReader>,
-    dataset: Dataset,
-    cache: ChunkCache,
-}
-
-impl Reader {
-    /// Reads a dataset of the file `source`.
-    pub(super) fn of_file(dataset: Dataset, source: Arc<dyn ReadAt>) -> Result<Self> {
-        Self::with_cache(dataset, source, CACHE_BYTES)
-    }
-
-    /// Keeps up to `cache` bytes of decoded chunks.
-    pub(super) fn with_cache(dataset: Dataset, source: Arc<dyn ReadAt>, cache: usize) -> Result<Self> {
-        let chunks = ChunkReader::new(&dataset, source)?;
-        Self::new(dataset, chunks, cache)
-    }
-
-    fn new(dataset: Dataset, chunks: Option<ChunkReader>, cache: usize) -> Result<Self> {
-        let (shape, data_type) = (dataset.shape()?, dataset.data_type()?);
-        Ok(Reader { shape, data_type, chunks, dataset, cache: ChunkCache::new(cache) })
-    }
-
-    /// Checks the number of axes.
-    pub(super) fn with_axes(self, axes: usize) -> Result<Self> {
-        if self.shape.len() == axes {
-            return Ok(self);
-        }
-        let message = format!("shape {:?}, which should have {axes} axes", self.shape.reversed());
-        Err(Error::format(message).at(format!("dataset {}", self.dataset.path())))
-    }
-
-    /// The extent of the slowest axis.
-    pub(super) fn rows(&self) -> u64 {
-        self.shape.last().copied().unwrap_or_default()
-    }
-
-    /// Appends a region; `out` has the column's type, which must be that of the dataset.
-    pub(super) fn read(&self, region: &Region, out: &mut Values) -> Result<()> {
-        if out.data_type() != self.data_type {
-            let message = format!("elements of type {}, but the column's are {}", self.data_type, out.data_type());
-            return Err(Error::format(message).at(format!("dataset {}", self.dataset.path())));
-        }
-        match &self.chunks {
-            Some(chunks) => read_region(chunks, &self.cache, 0, region, out),
-            None => self.dataset.read_region(region, out),
-        }
-    }
-
-    /// Fills `out` with the little-endian bytes of the rows from `first` on, of `row_bytes` each.
-    pub(super) fn read_rows(&self, first: u64, out: &mut [u8], row_bytes: usize) -> Result<()> {
-        let Some(chunks) = self.chunks.as_ref().filter(|chunks| chunks.grid().covers_cells()) else {
-            let mut region = Region::whole(&self.shape);
-            let axis = self.shape.len() - 1;
-            let rows = (out.len() / row_bytes.max(1)) as u64;
-            region.start = region.start[..axis].iter().copied().chain([first]).collect();
-            region.shape = region.shape[..axis].iter().copied().chain([rows]).collect();
-            let mut values = Values::new(self.data_type);
-            self.read(&region, &mut values)?;
-            out.copy_from_slice(&values.le_bytes().ok_or_else(|| Error::format("elements without a fixed size"))?);
-            return Ok(());
-        };
-        let chunk_rows = chunks.grid().chunk.last().copied().unwrap_or(1);
-        let (mut row, mut out) = (first, out);
-        while !out.is_empty() {
-            let (number, before) = (row / chunk_rows, row % chunk_rows);
-            let rows = (chunk_rows - before).min((out.len() / row_bytes) as u64);
-            let (part, rest) = out.split_at_mut(rows as usize * row_bytes);
-            if rows == chunk_rows {
-                chunks.read_raw(number, part)?;
-            } else {
-                let read = || {
-                    crate::limits::unbacked_cell(chunk_rows.saturating_mul(row_bytes as u64))?;
-                    let mut bytes = vec![0; chunk_rows as usize * row_bytes];
-                    chunks.read_raw(number, &mut bytes)?;
-                    Ok(Values::UChar(bytes))
-                };
-                // apart from the chunks that other reads keep as elements
-                let chunk = self.cache.get((1, number), read)?;
-                let Values::UChar(bytes) = &*chunk else { return Err(Error::format("a chunk that is no bytes")) };
-                part.copy_from_slice(&bytes[before as usize * row_bytes..][..part.len()]);
-            }
-            row += rows;
-            out = rest;
-        }
-        Ok(())
-    }
-
-    /// Appends the elements `range` of a dataset with one axis.
-    fn read_range(&self, range: Range<u64>, out: &mut Values) -> Result<()> {
-        let region = Region { start: Shape::from([range.start]), shape: Shape::from([range.end - range.start]) };
-        self.read(&region, out)
-    }
-
-    /// Elements of a dataset of integers with one axis.
-    pub(super) fn integers(&self, range: Range<u64>) -> Result<Vec<i64>> {
-        let mut values = Values::new(self.data_type);
-        self.read_range(range, &mut values)?;
-        match values {
-            Values::Int64(v) => Ok(v),
-            Values::Int(v) => Ok(v.into_iter().map(i64::from).collect()),
-            Values::Bool(v) => Ok(v.into_iter().map(i64::from).collect()),
-            _ => Err(Error::format(format!("elements of type {} where integers are expected", self.data_type))
-                .at(format!("dataset {}", self.dataset.path()))),
-        }
-    }
-}
-
-/// Puts the exact strings where the dataset, from element `first` on, has others.
-fn restore(odd: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
-    let Values::String(strings) = out else { return };
-    if odd.is_empty() {
-        return;
-    }
-    for (number, string) in strings[base..].iter_mut().enumerate() {
-        if let Some(exact) = odd.get(&(first + number as u64)) {
-            *string = exact.clone();
-        }
-    }
-}
-
-struct Dense {
-    data: Reader,
-    cell: Shape,
-    defined: Option<Reader>,
-    odd: HashMap<u64, BString>,
-}
-
-impl Dense {
-    fn read_block(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        let axes = self.cell.len();
-        let mut region = Region::whole(&self.cell.with_axis(rows.end - rows.start));
-        region.start = region.start[..axes].iter().copied().chain([rows.start]).collect();
-        let base = out.len();
-        self.data.read(&region, out)?;
-        restore(&self.odd, rows.start * self.cell.elements()?, base, out);
-        Ok(())
-    }
-}
-
-impl Cells for Dense {
-    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        let defined = match &self.defined {
-            Some(defined) => defined.integers(row..row + 1)? == [1],
-            None => true,
-        };
-        Ok(defined.then(|| self.cell.clone()))
-    }
-
-    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        let Some(region) = region else { return self.read_block(row..row + 1, out) };
-        region.check(&self.cell)?;
-        let region = Region { start: region.start.with_axis(row), shape: region.shape.with_axis(1) };
-        self.data.read(&region, out)
-    }
-
-    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        if self.defined.is_none() {
-            return self.read_block(rows, out);
-        }
-        for row in rows {
-            if self.cell_shape(row)?.is_some() {
-                self.read_cell(row, None, out)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
-        self.defined.is_none().then(|| self.cell.clone())
-    }
-
-    fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
-        let chunks = self.data.chunks.as_ref().filter(|_| self.defined.is_none() && max_cubes > 0)?;
-        let runs = vec![RowRun { rows: 0..self.data.rows(), cube: 0, position: 0 }];
-        Some(Tiling { cubes: vec![Box::new(chunks)], runs })
-    }
-}
-
-/// Records are JSON strings.
-struct Records(Dense);
-
-impl Cells for Records {
-    fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
-        Ok(Some(Shape::scalar()))
-    }
-
-    fn read_cell(&self, row: u64, _region: Option<&Region>, out: &mut Values) -> Result<()> {
-        let mut strings = Values::new(DataType::String);
-        self.0.read_cell(row, None, &mut strings)?;
-        let (Values::String(strings), Values::Record(records)) = (&strings, out) else {
-            unreachable!("read as strings, wanted as records")
-        };
-        for string in strings {
-            let parsed = serde_json::from_slice(string)
-                .map_err(|error| Error::format(format!("row {row} is not JSON: {error}")).caused_by(error))?;
-            records.push(json::to_record(&parsed).at_with(|| format!("row {row}"))?);
-        }
-        Ok(())
-    }
-
-    fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
-        Some(Shape::scalar())
-    }
-}
-
-struct Cubes {
-    cubes: Vec<Reader>,
-    row_cube: Reader,
-    row_index: Reader,
-}
-
-impl Cubes {
-    /// The cube of a row and the position in it.
-    fn locate(&self, row: u64) -> Result<Option<(&Reader, u64)>> {
-        let cube = self.row_cube.integers(row..row + 1)?;
-        let [cube] = cube.as_slice() else { return Ok(None) };
-        if *cube < 0 {
-            return Ok(None);
-        }
-        let reader = usize::try_from(*cube).ok().and_then(|cube| self.cubes.get(cube));
-        let reader = reader.ok_or_else(|| Error::format(format!("row {row} in cube{cube}, which is not there")))?;
-        let index = self.row_index.integers(row..row + 1)?;
-        match u64::try_from(index.first().copied().unwrap_or(-1)) {
-            Ok(index) if index < reader.rows() => Ok(Some((reader, index))),
-            _ => Err(Error::format(format!("row {row} at position {index:?} of cube{cube}"))),
-        }
-    }
-}
-
-/// Rows of the row map that are read at a time.
-const MAP_ROWS: u64 = 1 << 16;
-
-impl Cubes {
-    /// Consecutive rows at consecutive positions.
-    fn runs(&self) -> Result<Vec<RowRun>> {
-        let mut runs: Vec<RowRun> = Vec::new();
-        let rows = self.row_cube.rows();
-        for start in (0..rows).step_by(MAP_ROWS as usize) {
-            let block = start..rows.min(start + MAP_ROWS);
-            let (cubes, positions) = (self.row_cube.integers(block.clone())?, self.row_index.integers(block.clone())?);
-            for (row, (cube, position)) in block.zip(cubes.into_iter().zip(positions)) {
-                let (Ok(cube), Ok(position)) = (usize::try_from(cube), u64::try_from(position)) else { continue };
-                match runs.last_mut() {
-                    Some(run)
-                        if run.cube == cube
-                            && run.rows.end == row
-                            && run.position + (row - run.rows.start) == position =>
-                    {
-                        run.rows.end += 1;
-                    }
-                    _ => runs.push(RowRun { rows: row..row + 1, cube, position }),
-                }
-            }
-        }
-        Ok(runs)
-    }
-}
-
-impl Cells for Cubes {
-    fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
-        if self.cubes.len() > max_cubes {
-            return None;
-        }
-        let mut cubes: Vec<Box<dyn ChunkRead>> = Vec::new();
-        for cube in &self.cubes {
-            cubes.push(Box::new(cube.chunks.as_ref()?));
-        }
-        Some(Tiling { cubes, runs: self.runs().ok()? })
-    }
-
-    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        Ok(self.locate(row)?.and_then(|(reader, _)| reader.shape.split_last()).map(|(cell, _)| cell))
-    }
-
-    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        let (reader, index) = self.locate(row)?.ok_or_else(|| Error::not_found(format!("row {row} is undefined")))?;
-        let cell: Shape = reader.shape[..reader.shape.len() - 1].into();
-        let region = region.cloned().unwrap_or_else(|| Region::whole(&cell));
-        region.check(&cell)?;
-        reader.read(&Region { start: region.start.with_axis(index), shape: region.shape.with_axis(1) }, out)
-    }
-}
-
-struct Ragged {
-    values: Reader,
-    offset: Reader,
-    shape: Reader,
-    defined: Reader,
-    odd: HashMap<u64, BString>,
-}
-
-impl Cells for Ragged {
-    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        if self.defined.integers(row..row + 1)? != [1] {
-            return Ok(None);
-        }
-        let mut extents = Values::new(DataType::Int);
-        let width = self.shape.shape[0];
-        self.shape.read(&Region { start: Shape::from([0, row]), shape: Shape::from([width, 1]) }, &mut extents)?;
-        let Values::Int(extents) = extents else { unreachable!("read as Int") };
-        let extents: Vec<u64> = extents.iter().map_while(|&extent| u64::try_from(extent).ok()).collect();
-        Ok(Some(Shape::from_reversed(&extents)))
-    }
-
-    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        let shape = self.cell_shape(row)?.ok_or_else(|| Error::not_found(format!("row {row} is undefined")))?;
-        let ends = self.offset.integers(row..row + 2)?;
-        let (&[start, end], elements) = (ends.as_slice(), shape.elements()?) else {
-            return Err(Error::format("two offsets are expected"));
-        };
-        if start < 0 || end.checked_sub(start) != Some(elements as i64) || end as u64 > self.values.rows() {
-            return Err(Error::format(format!("row {row}: elements {start} to {end} for a cell of shape {shape}")));
-        }
-        crate::table::read_part(region, &shape, out, |out| {
-            let base = out.len();
-            self.values.read_range(start as u64..end as u64, out)?;
-            restore(&self.odd, start as u64, base, out);
-            Ok(())
-        })
-    }
 }
 
 #[cfg(test)]
