@@ -18,5 +18,8 @@ pub mod value;
 pub use container::{Container, ContainerMut, Directory};
 pub use error::{Error, ErrorKind, Result};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
-pub use stman::supported as supported_managers;
-pub use table::{Column, ColumnInfo, ManagerInfo, OpenOptions, Subtable, Table, TableKind};
+pub use stman::{supported as supported_managers, written as written_managers};
+pub use table::{
+    Column, ColumnInfo, ColumnMut, Hypercube, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable, Table,
+    TableKind, TableWriter,
+};

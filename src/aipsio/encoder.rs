@@ -53,11 +53,7 @@ impl Encoder {
     pub(crate) fn end(&mut self) {
         let start = self.open.pop().expect("an object was started");
         let len = (self.bytes.len() - start) as u32;
-        let len = match self.order {
-            ByteOrder::Big => len.to_be_bytes(),
-            ByteOrder::Little => len.to_le_bytes(),
-        };
-        self.bytes[start..start + 4].copy_from_slice(&len);
+        self.bytes[start..start + 4].copy_from_slice(&self.order.u32_bytes(len));
     }
 
     pub(crate) fn u8(&mut self, value: u8) {
@@ -69,10 +65,7 @@ impl Encoder {
     }
 
     pub(crate) fn u32(&mut self, value: u32) {
-        match self.order {
-            ByteOrder::Big => self.bytes.extend(value.to_be_bytes()),
-            ByteOrder::Little => self.bytes.extend(value.to_le_bytes()),
-        }
+        self.bytes.extend(self.order.u32_bytes(value));
     }
 
     pub(crate) fn i32(&mut self, value: i32) {
@@ -80,10 +73,7 @@ impl Encoder {
     }
 
     pub(crate) fn u64(&mut self, value: u64) {
-        match self.order {
-            ByteOrder::Big => self.bytes.extend(value.to_be_bytes()),
-            ByteOrder::Little => self.bytes.extend(value.to_le_bytes()),
-        }
+        self.bytes.extend(self.order.u64_bytes(value));
     }
 
     pub(crate) fn i64(&mut self, value: i64) {

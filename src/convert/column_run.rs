@@ -12,6 +12,7 @@ use super::mapping::text;
 use super::pieces::{Pieces, Shapes};
 use super::plan::{ColumnPlan, Form, MAX_CUBES, Route, TablePlan, grid};
 use crate::error::{Error, Result};
+use crate::grid::unravel;
 use crate::io::{ByteOrder, swap_bytes};
 use crate::table::{Cells, ColumnInfo, Tiling};
 use crate::value::{Region, Shape, Values, swap_width};
@@ -382,18 +383,6 @@ fn copy_tiles(
         lane.chunk(target, Shape::from(unravel(number, &chunks).as_slice()), bytes)?;
     }
     Ok(())
-}
-
-/// The index of the `number`th of `counts` chunks, first axis fastest.
-fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
-    counts
-        .iter()
-        .map(|&count| {
-            let index = number % count.max(1);
-            number /= count.max(1);
-            index
-        })
-        .collect()
 }
 
 /// The bytes of an array, padded to a larger shape with zeros.

@@ -8,9 +8,10 @@ use bstr::ByteSlice;
 use super::native;
 use super::plan::MAX_CUBES;
 use crate::error::{Error, Place, Result};
+use crate::io::ByteOrder;
 use crate::limits;
-use crate::schema::{ColumnKind, TableInfo};
-use crate::table::{Cells, ColumnInfo, OpenOptions, RecordCells, Table};
+use crate::schema::{ColumnKind, TableDesc, TableInfo};
+use crate::table::{Cells, ColumnInfo, ManagerSpec, OpenOptions, RecordCells, Table};
 use crate::value::{DataType, Record, Shape};
 
 /// The content of one table: of a table directory, or of a group in a native HDF5 file.
@@ -40,6 +41,29 @@ pub(crate) trait Content: Send + Sync {
     fn as_table(&self) -> Option<&Table> {
         None
     }
+
+    /// How the table was stored, as far as that is known.
+    fn layout(&self) -> Layout;
+
+    /// The path of the group of the table that a keyword names as `stored`, if the table is in an HDF5 file.
+    fn group(&self, _stored: &[u8]) -> Option<&str> {
+        None
+    }
+
+    /// What differs from what was converted, because a user has changed it or added it.
+    fn edits(&self) -> &[String] {
+        &[]
+    }
+}
+
+/// How a casacore table was stored.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layout {
+    /// Of the data files.
+    pub(crate) order: Option<ByteOrder>,
+    /// Names, comment and private keywords; neither keywords nor columns.
+    pub(crate) desc: TableDesc,
+    pub(crate) managers: Vec<ManagerSpec>,
 }
 
 /// How a dataset is stored. Shapes are in casacore's order, first axis fastest.
@@ -118,6 +142,17 @@ impl Content for Table {
     fn as_table(&self) -> Option<&Table> {
         Some(self)
     }
+
+    fn layout(&self) -> Layout {
+        let description = self.description();
+        let desc = TableDesc { keywords: Record::default(), columns: Vec::new(), ..description.clone() };
+        let manager = |manager: crate::table::ManagerInfo<'_>| ManagerSpec {
+            type_name: manager.type_name.to_owned(),
+            name: manager.name.to_owned(),
+            parameters: manager.parameters,
+        };
+        Layout { order: Some(self.byte_order()), desc, managers: self.managers().map(manager).collect() }
+    }
 }
 
 /// Whether all cells have `info.shape`, none undefined, by the kind of the column alone.
@@ -144,6 +179,8 @@ pub struct SourceTable {
     pub(crate) parent: Option<usize>,
     /// Where it lies, if it has a place of its own.
     pub(crate) path: Option<PathBuf>,
+    /// The path of its group, if it is in an HDF5 file.
+    pub(crate) group: Option<String>,
     pub(crate) content: Result<Box<dyn Content>>,
 }
 
@@ -176,7 +213,8 @@ impl Source {
         let mut seen = BTreeSet::new();
         let path = canonical(table.path());
         seen.insert(path.clone());
-        tables.push(SourceTable { name: ".".into(), parent: None, path: Some(path), content: Ok(Box::new(table)) });
+        let content = Ok(Box::new(table) as Box<dyn Content>);
+        tables.push(SourceTable { name: ".".into(), parent: None, path: Some(path), group: None, content });
         let mut next = 0;
         let mut depth = vec![0];
         while next < tables.len() {
@@ -188,7 +226,11 @@ impl Source {
 
     /// The number of the table that a keyword of table number `of` stores as `stored`.
     pub(crate) fn find(&self, of: usize, stored: &[u8]) -> Option<usize> {
-        let path = canonical(&self.tables[of].content().ok()?.as_table()?.resolve(stored));
+        let content = self.tables[of].content().ok()?;
+        if let Some(group) = content.group(stored) {
+            return self.tables.iter().position(|table| table.group.as_deref() == Some(group));
+        }
+        let path = canonical(&content.as_table()?.resolve(stored));
         self.tables.iter().position(|table| table.path.as_ref() == Some(&path))
     }
 
@@ -232,7 +274,7 @@ fn open_subtables(
             name = format!("{prefix}{}__{number}", subtable.name.to_str_lossy());
         }
         let content = subtable.open(options).map(|table| Box::new(table) as Box<dyn Content>);
-        tables.push(SourceTable { name, parent: Some(parent), path: Some(path), content });
+        tables.push(SourceTable { name, parent: Some(parent), path: Some(path), group: None, content });
         depth.push(depth[parent] + 1);
     }
     Ok(())

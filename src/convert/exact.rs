@@ -70,6 +70,7 @@ pub(crate) fn column(
         "options": desc.options,
         "ndim": desc.ndim,
         "shape": info.shape.as_ref().filter(|_| desc.kind == ColumnKind::Array).map(|shape| shape.reversed()),
+        "shape_described": !desc.shape.is_empty(),
         "comment": json::from_string(desc.comment.as_bstr()),
         "max_length": desc.max_length,
         "default_manager": [

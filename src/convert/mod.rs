@@ -1,5 +1,6 @@
 //! The bridge: plan, copy, compare. Only here are tables and HDF5 files known together.
 
+mod choose;
 mod column_run;
 mod content;
 mod digest;
@@ -12,12 +13,15 @@ pub(crate) mod output;
 mod pieces;
 pub(crate) mod plan;
 pub(crate) mod scales;
+mod tile_copy;
 mod to_h5;
+mod to_table;
 mod verify;
 
 pub use content::{DatasetInfo, Source, SourceTable};
 pub use digest::{ColumnDigest, Sha, TableDigest, digest, hex};
-pub use output::partial_path;
+pub use output::discard_partial;
 pub use plan::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
 pub use to_h5::{Progress, Summary, to_hdf5};
+pub use to_table::{TableOptions, TableSummary, to_table};
 pub use verify::{Comparison, Difference, verify};

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 use serde_json::Value as Json;
 
-use super::content::{Content, Source, SourceTable};
+use super::content::{Content, Layout, Source, SourceTable};
 use super::json;
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::grid::{ChunkCache, read_region};
+use crate::grid::{ChunkCache, ChunkRead, read_region};
 use crate::h5::{Attribute, ChunkReader, Dataset, File, Group, LinkKind};
-use crate::io::{FileSource, ReadAt};
-use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
-use crate::table::{Cells, ColumnInfo};
-use crate::value::{DataType, Record, Region, Shape, Values};
+use crate::io::{ByteOrder, FileSource, ReadAt};
+use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
+use crate::stman::RowRun;
+use crate::table::{Cells, ColumnInfo, ManagerSpec, Tiling};
+use crate::value::{DataType, Record, Region, Shape, Value, Values};
 
 /// Decoded chunks kept for a dataset.
 const CACHE_BYTES: usize = 4 << 20;
@@ -120,6 +121,7 @@ fn find_tables(
             name,
             parent,
             path: None,
+            group: Some(path.clone()),
             content: content.map(|content| Box::new(content) as Box<dyn Content>).at_with(|| format!("group {path}")),
         });
         find_tables(root, &group, &path, source, tables, depth + 1)?;
@@ -138,6 +140,10 @@ struct NativeTable {
     forms: Vec<Form>,
     /// The last component of the path of each subtable, by the name that keywords store.
     table_names: HashMap<BString, String>,
+    /// The path of the group of each subtable that is in the file, likewise.
+    groups: HashMap<BString, String>,
+    layout: Layout,
+    edits: Vec<String>,
     group: Group,
     exact: Group,
     source: Arc<dyn ReadAt>,
@@ -182,8 +188,25 @@ impl NativeTable {
         let info = TableInfo { table_type: text("type")?, sub_type: text("subtype")?, readme: text("readme")? };
         let mut table_names = HashMap::new();
         collect_names(&document["keywords"], &mut table_names);
-        let (columns, forms) = columns(exact, &mut table_names)?.into_iter().unzip();
-        Ok(NativeTable { rows, live, keywords, info, columns, forms, table_names, group, exact: exact.clone(), source })
+        let (columns, forms): (Vec<ColumnInfo>, Vec<Form>) = columns(exact, &mut table_names)?.into_iter().unzip();
+        let layout = layout(&document)?;
+        let groups = groups(&group, &keywords, &columns, &forms)?;
+        let (exact, edits) = (exact.clone(), Vec::new());
+        Ok(NativeTable {
+            rows,
+            live,
+            keywords,
+            info,
+            columns,
+            forms,
+            table_names,
+            groups,
+            layout,
+            edits,
+            group,
+            exact,
+            source,
+        })
     }
 
     fn reader(&self, group: &Group, name: &str) -> Result<Reader> {
@@ -319,6 +342,18 @@ impl Content for NativeTable {
         self.table_names.get(stored.as_bstr()).cloned().unwrap_or_else(|| stored.to_str_lossy().into_owned())
     }
 
+    fn layout(&self) -> Layout {
+        self.layout.clone()
+    }
+
+    fn group(&self, stored: &[u8]) -> Option<&str> {
+        self.groups.get(stored.as_bstr()).map(String::as_str)
+    }
+
+    fn edits(&self) -> &[String] {
+        &self.edits
+    }
+
     fn storage(&self, index: usize) -> Result<Vec<super::content::DatasetInfo>> {
         let describe = |(name, dataset): (String, Dataset)| {
             Ok(super::content::DatasetInfo {
@@ -379,6 +414,77 @@ pub(crate) fn columns(exact: &Group, table_names: &mut HashMap<BString, String>)
     Ok(found.into_iter().map(|(_, column)| column).collect())
 }
 
+/// What the document of a table says of the way it was stored; files of format version 1.0 need not say anything.
+fn layout(document: &Json) -> Result<Layout> {
+    let text = |json: Option<&Json>| json.map_or(Ok(BString::default()), json::to_string);
+    let record = |json: Option<&Json>| json.map_or(Ok(Record::default()), json::to_record);
+    let order = match document.get("byte_order").and_then(Json::as_str) {
+        Some("big") => Some(ByteOrder::Big),
+        Some("little") => Some(ByteOrder::Little),
+        _ => None,
+    };
+    let manager = |json: &Json| {
+        Ok(ManagerSpec {
+            type_name: text(json.get("type"))?,
+            name: text(json.get("name"))?,
+            parameters: record(json.get("parameters"))?,
+        })
+    };
+    let managers = document.get("managers").and_then(Json::as_array);
+    let desc = TableDesc {
+        name: text(document.pointer("/description/name"))?,
+        version: text(document.pointer("/description/version"))?,
+        comment: text(document.pointer("/description/comment"))?,
+        private_keywords: record(document.get("private_keywords"))?,
+        ..TableDesc::default()
+    };
+    Ok(Layout { order, desc, managers: managers.into_iter().flatten().map(manager).collect::<Result<_>>()? })
+}
+
+/// The groups that the readable forms of keywords name, by the names that the keywords store.
+fn groups(
+    group: &Group,
+    keywords: &Record,
+    columns: &[ColumnInfo],
+    forms: &[Form],
+) -> Result<HashMap<BString, String>> {
+    let mut found = HashMap::new();
+    let mut look = |record: &Record, read: &dyn Fn(&str) -> Result<Option<Attribute>>| -> Result<()> {
+        for (name, stored) in table_fields("", record) {
+            let text = read(&name)?.as_ref().and_then(string);
+            if let Some(path) = text.as_deref().and_then(|text| text.strip_prefix("Table: "))
+                && path.starts_with('/')
+            {
+                found.entry(stored.clone()).or_insert_with(|| path.to_owned());
+            }
+        }
+        Ok(())
+    };
+    look(keywords, &|name| group.attribute(name))?;
+    for (column, form) in columns.iter().zip(forms).filter(|(_, form)| form.kind != FormKind::Missing) {
+        let keywords = &column.desc.keywords;
+        match form.kind {
+            FormKind::Dense | FormKind::Record => look(keywords, &|name| group.dataset(&form.link)?.attribute(name))?,
+            _ => look(keywords, &|name| group.group(&form.link)?.attribute(name))?,
+        }
+    }
+    Ok(found)
+}
+
+/// The subtables in a record: the names of their attributes, and as they are stored.
+fn table_fields<'a>(prefix: &str, record: &'a Record) -> Vec<(String, &'a BString)> {
+    let mut found = Vec::new();
+    for field in &record.fields {
+        let name = format!("{prefix}{}", field.name.to_str_lossy());
+        match &field.value {
+            Value::Table(stored) => found.push((name, stored)),
+            Value::Record(nested) => found.append(&mut table_fields(&format!("{name}."), nested)),
+            _ => {}
+        }
+    }
+    found
+}
+
 fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
     let text = |name: &str| match document.get(name) {
         Some(text) => json::to_string(text),
@@ -420,7 +526,7 @@ fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
         kind,
         options: number("options")? as i32,
         ndim: number("ndim")? as i32,
-        shape: Shape::scalar(),
+        shape: shape.clone().filter(|_| document["shape_described"] == true).unwrap_or_default(),
         max_length: number("max_length")? as u32,
         keywords,
         default: None,
@@ -555,6 +661,12 @@ impl Cells for Dense {
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
         self.defined.is_none().then(|| self.cell.clone())
     }
+
+    fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
+        let chunks = self.data.chunks.as_ref().filter(|_| self.defined.is_none() && max_cubes > 0)?;
+        let runs = vec![RowRun { rows: 0..self.data.rows(), cube: 0, position: 0 }];
+        Some(Tiling { cubes: vec![Box::new(chunks)], runs })
+    }
 }
 
 /// Records are JSON strings.
@@ -608,7 +720,47 @@ impl Cubes {
     }
 }
 
+/// Rows of the row map that are read at a time.
+const MAP_ROWS: u64 = 1 << 16;
+
+impl Cubes {
+    /// Consecutive rows at consecutive positions.
+    fn runs(&self) -> Result<Vec<RowRun>> {
+        let mut runs: Vec<RowRun> = Vec::new();
+        let rows = self.row_cube.rows();
+        for start in (0..rows).step_by(MAP_ROWS as usize) {
+            let block = start..rows.min(start + MAP_ROWS);
+            let (cubes, positions) = (self.row_cube.integers(block.clone())?, self.row_index.integers(block.clone())?);
+            for (row, (cube, position)) in block.zip(cubes.into_iter().zip(positions)) {
+                let (Ok(cube), Ok(position)) = (usize::try_from(cube), u64::try_from(position)) else { continue };
+                match runs.last_mut() {
+                    Some(run)
+                        if run.cube == cube
+                            && run.rows.end == row
+                            && run.position + (row - run.rows.start) == position =>
+                    {
+                        run.rows.end += 1;
+                    }
+                    _ => runs.push(RowRun { rows: row..row + 1, cube, position }),
+                }
+            }
+        }
+        Ok(runs)
+    }
+}
+
 impl Cells for Cubes {
+    fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
+        if self.cubes.len() > max_cubes {
+            return None;
+        }
+        let mut cubes: Vec<Box<dyn ChunkRead>> = Vec::new();
+        for cube in &self.cubes {
+            cubes.push(Box::new(cube.chunks.as_ref()?));
+        }
+        Some(Tiling { cubes, runs: self.runs().ok()? })
+    }
+
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         Ok(self.locate(row)?.and_then(|(reader, _)| reader.shape.split_last()).map(|(cell, _)| cell))
     }

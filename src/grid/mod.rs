@@ -10,7 +10,7 @@ use crate::io::ByteOrder;
 use crate::value::{DataType, Shape, Values};
 
 pub(crate) use cache::ChunkCache;
-pub(crate) use region::{copy_box, read_region};
+pub(crate) use region::{Part, copy_box, for_each_chunk, for_each_run, read_region};
 
 /// An array of `shape` cut into equal chunks, first axis fastest in both.
 ///
@@ -39,6 +39,18 @@ impl Grid {
     }
 }
 
+/// The index of the `number`th of `counts` chunks, first axis fastest.
+pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
+    counts
+        .iter()
+        .map(|&count| {
+            let index = number % count.max(1);
+            number /= count.max(1);
+            index
+        })
+        .collect()
+}
+
 /// An array that can be read chunk by chunk, from any thread.
 pub(crate) trait ChunkRead: Send + Sync {
     /// Shape and chunk shape in elements, first axis fastest.
@@ -60,6 +72,28 @@ pub(crate) trait ChunkRead: Send + Sync {
     ///
     /// Only where [`raw_order`](Self::raw_order) is known; `out` holds whole chunks.
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()>;
+}
+
+impl<T: ChunkRead + ?Sized> ChunkRead for &T {
+    fn grid(&self) -> &Grid {
+        (**self).grid()
+    }
+
+    fn data_type(&self) -> DataType {
+        (**self).data_type()
+    }
+
+    fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()> {
+        (**self).read_chunk(index, out)
+    }
+
+    fn raw_order(&self) -> Option<ByteOrder> {
+        (**self).raw_order()
+    }
+
+    fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        (**self).read_raw(first, out)
+    }
 }
 
 /// An array that can be written chunk by chunk; distinct chunks from any thread.

@@ -1,8 +1,6 @@
 //! Boxes across chunks.
 
-use std::sync::Arc;
-
-use super::{ChunkCache, ChunkRead};
+use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
@@ -20,20 +18,53 @@ pub(crate) fn read_region(
     region.check(&grid.shape)?;
     let base = out.len();
     out.extend_default(region.shape.elements()? as usize);
+    for_each_chunk(grid, region, |index, part| {
+        let chunk = cache.get((grid_number, grid.number(index)), || {
+            let mut values = Values::new(from.data_type());
+            from.read_chunk(index, &mut values)?;
+            Ok(values)
+        })?;
+        copy_box(&chunk, &grid.chunk, &part.in_chunk, out, base, &region.shape, &part.in_region, &part.extent);
+        Ok(())
+    })
+}
+
+/// What a chunk and a region share.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// Where it starts in the chunk.
+    pub(crate) in_chunk: Shape,
+    /// Where it starts in the region.
+    pub(crate) in_region: Shape,
+    pub(crate) extent: Shape,
+}
+
+/// Calls `each` with the index of every chunk that `region` touches, which lies within the grid.
+pub(crate) fn for_each_chunk(
+    grid: &Grid,
+    region: &Region,
+    mut each: impl FnMut(&[u64], &Part) -> Result<()>,
+) -> Result<()> {
+    region.check(&grid.shape)?;
     if region.shape.contains(&0) {
         return Ok(());
     }
     let axes = grid.shape.len();
+    let end = |axis: usize| region.start[axis] + region.shape[axis];
     let first: Shape = (0..axes).map(|axis| region.start[axis] / grid.chunk[axis]).collect();
-    let last: Shape = (0..axes).map(|axis| (region.start[axis] + region.shape[axis] - 1) / grid.chunk[axis]).collect();
+    let last: Shape = (0..axes).map(|axis| (end(axis) - 1) / grid.chunk[axis]).collect();
     let mut index = first.to_vec();
     loop {
-        let chunk = cache.get((grid_number, grid.number(&index)), || {
-            let mut values = Values::new(from.data_type());
-            from.read_chunk(&index, &mut values)?;
-            Ok(values)
-        })?;
-        copy_chunk(&chunk, &grid.chunk, &index, region, out, base);
+        let chunk_start = |axis: usize| index[axis] * grid.chunk[axis];
+        let begin: Shape = (0..axes).map(|axis| chunk_start(axis).max(region.start[axis])).collect();
+        let part = Part {
+            in_chunk: (0..axes).map(|axis| begin[axis] - chunk_start(axis)).collect(),
+            in_region: (0..axes).map(|axis| begin[axis] - region.start[axis]).collect(),
+            extent: (0..axes)
+                .map(|axis| (chunk_start(axis) + grid.chunk[axis]).min(end(axis)) - begin[axis])
+                .collect(),
+        };
+        each(&index, &part)?;
         // next chunk of the box, first axis fastest
         let more = (0..axes).any(|axis| {
             index[axis] += 1;
@@ -47,23 +78,6 @@ pub(crate) fn read_region(
             return Ok(());
         }
     }
-}
-
-/// Copies what a chunk shares with the region.
-fn copy_chunk(chunk: &Arc<Values>, chunk_shape: &[u64], index: &[u64], region: &Region, out: &mut Values, base: usize) {
-    let axes = chunk_shape.len();
-    let mut from_start = Vec::with_capacity(axes);
-    let mut to_start = Vec::with_capacity(axes);
-    let mut extent = Vec::with_capacity(axes);
-    for axis in 0..axes {
-        let chunk_start = index[axis] * chunk_shape[axis];
-        let begin = chunk_start.max(region.start[axis]);
-        let end = (chunk_start + chunk_shape[axis]).min(region.start[axis] + region.shape[axis]);
-        from_start.push(begin - chunk_start);
-        to_start.push(begin - region.start[axis]);
-        extent.push(end - begin);
-    }
-    copy_box(chunk, chunk_shape, &from_start, out, base, &region.shape, &to_start, &extent);
 }
 
 /// Copies a box of `extent` elements from one array to another of the same type, each with its shape and the start of
@@ -94,7 +108,7 @@ pub(crate) fn copy_box(
 }
 
 /// Calls `run(from, to, elements)` for every stretch of the box that is contiguous in both arrays.
-fn for_each_run(
+pub(crate) fn for_each_run(
     from_shape: &[u64],
     from_start: &[u64],
     to_shape: &[u64],
@@ -140,7 +154,6 @@ fn for_each_run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grid::Grid;
     use crate::io::ByteOrder;
     use crate::value::DataType;
 

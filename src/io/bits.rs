@@ -33,6 +33,24 @@ pub(crate) fn pack(values: &[bool], out: &mut Vec<u8>) {
     );
 }
 
+/// Sets the bits of `bits` from `first_bit` on to `values`; the others stay.
+pub(crate) fn pack_into(values: &[bool], bits: &mut [u8], first_bit: usize) {
+    let set = |byte: &mut u8, bit: usize, value: bool| *byte = *byte & !(1 << bit) | u8::from(value) << bit;
+    let lead = values.len().min((8 - first_bit % 8) % 8);
+    let (lead, values) = values.split_at(lead);
+    for (i, &value) in lead.iter().enumerate() {
+        set(&mut bits[first_bit / 8], first_bit % 8 + i, value);
+    }
+    let bits = &mut bits[first_bit.div_ceil(8)..];
+    let (whole, rest) = values.as_chunks::<8>();
+    for (byte, eight) in bits.iter_mut().zip(whole) {
+        *byte = (0..8).fold(0, |byte, i| byte | u8::from(eight[i]) << i);
+    }
+    for (i, &value) in rest.iter().enumerate() {
+        set(&mut bits[whole.len()], i, value);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,6 +61,24 @@ mod tests {
         let mut packed = Vec::new();
         pack(&bits, &mut packed);
         assert_eq!(packed, [0x0d, 0x01]);
+    }
+
+    #[test]
+    fn packs_between_other_bits() {
+        for background in [0x00, 0xff] {
+            for first in 0..24 {
+                for count in 0..=32 - first {
+                    let values: Vec<bool> = (0..count).map(|i| i % 3 == 0).collect();
+                    let mut bits = [background; 4];
+                    pack_into(&values, &mut bits, first);
+                    let mut expected = vec![background != 0; 32];
+                    expected[first..first + count].copy_from_slice(&values);
+                    let mut all = Vec::new();
+                    unpack(&bits, 0, 32, &mut all);
+                    assert_eq!(all, expected, "{first}+{count}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod file;
 #[cfg(test)]
 mod memory;
 mod paged;
+mod paged_mut;
 mod recent;
 
 use std::fmt;
@@ -16,6 +17,7 @@ pub use file::{FileSource, FileTarget};
 #[cfg(test)]
 pub(crate) use memory::MemoryFile;
 pub(crate) use paged::Paged;
+pub(crate) use paged_mut::PagedMut;
 pub(crate) use recent::Recent;
 
 /// Positioned reads on `&self`, from any thread.
@@ -166,6 +168,20 @@ impl ByteOrder {
         match self {
             ByteOrder::Big => u64::from_be_bytes(bytes),
             ByteOrder::Little => u64::from_le_bytes(bytes),
+        }
+    }
+
+    pub(crate) fn u32_bytes(self, value: u32) -> [u8; 4] {
+        match self {
+            ByteOrder::Big => value.to_be_bytes(),
+            ByteOrder::Little => value.to_le_bytes(),
+        }
+    }
+
+    pub(crate) fn u64_bytes(self, value: u64) -> [u8; 8] {
+        match self {
+            ByteOrder::Big => value.to_be_bytes(),
+            ByteOrder::Little => value.to_le_bytes(),
         }
     }
 }

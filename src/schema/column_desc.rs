@@ -2,9 +2,9 @@
 
 use bstr::{BString, ByteSlice};
 
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Error, Result};
-use crate::value::{DataType, Record, Shape, Values};
+use crate::value::{DataType, Element, Record, Shape, Value, Values};
 
 /// What a cell of a column is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +62,91 @@ pub struct ColumnDesc {
     pub default: Option<Values>,
 }
 
+/// Describes the columns of a new table.
+///
+/// ```
+/// use ctds_hdf5::{ColumnDesc, value::{Complex32, Shape, Value}};
+///
+/// let time = ColumnDesc::scalar::<f64>("TIME").unit("s").comment("Modified Julian Day");
+/// let uvw = ColumnDesc::array::<f64>("UVW").direct(Shape::from([3])).unit("m");
+/// let data = ColumnDesc::array::<Complex32>("DATA").ndim(2); // [corr, chan], each cell its own
+/// let flags = ColumnDesc::array::<bool>("FLAG").keyword("ORIGIN", Value::string("none"));
+/// # let _ = (time, uvw, data, flags);
+/// ```
+impl ColumnDesc {
+    /// A column of elements.
+    pub fn scalar<T: Element>(name: impl Into<BString>) -> Self {
+        Self::new(name.into(), T::DATA_TYPE, ColumnKind::Scalar)
+    }
+
+    /// A column of arrays of any number of axes and any shape.
+    pub fn array<T: Element>(name: impl Into<BString>) -> Self {
+        Self::new(name.into(), T::DATA_TYPE, ColumnKind::Array)
+    }
+
+    /// A column of elements or arrays of a type that is known only when the program runs.
+    pub fn new(name: BString, data_type: DataType, kind: ColumnKind) -> Self {
+        ColumnDesc {
+            name,
+            comment: BString::default(),
+            manager_type: "StandardStMan".into(),
+            manager_group: "StandardStMan".into(),
+            data_type,
+            kind,
+            options: 0,
+            ndim: if kind == ColumnKind::Array { -1 } else { 0 },
+            shape: Shape::scalar(),
+            max_length: 0,
+            keywords: Record::default(),
+            default: None,
+        }
+    }
+
+    /// Every cell has this many axes.
+    pub fn ndim(mut self, axes: u32) -> Self {
+        self.ndim = axes as i32;
+        self
+    }
+
+    /// Every cell has this shape, first axis fastest; cells nobody writes may stay undefined.
+    pub fn fixed_shape(mut self, shape: Shape) -> Self {
+        self.options |= FIXED_SHAPE;
+        self.ndim = shape.len() as i32;
+        self.shape = shape;
+        self
+    }
+
+    /// Every cell has this shape, first axis fastest, and lies in the manager's own rows: best for small arrays.
+    pub fn direct(self, shape: Shape) -> Self {
+        let mut desc = self.fixed_shape(shape);
+        desc.options |= DIRECT;
+        desc
+    }
+
+    /// The longest string that a cell may hold, in bytes; managers may store such strings more tightly.
+    pub fn max_length(mut self, bytes: u32) -> Self {
+        self.max_length = bytes;
+        self
+    }
+
+    /// Free text about the column.
+    pub fn comment(mut self, comment: impl Into<BString>) -> Self {
+        self.comment = comment.into();
+        self
+    }
+
+    /// The unit of all elements: keyword `QuantumUnits`.
+    pub fn unit(self, unit: impl Into<BString>) -> Self {
+        self.keyword("QuantumUnits", Value::Array(Shape::from([1]), Values::String(vec![unit.into()])))
+    }
+
+    /// Sets a column keyword.
+    pub fn keyword(mut self, name: impl Into<BString>, value: Value) -> Self {
+        self.keywords.set(name, value);
+        self
+    }
+}
+
 const DIRECT: i32 = 1;
 const FIXED_SHAPE: i32 = 4;
 
@@ -115,6 +200,58 @@ impl ColumnDesc {
             keywords,
             default,
         })
+    }
+
+    pub(super) fn encode(&self, e: &mut Encoder) -> Result<()> {
+        e.u32(1);
+        e.string(self.class()?);
+        e.u32(1);
+        e.string(&self.name);
+        e.string(&self.comment);
+        e.string(&self.manager_type);
+        e.string(&self.manager_group);
+        e.i32(self.data_type.code());
+        e.i32(self.options);
+        e.i32(self.ndim);
+        if self.kind == ColumnKind::Array {
+            e.shape(&self.shape);
+        }
+        e.u32(self.max_length);
+        e.record("TableRecord", &self.keywords)?;
+        e.u32(1);
+        match (self.kind, &self.default) {
+            (ColumnKind::Array, _) => e.bool(false),
+            (ColumnKind::Scalar, _) if self.data_type == DataType::Record => {}
+            (ColumnKind::Scalar, Some(default)) => e.values(default)?,
+            (ColumnKind::Scalar, None) => {
+                let mut default = Values::new(self.data_type);
+                default.extend_default(1);
+                e.values(&default)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of casacore's class: the type takes 8 characters, and nothing closes the bracket.
+    fn class(&self) -> Result<String> {
+        let element = match self.data_type {
+            DataType::Bool => "Bool",
+            DataType::UChar => "uChar",
+            DataType::Short => "Short",
+            DataType::UShort => "uShort",
+            DataType::Int => "Int",
+            DataType::UInt => "uInt",
+            DataType::Int64 => "Int64",
+            DataType::Float => "float",
+            DataType::Double => "double",
+            DataType::Complex => "Complex",
+            DataType::DComplex => "DComplex",
+            DataType::String => "String",
+            DataType::Record if self.kind == ColumnKind::Scalar => return Ok("ScalarRecordColumnDesc".into()),
+            DataType::Record => return Err(Error::unsupported(format!("column {}: arrays of records", self.name))),
+        };
+        let class = if self.kind == ColumnKind::Scalar { "Scalar" } else { "Array" };
+        Ok(format!("{class}ColumnDesc<{element:8}"))
     }
 
     /// Whether the cells are arrays stored in the manager's own rows (option Direct).

@@ -3,19 +3,22 @@
 use bstr::BString;
 
 use super::TableDesc;
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::value::{Record, Shape};
+
+/// What casacore stores where there is no container too.
+pub(crate) const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 
 /// Where the files of the managers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StorageOption {
     /// In `table.mf`.
-    MultiFile,
+    MultiFile = 0,
     /// In `table.mfh5`.
-    MultiHdf5,
+    MultiHdf5 = 1,
     /// Each on its own.
-    SepFile,
+    SepFile = 2,
 }
 
 /// A data manager of the table.
@@ -54,6 +57,10 @@ pub(crate) struct ColumnBinding {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ColumnSet {
     pub(crate) storage: StorageOption,
+    /// Size of a block of the container in bytes, as far as it matters.
+    pub(crate) block_bytes: u32,
+    /// The next manager's sequence number.
+    pub(crate) counter: u32,
     pub(crate) managers: Vec<ManagerEntry>,
     /// In the order of the table description.
     pub(crate) columns: Vec<ColumnBinding>,
@@ -68,7 +75,7 @@ impl ColumnSet {
             -3 => 3,
             version => return Err(d.error_at(start, format!("column set version {version}, known are -2 and -3"))),
         };
-        let mut storage = StorageOption::SepFile;
+        let (mut storage, mut block_bytes) = (StorageOption::SepFile, DEFAULT_BLOCK_BYTES);
         if version >= 2 {
             d.uint("column set rows", version >= 3)?;
         }
@@ -79,9 +86,9 @@ impl ColumnSet {
                 2 => StorageOption::SepFile,
                 option => return Err(d.error(format!("storage option {option}, known are 0 to 2"))),
             };
-            d.u32("block size")?;
+            block_bytes = d.u32("block size")?;
         }
-        d.u32("data manager counter")?;
+        let counter = d.u32("data manager counter")?;
         let count = d.u32("number of data managers")?;
         let mut managers: Vec<ManagerEntry> = Vec::new();
         for _ in 0..count {
@@ -113,7 +120,30 @@ impl ColumnSet {
             manager.info = d.bytes("data manager info", u64::from(len))?;
         }
         let columns = columns.into_iter().map(|binding| binding.expect("every column was decoded")).collect();
-        Ok(ColumnSet { storage, managers, columns })
+        Ok(ColumnSet { storage, block_bytes, counter, managers, columns })
+    }
+
+    /// Writes the set of a table of `rows` rows with these columns: version 2 where that can say everything.
+    pub(super) fn encode(&self, e: &mut Encoder, rows: u64, desc: &TableDesc) {
+        let wide = self.storage != StorageOption::SepFile || super::is_wide(rows);
+        e.i32(if wide { -3 } else { -2 });
+        e.uint(rows, wide);
+        if wide {
+            e.i32(self.storage as i32);
+            e.u32(self.block_bytes);
+        }
+        e.u32(self.counter);
+        e.u32(self.managers.len() as u32);
+        for manager in &self.managers {
+            e.string(&manager.type_name);
+            e.u32(manager.sequence);
+        }
+        for (binding, column) in self.columns.iter().zip(&desc.columns) {
+            binding.encode(e, column.kind == super::ColumnKind::Array);
+        }
+        for manager in &self.managers {
+            e.string(&manager.info);
+        }
     }
 }
 
@@ -145,6 +175,19 @@ impl ColumnBinding {
         let sequence = d.u32("data manager sequence number")?;
         let shape = if is_array && d.bool("shape is fixed")? { Some(d.shape("fixed shape")?) } else { None };
         Ok(ColumnBinding { original_name, sequence, shape })
+    }
+
+    fn encode(&self, e: &mut Encoder, is_array: bool) {
+        e.u32(2);
+        e.string(&self.original_name);
+        e.u32(1);
+        e.u32(self.sequence);
+        if is_array {
+            e.bool(self.shape.is_some());
+            if let Some(shape) = &self.shape {
+                e.shape(shape);
+            }
+        }
     }
 }
 

@@ -29,6 +29,17 @@ impl TableInfo {
     }
 }
 
+impl TableInfo {
+    /// The text of `table.info`.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        for part in [b"Type = ".as_slice(), &self.table_type, b"\nSubType = ", &self.sub_type, b"\n\n", &self.readme] {
+            text.extend_from_slice(part);
+        }
+        text
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +51,8 @@ mod tests {
         assert_eq!(info.table_type, "Measurement Set");
         assert_eq!(info.sub_type, "UVFITS");
         assert_eq!(info.readme, "This is\na readme\n");
+        assert_eq!(info.encode(), b"Type = Measurement Set\nSubType = UVFITS\n\nThis is\na readme\n");
+        assert_eq!(TableInfo::default().encode(), b"Type = \nSubType = \n\n");
         assert_eq!(TableInfo::decode(b""), TableInfo::default());
     }
 }

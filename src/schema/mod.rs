@@ -10,10 +10,15 @@ mod table_name;
 mod views;
 
 pub use column_desc::{ColumnDesc, ColumnKind};
-pub(crate) use column_set::ColumnSet;
+pub(crate) use column_set::{ColumnBinding, ColumnSet, DEFAULT_BLOCK_BYTES, ManagerEntry, StorageOption};
 pub use info::TableInfo;
-pub(crate) use sync::Sync;
+pub(crate) use sync::{Counters, Sync};
 pub(crate) use table_dat::{Body, TableDat};
 pub use table_desc::TableDesc;
-pub(crate) use table_name::resolve;
+pub(crate) use table_name::{resolve, stored_name};
 pub(crate) use views::{ConcatTable, RefTable};
+
+/// Whether so many rows take 64 bits, for casacore. formats/table.md 2.7.
+fn is_wide(rows: u64) -> bool {
+    rows > i32::MAX as u64
+}

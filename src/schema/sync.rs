@@ -1,6 +1,6 @@
 //! table.lock: the sync record, which has the last word on the number of rows. formats/table.md 4.2, 4.3.
 
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Place, Result};
 use crate::io::{ByteOrder, ReadAt};
 
@@ -19,6 +19,19 @@ const LENGTH_OFFSET: u64 = 260;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sync {
     pub(crate) rows: u64,
+    pub(crate) modify: u32,
+    /// `None` if a filler wrote it.
+    pub(crate) counters: Option<Counters>,
+}
+
+/// What a sync record of casacore's own counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// Columns of the table.
+    pub(crate) columns: u32,
+    pub(crate) table: u32,
+    /// In the order of the column set.
+    pub(crate) managers: Vec<u32>,
 }
 
 impl Sync {
@@ -38,13 +51,38 @@ impl Sync {
         let version = d.root("sync", 1..=2)?;
         let rows = d.uint("rows", version == 2)?;
         let columns = d.i32("columns")?;
-        d.u32("modify counter")?;
-        if columns >= 0 {
-            d.u32("table counter")?;
-            d.block_u32("data manager counters")?;
-        }
+        let modify = d.u32("modify counter")?;
+        let counters = match u32::try_from(columns) {
+            Ok(columns) => {
+                let (table, managers) = (d.u32("table counter")?, d.block_u32("data manager counters")?);
+                Some(Counters { columns, table, managers })
+            }
+            Err(_) => None,
+        };
         d.end()?;
-        Ok(Sync { rows })
+        Ok(Sync { rows, modify, counters })
+    }
+
+    /// The record and its length: what a lock file has behind the list of lock requests.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut e = Encoder::new(ByteOrder::Big);
+        let wide = super::is_wide(self.rows);
+        e.root("sync", if wide { 2 } else { 1 });
+        e.uint(self.rows, wide);
+        e.i32(self.counters.as_ref().map_or(-1, |counters| counters.columns as i32));
+        e.u32(self.modify);
+        if let Some(counters) = &self.counters {
+            e.u32(counters.table);
+            e.block_u32(&counters.managers);
+        }
+        e.end();
+        let record = e.into_bytes();
+        [(record.len() as u32).to_be_bytes().as_slice(), &record].concat()
+    }
+
+    /// A lock file that nobody waits for.
+    pub(crate) fn encode_file(&self) -> Vec<u8> {
+        [[0; LENGTH_OFFSET as usize].as_slice(), &self.encode()].concat()
     }
 }
 
@@ -62,7 +100,13 @@ mod tests {
         let mut file = vec![0; 260];
         assert_eq!(Sync::read(&file).unwrap(), None);
         file.extend_from_slice(RECORD);
-        assert_eq!(Sync::read(&file).unwrap(), Some(Sync { rows: 13 }));
+        let counters = Counters { columns: 1, table: 2, managers: vec![18] };
+        let sync = Sync { rows: 13, modify: 18, counters: Some(counters) };
+        assert_eq!(Sync::read(&file).unwrap().as_ref(), Some(&sync));
+        assert_eq!(sync.encode_file(), file);
+        for sync in [Sync { rows: 1 << 31, ..sync }, Sync { rows: 5, modify: 3, counters: None }] {
+            assert_eq!(Sync::read(&sync.encode_file()).unwrap(), Some(sync));
+        }
         file[264 + 12] = 9;
         assert!(Sync::read(&file).is_err());
     }

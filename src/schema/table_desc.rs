@@ -3,7 +3,7 @@
 use bstr::BString;
 
 use super::ColumnDesc;
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::value::Record;
 
@@ -17,7 +17,7 @@ use crate::value::Record;
 /// | keywords         | `TableRecord`   |           |
 /// | private_keywords | `TableRecord`   | version 2 |
 /// | columns          | u32, then each  |           |
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableDesc {
     /// Often empty.
     pub name: BString,
@@ -52,5 +52,18 @@ impl TableDesc {
         }
         d.end()?;
         Ok(TableDesc { name, version, comment, keywords, private_keywords, columns })
+    }
+
+    pub(super) fn encode(&self, e: &mut Encoder) -> Result<()> {
+        e.start("TableDesc", 2);
+        e.string(&self.name);
+        e.string(&self.version);
+        e.string(&self.comment);
+        e.record("TableRecord", &self.keywords)?;
+        e.record("TableRecord", &self.private_keywords)?;
+        e.u32(self.columns.len() as u32);
+        self.columns.iter().try_for_each(|column| column.encode(e))?;
+        e.end();
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
 
 /// Where the table `name`, stored in the table at `parent`, lies.
 ///
@@ -42,6 +42,24 @@ pub(crate) fn resolve(name: &[u8], parent: &Path) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(name.as_bytes()))
 }
 
+/// How a table at `parent` stores the name of the table at `path`: what [`resolve`] finds again. Both are absolute.
+pub(crate) fn stored_name(path: &Path, parent: &Path) -> BString {
+    let below = |path: &Path, above: &Path| {
+        let rest = path.strip_prefix(above).ok().filter(|rest| !rest.as_os_str().is_empty());
+        rest.map(|rest| rest.as_os_str().as_bytes().to_owned())
+    };
+    let name = if let Some(rest) = below(path, parent) {
+        [b"././".as_slice(), &rest].concat()
+    } else if let Some(rest) = below(parent, path) {
+        [rest.as_slice(), b"/."].concat()
+    } else if let Some(rest) = parent.parent().and_then(|beside| below(path, beside)) {
+        [b"./".as_slice(), &rest].concat()
+    } else {
+        path.as_os_str().as_bytes().to_owned()
+    };
+    name.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +71,16 @@ mod tests {
         assert_eq!(resolve(b"./side.tab", parent), Path::new("/d/side.tab"));
         assert_eq!(resolve(b"/else/far.tab", parent), Path::new("/else/far.tab"));
         assert_eq!(resolve(b"inner/.", Path::new("/d/p.tab/inner")), Path::new("/d/p.tab"));
+        // formats/table.md 1.10: what casacore stores
+        for (path, parent, stored) in [
+            ("/d/x.tab/SUB", "/d/x.tab", "././SUB"),
+            ("/d/p.tab", "/d/p.tab/inner", "inner/."),
+            ("/d/side.tab", "/d/x.tab", "./side.tab"),
+            ("/d/x.tab", "/d/x.tab", "./x.tab"),
+            ("/else/far.tab", "/d/x.tab", "/else/far.tab"),
+        ] {
+            assert_eq!(stored_name(Path::new(path), Path::new(parent)), stored);
+            assert_eq!(resolve(stored.as_bytes(), Path::new(parent)), Path::new(path));
+        }
     }
 }

@@ -7,18 +7,20 @@
 //! +--------+----------+----------+-- ... -----------+----------
 //! ```
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::io::{Paged, ReadAt};
+use crate::io::{Paged, PagedMut, ReadAt, WriteAt, read_array};
+use crate::value::{Record, Value, Values};
 
 /// Of the header, most of it unused.
 const HEADER_BYTES: u64 = 512;
 
 /// The buckets of a file.
 #[derive(Debug)]
-pub(super) struct Buckets {
-    pub(super) file: Paged,
+pub(super) struct Buckets<F = Paged> {
+    pub(super) file: F,
     /// Of each bucket.
     pub(super) bucket_bytes: u32,
     pub(super) count: u32,
@@ -38,7 +40,9 @@ impl Buckets {
         }
         Ok(buckets)
     }
+}
 
+impl<F> Buckets<F> {
     /// The offset of the byte behind the last bucket.
     pub(super) fn end(&self) -> u64 {
         HEADER_BYTES + u64::from(self.count) * u64::from(self.bucket_bytes)
@@ -50,5 +54,120 @@ impl Buckets {
             return Err(Error::format(format!("{what} is bucket {bucket}, the file has {}", self.count)));
         }
         Ok(HEADER_BYTES + u64::from(bucket) * u64::from(self.bucket_bytes))
+    }
+}
+
+/// The buckets of a file that is being written, and the list of those that are free.
+///
+/// A free bucket begins with the number of the next one: i32, big-endian, -1 ends the list. formats/stman.md 1.5.
+#[derive(Debug)]
+pub(super) struct BucketsMut {
+    pub(super) buckets: Buckets<PagedMut>,
+    pub(super) free: u32,
+    pub(super) first_free: Option<u32>,
+}
+
+impl BucketsMut {
+    pub(super) fn create(file: Arc<dyn WriteAt>, bucket_bytes: u32) -> Result<Self> {
+        let file = PagedMut::new(file)?;
+        file.grow(HEADER_BYTES);
+        Ok(BucketsMut { buckets: Buckets { file, bucket_bytes, count: 0 }, free: 0, first_free: None })
+    }
+
+    pub(super) fn file(&self) -> &PagedMut {
+        &self.buckets.file
+    }
+
+    pub(super) fn bytes(&self) -> u32 {
+        self.buckets.bucket_bytes
+    }
+
+    /// The offset of a bucket that the caller took.
+    pub(super) fn offset(&self, bucket: u32) -> u64 {
+        HEADER_BYTES + u64::from(bucket) * u64::from(self.bytes())
+    }
+
+    /// A bucket of zeros: a free one, or another one at the end.
+    ///
+    /// # Errors
+    /// `Limit` if there are as many as 31 bits count.
+    pub(super) fn take(&mut self) -> Result<u32> {
+        if let Some(bucket) = self.first_free {
+            let offset = self.offset(bucket);
+            self.first_free = u32::try_from(i32::from_be_bytes(read_array(self.file(), offset)?)).ok();
+            self.free -= 1;
+            self.file().write(offset, &vec![0; self.bytes() as usize])?;
+            return Ok(bucket);
+        }
+        let bucket = self.buckets.count;
+        if bucket >= i32::MAX as u32 {
+            return Err(Error::limit(format!("more than {bucket} buckets of {} bytes", self.bytes())));
+        }
+        self.buckets.count += 1;
+        self.file().grow(self.buckets.end());
+        Ok(bucket)
+    }
+
+    /// Gives a bucket back.
+    pub(super) fn give(&mut self, bucket: u32) -> Result<()> {
+        self.file().write(self.offset(bucket), &link(self.first_free).to_be_bytes())?;
+        self.first_free = Some(bucket);
+        self.free += 1;
+        Ok(())
+    }
+
+    /// Writes the header, which has its place before the first bucket, and what is still in memory.
+    pub(super) fn flush(&mut self, header: &[u8]) -> Result<()> {
+        self.file().write(0, header)?;
+        self.file().flush()
+    }
+}
+
+/// The number of a bucket as files have it: -1 for none.
+pub(super) fn link(bucket: Option<u32>) -> i32 {
+    bucket.map_or(-1, |bucket| bucket as i32)
+}
+
+/// What casacore's `SPEC` records say of a manager with buckets.
+pub(super) fn parameters(bucket_bytes: u32, cached: u32) -> Record {
+    let mut record = Record::default();
+    for (name, value) in [("BUCKETSIZE", bucket_bytes), (CACHE_PARAMETER, cached)] {
+        record.set(name, Value::Scalar(Values::Int(vec![value as i32])));
+    }
+    record
+}
+
+/// A parameter that must be within `range`; `default` if it is missing.
+pub(super) fn parameter(parameters: &Record, name: &str, default: i64, range: RangeInclusive<i64>) -> Result<i64> {
+    let value = parameters.integer(name).unwrap_or(default);
+    if parameters.get(name).is_some() && parameters.integer(name).is_none() || !range.contains(&value) {
+        let message = format!("{name} is an integer from {} to {}, not {value}", range.start(), range.end());
+        return Err(Error::usage(message));
+    }
+    Ok(value)
+}
+
+/// The parameter that says how many buckets casacore is to keep in memory, as a hint.
+pub(super) const CACHE_PARAMETER: &str = "PERSCACHESIZE";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::MemoryFile;
+
+    #[test]
+    fn free_buckets_are_taken_first() {
+        let mut buckets = BucketsMut::create(Arc::new(MemoryFile::default()), 128).unwrap();
+        assert_eq!([0; 3].map(|_| buckets.take().unwrap()), [0, 1, 2]);
+        buckets.file().write(buckets.offset(0), &[7; 384]).unwrap();
+        buckets.give(1).unwrap();
+        buckets.give(0).unwrap();
+        assert_eq!((buckets.free, buckets.first_free), (2, Some(0)));
+        assert_eq!(read_array(buckets.file(), 512).unwrap(), 1i32.to_be_bytes());
+        assert_eq!(read_array(buckets.file(), 640).unwrap(), (-1i32).to_be_bytes());
+        assert_eq!([0; 3].map(|_| buckets.take().unwrap()), [0, 1, 3]);
+        assert_eq!(read_array(buckets.file(), 640).unwrap(), [0; 128]);
+        assert_eq!((buckets.free, buckets.first_free), (0, None));
+        assert_eq!(buckets.file().len().unwrap(), 512 + 4 * 128);
     }
 }

@@ -1,9 +1,11 @@
 //! Elements of fixed size as managers store them: back to back, Bools packed to bits.
 
-use crate::error::Result;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
 use crate::grid::copy_box;
-use crate::io::{ByteOrder, ReadAt, past_end};
-use crate::value::{DataType, Region, Shape, Values, for_each_type};
+use crate::io::{ByteOrder, PagedMut, ReadAt, bits, past_end, swap_bytes};
+use crate::value::{DataType, Region, Shape, Values, for_each_type, swap_width};
 
 /// Read at a time, so that a large cell is in memory once only.
 const STEP_BYTES: u64 = 1 << 20;
@@ -104,9 +106,100 @@ impl Elements<'_> {
     }
 }
 
+/// Elements in a file that is being written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ElementsMut<'a> {
+    pub(super) file: &'a PagedMut,
+    pub(super) order: ByteOrder,
+    pub(super) offset: u64,
+    pub(super) first: u64,
+}
+
+impl ElementsMut<'_> {
+    /// Writes the elements `range` of `values`; the file is long enough already.
+    pub(super) fn write(&self, values: &Values, range: Range<usize>) -> Result<()> {
+        if let Values::Bool(bools) = values {
+            return self.write_bits(&bools[range]);
+        }
+        let size = values.data_type().size();
+        let bytes = values.le_bytes().ok_or_else(|| Error::usage("strings and records have no fixed size"))?;
+        let bytes = &bytes[range.start * size..range.end * size];
+        let start = self.offset + self.first * size as u64;
+        let width = swap_width(values.data_type());
+        if self.order == ByteOrder::Little || width == 1 {
+            return self.file.write(start, bytes);
+        }
+        let mut swapped = Vec::new();
+        for (number, step) in bytes.chunks(STEP_BYTES as usize).enumerate() {
+            swapped.clear();
+            swapped.extend_from_slice(step);
+            swap_bytes(&mut swapped, width);
+            self.file.write(start + number as u64 * STEP_BYTES, &swapped)?;
+        }
+        Ok(())
+    }
+
+    fn write_bits(&self, bools: &[bool]) -> Result<()> {
+        let mut bit = self.first;
+        let mut left = bools;
+        while !left.is_empty() {
+            let skip = (bit % 8) as usize;
+            let (step, rest) = left.split_at(left.len().min(STEP_BYTES as usize * 8 - skip));
+            let end = skip + step.len();
+            let start = self.offset + bit / 8;
+            let mut buffer = vec![0; end.div_ceil(8)];
+            // what shares the first and the last byte
+            if skip > 0 {
+                self.file.read_at(start, &mut buffer[..1])?;
+            }
+            if end % 8 > 0 {
+                let last = buffer.len() - 1;
+                self.file.read_at(start + last as u64, &mut buffer[last..])?;
+            }
+            bits::pack_into(step, &mut buffer, skip);
+            self.file.write(start, &buffer)?;
+            bit += step.len() as u64;
+            left = rest;
+        }
+        Ok(())
+    }
+
+    /// Writes an array of `shape`, or a region of it.
+    pub(super) fn write_array(&self, shape: &Shape, region: Option<&Region>, values: &Values) -> Result<()> {
+        let Some(region) = region else { return self.write(values, 0..values.len()) };
+        region.check(shape)?;
+        if region.shape.contains(&0) {
+            return Ok(());
+        }
+        let Some((slab, _)) = shape.split_last() else { return self.write(values, 0..values.len()) };
+        // what spans the region on the last axis is read and written again
+        let last = slab.len();
+        let first = self.first + region.start[last] * slab.elements()?;
+        let to = ElementsMut { first, ..*self };
+        if region.shape[..last] == slab[..] {
+            return to.write(values, 0..values.len());
+        }
+        let span_shape = slab.with_axis(region.shape[last]);
+        let mut span = Values::new(values.data_type());
+        to.elements().read(span_shape.elements()?, &mut span)?;
+        let start: Shape = region.start[..last].iter().copied().chain([0]).collect();
+        let zero = vec![0; shape.len()];
+        copy_box(values, &region.shape, &zero, &mut span, 0, &span_shape, &start, &region.shape);
+        to.write(&span, 0..span.len())
+    }
+
+    /// The same elements, to be read.
+    fn elements(&self) -> Elements<'_> {
+        Elements { file: self.file, order: self.order, offset: self.offset, first: self.first }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::io::MemoryFile;
 
     #[test]
     fn regions_equal_the_cropped_whole() {
@@ -126,6 +219,35 @@ mod tests {
                 super::super::read_part(Some(&region), &shape, &mut expected, |out| out.extend_from(&whole, 0..24))
                     .unwrap();
                 assert_eq!(part, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn written_regions_change_nothing_else() {
+        let shape = Shape::from([3, 4, 2]);
+        for data_type in [DataType::Bool, DataType::UChar, DataType::Short, DataType::Complex] {
+            for order in [ByteOrder::Big, ByteOrder::Little] {
+                for (start, extent) in
+                    [([0, 0, 0], [3, 4, 2]), ([0, 0, 1], [3, 4, 1]), ([1, 2, 0], [2, 1, 2]), ([0, 1, 1], [3, 0, 1])]
+                {
+                    let bytes: Vec<u8> = (0..512).map(|i| (i % 61) as u8).collect();
+                    let file = PagedMut::new(Arc::new(MemoryFile::new(bytes.clone()))).unwrap();
+                    let elements = ElementsMut { file: &file, order, offset: 3, first: 5 };
+                    let whole = |file| {
+                        let mut whole = Values::new(data_type);
+                        Elements { file, order, offset: 3, first: 0 }.read(5 + 24 + 3, &mut whole).unwrap();
+                        whole
+                    };
+                    let mut expected = whole(&bytes);
+                    let region = Region { start: Shape::from(start), shape: Shape::from(extent) };
+                    let mut part = Values::new(data_type);
+                    part.extend_default(region.shape.elements().unwrap() as usize);
+                    let zero = [0; 3];
+                    copy_box(&part, &extent, &zero, &mut expected, 5, &shape, &start, &extent);
+                    elements.write_array(&shape, Some(&region), &part).unwrap();
+                    assert_eq!(whole(&file), expected);
+                }
             }
         }
     }

@@ -2,11 +2,14 @@
 //!
 //! A header, then records in no particular order; whoever stored an array knows its offset and element type.
 
-use super::elements::Elements;
+use std::ops::Range;
+
+use super::elements::{Elements, ElementsMut, element_bits};
 use super::{OpenArgs, read_part};
+use crate::container::ContainerMut;
 use crate::error::{Error, Place, Result};
-use crate::io::{ByteOrder, Paged, ReadAt, past_end, read_array, read_bytes};
-use crate::value::{DataType, Region, Shape, Values};
+use crate::io::{ByteOrder, Paged, PagedMut, ReadAt, past_end, read_array, read_bytes};
+use crate::value::{BString, DataType, Region, Shape, Values};
 
 /// No record starts earlier.
 const HEADER_BYTES: u64 = 16;
@@ -19,8 +22,8 @@ const HEADER_BYTES: u64 = 16;
 /// | used    | i64  | end of the last record; ignored, the file's length is as good |
 /// | filler  | i32  |                                                               |
 #[derive(Debug)]
-pub(super) struct Arrays {
-    file: Paged,
+pub(super) struct Arrays<F = Paged> {
+    file: F,
     order: ByteOrder,
     /// Whether records have a reference count: version 1.
     counted: bool,
@@ -53,7 +56,9 @@ impl Arrays {
         }
         Ok(Arrays { file, order, counted: version == 1, place })
     }
+}
 
+impl<F: ReadAt> Arrays<F> {
     /// The shape of the array at `offset`.
     ///
     /// One without axes, which has no elements in casacore, comes out with a single axis of none.
@@ -139,10 +144,176 @@ impl Arrays {
     }
 }
 
+/// An array file that is being written.
+///
+/// Arrays that are given up stay in the file, as casacore leaves them.
+#[derive(Debug)]
+pub(super) struct ArraysMut {
+    arrays: Arrays<PagedMut>,
+    /// Of the last record.
+    end: u64,
+}
+
+impl ArraysMut {
+    /// Makes the file `name`; `counted`: records have a reference count, which is 1 at first.
+    pub(super) fn create(
+        files: &dyn ContainerMut,
+        name: &str,
+        order: ByteOrder,
+        counted: bool,
+        manager: &str,
+    ) -> Result<Self> {
+        let place = format!("{name} ({manager})");
+        let file = files.create(name).and_then(PagedMut::new).at(&place)?;
+        file.grow(HEADER_BYTES);
+        Ok(ArraysMut { arrays: Arrays { file, order, counted, place }, end: HEADER_BYTES })
+    }
+
+    /// Adds an array of zeros, `false`s or empty strings; returns its offset, which is never 0.
+    ///
+    /// # Errors
+    /// `Limit` for extents beyond 31 bits, which the format cannot store.
+    pub(super) fn add(&mut self, data_type: DataType, shape: &Shape) -> Result<i64> {
+        let order = self.arrays.order;
+        let mut head = Vec::with_capacity(32);
+        if self.arrays.counted {
+            head.extend(order.u32_bytes(1));
+        }
+        head.extend(order.u32_bytes(shape.len() as u32));
+        for &extent in shape.iter() {
+            let narrow = i32::try_from(extent)
+                .map_err(|_| Error::limit(format!("an array of shape {shape}: extents have 31 bits")).at(self.place()));
+            head.extend(order.u32_bytes(narrow? as u32));
+        }
+        let bits = match data_type {
+            // its offset
+            DataType::String => 32,
+            _ => element_bits(data_type),
+        };
+        let bytes = shape.elements()?.checked_mul(bits).map(|bits| bits.div_ceil(8));
+        let start = self.end.next_multiple_of(8);
+        let data = start + head.len() as u64;
+        let end = bytes.and_then(|bytes| data.checked_add(bytes)).filter(|&end| end <= i64::MAX as u64);
+        let end = end.ok_or_else(|| Error::limit(format!("an array of shape {shape}")).at(self.place()))?;
+        self.arrays.file.write(start, &head).at(self.place())?;
+        self.grow(end);
+        Ok(start as i64)
+    }
+
+    /// The shape of the array at `offset`.
+    pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
+        self.arrays.shape(offset)
+    }
+
+    /// Appends the elements of the array at `offset`.
+    pub(super) fn read(&self, offset: i64, out: &mut Values) -> Result<()> {
+        self.arrays.read(offset, None, out)
+    }
+
+    /// Writes the elements `range` of `values`, which are all of the array at `offset`.
+    pub(super) fn write(&mut self, offset: i64, values: &Values, range: Range<usize>) -> Result<()> {
+        let record = self.record(offset)?;
+        self.check(offset, &record.shape, range.len())?;
+        match values {
+            Values::String(strings) => {
+                let offsets = self.add_strings(&strings[range])?;
+                self.elements(&record).write(&offsets, 0..offsets.len())
+            }
+            _ => self.elements(&record).write(values, range),
+        }
+        .at_with(|| self.arrays.array_place(offset))
+    }
+
+    /// Writes a region of the array at `offset`.
+    pub(super) fn write_region(&mut self, offset: i64, region: &Region, values: &Values) -> Result<()> {
+        let record = self.record(offset)?;
+        region.check(&record.shape)?;
+        self.check(offset, &region.shape, values.len())?;
+        match values {
+            Values::String(strings) => {
+                let offsets = self.add_strings(strings)?;
+                self.elements(&record).write_array(&record.shape, Some(region), &offsets)
+            }
+            _ => self.elements(&record).write_array(&record.shape, Some(region), values),
+        }
+        .at_with(|| self.arrays.array_place(offset))
+    }
+
+    /// How often cells refer to the array at `offset`, if the file counts that.
+    pub(super) fn references(&self, offset: i64) -> Result<u32> {
+        let bytes = read_array(&self.arrays.file, offset as u64).at_with(|| self.arrays.array_place(offset))?;
+        Ok(self.arrays.order.u32(bytes))
+    }
+
+    /// Sets what [`references`](Self::references) returns.
+    pub(super) fn set_references(&mut self, offset: i64, count: u32) -> Result<()> {
+        let bytes = self.arrays.order.u32_bytes(count);
+        self.arrays.file.write(offset as u64, &bytes).at_with(|| self.arrays.array_place(offset))
+    }
+
+    /// Writes what is still in memory.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        let order = self.arrays.order;
+        let mut header = Vec::from(order.u32_bytes(u32::from(self.arrays.counted)));
+        header.extend(order.u64_bytes(self.end));
+        header.extend([0; 4]);
+        self.arrays.file.write(0, &header).and_then(|()| self.arrays.file.flush()).at(self.place())
+    }
+
+    fn place(&self) -> &str {
+        &self.arrays.place
+    }
+
+    fn record(&self, offset: i64) -> Result<Record> {
+        self.arrays.record(offset).at_with(|| self.arrays.array_place(offset))
+    }
+
+    fn check(&self, offset: i64, shape: &Shape, elements: usize) -> Result<()> {
+        if shape.elements()? == elements as u64 {
+            return Ok(());
+        }
+        let message = format!("{elements} elements for an array of shape {shape}");
+        Err(Error::usage(message).at(self.arrays.array_place(offset)))
+    }
+
+    fn elements(&self, record: &Record) -> ElementsMut<'_> {
+        ElementsMut { file: &self.arrays.file, order: self.arrays.order, offset: record.data, first: 0 }
+    }
+
+    fn grow(&mut self, end: u64) {
+        self.end = end;
+        self.arrays.file.grow(end);
+    }
+
+    /// Appends strings; returns their offsets.
+    fn add_strings(&mut self, strings: &[BString]) -> Result<Values> {
+        let order = self.arrays.order;
+        let mut offsets = Vec::with_capacity(strings.len());
+        let mut bytes = Vec::new();
+        let start = self.end;
+        for string in strings {
+            // an empty string has an offset too: casacore's has one once it was written
+            let offset = u32::try_from(start + bytes.len() as u64).ok();
+            let len = u32::try_from(string.len()).ok();
+            let (offset, len) = offset.zip(len).ok_or_else(|| {
+                Error::limit("strings beyond 4 GiB in an array file, where their offsets have 32 bits")
+            })?;
+            offsets.push(offset);
+            bytes.extend(order.u32_bytes(len));
+            bytes.extend_from_slice(string);
+        }
+        self.arrays.file.write(start, &bytes)?;
+        self.grow(start + bytes.len() as u64);
+        Ok(Values::UInt(offsets))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::container::Memory;
+    use crate::container::{Container, Memory};
     use crate::stman::samples;
 
     /// formats/stman.md 3.4, written by casacore: Float [2,2], String [3], Bool [3].
@@ -179,6 +350,87 @@ mod tests {
         let region = Region { start: Shape::from([1, 0]), shape: Shape::from([1, 2]) };
         file.read(0x10, Some(&region), &mut column).unwrap();
         assert_eq!(column, Values::Float(vec![2., 4.]));
+    }
+
+    fn create(files: &Arc<Memory>, order: ByteOrder, counted: bool) -> ArraysMut {
+        ArraysMut::create(&**files, "table.f0i", order, counted, "Test").unwrap()
+    }
+
+    fn contents(files: &Memory) -> Vec<u8> {
+        crate::io::read_all(&*files.open("table.f0i").unwrap()).unwrap()
+    }
+
+    fn strings(strings: &[&str]) -> Values {
+        Values::String(strings.iter().map(|&string| string.into()).collect())
+    }
+
+    #[test]
+    fn writes_what_casacore_does() {
+        let files = Arc::new(Memory::default());
+        let mut file = create(&files, ByteOrder::Big, true);
+        for (shape, values) in [
+            (Shape::from([2, 2]), Values::Float(vec![1., 2., 3., 4.])),
+            (Shape::from([3]), strings(&["ab", "", "xyz"])),
+            (Shape::from([3]), Values::Bool(vec![true, false, true])),
+        ] {
+            let offset = file.add(values.data_type(), &shape).unwrap();
+            file.write(offset, &values, 0..values.len()).unwrap();
+        }
+        file.flush().unwrap();
+        assert_eq!(contents(&files), samples::bytes(SAMPLE));
+    }
+
+    #[test]
+    fn arrays_are_written_again() {
+        for (order, counted) in [(ByteOrder::Big, false), (ByteOrder::Little, true)] {
+            let files = Arc::new(Memory::default());
+            let mut file = create(&files, order, counted);
+            let bools = file.add(DataType::Bool, &Shape::from([3, 4])).unwrap();
+            let texts = file.add(DataType::String, &Shape::from([2, 2])).unwrap();
+            let none = file.add(DataType::DComplex, &Shape::from([0, 5])).unwrap();
+            let behind = file.add(DataType::UChar, &Shape::from([3])).unwrap();
+            file.write(texts, &strings(&["a", "b", "c", "d"]), 0..4).unwrap();
+            file.write(none, &Values::new(DataType::DComplex), 0..0).unwrap();
+            file.write(behind, &Values::UChar(vec![9, 7, 8, 9]), 1..4).unwrap();
+            file.write_region(texts, &Region { start: [1, 0].into(), shape: [1, 2].into() }, &strings(&["long", ""]))
+                .unwrap();
+            let corner = Region { start: [1, 2].into(), shape: [2, 2].into() };
+            file.write_region(bools, &corner, &Values::Bool(vec![true; 4])).unwrap();
+            if counted {
+                assert_eq!(file.references(behind).unwrap(), 1);
+                file.set_references(behind, 7).unwrap();
+                assert_eq!(file.references(behind).unwrap(), 7);
+            }
+            file.flush().unwrap();
+            let bytes = contents(&files);
+            assert_eq!(order.u64(*bytes[4..].first_chunk().unwrap()), bytes.len() as u64);
+            let files = Memory::new([("table.f0i", bytes)]);
+            let file = Arrays::open(&samples::args(&files, order, 0, &[], &[]), "i", order, "Test").unwrap();
+            let read = |offset, data_type| read(&file, offset, data_type).unwrap();
+            assert_eq!(read(texts, DataType::String), (Shape::from([2, 2]), strings(&["a", "long", "c", ""])));
+            assert_eq!(read(none, DataType::DComplex), (Shape::from([0, 5]), Values::DComplex(vec![])));
+            assert_eq!(read(behind, DataType::UChar), (Shape::from([3]), Values::UChar(vec![7, 8, 9])));
+            let expected = [0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1].map(|bit| bit != 0);
+            assert_eq!(read(bools, DataType::Bool), (Shape::from([3, 4]), Values::Bool(expected.into())));
+        }
+    }
+
+    #[test]
+    fn what_the_file_cannot_hold_is_an_error() {
+        let mut file = create(&Arc::new(Memory::default()), ByteOrder::Big, false);
+        let error = file.add(DataType::Bool, &Shape::from([1, 1 << 31])).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Limit);
+        assert_eq!(error.to_string(), "table.f0i (Test): an array of shape [1, 2147483648]: extents have 31 bits");
+        let offset = file.add(DataType::Int, &Shape::from([2])).unwrap();
+        let error = file.write(offset, &Values::Int(vec![1]), 0..1).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Usage);
+        let region = Region { start: Shape::from([1]), shape: Shape::from([2]) };
+        assert!(file.write_region(offset, &region, &Values::Int(vec![1, 2])).is_err());
+        // strings behind an array that ends at 4 GiB; nothing of it is in memory
+        file.add(DataType::UChar, &Shape::from([(1 << 31) - 1])).unwrap();
+        file.add(DataType::UChar, &Shape::from([(1 << 31) - 1])).unwrap();
+        let texts = file.add(DataType::String, &Shape::from([1])).unwrap();
+        assert_eq!(file.write(texts, &strings(&["a"]), 0..1).unwrap_err().kind(), crate::ErrorKind::Limit);
     }
 
     #[test]

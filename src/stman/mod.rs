@@ -6,6 +6,7 @@
 mod aipsio;
 mod alternate;
 mod bucket;
+mod checks;
 mod dysco;
 mod elements;
 mod engine;
@@ -73,6 +74,11 @@ static REFUSED: &[&Kind] = &[&engine::RETYPED, &engine::TAQL, &alternate::THIRD_
 /// The names of all storage managers that can be read, as table.dat stores them, without template arguments.
 pub fn supported() -> impl Iterator<Item = &'static str> {
     KINDS.iter().flat_map(|kind| kind.names.iter().copied())
+}
+
+/// The names of all storage managers that can be written.
+pub fn written() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().filter(|kind| kind.create.is_some()).flat_map(|kind| kind.names.iter().copied())
 }
 
 /// Opens the manager with type name `name`.
@@ -163,7 +169,12 @@ pub(crate) struct CreateArgs<'a> {
 impl CreateArgs<'_> {
     /// Makes the manager's file `table.f<sequence><suffix>`.
     pub(crate) fn file(&self, suffix: &str) -> Result<Arc<dyn WriteAt>> {
-        self.files.create(&format!("table.f{}{suffix}", self.sequence))
+        self.files.create(&self.file_name(suffix))
+    }
+
+    /// `table.f<sequence><suffix>`.
+    pub(crate) fn file_name(&self, suffix: &str) -> String {
+        format!("table.f{}{suffix}", self.sequence)
     }
 }
 
@@ -257,6 +268,11 @@ pub(crate) trait Manager: Debug + Send + Sync {
 pub(crate) trait ManagerMut: Debug + Send {
     /// Adds rows at the end: scalars and arrays of fixed shape are zeros there, other cells undefined.
     fn add_rows(&mut self, count: u64) -> Result<()>;
+
+    /// Whether rows can be removed.
+    fn can_remove_rows(&self) -> bool {
+        false
+    }
 
     /// Removes a row; those behind it move up.
     ///
@@ -362,6 +378,12 @@ pub(crate) fn read_part(
     let zero = vec![0; shape.len()];
     copy_box(&whole, shape, &region.start, out, base, &region.shape, &zero, &region.shape);
     Ok(())
+}
+
+/// Puts `values` where `region` is in a cell of `shape`; the caller has checked the region and the types.
+pub(crate) fn write_part(region: &Region, shape: &Shape, cell: &mut Values, values: &Values) {
+    let zero = vec![0; shape.len()];
+    copy_box(values, &region.shape, &zero, cell, 0, shape, &region.start, &region.shape);
 }
 
 /// The error of reading an undefined cell.

@@ -5,8 +5,10 @@ use std::sync::{Arc, LazyLock};
 
 use bstr::BStr;
 
-use super::{Around, Column, ColumnSpec, Columns, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
-use crate::container::Container;
+use super::{
+    Around, Column, ColumnSpec, Columns, CreateArgs, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined,
+};
+use crate::container::{Container, Memory};
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::value::{DataType, Record, Region, Shape, Values};
@@ -57,6 +59,24 @@ pub(super) fn args<'a>(
         private_keywords: &NO_KEYWORDS,
         column_keywords: &[],
         around: &Alone,
+    }
+}
+
+pub(super) fn create_args<'a>(
+    files: &Arc<Memory>,
+    order: ByteOrder,
+    columns: &'a [ColumnSpec],
+    parameters: &'a Record,
+) -> CreateArgs<'a> {
+    CreateArgs {
+        type_name: BStr::new(""),
+        name: BStr::new("Test"),
+        files: files.clone(),
+        sequence: 0,
+        order,
+        columns,
+        parameters,
+        private_keywords: &NO_KEYWORDS,
     }
 }
 

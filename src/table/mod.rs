@@ -2,11 +2,14 @@
 
 mod chain;
 mod column;
+mod column_mut;
+mod create;
 mod lock;
 mod opening;
 mod record;
 mod subtable;
 mod view;
+mod writer;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -26,9 +29,13 @@ use crate::value::{DataType, Field, Record, Shape};
 
 pub(crate) use crate::stman::{Column as Cells, Tiling, read_part};
 pub use column::Column;
+pub use column_mut::{ColumnMut, Hypercube};
+pub use create::{ManagerSpec, NewTable};
 pub use lock::OpenOptions;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
+pub(crate) use writer::Part;
+pub use writer::TableWriter;
 
 /// A casacore table, opened for reading.
 ///

@@ -58,10 +58,40 @@ impl Record {
         }
     }
 
+    /// The integer in a field, of whatever type.
+    pub fn integer(&self, name: &str) -> Option<i64> {
+        let Value::Scalar(values) = self.get(name)? else { return None };
+        match values {
+            Values::UChar(v) => v.first().map(|&value| value.into()),
+            Values::Short(v) => v.first().map(|&value| value.into()),
+            Values::UShort(v) => v.first().map(|&value| value.into()),
+            Values::Int(v) => v.first().map(|&value| value.into()),
+            Values::UInt(v) => v.first().map(|&value| value.into()),
+            Values::Int64(v) => v.first().copied(),
+            _ => None,
+        }
+    }
+
     /// The strings of a one-dimensional array field.
     pub fn strings(&self, name: &str) -> Option<&[BString]> {
         match self.get(name)? {
             Value::Array(_, Values::String(v)) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// The integers of a field, a scalar or an array of any integer type.
+    pub(crate) fn integers(&self, name: &str) -> Option<Vec<i64>> {
+        let (Value::Scalar(values) | Value::Array(_, values)) = self.get(name)? else { return None };
+        match values {
+            Values::UChar(v) => Some(v.iter().map(|&value| value.into()).collect()),
+            Values::Short(v) => Some(v.iter().map(|&value| value.into()).collect()),
+            Values::UShort(v) => Some(v.iter().map(|&value| value.into()).collect()),
+            Values::Int(v) => Some(v.iter().map(|&value| value.into()).collect()),
+            Values::UInt(v) => Some(v.iter().map(|&value| value.into()).collect()),
+            Values::Int64(v) => Some(v.clone()),
+            // what lists without elements come to that have no type of their own
+            _ if values.is_empty() => Some(Vec::new()),
             _ => None,
         }
     }

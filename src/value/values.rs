@@ -239,6 +239,8 @@ pub trait Element: sealed::Sealed + Clone + Default + 'static {
     const DATA_TYPE: DataType;
     /// The vector inside `values`, if it is of this type.
     fn of(values: Values) -> Option<Vec<Self>>;
+    /// The elements as [`Values`], from which [`of`](Self::of) takes them again.
+    fn values(elements: Vec<Self>) -> Values;
 }
 
 macro_rules! elements {
@@ -251,6 +253,9 @@ macro_rules! elements {
                     Values::$variant(v) => Some(v),
                     _ => None,
                 }
+            }
+            fn values(elements: Vec<Self>) -> Values {
+                Values::$variant(elements)
             }
         }
     )*};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use ctds_hdf5::convert::{Compress, Form, Options, Plan, Route, Source, Summary, hex, partial_path, to_hdf5};
+use ctds_hdf5::convert::{Compress, Form, Options, Plan, Route, Source, Summary, hex, to_hdf5};
 use serde_json::json;
 
 use crate::cli::Global;
@@ -114,7 +114,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             let message = format!("{}: the target exists already (--overwrite replaces it)", args.out.display());
             return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Exists, message).into());
         }
-        interrupt::remove_when_told_to_stop(partial_path(&args.out))?;
+        interrupt::remove_when_told_to_stop(args.out.clone())?;
     }
     let source = Source::open_with(&args.source, global.open_options())?;
     let plan = Plan::new(&source, &options)?;

@@ -4,16 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Shared;
+use super::cell::Cell;
 use super::index::Index;
-use super::strings::{self, CELL_BYTES, HeapBudget, Item};
+use super::strings::{self, HeapBudget, Item};
 use crate::error::{Error, Place, Result};
 use crate::io::{read_array, read_bytes};
-use crate::stman::elements::{Elements, element_bits};
-use crate::stman::{Column, ColumnSpec, Storage, read_part, undefined};
-use crate::value::{DataType, Region, Shape, Values};
-
-/// Bytes of the cell of an indirect array.
-const OFFSET_BYTES: u64 = 8;
+use crate::stman::elements::Elements;
+use crate::stman::{Column, ColumnSpec, read_part, undefined};
+use crate::value::{Region, Shape, Values};
 
 /// A column of the manager.
 #[derive(Debug)]
@@ -24,21 +22,6 @@ pub(super) struct StandardColumn {
     /// Of its first row, in each bucket.
     offset: u32,
     cell: Cell,
-}
-
-/// What is in the cells of a bucket, which follow each other; Bools without regard to bytes.
-#[derive(Debug)]
-enum Cell {
-    /// The elements.
-    Elements { shape: Shape, count: u64, bits: u64 },
-    /// A string of up to `len_bytes`, with a NUL behind it if it is shorter.
-    FixedString { len_bytes: u32 },
-    /// A short string, or the [`Item`] that holds it.
-    String,
-    /// The [`Item`] that holds an array of strings; of this shape, or with its own.
-    StringArray { shape: Option<Shape> },
-    /// i64: offset in the array file, 0 if undefined.
-    Array,
 }
 
 /// Rows of the column in one bucket.
@@ -54,35 +37,11 @@ impl StandardColumn {
         if set as usize >= shared.indices.len() {
             return Err(Error::format(format!("column set {set}, but there are {} indices", shared.indices.len())));
         }
-        let cell = match (spec.storage, spec.data_type) {
-            (Storage::Scalar, DataType::String) if spec.max_length > 0 => {
-                Cell::FixedString { len_bytes: spec.max_length }
-            }
-            (Storage::Scalar, DataType::String) => Cell::String,
-            (_, DataType::String) => Cell::StringArray { shape: spec.shape.clone() },
-            (Storage::Indirect, _) => Cell::Array,
-            (Storage::Scalar | Storage::Direct, data_type) => {
-                let shape = spec.shape.clone().ok_or_else(|| Error::format("a direct column without shape"))?;
-                let count = shape.elements()?;
-                let bits = count.checked_mul(element_bits(data_type));
-                let bits = bits.ok_or_else(|| Error::format(format!("cells of shape {shape} do not fit a bucket")))?;
-                Cell::Elements { shape, count, bits }
-            }
-        };
-        Ok(StandardColumn { shared, set: set as usize, offset, cell })
+        Ok(StandardColumn { shared, set: set as usize, offset, cell: Cell::new(spec)? })
     }
 
     fn index(&self) -> &Index {
         &self.shared.indices[self.set]
-    }
-
-    fn cell_bits(&self) -> u64 {
-        match self.cell {
-            Cell::Elements { bits, .. } => bits,
-            Cell::FixedString { len_bytes } => u64::from(len_bytes) * 8,
-            Cell::String | Cell::StringArray { .. } => CELL_BYTES as u64 * 8,
-            Cell::Array => OFFSET_BYTES * 8,
-        }
     }
 
     /// The rows from `row` on that lie in one bucket, up to `end`; all their bytes are within the bucket.
@@ -90,13 +49,13 @@ impl StandardColumn {
         let found = self.index().find(row, end)?;
         let offset = self.shared.buckets.offset(found.bucket, format_args!("row {row}"))?;
         // fewer than 2^32 rows, but a damaged shape may be of any size
-        let bits = u128::from(self.cell_bits()) * u128::from(found.first + found.count);
+        let bits = u128::from(self.cell.bits()) * u128::from(found.first + found.count);
         let bucket_bytes = self.shared.buckets.bucket_bytes;
         if u128::from(self.offset) + bits.div_ceil(8) > u128::from(bucket_bytes) {
             return Err(Error::format(format!(
                 "row {row}: {} rows of {} bits from byte {} on leave the bucket of {bucket_bytes} bytes",
                 found.first + found.count,
-                self.cell_bits(),
+                self.cell.bits(),
                 self.offset,
             )));
         }

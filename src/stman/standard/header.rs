@@ -2,7 +2,7 @@
 
 use bstr::BString;
 
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::io::{ByteOrder, ReadAt};
 
@@ -28,8 +28,13 @@ use crate::io::{ByteOrder, ReadAt};
 pub(super) struct Header {
     pub(super) bucket_bytes: u32,
     pub(super) buckets: u32,
+    pub(super) cache: u32,
+    pub(super) free: u32,
+    pub(super) first_free: i32,
+    pub(super) index_buckets: u32,
     pub(super) first_index: i32,
     pub(super) index_offset: u32,
+    pub(super) last_heap: i32,
     pub(super) index_bytes: u32,
     pub(super) indices: u32,
 }
@@ -44,17 +49,53 @@ impl Header {
         }
         let bucket_bytes = d.u32("bucket size")?;
         let buckets = d.u32("number of buckets")?;
-        d.u32("cache size")?;
-        d.u32("number of free buckets")?;
-        d.i32("first free bucket")?;
-        d.u32("number of index buckets")?;
+        let cache = d.u32("cache size")?;
+        let free = d.u32("number of free buckets")?;
+        let first_free = d.i32("first free bucket")?;
+        let index_buckets = d.u32("number of index buckets")?;
         let first_index = d.i32("first index bucket")?;
         let index_offset = if version >= 2 { d.u32("index offset")? } else { 0 };
-        d.i32("last string bucket")?;
+        let last_heap = d.i32("last string bucket")?;
         let index_bytes = d.u32("index length")?;
         let indices = d.u32("number of indices")?;
         d.end()?;
-        Ok(Header { bucket_bytes, buckets, first_index, index_offset, index_bytes, indices })
+        Ok(Header {
+            bucket_bytes,
+            buckets,
+            cache,
+            free,
+            first_free,
+            index_buckets,
+            first_index,
+            index_offset,
+            last_heap,
+            index_bytes,
+            indices,
+        })
+    }
+
+    pub(super) fn encode(&self, order: ByteOrder) -> Vec<u8> {
+        let mut e = Encoder::new(order);
+        match order {
+            ByteOrder::Big => e.root("StandardStMan", 2),
+            ByteOrder::Little => {
+                e.root("StandardStMan", 3);
+                e.bool(false);
+            }
+        }
+        e.u32(self.bucket_bytes);
+        e.u32(self.buckets);
+        e.u32(self.cache);
+        e.u32(self.free);
+        e.i32(self.first_free);
+        e.u32(self.index_buckets);
+        e.i32(self.first_index);
+        e.u32(self.index_offset);
+        e.i32(self.last_heap);
+        e.u32(self.index_bytes);
+        e.u32(self.indices);
+        e.end();
+        e.into_bytes()
     }
 }
 
@@ -87,5 +128,15 @@ impl Info {
             return Err(d.error(format!("{described} columns described, the table has {columns} in this manager")));
         }
         Ok(Info { name, offsets, sets })
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut e = Encoder::new(ByteOrder::Big);
+        e.root("SSM", 2);
+        e.string(&self.name);
+        e.block_u32(&self.offsets);
+        e.block_u32(&self.sets);
+        e.end();
+        e.into_bytes()
     }
 }

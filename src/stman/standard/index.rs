@@ -10,10 +10,10 @@
 use std::collections::BTreeSet;
 
 use super::header::Header;
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Error, Place, Result};
 use crate::io::{ByteOrder, read_array, read_bytes};
-use crate::stman::bucket::Buckets;
+use crate::stman::bucket::{Buckets, BucketsMut, link};
 
 /// Two i32, big-endian: the number of the next index bucket, twice. Casacore reads the second.
 const LINK_BYTES: u64 = 8;
@@ -34,9 +34,12 @@ const LINK_BYTES: u64 = 8;
 pub(super) struct Index {
     /// Of its first byte, or of the first bucket that has a part of it.
     offset: u64,
-    rows_per_bucket: u32,
+    pub(super) rows_per_bucket: u32,
+    pub(super) columns: i32,
+    /// Where a bucket has bytes that no column uses, and how many.
+    pub(super) free: Vec<(i32, i32)>,
     last_rows: Vec<u64>,
-    buckets: Vec<u32>,
+    pub(super) buckets: Vec<u32>,
 }
 
 /// Consecutive rows in one bucket.
@@ -67,8 +70,8 @@ impl Index {
         let version = d.root("SSMIndex", 1..=2)?;
         let used = d.u32("number of buckets")?;
         let rows_per_bucket = d.u32("rows per bucket")?;
-        d.i32("number of columns")?;
-        d.map_i32("free space")?;
+        let columns = d.i32("number of columns")?;
+        let free = d.map_i32("free space")?;
         let mut last_rows = d.block_uint("last rows", version >= 2)?;
         let mut buckets = d.block_u32("bucket numbers")?;
         let described = last_rows.len().min(buckets.len());
@@ -81,7 +84,7 @@ impl Index {
             return Err(d.error("the last rows of the buckets do not ascend"));
         }
         d.end()?;
-        Ok(Index { offset, rows_per_bucket, last_rows, buckets })
+        Ok(Index { offset, rows_per_bucket, columns, free, last_rows, buckets })
     }
 
     /// The stretch that starts at `row` and ends at `end` or with its bucket.
@@ -103,6 +106,130 @@ impl Index {
         }
         let count = end.min(last.saturating_add(1)) - row;
         Ok(Stretch { bucket: self.buckets[entry], first: row - bucket_start, count })
+    }
+}
+
+/// Changing it.
+impl Index {
+    /// Knows no rows yet; buckets have `free_bytes` behind `used_bytes`.
+    pub(super) fn new(rows_per_bucket: u32, used_bytes: u64, free_bytes: u64) -> Self {
+        let free = if free_bytes > 0 { vec![(used_bytes as i32, free_bytes as i32)] } else { Vec::new() };
+        Index { offset: 0, rows_per_bucket, columns: 0, free, last_rows: Vec::new(), buckets: Vec::new() }
+    }
+
+    /// Appends the object to those of the other sets.
+    pub(super) fn encode(&self, e: &mut Encoder) {
+        let wide = self.last_rows.last().is_some_and(|&last| last > i32::MAX as u64);
+        e.root("SSMIndex", if wide { 2 } else { 1 });
+        e.u32(self.buckets.len() as u32);
+        e.u32(self.rows_per_bucket);
+        e.i32(self.columns);
+        e.map_i32(&self.free);
+        e.block_uint(&self.last_rows, wide);
+        e.block_u32(&self.buckets);
+        e.end();
+    }
+
+    /// Adds rows at the end: to the last bucket as long as it has room, then to new ones.
+    pub(super) fn add_rows(&mut self, count: u64, buckets: &mut BucketsMut) -> Result<()> {
+        let mut next = self.last_rows.last().map_or(0, |&last| last + 1);
+        let end = next.checked_add(count).filter(|&end| end <= i64::MAX as u64);
+        let end = end.ok_or_else(|| Error::limit("more rows than 63 bits count"))?;
+        if let Some(entry) = self.buckets.len().checked_sub(1) {
+            let full = self.start(entry) + u64::from(self.rows_per_bucket);
+            next = next.max(full.min(end));
+            self.last_rows[entry] = next - 1;
+        }
+        while next < end {
+            self.buckets.push(buckets.take()?);
+            next = end.min(next + u64::from(self.rows_per_bucket));
+            self.last_rows.push(next - 1);
+        }
+        Ok(())
+    }
+
+    /// The bucket of a row, with all rows of the bucket from this one on.
+    pub(super) fn rest(&self, row: u64) -> Result<Stretch> {
+        self.find(row, u64::MAX)
+    }
+
+    /// Forgets a row, whose bucket is told if it holds no other: it is free then.
+    pub(super) fn remove_row(&mut self, row: u64) -> Option<u32> {
+        let entry = self.last_rows.partition_point(|&last| last < row);
+        let alone = self.start(entry) == self.last_rows[entry];
+        let emptied = alone.then(|| {
+            self.last_rows.remove(entry);
+            self.buckets.remove(entry)
+        });
+        self.last_rows[entry..].iter_mut().for_each(|last| *last -= 1);
+        emptied
+    }
+
+    /// First row of an entry.
+    fn start(&self, entry: usize) -> u64 {
+        if entry == 0 { 0 } else { self.last_rows[entry - 1] + 1 }
+    }
+
+    /// The smallest free part of each bucket that has `bytes`.
+    pub(super) fn best_fit(&self, bytes: u64) -> Option<(i32, i32)> {
+        self.free.iter().copied().filter(|&(_, len)| len as u64 >= bytes).min_by_key(|&(_, len)| len)
+    }
+
+    /// Marks the first `bytes` of the free part at `offset` as used.
+    pub(super) fn occupy(&mut self, offset: i32, bytes: i32) {
+        if let Some(part) = self.free.iter_mut().find(|part| part.0 == offset) {
+            *part = (offset + bytes, part.1 - bytes);
+        }
+        self.free.retain(|part| part.1 > 0);
+    }
+
+    /// Marks bytes as free, in one part with those beside them.
+    pub(super) fn vacate(&mut self, offset: i32, bytes: i32) {
+        self.free.push((offset, bytes));
+        self.free.sort_unstable();
+        self.free.dedup_by(|part, before| {
+            let adjacent = before.0 + before.1 == part.0;
+            if adjacent {
+                before.1 += part.1;
+            }
+            adjacent
+        });
+    }
+}
+
+/// The buckets that hold the indices of a file that is being written.
+#[derive(Debug, Default)]
+pub(super) struct IndexBuckets {
+    /// In the order of the chain.
+    pub(super) numbers: Vec<u32>,
+    /// Of the index in its only bucket; 0: behind the links.
+    pub(super) offset: u32,
+}
+
+impl IndexBuckets {
+    /// Writes the indices to another place than before, which is free afterwards. formats/stman.md 1.4.
+    pub(super) fn write(&mut self, bytes: &[u8], buckets: &mut BucketsMut) -> Result<()> {
+        let capacity = buckets.bytes() as usize - LINK_BYTES as usize;
+        let half = (LINK_BYTES as usize + capacity / 2) as u32;
+        let fits_half = bytes.len() <= capacity / 2;
+        if fits_half && self.offset > 0 {
+            self.offset = if self.offset == half { LINK_BYTES as u32 } else { half };
+            return buckets.file().write(buckets.offset(self.numbers[0]) + u64::from(self.offset), bytes);
+        }
+        // as casacore does, the last part first
+        let mut numbers = Vec::new();
+        for part in bytes.chunks(capacity).rev() {
+            let next = link(numbers.last().copied()).to_be_bytes();
+            let number = buckets.take()?;
+            buckets.file().write(buckets.offset(number), &[&next, &next, part].concat())?;
+            numbers.push(number);
+        }
+        numbers.reverse();
+        for old in std::mem::replace(&mut self.numbers, numbers) {
+            buckets.give(old)?;
+        }
+        self.offset = if fits_half { LINK_BYTES as u32 } else { 0 };
+        Ok(())
     }
 }
 
@@ -151,7 +278,14 @@ mod tests {
     #[test]
     fn rows_are_found_by_the_last_of_each_bucket() {
         // a row was removed from the first bucket
-        let index = Index { offset: 520, rows_per_bucket: 4, last_rows: vec![2, 6, 7], buckets: vec![5, 1, 2] };
+        let index = Index {
+            offset: 520,
+            rows_per_bucket: 4,
+            columns: 1,
+            free: vec![],
+            last_rows: vec![2, 6, 7],
+            buckets: vec![5, 1, 2],
+        };
         let find = |row, end| index.find(row, end).unwrap();
         assert_eq!(find(0, 8), Stretch { bucket: 5, first: 0, count: 3 });
         assert_eq!(find(3, 8), Stretch { bucket: 1, first: 0, count: 4 });

@@ -8,12 +8,16 @@
 //! table.f0i     arrays  <---------------------------------------------------+
 //! ```
 
+mod cell;
 mod column;
 mod header;
+mod heap;
 mod index;
+mod layout;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::sync::Arc;
 
@@ -22,18 +26,19 @@ use bstr::{BStr, BString, ByteSlice};
 use self::column::StandardColumn;
 use self::header::{Header, Info};
 use self::index::Index;
-use super::bucket::Buckets;
+use super::bucket::{self, Buckets};
 use super::indirect::Arrays;
 use super::{Column, Kind, Manager, OpenArgs, Storage};
 use crate::error::{Error, Place, Result};
 use crate::io::ByteOrder;
-use crate::value::DataType;
+use crate::value::{DataType, Record};
 
-pub(super) static KIND: Kind = Kind { names: &["StandardStMan"], packable: true, open, create: None };
+pub(super) static KIND: Kind = Kind { names: &["StandardStMan"], packable: true, open, create: Some(write::create) };
 
 #[derive(Debug)]
 struct Standard {
     name: BString,
+    parameters: Record,
     columns: Vec<StandardColumn>,
 }
 
@@ -56,6 +61,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let file = args.file("")?;
     let header = Header::decode(&file, args.order).at(&place)?;
     let buckets = Buckets::new(file, header.bucket_bytes, header.buckets).at(&place)?;
+    let parameters = bucket::parameters(header.bucket_bytes, header.cache);
     let indices = Index::read_all(&header, &buckets, args.order).at(&place)?;
     let indirect =
         |column: &super::ColumnSpec| column.storage == Storage::Indirect && column.data_type != DataType::String;
@@ -71,7 +77,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
                 .at_with(|| format!("{}: column {}", shared.place, spec.name))
         })
         .collect::<Result<_>>()?;
-    Ok(Box::new(Standard { name: info.name, columns }))
+    Ok(Box::new(Standard { name: info.name, parameters, columns }))
 }
 
 impl Shared {
@@ -88,5 +94,9 @@ impl Manager for Standard {
 
     fn column(&self, index: usize) -> &dyn Column {
         &self.columns[index]
+    }
+
+    fn parameters(&self) -> Record {
+        self.parameters.clone()
     }
 }

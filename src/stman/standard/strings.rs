@@ -11,6 +11,11 @@ use crate::stman::bucket::Buckets;
 use crate::stman::{extend_unbacked, read_part};
 use crate::value::{Region, Shape, Values};
 
+/// Bytes before the data of a bucket.
+pub(super) const HEADER_BYTES: u64 = 16;
+
+/// What a bucket of the heap begins with.
+///
 /// | field   | type | meaning                                                        |
 /// |---------|------|----------------------------------------------------------------|
 /// | free    | i32  | next free bucket, when this one is free                        |
@@ -18,10 +23,28 @@ use crate::value::{Region, Shape, Values};
 /// | deleted | i32  | bytes of the data that are not live                            |
 /// | next    | i32  | bucket in which the last item goes on, -1 for none             |
 /// | data    |      | to the end of the bucket; offsets of items count from here     |
-const HEADER_BYTES: u64 = 16;
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Header {
+    pub(super) used: u32,
+    pub(super) deleted: u32,
+    pub(super) next: i32,
+}
+
+impl Header {
+    /// Reads that of the bucket at `offset`.
+    pub(super) fn read(file: &dyn ReadAt, offset: u64) -> Result<Self> {
+        let bytes: [u8; HEADER_BYTES as usize] = read_array(file, offset)?;
+        let field = |at| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        Ok(Header { used: field(4), deleted: field(8), next: field(12) as i32 })
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        [0, self.used, self.deleted, self.next as u32].iter().flat_map(|field| field.to_be_bytes()).collect()
+    }
+}
 
 /// Strings up to this length are in the cell itself.
-const INLINE_BYTES: usize = 8;
+pub(super) const INLINE_BYTES: usize = 8;
 
 /// Bytes of the cell of a string or an array of strings.
 pub(super) const CELL_BYTES: usize = 12;
@@ -35,12 +58,22 @@ pub(super) const CELL_BYTES: usize = 12;
 /// | length | i32  | bytes; 0 for no item                                 |
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    bucket: u32,
-    offset: u32,
-    len_bytes: i32,
+    pub(super) bucket: u32,
+    pub(super) offset: u32,
+    pub(super) len_bytes: i32,
 }
 
 impl Item {
+    pub(super) const ABSENT: Item = Item { bucket: 0, offset: 0, len_bytes: 0 };
+
+    pub(super) fn encode(&self, order: ByteOrder) -> [u8; CELL_BYTES] {
+        let mut cell = [0; CELL_BYTES];
+        for (field, value) in cell.as_chunks_mut().0.iter_mut().zip([self.bucket, self.offset, self.len_bytes as u32]) {
+            *field = order.u32_bytes(value);
+        }
+        cell
+    }
+
     pub(super) fn decode(cell: &[u8; CELL_BYTES], order: ByteOrder) -> Self {
         let field = |at| order.u32([cell[at], cell[at + 1], cell[at + 2], cell[at + 3]]);
         Item { bucket: field(0), offset: field(4), len_bytes: field(8) as i32 }
@@ -52,7 +85,7 @@ impl Item {
     }
 
     /// The first `limit` bytes of the item, or all if it is shorter.
-    fn read(&self, buckets: &Buckets, limit: u64) -> Result<Vec<u8>> {
+    fn read<F: ReadAt>(&self, buckets: &Buckets<F>, limit: u64) -> Result<Vec<u8>> {
         let capacity = u64::from(buckets.bucket_bytes).saturating_sub(HEADER_BYTES);
         let len = u64::try_from(self.len_bytes)
             .ok()
@@ -65,9 +98,8 @@ impl Item {
         // a chain that is longer than the file has buckets runs in a circle
         for _ in 0..buckets.count {
             let start = buckets.offset(bucket, "a string")?;
-            let header: [u8; HEADER_BYTES as usize] = read_array(&buckets.file, start)?;
-            let field = |at| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-            let used = u64::from(field(4));
+            let header = Header::read(&buckets.file, start)?;
+            let used = u64::from(header.used);
             if offset > used || used > capacity {
                 return Err(Error::format(format!(
                     "byte {offset} of bucket {bucket} is wanted, which uses {used} of {capacity} bytes"
@@ -81,7 +113,7 @@ impl Item {
             if left == 0 {
                 return Ok(bytes);
             }
-            bucket = field(12);
+            bucket = header.next as u32;
             offset = 0;
         }
         let count = buckets.count;
@@ -126,9 +158,9 @@ pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &B
 }
 
 /// Appends an array whose shape the column fixes: u32 length and bytes of each string, nothing else.
-pub(super) fn read_fixed(
+pub(super) fn read_fixed<F: ReadAt>(
     item: &Item,
-    buckets: &Buckets,
+    buckets: &Buckets<F>,
     shape: &Shape,
     region: Option<&Region>,
     out: &mut Values,
@@ -151,7 +183,7 @@ pub(super) fn read_fixed(
 /// | shape   | i32 per axis |                                                              |
 /// | filled  | i32          | 1: the strings follow; 0: all are empty, and nothing follows |
 /// | strings |              | u32 length and bytes of each                                 |
-pub(super) fn read_shape(item: &Item, buckets: &Buckets) -> Result<Shape> {
+pub(super) fn read_shape<F: ReadAt>(item: &Item, buckets: &Buckets<F>) -> Result<Shape> {
     let read = || {
         let ndim = item.read(buckets, 4)?;
         let &ndim = ndim.first_chunk().ok_or_else(too_short)?;
@@ -162,7 +194,12 @@ pub(super) fn read_shape(item: &Item, buckets: &Buckets) -> Result<Shape> {
 }
 
 /// Appends an array of strings that has its own shape.
-pub(super) fn read_variable(item: &Item, buckets: &Buckets, region: Option<&Region>, out: &mut Values) -> Result<()> {
+pub(super) fn read_variable<F: ReadAt>(
+    item: &Item,
+    buckets: &Buckets<F>,
+    region: Option<&Region>,
+    out: &mut Values,
+) -> Result<()> {
     let mut read = || {
         let bytes = item.read(buckets, u64::MAX)?;
         let (shape, rest) = split_shape(&bytes)?;
@@ -173,6 +210,32 @@ pub(super) fn read_variable(item: &Item, buckets: &Buckets, region: Option<&Regi
         })
     };
     read().at_with(|| item.place())
+}
+
+/// The item of an array whose shape the column fixes.
+pub(super) fn encode_fixed(strings: &[BString]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for string in strings {
+        bytes.extend((string.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(string);
+    }
+    bytes
+}
+
+/// The item of an array that has its own shape; `None`: all strings are empty.
+///
+/// # Errors
+/// `Limit` for extents beyond 31 bits, which the format cannot store.
+pub(super) fn encode_variable(shape: &Shape, strings: Option<&[BString]>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::from((shape.len() as u32).to_be_bytes());
+    for &extent in shape.iter() {
+        let extent = i32::try_from(extent);
+        let extent = extent.map_err(|_| Error::limit(format!("an array of shape {shape}: extents have 31 bits")))?;
+        bytes.extend(extent.to_be_bytes());
+    }
+    bytes.extend(i32::from(strings.is_some()).to_be_bytes());
+    bytes.extend(encode_fixed(strings.unwrap_or_default()));
+    Ok(bytes)
 }
 
 /// Takes the shape off the start of an item.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::header::CubeEntry;
 use crate::error::{Error, Place, Result};
-use crate::grid::{ChunkRead, Grid};
-use crate::io::{ByteOrder, ReadAt, bits};
-use crate::value::{DataType, Shape, Values};
+use crate::grid::{ChunkRead, ChunkWrite, Grid, Part, for_each_chunk, for_each_run};
+use crate::io::{ByteOrder, PagedMut, ReadAt, WriteAt, bits};
+use crate::stman::elements::ElementsMut;
+use crate::value::{DataType, Region, Shape, Values};
 
 /// The tiles of one column of a hypercube.
 ///
@@ -17,12 +18,12 @@ use crate::value::{DataType, Shape, Values};
 /// ```
 /// A tile holds the pixels of each column in turn, Bools packed, without padding; tiles at the edges are whole.
 #[derive(Debug)]
-pub(super) struct CubeColumn {
+pub(super) struct CubeColumn<F: ?Sized = dyn ReadAt> {
     grid: Grid,
     data_type: DataType,
     order: ByteOrder,
     /// `None` if the cube has no tiles.
-    file: Option<Arc<dyn ReadAt>>,
+    file: Option<Arc<F>>,
     /// Bytes, of this column's part of tile 0.
     offset: u64,
     /// Bytes from a tile to the next.
@@ -63,13 +64,13 @@ pub(super) fn layout(cube: &CubeEntry, columns: &[DataType], file_len: u64) -> R
     Ok((tile_bytes, starts))
 }
 
-impl CubeColumn {
+impl<F: ReadAt + ?Sized> CubeColumn<F> {
     /// The part of `cube` that belongs to the column of `data_type` at `start` of each tile of `stride` bytes.
     ///
     /// `row_axis`: add a last axis of one position, for cubes that are a single cell.
     pub(super) fn new(
         cube: &CubeEntry,
-        file: Option<Arc<dyn ReadAt>>,
+        file: Option<Arc<F>>,
         data_type: DataType,
         order: ByteOrder,
         (start, stride): (u64, u64),
@@ -82,15 +83,54 @@ impl CubeColumn {
         CubeColumn { grid, data_type, order, file, offset: cube.offset + start, stride, bytes }
     }
 
+    fn file(&self) -> Result<&F> {
+        self.file.as_deref().ok_or_else(|| Error::format("hypercube without a file"))
+    }
+
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        match &self.file {
-            Some(file) => file.read_at(offset, out).at("tile"),
-            None => Err(Error::format("hypercube without a file")),
-        }
+        self.file()?.read_at(offset, out).at("tile")
+    }
+
+    /// Bytes before the tile with this number.
+    fn tile_offset(&self, number: u64) -> u64 {
+        self.offset + number * self.stride
+    }
+
+    fn raw_order(&self) -> Option<ByteOrder> {
+        (self.data_type != DataType::Bool).then_some(self.order)
+    }
+
+    /// Writes `region`, of which `values` has the elements from `first` on.
+    pub(super) fn write_region(&self, file: &PagedMut, region: &Region, values: &Values, first: usize) -> Result<()> {
+        let chunk = &self.grid.chunk;
+        let pixels = chunk.elements()? as usize;
+        let mut tile = Values::new(self.data_type);
+        for_each_chunk(&self.grid, region, |index, Part { in_chunk, in_region, extent }| {
+            let offset = self.tile_offset(self.grid.number(index));
+            let mut runs = Vec::new();
+            for_each_run(&region.shape, in_region, chunk, in_chunk, extent, |from, to, run| runs.push((from, to, run)));
+            let all_inside = (0..chunk.len())
+                .all(|axis| extent[axis] == chunk[axis].min(self.grid.shape[axis] - index[axis] * chunk[axis]));
+            if runs.len() > 1 && all_inside {
+                // nothing in the tile is kept; what is outside of the cube becomes 0
+                tile.clear();
+                for &(from, to, run) in &runs {
+                    tile.extend_default(to - tile.len());
+                    tile.extend_from(values, first + from..first + from + run)?;
+                }
+                tile.extend_default(pixels - tile.len());
+                return ElementsMut { file, order: self.order, offset, first: 0 }.write(&tile, 0..pixels);
+            }
+            runs.iter().try_for_each(|&(from, to, run)| {
+                let elements = ElementsMut { file, order: self.order, offset, first: to as u64 };
+                elements.write(values, first + from..first + from + run)
+            })
+        })
+        .at("tile")
     }
 }
 
-impl ChunkRead for CubeColumn {
+impl<F: ReadAt + ?Sized> ChunkRead for CubeColumn<F> {
     fn grid(&self) -> &Grid {
         &self.grid
     }
@@ -101,7 +141,7 @@ impl ChunkRead for CubeColumn {
 
     fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()> {
         let mut bytes = vec![0; self.bytes as usize];
-        self.read(self.offset + self.grid.number(index) * self.stride, &mut bytes)?;
+        self.read(self.tile_offset(self.grid.number(index)), &mut bytes)?;
         if self.data_type == DataType::Bool {
             out.extend_from_bits(&bytes, 0, self.grid.chunk.elements()? as usize);
         } else {
@@ -111,16 +151,67 @@ impl ChunkRead for CubeColumn {
     }
 
     fn raw_order(&self) -> Option<ByteOrder> {
-        (self.data_type != DataType::Bool).then_some(self.order)
+        CubeColumn::raw_order(self)
     }
 
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()> {
-        let start = self.offset + first * self.stride;
+        let start = self.tile_offset(first);
         if self.bytes == self.stride {
             return self.read(start, out);
         }
         for (tile, out) in out.chunks_exact_mut(self.bytes as usize).enumerate() {
             self.read(start + tile as u64 * self.stride, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl<F: WriteAt + ?Sized> ChunkWrite for CubeColumn<F> {
+    fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    fn data_type(&self) -> DataType {
+        self.data_type
+    }
+
+    fn raw_order(&self) -> Option<ByteOrder> {
+        CubeColumn::raw_order(self)
+    }
+
+    fn write_chunk(&self, index: &[u64], values: &Values) -> Result<()> {
+        let pixels = self.grid.chunk.elements()?;
+        if values.data_type() != self.data_type || values.len() as u64 != pixels {
+            let (found, expected) = (values.data_type(), self.data_type);
+            return Err(Error::usage(format!(
+                "{} {found} elements for a tile of {pixels} {expected} elements",
+                values.len()
+            )));
+        }
+        let mut bytes = Vec::with_capacity(self.bytes as usize);
+        match values {
+            Values::Bool(bools) => bits::pack(bools, &mut bytes),
+            _ => values.extend_bytes(self.order, &mut bytes),
+        }
+        self.write_raw(self.grid.number(index), &bytes)
+    }
+
+    fn write_raw(&self, first: u64, bytes: &[u8]) -> Result<()> {
+        let tiles = self.grid.counts().elements()?;
+        let count = bytes.len() as u64 / self.bytes.max(1);
+        if count * self.bytes != bytes.len() as u64 || first.checked_add(count).is_none_or(|end| end > tiles) {
+            let len = bytes.len();
+            return Err(Error::usage(format!(
+                "{len} bytes from tile {first} on, of {tiles} tiles of {} bytes",
+                self.bytes
+            )));
+        }
+        let file = self.file()?;
+        if self.bytes == self.stride {
+            return file.write_at(self.tile_offset(first), bytes).at("tile");
+        }
+        for (tile, bytes) in bytes.chunks_exact(self.bytes as usize).enumerate() {
+            file.write_at(self.tile_offset(first + tile as u64), bytes).at("tile")?;
         }
         Ok(())
     }

@@ -2,11 +2,14 @@
 
 use bstr::BString;
 
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::io::ByteOrder;
-use crate::stman::OpenArgs;
+use crate::stman::{ColumnSpec, OpenArgs};
 use crate::value::{DataType, Record, Shape};
+
+/// Larger numbers make casacore write the newer version of a structure.
+const MAX_NARROW: u64 = i32::MAX as u64;
 
 /// What all tiled managers have in common.
 ///
@@ -25,6 +28,7 @@ use crate::value::{DataType, Record, Shape};
 pub(super) struct Header {
     pub(super) version: u32,
     pub(super) name: BString,
+    pub(super) cache: u32,
     pub(super) ndim: usize,
     pub(super) files: Vec<Option<FileEntry>>,
     pub(super) cubes: Vec<CubeEntry>,
@@ -38,6 +42,7 @@ pub(super) struct Header {
 #[derive(Debug, Clone)]
 pub(super) struct FileEntry {
     pub(super) sequence: u32,
+    pub(super) len: u64,
 }
 
 /// | field      | v1          | v2          | meaning                                        |
@@ -54,6 +59,8 @@ pub(super) struct FileEntry {
 pub(super) struct CubeEntry {
     /// Ids and coordinates; most cubes have none.
     pub(super) values: Option<Box<Record>>,
+    /// Whether the last axis grows.
+    pub(super) extensible: bool,
     /// No axes while the cube has no shape.
     pub(super) shape: Shape,
     pub(super) tile: Shape,
@@ -95,7 +102,7 @@ impl Header {
             }
         }
         let name = d.string("hypercolumn name")?;
-        d.u32("cache size")?;
+        let cache = d.u32("cache size")?;
         let ndim = d.u32("ndim")? as usize;
         let file_count = d.uint("files", wide)?;
         let mut files = Vec::new();
@@ -108,7 +115,48 @@ impl Header {
             cubes.push(CubeEntry::decode(d, ndim, files.len())?);
         }
         d.end()?;
-        Ok(Header { version, name, ndim, files, cubes })
+        Ok(Header { version, name, cache, ndim, files, cubes })
+    }
+}
+
+impl Header {
+    /// Writes the object in the oldest version that holds it.
+    pub(super) fn encode(
+        &self,
+        e: &mut Encoder,
+        order: ByteOrder,
+        sequence: u32,
+        rows: u64,
+        columns: &[ColumnSpec],
+    ) -> Result<()> {
+        let wide = rows > MAX_NARROW;
+        let big = order == ByteOrder::Big;
+        e.start("TiledStMan", if wide { 3 } else if big { 1 } else { 2 });
+        if wide || !big {
+            e.bool(big);
+        }
+        e.u32(sequence);
+        e.uint(rows, wide);
+        e.u32(columns.len() as u32);
+        for column in columns {
+            e.i32(column.data_type.code());
+        }
+        e.string(&self.name);
+        e.u32(self.cache);
+        e.u32(self.ndim as u32);
+        e.uint(self.files.len() as u64, wide);
+        for file in &self.files {
+            e.bool(file.is_some());
+            if let Some(file) = file {
+                file.encode(e);
+            }
+        }
+        e.uint(self.cubes.len() as u64, wide);
+        for cube in &self.cubes {
+            cube.encode(e)?;
+        }
+        e.end();
+        Ok(())
     }
 }
 
@@ -119,8 +167,15 @@ impl FileEntry {
             return Err(d.error(format!("TSMFile version {version}, known are 1 and 2")));
         }
         let sequence = d.u32("file sequence number")?;
-        d.uint("file length", version == 2)?;
-        Ok(FileEntry { sequence })
+        let len = d.uint("file length", version == 2)?;
+        Ok(FileEntry { sequence, len })
+    }
+
+    fn encode(&self, e: &mut Encoder) {
+        let wide = self.len > MAX_NARROW;
+        e.u32(if wide { 2 } else { 1 });
+        e.u32(self.sequence);
+        e.uint(self.len, wide);
     }
 }
 
@@ -132,7 +187,7 @@ impl CubeEntry {
         }
         let values = d.record()?;
         let values = (!values.fields.is_empty()).then(|| Box::new(values));
-        d.bool("extensible")?;
+        let extensible = d.bool("extensible")?;
         let own_ndim = d.u32("hypercube ndim")? as usize;
         let shape = d.shape("hypercube shape")?;
         let tile = d.shape("tile shape")?;
@@ -150,7 +205,29 @@ impl CubeEntry {
         if !shape.contains(&0) && tile.contains(&0) {
             return Err(d.error(format!("tile shape {tile} of a hypercube of shape {shape}")));
         }
-        Ok(CubeEntry { values, shape, tile, file, offset })
+        Ok(CubeEntry { values, extensible, shape, tile, file, offset })
+    }
+
+    fn encode(&self, e: &mut Encoder) -> Result<()> {
+        let wide = self.offset > MAX_NARROW;
+        e.i32(if wide { 2 } else { 1 });
+        match &self.values {
+            Some(values) => e.record("Record", values)?,
+            None => e.record("Record", &Record::default())?,
+        }
+        e.bool(self.extensible);
+        e.u32(self.shape.len() as u32);
+        e.shape(&self.shape);
+        e.shape(&self.tile);
+        e.i32(self.file.map_or(-1, |file| file as i32));
+        e.uint(self.offset, wide);
+        Ok(())
+    }
+
+    /// A cube without shape, of which the file is known or not.
+    pub(super) fn undefined(file: Option<usize>) -> Self {
+        let (shape, tile) = (Shape::scalar(), Shape::scalar());
+        CubeEntry { values: None, extensible: false, shape, tile, file, offset: 0 }
     }
 
     pub(super) fn is_defined(&self) -> bool {

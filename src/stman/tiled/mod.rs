@@ -13,7 +13,10 @@
 
 mod cube;
 mod header;
+mod parameters;
 mod row_map;
+mod tile_shape;
+mod writer;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,16 +32,32 @@ use crate::error::{Error, Place, Result};
 use crate::grid::{ChunkCache, ChunkRead, read_region};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
-use crate::value::{DataType, Region, Shape, Value, Values};
+use crate::value::{DataType, Record, Region, Shape, Value, Values};
 
-pub(super) static COLUMN: Kind =
-    Kind { names: &["TiledColumnStMan"], packable: true, open: |args| open(args, Type::Column), create: None };
-pub(super) static SHAPE: Kind =
-    Kind { names: &["TiledShapeStMan"], packable: true, open: |args| open(args, Type::Shape), create: None };
-pub(super) static CELL: Kind =
-    Kind { names: &["TiledCellStMan"], packable: true, open: |args| open(args, Type::Cell), create: None };
-pub(super) static DATA: Kind =
-    Kind { names: &["TiledDataStMan"], packable: true, open: |args| open(args, Type::Data), create: None };
+pub(super) static COLUMN: Kind = Kind {
+    names: &["TiledColumnStMan"],
+    packable: true,
+    open: |args| open(args, Type::Column),
+    create: Some(|args| writer::create(args, Type::Column)),
+};
+pub(super) static SHAPE: Kind = Kind {
+    names: &["TiledShapeStMan"],
+    packable: true,
+    open: |args| open(args, Type::Shape),
+    create: Some(|args| writer::create(args, Type::Shape)),
+};
+pub(super) static CELL: Kind = Kind {
+    names: &["TiledCellStMan"],
+    packable: true,
+    open: |args| open(args, Type::Cell),
+    create: Some(|args| writer::create(args, Type::Cell)),
+};
+pub(super) static DATA: Kind = Kind {
+    names: &["TiledDataStMan"],
+    packable: true,
+    open: |args| open(args, Type::Data),
+    create: Some(|args| writer::create(args, Type::Data)),
+};
 
 /// Decoded tiles kept for a column, for reads smaller than a tile.
 const CACHE_BYTES: usize = 8 << 20;
@@ -64,7 +83,9 @@ impl Type {
 
 #[derive(Debug)]
 struct Tiled {
-    name: BString,
+    kind: Type,
+    default_tile: Vec<i64>,
+    cubes: Arc<Cubes>,
     columns: Vec<Box<dyn TiledColumn>>,
 }
 
@@ -74,10 +95,10 @@ impl TiledColumn for CoordinateColumn {}
 
 /// What the columns of a manager share.
 #[derive(Debug)]
-struct Cubes {
+struct Cubes<F: ?Sized = dyn ReadAt> {
     header: Header,
     order: ByteOrder,
-    files: Vec<Option<Arc<dyn ReadAt>>>,
+    files: Vec<Option<Arc<F>>>,
     /// In the order of their pixels in a tile.
     data_types: Vec<DataType>,
     map: RowMap,
@@ -111,40 +132,28 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
     let file = args.file("")?;
     let mut d = Decoder::new(&file, 0, ByteOrder::Big, "tiled header")?;
     let version = d.root(kind.name(), 1..=if kind == Type::Data { 2 } else { 1 })?;
+    let mut default_tile = Vec::new();
     if matches!(kind, Type::Column | Type::Cell) {
-        d.shape("default tile shape")?;
+        default_tile = d.iposition("default tile shape")?;
     }
     let header = Header::decode(&mut d, args)?;
     let map = match kind {
         Type::Column => RowMap::Column,
         Type::Cell => RowMap::Cell,
         Type::Shape => {
-            d.iposition("default tile shape")?;
+            default_tile = d.iposition("default tile shape")?;
             RowMap::decode_shape(&mut d)?
         }
         Type::Data => RowMap::decode_data(&mut d, version, header.version)?,
     };
     d.end()?;
 
-    let roles = roles(args, &header.name, kind)?;
+    let roles = roles(args.columns, args.private_keywords, header.name.as_bstr(), kind)?;
     let order = tile_order(args.columns, &roles);
-    let data_types: Vec<DataType> = order.iter().map(|&column| args.columns[column].data_type).collect();
-    if let Some(other) = data_types.iter().find(|data_type| !data_type.is_fixed_size()) {
-        return Err(Error::format(format!("a {other} column, which cannot be tiled")));
-    }
-    let cell_axes = match kind {
-        Type::Column | Type::Shape => header.ndim.checked_sub(1),
-        Type::Cell => Some(header.ndim),
-        Type::Data => {
-            let first = roles.iter().position(|role| matches!(role, Role::Data(0)));
-            first.and_then(|first| usize::try_from(args.columns[first].ndim).ok()).filter(|&axes| axes < header.ndim)
-        }
-    };
-    let cell_axes = cell_axes
-        .ok_or_else(|| Error::format(format!("hypercubes of {} axes do not suit the columns", header.ndim)))?;
+    let data_types = tile_types(args.columns, &order)?;
+    let cell_axes = cell_axes(kind, header.ndim, args.columns, &roles)?;
     map.check(&header.cubes, args.rows)?;
     let files = open_files(args, &header, &data_types)?;
-    let name = header.name.clone();
     let cubes = Arc::new(Cubes { header, order: args.order, files, data_types, map, cell_axes });
     let columns = args
         .columns
@@ -163,7 +172,7 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
             }
         })
         .collect();
-    Ok(Box::new(Tiled { name, columns }))
+    Ok(Box::new(Tiled { kind, default_tile, cubes, columns }))
 }
 
 /// What a column is to the hypercubes.
@@ -177,16 +186,16 @@ enum Role {
 }
 
 /// The hypercolumn definition says what a column is; without one all are data. formats/stman.md 6.3.
-fn roles(args: &OpenArgs<'_>, hypercolumn: &BString, kind: Type) -> Result<Vec<Role>> {
-    let key = format!("Hypercolumn_{}", hypercolumn.to_str_lossy());
-    let Some(definition) = args.private_keywords.record(&key) else {
+fn roles(columns: &[ColumnSpec], private_keywords: &Record, hypercolumn: &BStr, kind: Type) -> Result<Vec<Role>> {
+    let key = definition_key(hypercolumn);
+    let Some(definition) = private_keywords.record(&key) else {
         if kind == Type::Data {
             return Err(Error::format(format!("the table description lacks {key}, which says what its columns are")));
         }
-        return Ok((0..args.columns.len()).map(Role::Data).collect());
+        return Ok((0..columns.len()).map(Role::Data).collect());
     };
     let find = |field: &str, name: &BString| definition.strings(field)?.iter().position(|known| known == name);
-    args.columns
+    columns
         .iter()
         .map(|column| {
             if let Some(place) = find("data", &column.name) {
@@ -200,6 +209,33 @@ fn roles(args: &OpenArgs<'_>, hypercolumn: &BString, kind: Type) -> Result<Vec<R
             }
         })
         .collect()
+}
+
+/// The private keyword of the table description that holds a hypercolumn's definition.
+fn definition_key(hypercolumn: &BStr) -> String {
+    format!("Hypercolumn_{}", hypercolumn.to_str_lossy())
+}
+
+/// Leading axes of a cube of `ndim` axes that are those of a cell.
+fn cell_axes(kind: Type, ndim: usize, columns: &[ColumnSpec], roles: &[Role]) -> Result<usize> {
+    let axes = match kind {
+        Type::Column | Type::Shape => ndim.checked_sub(1),
+        Type::Cell => Some(ndim),
+        Type::Data => {
+            let first = roles.iter().position(|role| matches!(role, Role::Data(0)));
+            first.and_then(|first| usize::try_from(columns[first].ndim).ok()).filter(|&axes| axes < ndim)
+        }
+    };
+    axes.ok_or_else(|| Error::format(format!("hypercubes of {ndim} axes do not suit the columns")))
+}
+
+/// The types of the data columns in their order in a tile.
+fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> {
+    let types: Vec<DataType> = order.iter().map(|&column| columns[column].data_type).collect();
+    match types.iter().find(|data_type| !data_type.is_fixed_size()) {
+        Some(other) => Err(Error::format(format!("a {other} column, which cannot be tiled"))),
+        None => Ok(types),
+    }
 }
 
 /// The data columns in the order of their pixels in a tile: larger pixels first, Bools last, and those of equal size
@@ -256,15 +292,19 @@ fn open_tiles(args: &OpenArgs<'_>, sequence: u32) -> Result<Arc<dyn ReadAt>> {
 
 impl Manager for Tiled {
     fn name(&self) -> &BStr {
-        self.name.as_bstr()
+        self.cubes.header.name.as_bstr()
     }
 
     fn column(&self, index: usize) -> &dyn Column {
         &*self.columns[index]
     }
+
+    fn parameters(&self) -> Record {
+        parameters::describe(self)
+    }
 }
 
-impl Cubes {
+impl<F: ReadAt + ?Sized> Cubes<F> {
     fn locate(&self, row: u64) -> Result<Option<RowPlace>> {
         self.map.locate(row, &self.header.cubes, self.cell_axes)
     }
@@ -274,7 +314,7 @@ impl Cubes {
     }
 
     /// Column `index` of cube `cube`; a cube that is a cell gets a row axis.
-    fn column(&self, cube: usize, index: usize) -> Result<CubeColumn> {
+    fn column(&self, cube: usize, index: usize) -> Result<CubeColumn<F>> {
         let entry = &self.header.cubes[cube];
         // the file's length was checked when it was opened
         let (stride, starts) = cube::layout(entry, &self.data_types, u64::MAX)?;
@@ -282,12 +322,11 @@ impl Cubes {
         let row_axis = self.cell_axes == entry.shape.len();
         Ok(CubeColumn::new(entry, file, self.data_types[index], self.order, (starts[index], stride), row_axis))
     }
-}
 
-impl DataColumn {
-    /// Appends `region` of the cells of `count` rows from that at `place` on, which lie along the first row axis.
-    fn read_at(&self, place: &RowPlace, count: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        let cell = self.cubes.cell_shape(place.cube);
+    /// `region` of the cells of `count` rows from that at `place` on, which lie along the first row axis, in their cube,
+    /// which has a row axis.
+    fn region(&self, place: &RowPlace, count: u64, region: Option<&Region>) -> Result<Region> {
+        let cell = self.cell_shape(place.cube);
         let region = match region {
             Some(region) => {
                 region.check(&cell)?;
@@ -295,14 +334,40 @@ impl DataColumn {
             }
             None => Region::whole(&cell),
         };
-        let cube = self.cubes.column(place.cube, self.index)?;
-        let extents = std::iter::once(count).chain(std::iter::repeat(1));
-        let rows = cube.grid().shape.len() - cell.len();
+        let rows = (self.header.cubes[place.cube].shape.len() - cell.len()).max(1);
         let at = place.at.iter().copied().chain(std::iter::repeat(0)).take(rows);
-        let region = Region {
+        let extents = std::iter::once(count).chain(std::iter::repeat(1)).take(rows);
+        Ok(Region {
             start: region.start.iter().copied().chain(at).collect(),
-            shape: region.shape.iter().copied().chain(extents.take(rows)).collect(),
-        };
+            shape: region.shape.iter().copied().chain(extents).collect(),
+        })
+    }
+
+    /// The shape of a cell of a column of coordinates of `axis`, or of ids.
+    fn coordinate_shape(&self, axis: Option<usize>, row: u64) -> Result<Option<Shape>> {
+        match axis {
+            Some(axis) if axis < self.cell_axes => {
+                let place = self.locate(row)?;
+                Ok(place.map(|place| Shape::from([self.header.cubes[place.cube].shape[axis]])))
+            }
+            _ => Ok(Some(Shape::scalar())),
+        }
+    }
+
+    /// The first of the coordinates of `axis`, or of the ids, that the cell at `place` has.
+    fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
+        match axis {
+            Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),
+            _ => 0,
+        }
+    }
+}
+
+impl DataColumn {
+    /// Appends `region` of the cells of `count` rows from that at `place` on, which lie along the first row axis.
+    fn read_at(&self, place: &RowPlace, count: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let cube = self.cubes.column(place.cube, self.index)?;
+        let region = self.cubes.region(place, count, region)?;
         read_region(&cube, &self.cache, place.cube as u64, &region, out)
     }
 }
@@ -367,13 +432,7 @@ impl CoordinateColumn {
 
 impl Column for CoordinateColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        match self.axis {
-            Some(axis) if axis < self.cubes.cell_axes => {
-                let place = self.cubes.locate(row)?;
-                Ok(place.map(|place| Shape::from([self.cubes.header.cubes[place.cube].shape[axis]])))
-            }
-            _ => Ok(Some(Shape::scalar())),
-        }
+        self.cubes.coordinate_shape(self.axis, row)
     }
 
     /// Values that the cube does not have are 0.
@@ -392,12 +451,7 @@ impl Column for CoordinateColumn {
             out.extend_default(wanted as usize);
             return Ok(());
         };
-        let first = match self.axis {
-            Some(axis) if axis >= self.cubes.cell_axes => {
-                place.at.get(axis - self.cubes.cell_axes).copied().unwrap_or_default()
-            }
-            _ => start,
-        };
+        let first = start + self.cubes.first_coordinate(self.axis, &place);
         let mut found = 0;
         if let Some(Value::Scalar(values) | Value::Array(_, values)) = self.value(place.cube) {
             let end = first.saturating_add(wanted).min(values.len() as u64);

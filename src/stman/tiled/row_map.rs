@@ -1,7 +1,9 @@
 //! How rows map to hypercubes. formats/stman.md 6.1, 6.6, 6.7.
 
+use std::ops::Range;
+
 use super::header::CubeEntry;
-use crate::aipsio::Decoder;
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::stman::RowRun;
 use crate::value::Shape;
@@ -20,12 +22,12 @@ pub(super) enum RowMap {
 /// Consecutive rows at consecutive positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Interval {
-    first_row: u64,
-    end_row: u64,
+    pub(super) first_row: u64,
+    pub(super) end_row: u64,
     /// `None`: undefined cells.
-    cube: Option<usize>,
+    pub(super) cube: Option<usize>,
     /// Of `first_row`, on the cube's last axis.
-    position: u64,
+    pub(super) position: u64,
 }
 
 /// Where a row is.
@@ -36,6 +38,14 @@ pub(super) struct Place {
     pub(super) at: Shape,
     /// Rows from this one on that follow each other along the first row axis.
     pub(super) stretch: u64,
+}
+
+impl Interval {
+    fn continues_with(&self, next: &Interval) -> bool {
+        self.end_row == next.first_row
+            && self.cube == next.cube
+            && self.position + (self.end_row - self.first_row) == next.position
+    }
 }
 
 impl RowMap {
@@ -109,6 +119,71 @@ impl RowMap {
             intervals.push(Interval { first_row: rows[i], end_row, cube, position });
         }
         Ok(RowMap::Intervals(intervals))
+    }
+
+    /// Writes the end of a TiledShapeStMan header, which [`decode_shape`](Self::decode_shape) reads.
+    pub(super) fn encode_shape(&self, e: &mut Encoder) {
+        let intervals = self.intervals();
+        e.u32(intervals.len() as u32);
+        let block = |e: &mut Encoder, field: &dyn Fn(&Interval) -> u64| {
+            e.block(intervals.iter(), |e, interval| e.u32(field(interval) as u32));
+        };
+        block(e, &|interval| interval.end_row - 1);
+        block(e, &|interval| interval.cube.unwrap_or_default() as u64);
+        block(e, &|interval| match interval.cube {
+            Some(_) => interval.position + (interval.end_row - 1 - interval.first_row),
+            None => 0,
+        });
+    }
+
+    /// Writes the end of a TiledDataStMan header of version 2, which [`decode_data`](Self::decode_data) reads.
+    pub(super) fn encode_data(&self, e: &mut Encoder) {
+        let intervals = self.intervals();
+        e.u64(intervals.last().map_or(0, |last| last.end_row));
+        e.block(intervals.iter(), |e, interval| e.u64(interval.first_row));
+        e.block(intervals.iter(), |e, interval| e.u32(interval.cube.unwrap_or_default() as u32));
+        e.block(intervals.iter(), |e, interval| e.u32(interval.position as u32));
+    }
+
+    /// The intervals of managers that have them.
+    pub(super) fn intervals(&self) -> &[Interval] {
+        match self {
+            RowMap::Intervals(intervals) => intervals,
+            RowMap::Column | RowMap::Cell => &[],
+        }
+    }
+
+    /// Puts `rows` at positions of a cube from `position` on, wherever they were.
+    pub(super) fn assign(&mut self, rows: Range<u64>, cube: usize, position: u64) {
+        let RowMap::Intervals(intervals) = self else { return };
+        let end = intervals.last().map_or(0, |last| last.end_row);
+        let mut new = Interval { first_row: rows.start, end_row: rows.end, cube: Some(cube), position };
+        if rows.start > end {
+            intervals.push(Interval { first_row: end, end_row: rows.start, cube: None, position: 0 });
+        }
+        // those that the rows touch, of which the ends stay
+        let from = intervals.partition_point(|interval| interval.end_row <= rows.start);
+        let to = intervals.partition_point(|interval| interval.first_row < rows.end);
+        let mut pieces = Vec::with_capacity(3);
+        if let Some(first) = intervals[from..to].first().filter(|first| first.first_row < rows.start) {
+            pieces.push(Interval { end_row: rows.start, ..first.clone() });
+        }
+        let after = intervals[from..to].last().filter(|last| last.end_row > rows.end).map(|last| Interval {
+            first_row: rows.end,
+            position: last.position + (rows.end - last.first_row),
+            ..last.clone()
+        });
+        let mut from = from;
+        if pieces.is_empty()
+            && let Some(before) = from.checked_sub(1).map(|before| &intervals[before])
+            && before.continues_with(&new)
+        {
+            new = Interval { end_row: new.end_row, ..before.clone() };
+            from -= 1;
+        }
+        pieces.push(new);
+        pieces.extend(after);
+        intervals.splice(from..to, pieces);
     }
 
     /// Checks that there are cubes for the rows.

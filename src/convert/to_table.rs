@@ -1,0 +1,392 @@
+//! Tables from whatever holds their content: a native HDF5 file, or other tables.
+//!
+//! All tables are made first, then the managers run in parallel: each column of a manager is copied tile by tile where its
+//! chunks are tiles, else in blocks of rows. What the managers were is used again where it is known and can be written;
+//! [`choose`](super::choose) finds managers for the rest.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use bstr::{BString, ByteSlice};
+use rayon::prelude::*;
+
+use super::choose::Managers;
+use super::content::{Content, Source};
+use super::output::Output;
+use super::pieces::{Pieces, Shapes};
+use super::plan::{MAX_CUBES, place, stored_size};
+use super::tile_copy::copy_tiles;
+use super::to_h5::Progress;
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::io::ByteOrder;
+use crate::schema::stored_name;
+use crate::table::{Cells, ColumnInfo, ColumnMut, NewTable, Part, TableWriter};
+use crate::value::{Record, Shape, Value, Values};
+
+/// Bytes that a piece of a column takes.
+const PIECE_BYTES: u64 = 4 << 20;
+
+/// What to write, and how.
+#[derive(Debug, Clone, Default)]
+pub struct TableOptions {
+    /// Of the data files; `None`: as it was, or else that of this machine.
+    pub byte_order: Option<ByteOrder>,
+    /// Threads that read and write; 0: one for each processor.
+    pub threads: usize,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub struct TableSummary {
+    /// Tables written.
+    pub tables: usize,
+    /// Columns written.
+    pub columns: usize,
+    /// Columns that the source lacks.
+    pub missing: usize,
+    /// Rows of the main table.
+    pub rows: u64,
+    /// Bytes of all elements; strings are counted at 16 each.
+    pub bytes: u64,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Writes the tables of `source` to the directory `target`, which appears when it is whole.
+///
+/// # Errors
+/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, and those of reading the source. Nothing is
+/// left at `target` then.
+pub fn to_table(
+    source: &Source,
+    options: &TableOptions,
+    target: &Path,
+    overwrite: bool,
+    progress: &(dyn Progress + Sync),
+) -> Result<TableSummary> {
+    let mut warnings = Vec::new();
+    let plans = plan(source, target, &mut warnings)?;
+    let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
+    let output = Output::create_directory(target, overwrite, bytes)?;
+    let partial = std::path::absolute(output.partial())?;
+    let syncing = output.sync_behind();
+    let mut writers = Vec::new();
+    for plan in &plans {
+        writers.push(plan.create(source, options, &partial, &mut warnings).at_with(|| plan.name.clone())?);
+    }
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
+    let pool = threads.map_err(|error| Error::new(ErrorKind::Io, "threads cannot be started").caused_by(error))?;
+    let mut jobs = Vec::new();
+    for (plan, writer) in plans.iter().zip(&mut writers) {
+        jobs.extend(writer.parts().into_iter().map(|part| (plan.part_bytes(&part), plan, part)));
+    }
+    // the largest begin first
+    jobs.sort_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
+    pool.install(|| {
+        jobs.into_par_iter().with_max_len(1).try_for_each(|(_, plan, part)| plan.fill(source, part, progress))
+    })?;
+    // those inside others first
+    writers.into_iter().rev().try_for_each(TableWriter::finish)?;
+    drop(syncing);
+    output.commit()?;
+    Ok(TableSummary {
+        tables: plans.len(),
+        columns: plans.iter().map(|plan| plan.columns.len()).sum(),
+        missing: plans.iter().map(|plan| plan.missing).sum(),
+        rows: plans.first().map_or(0, |plan| plan.rows),
+        bytes,
+        warnings,
+    })
+}
+
+/// A table that will be written.
+struct TablePlan {
+    /// In [`Source::tables`].
+    source: usize,
+    name: String,
+    /// Below the main table.
+    directory: PathBuf,
+    rows: u64,
+    keywords: Record,
+    columns: Vec<ColumnPlan>,
+    /// Columns that are not there.
+    missing: usize,
+    bytes: u64,
+}
+
+struct ColumnPlan {
+    /// In the source.
+    index: usize,
+    keywords: Record,
+    bytes: u64,
+}
+
+/// Where each table goes, and what is known before anything is written.
+fn plan(source: &Source, target: &Path, warnings: &mut Vec<String>) -> Result<Vec<TablePlan>> {
+    let target = std::path::absolute(target)?;
+    let directories = directories(source, warnings)?;
+    let mut plans = Vec::new();
+    for (number, table) in source.tables.iter().enumerate() {
+        let (Some(directory), Ok(content)) = (&directories[number], table.content()) else { continue };
+        let rename = |record: &Record| {
+            rename_tables(record, &|stored| {
+                let found = directories[source.find(number, stored)?].as_ref()?;
+                Some(stored_name(&target.join(found), &target.join(directory)))
+            })
+        };
+        let mut plan = TablePlan {
+            source: number,
+            name: table.name.clone(),
+            directory: directory.clone(),
+            rows: content.rows(),
+            keywords: rename(content.keywords()),
+            columns: Vec::new(),
+            missing: 0,
+            bytes: 0,
+        };
+        // a table that no keyword leads to, because a user has put it there
+        for (child, directory) in directories.iter().enumerate() {
+            let is_child = source.tables[child].parent == Some(number);
+            if let Some(below) = directory.as_ref().filter(|_| is_child)
+                && let stored = stored_name(&target.join(below), &target.join(&plan.directory))
+                && !names_table(&plan.keywords, &stored)
+                && !content.columns().iter().any(|info| names_table(&rename(&info.desc.keywords), &stored))
+            {
+                let name = source.tables[child].name.rsplit('/').next().unwrap_or_default();
+                plan.keywords.set(name, Value::Table(stored));
+            }
+        }
+        warnings.extend(content.edits().iter().map(|edit| match table.name.as_str() {
+            "." => edit.clone(),
+            name => format!("subtable {name}: {edit}"),
+        }));
+        for (index, info) in content.columns().iter().enumerate() {
+            match content.cells(index) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    let name = info.desc.name.to_str_lossy();
+                    warnings.push(format!("{} is not written: {error}", place(&table.name, &name)));
+                    plan.missing += 1;
+                    continue;
+                }
+                Err(error) => return Err(error.at(place(&table.name, &info.desc.name.to_str_lossy()))),
+            }
+            let cell = info.shape.as_ref().map_or(Ok(0), Shape::elements)?;
+            let bytes = cell.saturating_mul(plan.rows).saturating_mul(stored_size(info.data_type()));
+            plan.bytes = plan.bytes.saturating_add(bytes);
+            plan.columns.push(ColumnPlan { index, keywords: rename(&info.desc.keywords), bytes });
+        }
+        plans.push(plan);
+    }
+    Ok(plans)
+}
+
+/// The directory of each table, relative to the main one; those inside it stay where they were.
+fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
+    let mut directories: Vec<Option<PathBuf>> = Vec::new();
+    for (number, table) in source.tables.iter().enumerate() {
+        match &table.content {
+            Ok(_) => {}
+            // a subtable that was not there is not there either
+            Err(error) if error.kind() == ErrorKind::NotFound && number > 0 => {
+                warnings.push(format!("subtable {} is not there", table.name));
+                directories.push(None);
+                continue;
+            }
+            Err(error) => return Err(error.again().at(format!("subtable {}", table.name))),
+        }
+        let Some(parent) = table.parent else {
+            directories.push(Some(PathBuf::new()));
+            continue;
+        };
+        let Some(above) = directories[parent].clone() else {
+            directories.push(None);
+            continue;
+        };
+        let stored = stored_names(source.tables[parent].content()?);
+        let stored = stored.iter().find(|stored| source.find(parent, stored) == Some(number));
+        let inside = stored.and_then(|stored| stored.strip_prefix(b"././")).and_then(|rest| rest.to_str().ok());
+        let inside = inside.filter(|rest| rest.split('/').all(is_directory_name));
+        let keyword = table.name.rsplit('/').next().unwrap_or_default();
+        let wanted = match (inside, stored) {
+            (Some(rest), _) => rest.to_owned(),
+            (None, Some(stored)) => source.tables[parent].content()?.table_name(stored),
+            (None, None) => keyword.to_owned(),
+        };
+        let wanted = if wanted.split('/').all(is_directory_name) { wanted } else { format!("TABLE_{number}") };
+        let mut directory = above.join(&wanted);
+        for count in 2.. {
+            if !directories.iter().flatten().any(|taken| *taken == directory) {
+                break;
+            }
+            directory = above.join(format!("{wanted}__{count}"));
+        }
+        directories.push(Some(directory));
+    }
+    Ok(directories)
+}
+
+/// Whether a subtable may have this name beside the files of its parent.
+fn is_directory_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.starts_with("table.") && !name.contains(['/', '\0']) && name.len() < 250
+}
+
+/// The tables that the keywords of a table and its columns name, as stored.
+fn stored_names(content: &dyn Content) -> Vec<BString> {
+    fn collect(record: &Record, found: &mut Vec<BString>) {
+        for field in &record.fields {
+            match &field.value {
+                Value::Table(stored) => found.push(stored.clone()),
+                Value::Record(nested) => collect(nested, found),
+                _ => {}
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect(content.keywords(), &mut found);
+    content.columns().iter().for_each(|info| collect(&info.desc.keywords, &mut found));
+    found
+}
+
+fn names_table(record: &Record, stored: &BString) -> bool {
+    record.fields.iter().any(|field| match &field.value {
+        Value::Table(other) => other == stored,
+        Value::Record(nested) => names_table(nested, stored),
+        _ => false,
+    })
+}
+
+/// The record with other names of tables where `rename` gives one.
+fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> Record {
+    let mut record = record.clone();
+    for field in &mut record.fields {
+        match &mut field.value {
+            Value::Table(stored) => *stored = rename(stored).unwrap_or_else(|| stored.clone()),
+            Value::Record(nested) => *nested = rename_tables(nested, rename),
+            _ => {}
+        }
+    }
+    record
+}
+
+impl TablePlan {
+    /// Makes the table with all its rows, which hold nothing yet.
+    fn create(
+        &self,
+        source: &Source,
+        options: &TableOptions,
+        root: &Path,
+        warnings: &mut Vec<String>,
+    ) -> Result<TableWriter> {
+        let content = source.tables[self.source].content()?;
+        let layout = content.layout();
+        let mut table = NewTable::new().description(layout.desc.clone()).info(content.info().clone());
+        if let Some(order) = options.byte_order.or(layout.order) {
+            table = table.byte_order(order);
+        }
+        for field in &self.keywords.fields {
+            table = table.keyword_field(field.clone());
+        }
+        let mut managers = Managers::new(&layout.managers);
+        for column in &self.columns {
+            let info = &content.columns()[column.index];
+            let mut desc = info.desc.clone();
+            // what the engine computed is stored now
+            let engine: Vec<BString> = info.engine_parameters().map(|field| field.name.clone()).collect();
+            desc.keywords = column.keywords.clone();
+            desc.keywords.fields.retain(|field| !engine.contains(&field.name));
+            if let Some(replaced) = managers.add(info, content, column.index)? {
+                warnings.push(format!("{}: {replaced}", place(&self.name, &info.desc.name.to_str_lossy())));
+            }
+            table = table.column_of_shape(desc, info.shape.clone());
+        }
+        for (spec, columns) in managers.finish() {
+            table = table.bind(spec, columns);
+        }
+        let path = root.join(&self.directory);
+        std::fs::create_dir_all(&path)?;
+        let mut writer = table.create_in(&path)?;
+        writer.add_rows(self.rows)?;
+        Ok(writer)
+    }
+
+    fn part_bytes(&self, part: &Part<'_>) -> u64 {
+        part.columns().iter().map(|&column| self.columns[column].bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Copies the columns of a manager.
+    fn fill(&self, source: &Source, mut part: Part<'_>, progress: &(dyn Progress + Sync)) -> Result<()> {
+        let content = source.tables[self.source].content()?;
+        for (nth, number) in part.columns().into_iter().enumerate() {
+            let index = self.columns[number].index;
+            let name = content.columns()[index].desc.name.to_str_lossy();
+            let advance = |bytes| progress.advance(bytes, &self.name, &name);
+            let cells = content.cells(index).at_with(|| place(&self.name, &name))?;
+            let info = &content.columns()[index];
+            Copy { info, cells: &*cells, rows: 0..self.rows, advance: &advance }
+                .run(part.column(nth))
+                .at_with(|| place(&self.name, &name))?;
+        }
+        Ok(())
+    }
+}
+
+/// A column on its way.
+struct Copy<'a> {
+    info: &'a ColumnInfo,
+    cells: &'a dyn Cells,
+    rows: Range<u64>,
+    advance: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Copy<'_> {
+    fn run(&self, mut column: ColumnMut<'_>) -> Result<()> {
+        if column.is_tiled()
+            && let Some(tiling) = self.cells.tiling(MAX_CUBES)
+        {
+            for run in &tiling.runs {
+                let cube = tiling.cubes.get(run.cube).ok_or_else(|| Error::format("a row in no hypercube"))?;
+                let Some((cell, _)) = cube.grid().shape.split_last() else { continue };
+                run.rows.clone().try_for_each(|row| column.set_shape(row, &cell))?;
+            }
+            if copy_tiles(&tiling, &column.cubes()?, self.advance)? {
+                return Ok(());
+            }
+        }
+        let mut values = Values::new(self.info.data_type());
+        for piece in Pieces::new(self.info, self.cells, self.rows.clone(), PIECE_BYTES) {
+            let piece = piece?;
+            values.clear();
+            piece.read(self.cells, &mut values)?;
+            (self.advance)(values.len() as u64 * stored_size(self.info.data_type()));
+            match (&piece.part, &piece.shapes) {
+                (Some(region), Shapes::Same(shape)) => {
+                    if !piece.continues() {
+                        column.set_shape(piece.rows.start, shape)?;
+                    }
+                    column.put_part_values(piece.rows.start, region, &values)?;
+                }
+                (_, Shapes::Same(shape)) => column.put_values(piece.rows.clone(), shape, &values)?,
+                (_, Shapes::Each(shapes)) => put_each(&mut column, piece.rows.start, shapes, &values)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts the cells of consecutive rows, those of one shape together.
+fn put_each(column: &mut ColumnMut<'_>, first: u64, shapes: &[Option<Shape>], values: &Values) -> Result<()> {
+    let (mut row, mut start) = (first, 0);
+    for run in shapes.chunk_by(|a, b| a == b) {
+        let rows = row..row + run.len() as u64;
+        row = rows.end;
+        if let Some(Some(shape)) = run.first() {
+            let end = start + shape.elements()? as usize * run.len();
+            let mut cells = Values::new(values.data_type());
+            cells.extend_from(values, start..end)?;
+            column.put_values(rows, shape, &cells)?;
+            start = end;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Whether what is to be written fits the column: the same sentences from every manager.
+
+use std::ops::Range;
+
+use super::ColumnSpec;
+use crate::error::{Error, Result};
+use crate::value::{Shape, Values};
+
+impl ColumnSpec {
+    /// The error of a write that does not fit the column.
+    pub(super) fn misfit(&self, row: u64, message: impl Into<String>) -> Error {
+        Error::usage(message).at(format!("column {}, row {row}", self.name))
+    }
+
+    /// Checks that the table has all of `rows`, and that the elements of `values` are those of the column.
+    pub(super) fn check_write(&self, rows: &Range<u64>, table_rows: u64, values: &Values) -> Result<()> {
+        self.check_rows(rows, table_rows)?;
+        if values.data_type() != self.data_type {
+            let message = format!("{} values for a column of {}", values.data_type(), self.data_type);
+            return Err(self.misfit(rows.start, message));
+        }
+        Ok(())
+    }
+
+    /// Checks that the table has all of `rows`.
+    pub(super) fn check_rows(&self, rows: &Range<u64>, table_rows: u64) -> Result<()> {
+        if rows.start <= rows.end && rows.end <= table_rows {
+            return Ok(());
+        }
+        Err(self.misfit(rows.end.saturating_sub(1), format!("the table has {table_rows} rows")))
+    }
+
+    /// Checks that a cell may have `shape`.
+    pub(super) fn check_shape(&self, row: u64, shape: &Shape) -> Result<()> {
+        match &self.shape {
+            Some(fixed) if fixed != shape => {
+                Err(self.misfit(row, format!("shape {shape} for a column whose cells have shape {fixed}")))
+            }
+            None if self.ndim > 0 && shape.len() as i32 != self.ndim => {
+                Err(self.misfit(row, format!("shape {shape} for a column whose cells have {} axes", self.ndim)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that `elements` are as many as `cells` cells of `shape`, from `row` on, have.
+    pub(super) fn check_count(&self, row: u64, cells: u64, shape: &Shape, elements: usize) -> Result<()> {
+        if shape.elements()?.checked_mul(cells) == Some(elements as u64) {
+            return Ok(());
+        }
+        Err(self.misfit(row, format!("{elements} elements for {cells} cells of shape {shape}")))
+    }
+
+    /// The error of a write into an undefined cell.
+    pub(super) fn without_shape(&self, row: u64) -> Error {
+        self.misfit(row, "the cell has no shape yet")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Storage, samples};
+    use super::*;
+    use crate::value::DataType;
+
+    #[test]
+    fn column_and_row_are_named() {
+        let spec = samples::column("DATA", DataType::Int, Storage::Direct, Some(&[2, 3]));
+        let text = |result: Result<()>| result.unwrap_err().to_string();
+        assert_eq!(
+            text(spec.check_write(&(3..5), 9, &Values::new(DataType::Short))),
+            "column DATA, row 3: short values for a column of int"
+        );
+        assert_eq!(text(spec.check_rows(&(3..5), 4)), "column DATA, row 4: the table has 4 rows");
+        assert_eq!(
+            text(spec.check_shape(7, &Shape::from([3, 2]))),
+            "column DATA, row 7: shape [3, 2] for a column whose cells have shape [2, 3]"
+        );
+        assert_eq!(
+            text(spec.check_count(7, 2, &Shape::from([2, 3]), 11)),
+            "column DATA, row 7: 11 elements for 2 cells of shape [2, 3]"
+        );
+        assert!(spec.check_write(&(3..5), 5, &Values::new(DataType::Int)).is_ok());
+        assert!(spec.check_count(7, 2, &Shape::from([2, 3]), 12).is_ok());
+        let mut free = samples::column("V", DataType::Int, Storage::Indirect, None);
+        assert!(free.check_shape(0, &Shape::from([3, 2])).is_ok());
+        free.ndim = 1;
+        assert_eq!(
+            text(free.check_shape(0, &Shape::from([3, 2]))),
+            "column V, row 0: shape [3, 2] for a column whose cells have 1 axes"
+        );
+    }
+}

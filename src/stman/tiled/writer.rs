@@ -1,0 +1,581 @@
+//! Tiled managers that are being written. formats/stman.md 6.8.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::header::{CubeEntry, FileEntry, Header};
+use super::parameters::{self, Given, Wanted};
+use super::row_map::{Place as RowPlace, RowMap};
+use super::{Cubes, Role, Type, cell_axes, cube, definition_key, roles, tile_order, tile_shape, tile_types};
+use crate::aipsio::Encoder;
+use crate::container::ContainerMut;
+use crate::error::{Error, Place, Result};
+use crate::grid::{ChunkWrite, Grid};
+use crate::io::{ByteOrder, PagedMut, WriteAt};
+use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, undefined};
+use crate::value::{Record, Region, Shape, Value, Values};
+
+/// Files of tiles of which pages are kept in memory, each a few MB.
+const PAGED_FILES: usize = 4;
+
+/// Of casacore's names, which have three digits.
+const MAX_FILES: usize = 1000;
+
+/// A tiled manager.
+#[derive(Debug)]
+struct TiledMut {
+    kind: Type,
+    files: Arc<dyn ContainerMut>,
+    sequence: u32,
+    columns: Vec<ColumnSpec>,
+    roles: Vec<Role>,
+    /// Of each column, in the order of their pixels in a tile; that of columns that are not data is of no use.
+    tile_places: Vec<usize>,
+    rows: u64,
+    cubes: Cubes<dyn WriteAt>,
+    /// That all cells have.
+    fixed: Option<Shape>,
+    /// The cubes that rows can be added to, by the shape of their cells.
+    growing: HashMap<Shape, usize>,
+    wanted: Wanted,
+    header: Arc<dyn WriteAt>,
+    /// Pages of files of tiles, of that used last last.
+    paged: Vec<(usize, PagedMut)>,
+}
+
+/// Makes a manager without rows.
+pub(super) fn create(args: &CreateArgs<'_>, kind: Type) -> Result<Box<dyn ManagerMut>> {
+    let place = || format!("table.f{} ({})", args.sequence, kind.name());
+    let manager = TiledMut::new(args, kind).at_with(place)?;
+    Ok(Box::new(manager))
+}
+
+impl TiledMut {
+    fn new(args: &CreateArgs<'_>, kind: Type) -> Result<Self> {
+        let roles = roles(args.columns, args.private_keywords, args.name, kind)?;
+        let order = tile_order(args.columns, &roles);
+        let data_types = tile_types(args.columns, &order).map_err(|error| Error::usage(error.to_string()))?;
+        let fixed = check_data_columns(args.columns, &roles, kind)?;
+        let defined = args.private_keywords.record(&definition_key(args.name));
+        let ndim = match defined.and_then(|definition| definition.integers("ndim")?.first().copied()) {
+            Some(ndim) => usize::try_from(ndim).unwrap_or_default(),
+            None => {
+                let cell = order.first().map_or(0, |&first| cell_ndim(&args.columns[first]));
+                if cell == 0 {
+                    return Err(Error::usage(format!("scalars in a {} need a hypercolumn definition", kind.name())));
+                }
+                cell + usize::from(kind != Type::Cell)
+            }
+        };
+        let cell_axes = cell_axes(kind, ndim, args.columns, &roles)?;
+        if order.iter().any(|&column| cell_ndim(&args.columns[column]) != cell_axes) {
+            return Err(Error::usage(format!("hypercubes of {ndim} axes do not suit the columns' number of axes")));
+        }
+        let wanted = Wanted::new(args.parameters)?;
+        let header = Header {
+            version: 0,
+            name: args.name.to_owned(),
+            cache: wanted.cache,
+            ndim,
+            files: Vec::new(),
+            cubes: Vec::new(),
+        };
+        let map = match kind {
+            Type::Column => RowMap::Column,
+            Type::Cell => RowMap::Cell,
+            Type::Shape | Type::Data => RowMap::Intervals(Vec::new()),
+        };
+        let place_in_tile = |column| order.iter().position(|&other| other == column).unwrap_or_default();
+        let mut manager = TiledMut {
+            kind,
+            files: args.files.clone(),
+            sequence: args.sequence,
+            columns: args.columns.to_vec(),
+            tile_places: (0..roles.len()).map(place_in_tile).collect(),
+            roles,
+            rows: 0,
+            cubes: Cubes { header, order: args.order, files: Vec::new(), data_types, map, cell_axes },
+            fixed,
+            growing: HashMap::new(),
+            wanted,
+            header: args.file("")?,
+            paged: Vec::new(),
+        };
+        manager.first_cubes(args.parameters)?;
+        Ok(manager)
+    }
+
+    /// The files and cubes of a table without rows.
+    fn first_cubes(&mut self, parameters: &Record) -> Result<()> {
+        let header = &mut self.cubes.header;
+        match (self.kind, self.fixed.clone()) {
+            (Type::Shape, fixed) => {
+                header.files.push(None);
+                self.cubes.files.push(None);
+                header.cubes.push(CubeEntry::undefined(None));
+                if let Some(cell) = fixed {
+                    self.growing_cube(&cell)?;
+                }
+            }
+            (Type::Column, Some(cell)) => {
+                self.add_file()?;
+                let tile = self.wanted.tile(&cell);
+                self.add_cube(&cell.with_axis(0), &tile, true, 0)?;
+            }
+            (Type::Data, _) => {
+                self.add_file()?;
+                let (cubes, map) = parameters::restore(parameters, self.cubes.cell_axes)?;
+                cubes.into_iter().try_for_each(|cube| self.add_given(cube))?;
+                self.cubes.map = map;
+            }
+            _ => self.add_file()?,
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self) -> Result<()> {
+        let sequence = self.cubes.files.len();
+        if sequence == MAX_FILES {
+            return Err(Error::limit(format!("more than {MAX_FILES} hypercubes that grow; casacore cannot open them")));
+        }
+        self.cubes.files.push(Some(self.files.create(&format!("table.f{}_TSM{sequence}", self.sequence))?));
+        self.cubes.header.files.push(Some(FileEntry { sequence: sequence as u32, len: 0 }));
+        Ok(())
+    }
+
+    /// Adds a cube at the end of a file.
+    fn add_cube(&mut self, shape: &Shape, wanted_tile: &[u64], extensible: bool, file: usize) -> Result<()> {
+        let tile = tile_shape::choose(shape, wanted_tile, extensible);
+        let mut cube = CubeEntry { extensible, shape: shape.clone(), tile, ..CubeEntry::undefined(Some(file)) };
+        self.allot(&mut cube)?;
+        self.cubes.header.cubes.push(cube);
+        Ok(())
+    }
+
+    /// Gives a cube its place at the end of its file.
+    fn allot(&mut self, cube: &mut CubeEntry) -> Result<()> {
+        if let Some(Some(entry)) = cube.file.and_then(|file| self.cubes.header.files.get_mut(file)) {
+            cube.offset = entry.len;
+            entry.len = cube_end(cube, &self.cubes.data_types)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a cube of a TiledDataStMan as it was in another.
+    fn add_given(&mut self, given: Given) -> Result<()> {
+        let Given { shape, tile, extensible, values } = given;
+        if shape.len() != self.cubes.header.ndim {
+            let ndim = self.cubes.header.ndim;
+            return Err(Error::usage(format!("a hypercube of shape {shape}, but the definition has {ndim} axes")));
+        }
+        let mut file = 0;
+        if extensible {
+            file = self.cubes.files.len();
+            self.add_file()?;
+            if shape.len() == self.cubes.cell_axes + 1 {
+                let cell = Shape::from(&shape[..self.cubes.cell_axes]);
+                self.growing.entry(cell).or_insert(self.cubes.header.cubes.len());
+            }
+        }
+        self.add_cube(&shape, &tile, extensible, file)?;
+        if let Some(cube) = self.cubes.header.cubes.last_mut() {
+            cube.values = (!values.fields.is_empty()).then(|| Box::new(values));
+        }
+        Ok(())
+    }
+
+    /// The cube that rows of cells of this shape are added to; a new one has none.
+    fn growing_cube(&mut self, cell: &Shape) -> Result<usize> {
+        if let Some(&cube) = self.growing.get(cell) {
+            return Ok(cube);
+        }
+        let (file, cube) = (self.cubes.files.len(), self.cubes.header.cubes.len());
+        self.add_file()?;
+        let tile = self.wanted.tile(cell);
+        self.add_cube(&cell.with_axis(0), &tile, true, file)?;
+        self.growing.insert(cell.clone(), cube);
+        Ok(cube)
+    }
+
+    /// Adds positions to a cube that is alone in its file; returns the first.
+    fn extend(&mut self, cube: usize, count: u64) -> Result<u64> {
+        let Cubes { header, data_types, .. } = &mut self.cubes;
+        let entry = &mut header.cubes[cube];
+        let (cell, position) = entry.shape.split_last().ok_or_else(|| Error::usage("a hypercube without row axis"))?;
+        let longer = position.checked_add(count).filter(|&rows| rows <= i64::MAX as u64);
+        // row maps have 32 bits
+        let longer = longer.filter(|&rows| self.kind == Type::Column || rows <= u64::from(u32::MAX));
+        let longer = longer.ok_or_else(|| Error::limit(format!("{count} more than {position} rows in a hypercube")))?;
+        entry.shape = cell.with_axis(longer);
+        let end = cube_end(entry, data_types)?;
+        if let Some(Some(file)) = entry.file.map(|file| &mut header.files[file]) {
+            file.len = end;
+        }
+        Ok(position)
+    }
+
+    /// Puts rows at the end of the cube of cells of this shape.
+    fn add_to_cube(&mut self, rows: Range<u64>, cell: &Shape) -> Result<()> {
+        if self.kind == Type::Shape && rows.end > u64::from(u32::MAX) + 1 {
+            return Err(Error::limit(format!("row {}; TiledShapeStMan counts rows in 32 bits", rows.end - 1)));
+        }
+        let cube = self.growing_cube(cell)?;
+        let position = self.extend(cube, rows.end - rows.start)?;
+        self.cubes.map.assign(rows, cube, position);
+        Ok(())
+    }
+
+    fn check_row(&self, row: u64) -> Result<()> {
+        if row < self.rows {
+            return Ok(());
+        }
+        Err(Error::usage(format!("row {row} of a table of {} rows", self.rows)))
+    }
+
+    /// The pages of a file of tiles, as long as its header says.
+    fn pages(&mut self, file: usize) -> Result<&PagedMut> {
+        let handle = self.cubes.files.get(file).cloned().flatten();
+        let (Some(handle), Some(Some(entry))) = (handle, self.cubes.header.files.get(file)) else {
+            return Err(Error::usage("a hypercube without file"));
+        };
+        match self.paged.iter().position(|(known, _)| *known == file) {
+            Some(found) => self.paged[found..].rotate_left(1),
+            None => {
+                if self.paged.len() == PAGED_FILES {
+                    self.paged[0].1.flush()?;
+                    self.paged.remove(0);
+                }
+                self.paged.push((file, PagedMut::new(handle)?));
+            }
+        }
+        let pages = &self.paged[self.paged.len() - 1].1;
+        pages.grow(entry.len);
+        Ok(pages)
+    }
+
+    /// Writes the pages, and lengthens all files for the tiles that nobody wrote.
+    fn flush_tiles(&mut self) -> Result<()> {
+        for file in 0..self.cubes.files.len() {
+            if self.cubes.files[file].is_some() {
+                self.pages(file)?.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the cells of `count` rows from that at `place` on, or a region of one, from element `first` of `values` on.
+    fn write_at(
+        &mut self,
+        column: usize,
+        place: &RowPlace,
+        count: u64,
+        region: Option<&Region>,
+        values: &Values,
+        first: usize,
+    ) -> Result<usize> {
+        let region = self.cubes.region(place, count, region)?;
+        let elements = region.shape.elements()?;
+        if first as u64 + elements > values.len() as u64 {
+            return Err(Error::usage(format!("{} elements where {elements} more are expected", values.len() - first)));
+        }
+        if elements > 0 {
+            let cube = self.cubes.column(place.cube, self.tile_places[column])?;
+            let file = self.cubes.header.cubes[place.cube].file.unwrap_or_default();
+            cube.write_region(self.pages(file)?, &region, values, first)?;
+        }
+        Ok(elements as usize)
+    }
+
+    /// Writes ids or coordinates of the cube of a row; all its rows share them.
+    fn write_coordinates(
+        &mut self,
+        column: usize,
+        axis: Option<usize>,
+        row: u64,
+        region: Option<&Region>,
+        values: &Values,
+        first: usize,
+    ) -> Result<usize> {
+        let shape = self.cubes.coordinate_shape(axis, row)?.ok_or_else(|| undefined(row))?;
+        let region = region.cloned().unwrap_or_else(|| Region::whole(&shape));
+        region.check(&shape)?;
+        let count = region.shape.elements()? as usize;
+        let mut new = Values::new(values.data_type());
+        if first + count > values.len() {
+            return Err(Error::usage(format!("{} elements where {count} more are expected", values.len() - first)));
+        }
+        new.extend_from(values, first..first + count)?;
+        let mut zeros = Values::new(values.data_type());
+        zeros.extend_default(count);
+        let Some(place) = self.cubes.locate(row)? else {
+            // what the reader finds where there is no cube
+            return if new == zeros { Ok(count) } else { Err(undefined(row)) };
+        };
+        let start = region.start.first().copied().unwrap_or_default() + self.cubes.first_coordinate(axis, &place);
+        let start = start as usize;
+        let stored = stored_coordinates(&mut self.cubes.header.cubes[place.cube], &self.columns[column], axis);
+        if stored.data_type() != new.data_type() {
+            let message = format!("values of type {} in the hypercube of row {row}", stored.data_type());
+            return Err(Error::usage(message));
+        }
+        let mut old = Values::new(new.data_type());
+        old.extend_from(stored, start.min(stored.len())..stored.len().min(start + count))?;
+        old.extend_default(count - old.len());
+        if old != new && old != zeros {
+            return Err(Error::usage(format!(
+                "row {row} shares its hypercube with rows of other values; {} cannot hold both",
+                self.kind.name()
+            )));
+        }
+        let mut all = Values::new(new.data_type());
+        all.extend_from(stored, 0..start.min(stored.len()))?;
+        all.extend_default(start - all.len());
+        all.extend_from(&new, 0..count)?;
+        if all.len() < stored.len() {
+            all.extend_from(stored, all.len()..stored.len())?;
+        }
+        *stored = all;
+        Ok(count)
+    }
+
+    /// Gives every cube the ids and coordinates that nobody wrote, which are 0.
+    fn complete_coordinates(&mut self) {
+        for (spec, role) in self.columns.iter().zip(&self.roles) {
+            let axis = match *role {
+                Role::Data(_) => continue,
+                Role::Coordinate(axis) => Some(axis),
+                Role::Id => None,
+            };
+            for cube in self.cubes.header.cubes.iter_mut().filter(|cube| cube.is_defined()) {
+                let extent = axis.and_then(|axis| cube.shape.get(axis).copied()).unwrap_or(1) as usize;
+                let values = stored_coordinates(cube, spec, axis);
+                values.extend_default(extent.saturating_sub(values.len()));
+            }
+        }
+    }
+
+    fn write(
+        &mut self,
+        column: usize,
+        rows: Range<u64>,
+        region: Option<&Region>,
+        values: &Values,
+    ) -> Result<()> {
+        let expected = self.columns[column].data_type;
+        if values.data_type() != expected {
+            return Err(Error::usage(format!("values of type {}, the column has {expected}", values.data_type())));
+        }
+        let mut done = 0;
+        let mut row = rows.start;
+        while row < rows.end {
+            self.check_row(row)?;
+            let mut count = 1;
+            let mut write = || match self.roles[column] {
+                Role::Data(_) => {
+                    let place = self.cubes.locate(row)?.ok_or_else(|| undefined(row))?;
+                    count = place.stretch.min(rows.end - row);
+                    self.write_at(column, &place, count, region, values, done)
+                }
+                Role::Coordinate(axis) => self.write_coordinates(column, Some(axis), row, region, values, done),
+                Role::Id => self.write_coordinates(column, None, row, region, values, done),
+            };
+            done += write().at_with(|| format!("row {row}"))?;
+            row += count;
+        }
+        if done < values.len() {
+            let message = format!("{} elements for cells of {done}", values.len());
+            return Err(Error::usage(message).at(format!("rows {} to {}", rows.start, rows.end)));
+        }
+        Ok(())
+    }
+
+    fn encode(&self) -> Result<Vec<u8>> {
+        let mut e = Encoder::new(ByteOrder::Big);
+        e.root(self.kind.name(), if self.kind == Type::Data { 2 } else { 1 });
+        if matches!(self.kind, Type::Column | Type::Cell) {
+            e.iposition(&self.wanted.default_tile);
+        }
+        self.cubes.header.encode(&mut e, self.cubes.order, self.sequence, self.rows, &self.columns)?;
+        match self.kind {
+            Type::Shape => {
+                e.iposition(&self.wanted.default_tile);
+                self.cubes.map.encode_shape(&mut e);
+            }
+            Type::Data => self.cubes.map.encode_data(&mut e),
+            Type::Column | Type::Cell => {}
+        }
+        e.end();
+        Ok(e.into_bytes())
+    }
+}
+
+/// The shape that the cells of all data columns have, if it is fixed; they must agree.
+fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Result<Option<Shape>> {
+    let mut fixed: Option<&ColumnSpec> = None;
+    for (spec, role) in columns.iter().zip(roles) {
+        if !matches!(role, Role::Data(_)) {
+            continue;
+        }
+        let wrong = |message: &str| Err(Error::usage(format!("column {}: {message}", spec.name)));
+        match &spec.shape {
+            None if kind == Type::Column => return wrong("its shape is not fixed, so it cannot be in a TiledColumnStMan"),
+            None if spec.ndim < 1 => return wrong("its number of axes is not fixed, so it cannot be tiled"),
+            Some(shape) if shape.contains(&0) => return wrong("cells without elements cannot be tiled"),
+            Some(shape) if fixed.is_some_and(|other| other.shape.as_ref() != Some(shape)) => {
+                return wrong("columns of different shapes cannot share hypercubes");
+            }
+            Some(_) => fixed = Some(spec),
+            None => {}
+        }
+    }
+    Ok(fixed.and_then(|spec| spec.shape.clone()))
+}
+
+/// Axes of a cell.
+fn cell_ndim(spec: &ColumnSpec) -> usize {
+    match &spec.shape {
+        Some(shape) => shape.len(),
+        None => usize::try_from(spec.ndim).unwrap_or_default(),
+    }
+}
+
+/// The offset of the byte behind the last tile of a cube.
+fn cube_end(cube: &CubeEntry, columns: &[crate::value::DataType]) -> Result<u64> {
+    let too_large = || Error::limit(format!("a hypercube of shape {} in tiles {}", cube.shape, cube.tile));
+    let (tile_bytes, _) = cube::layout(cube, columns, i64::MAX as u64).map_err(|_| too_large())?;
+    // casacore counts the bytes of a tile in 32 bits
+    u32::try_from(tile_bytes).map_err(|_| too_large())?;
+    let tiles = Grid { shape: cube.shape.clone(), chunk: cube.tile.clone() }.counts().elements()?;
+    Ok(cube.offset + tiles * tile_bytes)
+}
+
+/// The ids or coordinates of a cube, none if it has none yet.
+fn stored_coordinates<'a>(cube: &'a mut CubeEntry, spec: &ColumnSpec, axis: Option<usize>) -> &'a mut Values {
+    let fields = &mut cube.values.get_or_insert_default().fields;
+    let found = fields.iter().position(|field| field.name == spec.name).unwrap_or_else(|| {
+        let none = Values::new(spec.data_type);
+        let value = if axis.is_some() { Value::Array(Shape::from([0]), none) } else { Value::Scalar(none) };
+        fields.push(crate::value::Field { name: spec.name.clone(), comment: Default::default(), value });
+        fields.len() - 1
+    });
+    let field = &mut fields[found];
+    if let Value::Record(_) | Value::Table(_) = field.value {
+        field.value = Value::Scalar(Values::new(spec.data_type));
+    }
+    match &mut field.value {
+        Value::Scalar(values) | Value::Array(_, values) => values,
+        Value::Record(_) | Value::Table(_) => unreachable!("replaced above"),
+    }
+}
+
+impl ManagerMut for TiledMut {
+    fn add_rows(&mut self, count: u64) -> Result<()> {
+        let rows = self.rows..self.rows.saturating_add(count);
+        match (self.kind, self.fixed.clone()) {
+            (Type::Column, _) => {
+                self.extend(0, count)?;
+            }
+            (Type::Shape, Some(cell)) if count > 0 => self.add_to_cube(rows.clone(), &cell)?,
+            (Type::Cell, fixed) => {
+                let cubes = &mut self.cubes.header.cubes;
+                cubes.extend((0..count).map(|_| CubeEntry::undefined(Some(0))));
+                if let Some(cell) = fixed {
+                    self.rows = rows.end;
+                    rows.clone().try_for_each(|row| self.set_shape_of(row, &cell))?;
+                }
+            }
+            _ => {}
+        }
+        self.rows = rows.end;
+        Ok(())
+    }
+
+    fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
+        self.check_row(row)?;
+        match self.roles[column] {
+            Role::Data(_) => Ok(self.cubes.locate(row)?.map(|place| self.cubes.cell_shape(place.cube))),
+            Role::Coordinate(axis) => self.cubes.coordinate_shape(Some(axis), row),
+            Role::Id => self.cubes.coordinate_shape(None, row),
+        }
+    }
+
+    fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
+        let place = || format!("row {row}");
+        if self.cell_shape(column, row)?.is_some_and(|known| known == *shape) {
+            return Ok(());
+        }
+        if !matches!(self.roles[column], Role::Data(_)) {
+            let message = format!("shape {shape}, but the cells of a column of coordinates have that of their axis");
+            return Err(Error::usage(message).at(place()));
+        }
+        self.set_shape_of(row, shape).at_with(place)
+    }
+
+    fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {
+        self.write(column, row..row + 1, region, values)
+    }
+
+    fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
+        self.write(column, rows, None, values)
+    }
+
+    fn cubes(&mut self, column: usize) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
+        if !matches!(self.roles[column], Role::Data(_)) {
+            return Ok(Vec::new());
+        }
+        // what is written past the pages must not be hidden by them
+        self.flush_tiles()?;
+        self.paged.clear();
+        let defined = self.cubes.header.cubes.iter().enumerate().filter(|(_, cube)| cube.is_defined());
+        defined
+            .map(|(cube, _)| {
+                let chunks = self.cubes.column(cube, self.tile_places[column])?;
+                Ok(Box::new(chunks) as Box<dyn ChunkWrite>)
+            })
+            .collect()
+    }
+
+    fn flush(&mut self) -> Result<Vec<u8>> {
+        self.flush_tiles()?;
+        self.complete_coordinates();
+        let bytes = self.encode()?;
+        self.header.write_at(0, &bytes)?;
+        self.header.set_len(bytes.len() as u64)?;
+        Ok(Vec::new())
+    }
+}
+
+impl TiledMut {
+    /// Gives the cells of a row a shape that they do not have.
+    fn set_shape_of(&mut self, row: u64, shape: &Shape) -> Result<()> {
+        let wrong = |message: String| Err(Error::usage(message));
+        if shape.len() != self.cubes.cell_axes {
+            return wrong(format!("shape {shape}, but all cells have {} axes", self.cubes.cell_axes));
+        }
+        if shape.contains(&0) {
+            return wrong(format!("shape {shape}: cells without elements cannot be tiled"));
+        }
+        if let Some(fixed) = self.fixed.as_ref().filter(|fixed| *fixed != shape) {
+            return wrong(format!("shape {shape}, but all cells have {fixed}"));
+        }
+        match self.kind {
+            Type::Column => wrong(format!("shape {shape}, but the shape of the cells is fixed")),
+            Type::Shape => self.add_to_cube(row..row + 1, shape),
+            Type::Cell => {
+                let tile = tile_shape::choose(shape, &self.wanted.tile(shape), false);
+                let mut cube = CubeEntry { shape: shape.clone(), tile, ..CubeEntry::undefined(Some(0)) };
+                self.allot(&mut cube)?;
+                self.cubes.header.cubes[row as usize] = cube;
+                Ok(())
+            }
+            Type::Data => {
+                let end = self.cubes.map.intervals().last().map_or(0, |last| last.end_row);
+                if row != end || self.cubes.header.ndim != self.cubes.cell_axes + 1 {
+                    return wrong(format!("shape {shape}: rows of a TiledDataStMan get their hypercubes in order"));
+                }
+                self.add_to_cube(row..row + 1, shape)
+            }
+        }
+    }
+}

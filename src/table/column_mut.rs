@@ -1,0 +1,307 @@
+//! A typed way into a column that is being written.
+
+use std::ops::Range;
+use std::path::Path;
+
+use bstr::ByteSlice;
+use ndarray::ArrayD;
+
+use super::ColumnInfo;
+use crate::aipsio::Encoder;
+use crate::error::{Error, Place, Result};
+use crate::grid::ChunkWrite;
+use crate::io::ByteOrder;
+use crate::schema::ColumnKind;
+use crate::stman::ManagerMut;
+use crate::value::{DataType, Element, Record, Region, Shape, Values};
+
+/// A column of a table that is being written.
+///
+/// Arrays are `ndarray` arrays in numpy's axis order, slowest first, as those of [`Column`](super::Column): an array of
+/// shape `(chan, corr)` becomes a casacore cell of shape `[corr, chan]`.
+///
+/// ```
+/// use ctds_hdf5::{ColumnDesc, ManagerSpec, NewTable, Table, value::{Region, Shape}};
+/// use ndarray::ArrayD;
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("my.tab");
+/// let mut table = NewTable::new().column(ColumnDesc::array::<f32>("WEIGHT")).create(&path)?;
+/// table.add_rows(3)?;
+/// let mut weight = table.column("WEIGHT")?;
+/// weight.put_cell(0, &ArrayD::from_elem(vec![64, 4], 1f32))?;           // cell [4, 64]
+/// weight.put_rows(1, &ArrayD::from_elem(vec![2, 4], 2f32))?;            // two cells [4]
+/// let first = Region { start: Shape::from([0, 10]), shape: Shape::from([4, 1]) };
+/// weight.put_part(0, &first, &ArrayD::from_elem(vec![1, 4], 0f32))?;    // channel 10
+/// table.close()?;
+/// assert_eq!(Table::open(&path)?.column("WEIGHT")?.cell::<f32>(0)?[[10, 3]], 0.);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ColumnMut<'a> {
+    path: &'a Path,
+    info: &'a mut ColumnInfo,
+    rows: u64,
+    manager: &'a mut dyn ManagerMut,
+    /// In the manager.
+    index: usize,
+}
+
+impl<'a> ColumnMut<'a> {
+    pub(super) fn new(
+        path: &'a Path,
+        info: &'a mut ColumnInfo,
+        rows: u64,
+        manager: &'a mut dyn ManagerMut,
+        index: usize,
+    ) -> Self {
+        ColumnMut { path, info, rows, manager, index }
+    }
+
+    /// What is known of the column besides its cells.
+    pub fn info(&self) -> &ColumnInfo {
+        self.info
+    }
+
+    /// The column keywords.
+    pub fn keywords(&mut self) -> &mut Record {
+        &mut self.info.desc.keywords
+    }
+
+    /// The shape of a cell, first axis fastest; `None` if the cell is undefined. That of a scalar has no axes.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such row.
+    pub fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        self.check_rows(&(row..row.saturating_add(1)))?;
+        if self.info.desc.kind == ColumnKind::Scalar {
+            return Ok(Some(Shape::scalar()));
+        }
+        self.manager.cell_shape(self.index, row).map_err(|error| self.error(error))
+    }
+
+    /// Puts scalars into consecutive rows.
+    ///
+    /// # Errors
+    /// `Usage` if the column holds arrays or another type, or there are not so many rows; `Io`, `NoSpace`.
+    pub fn put_scalars<T: Element>(&mut self, first_row: u64, values: Vec<T>) -> Result<()> {
+        let rows = first_row..first_row.saturating_add(values.len() as u64);
+        self.put_values(rows, &Shape::scalar(), &T::values(values))
+    }
+
+    /// Puts a scalar.
+    ///
+    /// # Errors
+    /// As [`put_scalars`](Self::put_scalars).
+    pub fn put_scalar<T: Element>(&mut self, row: u64, value: T) -> Result<()> {
+        self.put_scalars(row, vec![value])
+    }
+
+    /// Puts an array, which gives the cell its shape.
+    ///
+    /// # Errors
+    /// As [`put_scalars`](Self::put_scalars); `Usage` if the column has another shape or number of axes.
+    pub fn put_cell<T: Element>(&mut self, row: u64, array: &ArrayD<T>) -> Result<()> {
+        let (shape, values) = flatten(array);
+        self.put_values(row..row.saturating_add(1), &shape, &values)
+    }
+
+    /// Puts arrays of one shape into consecutive rows; the row is the first axis of `array`.
+    ///
+    /// # Errors
+    /// As [`put_cell`](Self::put_cell).
+    pub fn put_rows<T: Element>(&mut self, first_row: u64, array: &ArrayD<T>) -> Result<()> {
+        let (shape, values) = flatten(array);
+        let (cell, rows) =
+            shape.split_last().ok_or_else(|| self.error(Error::usage("an array without axes has no rows")))?;
+        self.put_values(first_row..first_row.saturating_add(rows), &cell, &values)
+    }
+
+    /// Puts a part of a cell that has its shape; `region` is in casacore's order, first axis fastest.
+    ///
+    /// # Errors
+    /// As [`put_cell`](Self::put_cell); `NotFound` if the cell is undefined, `Usage` if the region leaves it.
+    pub fn put_part<T: Element>(&mut self, row: u64, region: &Region, array: &ArrayD<T>) -> Result<()> {
+        let (shape, values) = flatten(array);
+        if shape != region.shape {
+            let message = format!("an array of shape {shape} for a region of shape {}", region.shape);
+            return Err(self.error(Error::usage(message)));
+        }
+        self.put_part_values(row, region, &values)
+    }
+
+    /// Gives a cell a shape; what it held is lost if it had another.
+    ///
+    /// # Errors
+    /// As [`put_cell`](Self::put_cell).
+    pub fn set_shape(&mut self, row: u64, shape: &Shape) -> Result<()> {
+        self.check_rows(&(row..row.saturating_add(1)))?;
+        self.check_shape(shape)?;
+        self.need_shape(row, shape).map_err(|error| self.error(error))
+    }
+
+    /// Puts cells of one shape, first axis fastest, into `rows`: the untyped form of all the others.
+    ///
+    /// # Errors
+    /// As [`put_cell`](Self::put_cell); `Usage` if there are more or fewer elements.
+    pub fn put_values(&mut self, rows: Range<u64>, shape: &Shape, values: &Values) -> Result<()> {
+        self.check_rows(&rows)?;
+        self.check_shape(shape)?;
+        self.check_values(values)?;
+        let count = rows.end.saturating_sub(rows.start);
+        if shape.elements()?.checked_mul(count) != Some(values.len() as u64) {
+            let message = format!("{} elements for {count} cells of shape {shape}", values.len());
+            return Err(self.error(Error::usage(message)));
+        }
+        self.write(rows, shape, values).map_err(|error| self.error(error))
+    }
+
+    /// Puts a part of a cell: the untyped form of [`put_part`](Self::put_part).
+    ///
+    /// # Errors
+    /// As [`put_part`](Self::put_part).
+    pub fn put_part_values(&mut self, row: u64, region: &Region, values: &Values) -> Result<()> {
+        let shape = self.cell_shape(row)?;
+        let shape = shape.ok_or_else(|| self.error(crate::stman::undefined(row)))?;
+        region.check(&shape).map_err(|error| self.error(error))?;
+        self.check_values(values)?;
+        if self.info.desc.kind == ColumnKind::Scalar || region.shape.elements()? != values.len() as u64 {
+            let message = format!("{} elements for a region of shape {}", values.len(), region.shape);
+            return Err(self.error(Error::usage(message)));
+        }
+        let written = self.manager.write_cell(self.index, row, Some(region), values);
+        written.map_err(|error| self.error(error))
+    }
+
+    /// Whether the cells are in hypercubes, or will be.
+    pub(crate) fn is_tiled(&self) -> bool {
+        self.info.manager.starts_with(b"Tiled")
+    }
+
+    pub(crate) fn cubes(&mut self) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
+        let path = self.path;
+        let place = format!("column {}", self.info.desc.name.as_bstr());
+        self.manager.cubes(self.index).at(place).at(path.display())
+    }
+
+    /// The hypercubes of a tiled column as they are now; none if the column is not tiled.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub fn hypercubes(&mut self) -> Result<Vec<Hypercube<'_>>> {
+        Ok(self.cubes()?.into_iter().map(Hypercube).collect())
+    }
+
+    fn write(&mut self, rows: Range<u64>, shape: &Shape, values: &Values) -> Result<()> {
+        if let Values::Record(records) = values {
+            return rows.zip(records).try_for_each(|(row, record)| self.write_record(row, record));
+        }
+        if self.info.desc.kind == ColumnKind::Array {
+            rows.clone().try_for_each(|row| self.need_shape(row, shape))?;
+        }
+        self.manager.write_rows(self.index, rows, values)
+    }
+
+    /// Managers store a record as the bytes of its stream. formats/table.md 7.2.
+    fn write_record(&mut self, row: u64, record: &Record) -> Result<()> {
+        let mut encoder = Encoder::new(ByteOrder::Big);
+        encoder.root_record(record)?;
+        let bytes = encoder.into_bytes();
+        self.need_shape(row, &Shape::from([bytes.len() as u64]))?;
+        self.manager.write_cell(self.index, row, None, &Values::UChar(bytes))
+    }
+
+    fn need_shape(&mut self, row: u64, shape: &Shape) -> Result<()> {
+        match self.manager.cell_shape(self.index, row)? {
+            Some(found) if found == *shape => Ok(()),
+            _ => self.manager.set_shape(self.index, row, shape),
+        }
+    }
+
+    fn check_rows(&self, rows: &Range<u64>) -> Result<()> {
+        if rows.end > self.rows {
+            let message = format!("rows {} to {} of a table of {}", rows.start, rows.end, self.rows);
+            return Err(self.error(Error::usage(message)));
+        }
+        Ok(())
+    }
+
+    fn check_shape(&self, shape: &Shape) -> Result<()> {
+        let wrong = |message: String| Err(self.error(Error::usage(message)));
+        match (&self.info.shape, self.info.desc.kind, self.info.desc.ndim) {
+            (_, ColumnKind::Scalar, _) if shape.is_empty() => Ok(()),
+            (_, ColumnKind::Scalar, _) => wrong(format!("a cell of shape {shape}, but the cells are scalars")),
+            (_, ColumnKind::Array, _) if shape.is_empty() => wrong("a scalar, but the cells are arrays".into()),
+            (Some(fixed), ..) if fixed != shape => wrong(format!("a cell of shape {shape}, but all have {fixed}")),
+            (None, _, axes) if axes > 0 && shape.len() as i32 != axes => {
+                wrong(format!("a cell of shape {shape}, but all have {axes} axes"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_values(&self, values: &Values) -> Result<()> {
+        let (found, expected) = (values.data_type(), self.info.data_type());
+        if found != expected {
+            return Err(self.error(Error::usage(format!("the elements are of type {expected}, not {found}"))));
+        }
+        let longest = self.info.desc.max_length as usize;
+        if let Values::String(strings) = values
+            && longest > 0
+            && let Some(long) = strings.iter().find(|string| string.len() > longest)
+        {
+            let message = format!("a string of {} bytes; the longest of this column has {longest}", long.len());
+            return Err(self.error(Error::usage(message)));
+        }
+        Ok(())
+    }
+
+    fn error(&self, error: Error) -> Error {
+        error.at(format!("column {}", self.info.desc.name.as_bstr())).at(self.path.display())
+    }
+}
+
+/// The elements of an array in casacore's order, and its shape, first axis fastest.
+fn flatten<T: Element>(array: &ArrayD<T>) -> (Shape, Values) {
+    let extents: Vec<u64> = array.shape().iter().map(|&extent| extent as u64).collect();
+    (Shape::from_reversed(&extents), T::values(array.iter().cloned().collect()))
+}
+
+/// A hypercube of a tiled column, written tile by tile. Shapes list the first axis fastest; the last is that of the rows.
+pub struct Hypercube<'a>(Box<dyn ChunkWrite + 'a>);
+
+impl Hypercube<'_> {
+    /// Elements on each axis.
+    pub fn shape(&self) -> &Shape {
+        &self.0.grid().shape
+    }
+
+    /// Elements of a tile on each axis; tiles at the far edges are stored whole.
+    pub fn tile_shape(&self) -> &Shape {
+        &self.0.grid().chunk
+    }
+
+    /// The type of the elements.
+    pub fn data_type(&self) -> DataType {
+        self.0.data_type()
+    }
+
+    /// Puts the tile at `index`, in tiles on each axis; all its elements, with padding at the far edges.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such tile, or the elements are others; `Io`, `NoSpace`.
+    pub fn put_tile(&self, index: &[u64], values: &Values) -> Result<()> {
+        let counts = self.0.grid().counts();
+        if index.len() != counts.len() || index.iter().zip(counts.iter()).any(|(index, count)| index >= count) {
+            return Err(Error::usage(format!("tile {index:?} of {counts}")));
+        }
+        let wanted = self.tile_shape().elements()?;
+        if values.data_type() != self.data_type() || values.len() as u64 != wanted {
+            let (found, data_type) = (values.len(), values.data_type());
+            let message =
+                format!("{found} elements of type {data_type} for a tile of {wanted} of {}", self.data_type());
+            return Err(Error::usage(message));
+        }
+        self.0.write_chunk(index, values)
+    }
+}

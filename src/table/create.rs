@@ -1,0 +1,289 @@
+//! What a new table is to be: its columns, and the managers that hold them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+
+use super::writer::TableWriter;
+use super::{ColumnInfo, TableDesc};
+use crate::container::Directory;
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::io::ByteOrder;
+use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
+use crate::value::{DataType, Field, Record, Shape, Value, Values};
+
+/// A table that does not exist yet.
+///
+/// ```
+/// use ctds_hdf5::{ColumnDesc, ManagerSpec, NewTable, value::{Complex32, Shape}};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("my.tab");
+/// let table = NewTable::new()
+///     .table_type("Measurement Set")
+///     .column(ColumnDesc::scalar::<f64>("TIME").unit("s"))
+///     .column(ColumnDesc::array::<f64>("UVW").direct(Shape::from([3])).unit("m"))
+///     .create(path)?;
+/// table.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Columns that are not bound to a manager go to a StandardStMan.
+#[derive(Debug, Clone)]
+pub struct NewTable {
+    pub(super) desc: TableDesc,
+    pub(super) info: TableInfo,
+    pub(super) order: ByteOrder,
+    /// Their managers are not known yet.
+    pub(super) columns: Vec<ColumnInfo>,
+    managers: Vec<(ManagerSpec, Vec<BString>)>,
+}
+
+/// A data manager that is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ManagerSpec {
+    /// As table.dat stores it: `StandardStMan` …
+    pub type_name: BString,
+    /// The name that distinguishes it from the other managers of the table.
+    pub name: BString,
+    /// As casacore's `SPEC` records name them: `BUCKETSIZE`, `DEFAULTTILESHAPE` … What is missing has casacore's default.
+    pub parameters: Record,
+}
+
+impl ManagerSpec {
+    /// A manager by its type: `StandardStMan`, `IncrementalStMan`, `StManAipsIO`, `TiledColumnStMan`, `TiledShapeStMan`,
+    /// `TiledCellStMan`, `TiledDataStMan`; see [`written_managers`](crate::written_managers).
+    pub fn new(type_name: impl Into<BString>, name: impl Into<BString>) -> Self {
+        ManagerSpec { type_name: type_name.into(), name: name.into(), parameters: Record::default() }
+    }
+
+    /// StandardStMan: rows of cells in buckets; for anything.
+    pub fn standard(name: impl Into<BString>) -> Self {
+        Self::new("StandardStMan", name)
+    }
+
+    /// IncrementalStMan: a value is stored where it changes; for what stays the same over many rows.
+    pub fn incremental(name: impl Into<BString>) -> Self {
+        Self::new("IncrementalStMan", name)
+    }
+
+    /// TiledShapeStMan: a hypercube for each shape of cells, cut into tiles of this shape, first axis fastest and rows last.
+    pub fn tiled_shape(name: impl Into<BString>, tile: &Shape) -> Self {
+        Self::new("TiledShapeStMan", name).tile_shape(tile)
+    }
+
+    /// TiledColumnStMan: one hypercube for cells of fixed shape, cut into tiles of this shape, first axis fastest and
+    /// rows last.
+    pub fn tiled_column(name: impl Into<BString>, tile: &Shape) -> Self {
+        Self::new("TiledColumnStMan", name).tile_shape(tile)
+    }
+
+    /// TiledCellStMan: a hypercube for each cell, cut into tiles of this shape, first axis fastest.
+    pub fn tiled_cell(name: impl Into<BString>, tile: &Shape) -> Self {
+        Self::new("TiledCellStMan", name).tile_shape(tile)
+    }
+
+    /// Bytes of a bucket of a StandardStMan or IncrementalStMan.
+    pub fn bucket_size(self, bytes: u32) -> Self {
+        self.parameter("BUCKETSIZE", Value::Scalar(Values::Int(vec![bytes as i32])))
+    }
+
+    /// The shape of tiles that are not given another, first axis fastest.
+    pub fn tile_shape(self, tile: &Shape) -> Self {
+        let extents = tile.iter().map(|&extent| i32::try_from(extent).unwrap_or(i32::MAX)).collect();
+        self.parameter("DEFAULTTILESHAPE", Value::Array(Shape::from([tile.len() as u64]), Values::Int(extents)))
+    }
+
+    /// Any parameter.
+    pub fn parameter(mut self, name: impl Into<BString>, value: Value) -> Self {
+        self.parameters.set(name, value);
+        self
+    }
+}
+
+impl Default for NewTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl NewTable {
+    /// A table without columns, in the byte order of this machine.
+    pub fn new() -> Self {
+        let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+        NewTable {
+            desc: TableDesc::default(),
+            info: TableInfo::default(),
+            order,
+            columns: Vec::new(),
+            managers: Vec::new(),
+        }
+    }
+
+    /// The byte order of the data files.
+    pub fn byte_order(mut self, order: ByteOrder) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// `Measurement Set`, `Antenna` …
+    pub fn table_type(mut self, table_type: impl Into<BString>) -> Self {
+        self.info.table_type = table_type.into();
+        self
+    }
+
+    /// Type, subtype and readme.
+    pub fn info(mut self, info: TableInfo) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// Name, version, comment, keywords and private keywords; its columns are added to those that are there.
+    pub fn description(mut self, mut desc: TableDesc) -> Self {
+        let columns = std::mem::take(&mut desc.columns);
+        self.desc = desc;
+        columns.into_iter().fold(self, NewTable::column)
+    }
+
+    /// Sets a table keyword.
+    pub fn keyword(mut self, name: impl Into<BString>, value: Value) -> Self {
+        self.desc.keywords.set(name, value);
+        self
+    }
+
+    /// Sets a table keyword that may have a comment.
+    pub(crate) fn keyword_field(mut self, field: Field) -> Self {
+        self.desc.keywords.fields.retain(|other| other.name != field.name);
+        self.desc.keywords.fields.push(field);
+        self
+    }
+
+    /// Adds a column.
+    pub fn column(self, desc: ColumnDesc) -> Self {
+        let shape = match desc.kind {
+            ColumnKind::Scalar => Some(Shape::scalar()),
+            ColumnKind::Array => desc.is_fixed_shape().then(|| desc.shape.clone()),
+        };
+        self.column_of_shape(desc, shape)
+    }
+
+    /// Adds a column whose shape may be fixed although its description does not say it.
+    pub(crate) fn column_of_shape(mut self, desc: ColumnDesc, shape: Option<Shape>) -> Self {
+        let (manager, manager_name) = (BString::default(), BString::default());
+        self.columns.push(ColumnInfo { desc, shape, manager, manager_name });
+        self
+    }
+
+    /// Puts columns that are described already, or will be, into a manager.
+    pub fn bind<N: Into<BString>>(mut self, manager: ManagerSpec, columns: impl IntoIterator<Item = N>) -> Self {
+        self.managers.push((manager, columns.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    /// Defines which columns of a tiled manager of this name are data, coordinates of its axes, and ids of hypercubes.
+    ///
+    /// `axes` counts those of a hypercube. TiledDataStMan needs it; others where they have coordinates or ids.
+    pub fn hypercolumn(mut self, name: &str, axes: u32, data: &[&str], coordinates: &[&str], ids: &[&str]) -> Self {
+        let strings = |names: &[&str]| {
+            let names: Vec<BString> = names.iter().map(|&name| name.into()).collect();
+            Value::Array(Shape::from([names.len() as u64]), Values::String(names))
+        };
+        let mut definition = Record::default();
+        definition.set("ndim", Value::Scalar(Values::UInt(vec![axes])));
+        definition.set("data", strings(data));
+        definition.set("coord", strings(coordinates));
+        definition.set("id", strings(ids));
+        self.desc.private_keywords.set(format!("Hypercolumn_{name}"), Value::Record(definition));
+        self
+    }
+
+    /// Makes the directory `path` and the files of the managers in it; the table is there after
+    /// [`close`](TableWriter::close).
+    ///
+    /// # Errors
+    /// `Exists` if there is something at `path`, `Usage` if the description contradicts itself, `Unsupported` for
+    /// managers that are not written or cannot hold their columns, `Io`, `NoSpace`.
+    pub fn create(self, path: impl AsRef<Path>) -> Result<TableWriter> {
+        let path = std::path::absolute(path.as_ref())?;
+        let place = path.display().to_string();
+        self.bindings().at(&place)?;
+        std::fs::create_dir(&path).at(place)?;
+        self.create_in(&path).inspect_err(|_| {
+            // nothing can be done about what cannot be removed
+            let _ = std::fs::remove_dir_all(&path);
+        })
+    }
+
+    /// Makes the files of the managers in a directory that is there.
+    pub(crate) fn create_in(self, path: &Path) -> Result<TableWriter> {
+        let place = path.display().to_string();
+        let managers = self.bindings().at(&place)?;
+        TableWriter::new(path.to_owned(), Arc::new(Directory::new(path)), self, managers).at(place)
+    }
+
+    /// The managers and the numbers of their columns, in the order of the description; all columns have one.
+    fn bindings(&self) -> Result<Vec<(ManagerSpec, Vec<usize>)>> {
+        for (number, column) in self.columns.iter().enumerate() {
+            check_column(column, &self.columns[..number])?;
+        }
+        let mut of_column = vec![None; self.columns.len()];
+        let mut managers: Vec<(ManagerSpec, Vec<usize>)> = Vec::new();
+        for (spec, names) in &self.managers {
+            if managers.iter().any(|(other, _)| other.name == spec.name) {
+                return Err(Error::usage(format!("two data managers are named {:?}", spec.name)));
+            }
+            for name in names {
+                let found = self.columns.iter().position(|column| column.desc.name == *name);
+                let found =
+                    found.ok_or_else(|| Error::usage(format!("there is no column {name} to put into a manager")))?;
+                if of_column[found].replace(managers.len()).is_some() {
+                    return Err(Error::usage(format!("column {name} is put into two managers")));
+                }
+            }
+            managers.push((spec.clone(), Vec::new()));
+        }
+        if of_column.contains(&None) {
+            let name = unique_name("StandardStMan", managers.iter().map(|(spec, _)| &spec.name));
+            managers.push((ManagerSpec::standard(name), Vec::new()));
+        }
+        for (column, manager) in of_column.into_iter().enumerate() {
+            let manager = manager.unwrap_or(managers.len() - 1);
+            managers[manager].1.push(column);
+        }
+        managers.retain(|(_, columns)| !columns.is_empty());
+        Ok(managers)
+    }
+}
+
+/// `wanted`, or `wanted_1`, `wanted_2` … if it is taken.
+pub(super) fn unique_name<'a>(wanted: &str, taken: impl Iterator<Item = &'a BString> + Clone) -> String {
+    let is_free = |name: &String| !taken.clone().any(|taken| *taken == *name);
+    let numbered = (1..).map(|number| format!("{wanted}_{number}"));
+    std::iter::once(wanted.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+}
+
+/// Checks a column against itself and those `before` it.
+pub(super) fn check_column(column: &ColumnInfo, before: &[ColumnInfo]) -> Result<()> {
+    let desc = &column.desc;
+    let wrong = |message: String| Err(Error::usage(message).at(format!("column {}", desc.name.as_bstr())));
+    if desc.name.is_empty() {
+        return wrong("the name is empty".into());
+    }
+    if before.iter().any(|other| other.desc.name == desc.name) {
+        return Err(Error::new(ErrorKind::Exists, "there is a column of this name already")
+            .at(format!("column {}", desc.name.as_bstr())));
+    }
+    if desc.kind == ColumnKind::Scalar {
+        return Ok(());
+    }
+    match &column.shape {
+        _ if desc.data_type == DataType::Record => wrong("the cells of an array cannot be records".into()),
+        None if desc.is_fixed_shape() => wrong("the shape is fixed, but not given".into()),
+        Some(shape) if shape.is_empty() => wrong("the fixed shape has no axes".into()),
+        Some(shape) if desc.ndim > 0 && shape.len() as i32 != desc.ndim => {
+            wrong(format!("the fixed shape is {shape}, but cells have {} axes", desc.ndim))
+        }
+        _ => Ok(()),
+    }
+}

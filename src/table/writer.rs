@@ -1,0 +1,417 @@
+//! A table that is being written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+
+use super::column_mut::ColumnMut;
+use super::create::{ManagerSpec, NewTable, check_column, unique_name};
+use super::{ColumnInfo, TableDesc};
+use crate::container::{Container, ContainerMut, Directory};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::io::ByteOrder;
+use crate::schema::{
+    Body, ColumnBinding, ColumnDesc, ColumnKind, ColumnSet, Counters, DEFAULT_BLOCK_BYTES, ManagerEntry, StorageOption,
+    Sync, TableDat, TableInfo,
+};
+use crate::stman::{self, ColumnSpec, CreateArgs, ManagerMut};
+use crate::value::{Record, Shape, Value};
+
+/// A new table, open for writing.
+///
+/// What is put may be read by others after [`close`](Self::close); a writer that is dropped before, or a process that is
+/// killed, leaves a directory that no program takes for a table.
+///
+/// ```
+/// use ctds_hdf5::{ColumnDesc, NewTable, Table};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("my.tab");
+/// let mut table = NewTable::new().column(ColumnDesc::scalar::<f64>("TIME")).create(&path)?;
+/// table.add_rows(3)?;
+/// table.column("TIME")?.put_scalars(0, vec![4.5e9, 4.6e9, 4.7e9])?;
+/// table.close()?;
+/// assert_eq!(Table::open(&path)?.column("TIME")?.scalar::<f64>(2)?, 4.7e9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct TableWriter {
+    path: PathBuf,
+    /// Of the managers.
+    files: Arc<dyn ContainerMut>,
+    order: ByteOrder,
+    /// Without the columns.
+    desc: TableDesc,
+    info: TableInfo,
+    rows: u64,
+    columns: Vec<WriterColumn>,
+    managers: Vec<WriterManager>,
+    /// The next manager's sequence number.
+    counter: u32,
+}
+
+#[derive(Debug)]
+struct WriterColumn {
+    info: ColumnInfo,
+    original_name: BString,
+    /// Sequence number of its manager.
+    sequence: u32,
+    /// In the manager.
+    index: usize,
+}
+
+#[derive(Debug)]
+struct WriterManager {
+    type_name: BString,
+    name: BString,
+    sequence: u32,
+    manager: Box<dyn ManagerMut>,
+}
+
+impl TableWriter {
+    /// Makes the managers of a table at `path`, which is there and empty.
+    pub(super) fn new(
+        path: PathBuf,
+        files: Arc<dyn ContainerMut>,
+        table: NewTable,
+        managers: Vec<(ManagerSpec, Vec<usize>)>,
+    ) -> Result<Self> {
+        let mut writer = TableWriter {
+            path,
+            files,
+            order: table.order,
+            desc: table.desc,
+            info: table.info,
+            rows: 0,
+            columns: Vec::new(),
+            managers: Vec::new(),
+            counter: 0,
+        };
+        let mut bindings = vec![(0, 0); table.columns.len()];
+        let mut infos = table.columns;
+        for (spec, columns) in managers {
+            let specs: Vec<ColumnSpec> = columns.iter().map(|&column| infos[column].spec()).collect();
+            let sequence = writer.add_manager(&spec, &specs)?;
+            for (index, column) in columns.into_iter().enumerate() {
+                bindings[column] = (sequence, index);
+                (infos[column].manager, infos[column].manager_name) = (spec.type_name.clone(), spec.name.clone());
+            }
+        }
+        for (info, (sequence, index)) in infos.into_iter().zip(bindings) {
+            writer.columns.push(WriterColumn { original_name: info.desc.name.clone(), info, sequence, index });
+        }
+        Ok(writer)
+    }
+
+    /// Makes a manager with all rows there are; returns its sequence number.
+    fn add_manager(&mut self, spec: &ManagerSpec, columns: &[ColumnSpec]) -> Result<u32> {
+        let args = CreateArgs {
+            type_name: spec.type_name.as_bstr(),
+            name: spec.name.as_bstr(),
+            files: self.files.clone(),
+            sequence: self.counter,
+            order: self.order,
+            columns,
+            parameters: &spec.parameters,
+            private_keywords: &self.desc.private_keywords,
+        };
+        let place = || format!("data manager {} ({})", spec.name.as_bstr(), spec.type_name.as_bstr());
+        let mut manager = stman::create(spec.type_name.as_bstr(), &args).at_with(place)?;
+        if self.rows > 0 {
+            manager.add_rows(self.rows).at_with(place)?;
+        }
+        let (type_name, name) = (spec.type_name.clone(), spec.name.clone());
+        self.managers.push(WriterManager { type_name, name, sequence: self.counter, manager });
+        self.counter += 1;
+        Ok(self.counter - 1)
+    }
+
+    /// Where the table will be; absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// What is known of each column, in the order of their addition.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = &ColumnInfo> {
+        self.columns.iter().map(|column| &column.info)
+    }
+
+    /// The table keywords.
+    pub fn keywords(&mut self) -> &mut Record {
+        &mut self.desc.keywords
+    }
+
+    /// Type, subtype and readme.
+    pub fn info(&mut self) -> &mut TableInfo {
+        &mut self.info
+    }
+
+    /// Adds rows at the end: scalars and arrays of fixed shape are zeros there, other cells undefined.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`; the table is of no use then.
+    pub fn add_rows(&mut self, count: u64) -> Result<()> {
+        if self.rows.checked_add(count).is_none_or(|rows| rows > i64::MAX as u64) {
+            return Err(Error::limit(format!("{count} more than {} rows", self.rows)).at(self.path.display()));
+        }
+        for manager in &mut self.managers {
+            manager.manager.add_rows(count).at_with(|| self.path.display().to_string())?;
+        }
+        self.rows += count;
+        Ok(())
+    }
+
+    /// Removes a row; those behind it move up.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such row; `Unsupported` if one of the managers cannot remove rows, as casacore's tiled ones
+    /// cannot: nothing is removed then.
+    pub fn remove_row(&mut self, row: u64) -> Result<()> {
+        let mut remove = || -> Result<()> {
+            if row >= self.rows {
+                return Err(Error::usage(format!("row {row} of a table of {}", self.rows)));
+            }
+            if let Some(fixed) = self.managers.iter().find(|manager| !manager.manager.can_remove_rows()) {
+                let message = format!("data manager {} ({}) cannot remove rows", fixed.name, fixed.type_name);
+                return Err(Error::unsupported(message));
+            }
+            self.managers.iter_mut().try_for_each(|manager| manager.manager.remove_row(row))?;
+            self.rows -= 1;
+            Ok(())
+        };
+        remove().at_with(|| self.path.display().to_string())
+    }
+
+    /// Adds a column, to `manager` if one of that type and name is there and can take it, else to a new manager;
+    /// without one, to a StandardStMan.
+    ///
+    /// # Errors
+    /// `Exists` if there is a column of this name; those of [`NewTable::create`].
+    pub fn add_column(&mut self, desc: ColumnDesc, manager: Option<ManagerSpec>) -> Result<()> {
+        let path = self.path.display().to_string();
+        self.try_add_column(desc, manager).at(path)
+    }
+
+    fn try_add_column(&mut self, desc: ColumnDesc, manager: Option<ManagerSpec>) -> Result<()> {
+        let shape = match desc.kind {
+            ColumnKind::Scalar => Some(Shape::scalar()),
+            ColumnKind::Array => desc.is_fixed_shape().then(|| desc.shape.clone()),
+        };
+        let mut info = ColumnInfo { desc, shape, manager: BString::default(), manager_name: BString::default() };
+        let known: Vec<ColumnInfo> = self.columns().cloned().collect();
+        check_column(&info, &known)?;
+        let spec = info.spec();
+        let taking = self.managers.iter_mut().find(|other| match &manager {
+            Some(manager) => other.type_name == manager.type_name && other.name == manager.name,
+            None => other.type_name == "StandardStMan",
+        });
+        let added = match taking {
+            Some(taking) => match taking.manager.add_column(&spec) {
+                Ok(()) => Some(taking.sequence),
+                Err(error) if error.kind() == ErrorKind::Unsupported => None,
+                Err(error) => return Err(error),
+            },
+            None => None,
+        };
+        let sequence = match added {
+            Some(sequence) => sequence,
+            None => {
+                let mut manager = manager.unwrap_or_else(|| ManagerSpec::standard("StandardStMan"));
+                let taken = self.managers.iter().map(|other| &other.name);
+                manager.name = unique_name(&manager.name.to_str_lossy(), taken).into();
+                self.add_manager(&manager, &[spec])?
+            }
+        };
+        let index = self.columns.iter().filter(|column| column.sequence == sequence).count();
+        if let Some(manager) = self.managers.iter().find(|manager| manager.sequence == sequence) {
+            (info.manager, info.manager_name) = (manager.type_name.clone(), manager.name.clone());
+        }
+        self.columns.push(WriterColumn { original_name: info.desc.name.clone(), info, sequence, index });
+        Ok(())
+    }
+
+    /// Removes a column, and its manager if it was the last one there.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of this name; `Unsupported` if its manager holds others and cannot let go of one, as
+    /// casacore's tiled ones cannot.
+    pub fn remove_column(&mut self, name: &str) -> Result<()> {
+        let found = self.find(name)?;
+        let path = self.path.display().to_string();
+        let WriterColumn { sequence, index, .. } = self.columns[found];
+        if self.columns.iter().filter(|column| column.sequence == sequence).count() > 1 {
+            let manager = find_manager(&mut self.managers, sequence);
+            manager.manager.remove_column(index).at_with(|| format!("column {name}")).at(path)?;
+        } else {
+            self.managers.retain(|manager| manager.sequence != sequence);
+            self.remove_files(sequence).at(path)?;
+        }
+        self.columns.remove(found);
+        for column in self.columns.iter_mut().filter(|column| column.sequence == sequence && column.index > index) {
+            column.index -= 1;
+        }
+        Ok(())
+    }
+
+    /// Removes `table.f<sequence>`, `table.f<sequence>i`, `table.f<sequence>_TSM0` …
+    fn remove_files(&self, sequence: u32) -> Result<()> {
+        let prefix = format!("table.f{sequence}");
+        let is_theirs = |name: &String| {
+            name.strip_prefix(&prefix).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        self.files.names()?.iter().filter(|name| is_theirs(name)).try_for_each(|name| self.files.remove(name))
+    }
+
+    /// A column, to put cells and keywords into.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of this name.
+    pub fn column(&mut self, name: &str) -> Result<ColumnMut<'_>> {
+        let found = self.find(name)?;
+        Ok(self.column_at(found))
+    }
+
+    /// A column, by its number.
+    fn column_at(&mut self, column: usize) -> ColumnMut<'_> {
+        let column = &mut self.columns[column];
+        let manager = find_manager(&mut self.managers, column.sequence);
+        ColumnMut::new(&self.path, &mut column.info, self.rows, &mut *manager.manager, column.index)
+    }
+
+    fn find(&self, name: &str) -> Result<usize> {
+        let found = self.columns.iter().position(|column| column.info.desc.name == name);
+        found.ok_or_else(|| Error::not_found(format!("no column {name}")).at(self.path.display()))
+    }
+
+    /// Makes a table inside this one and a keyword of its name that refers to it; close it before this one.
+    ///
+    /// # Errors
+    /// Those of [`NewTable::create`]; `Usage` if the name cannot be that of a directory.
+    pub fn subtable(&mut self, name: &str, table: NewTable) -> Result<TableWriter> {
+        if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") || name.starts_with("table.") {
+            let message = format!("a subtable cannot be named {name:?}");
+            return Err(Error::usage(message).at(self.path.display()));
+        }
+        let subtable = table.create(self.path.join(name))?;
+        self.desc.keywords.set(name, Value::Table(format!("././{name}").into()));
+        Ok(subtable)
+    }
+
+    /// The managers, each for a thread of its own.
+    pub(crate) fn parts(&mut self) -> Vec<Part<'_>> {
+        let mut parts: Vec<Part<'_>> = Vec::new();
+        let (path, rows) = (self.path.as_path(), self.rows);
+        for WriterManager { sequence, manager, .. } in &mut self.managers {
+            parts.push(Part { path, rows, sequence: *sequence, manager: &mut **manager, columns: Vec::new() });
+        }
+        for (number, column) in self.columns.iter_mut().enumerate() {
+            if let Some(part) = parts.iter_mut().find(|part| part.sequence == column.sequence) {
+                part.columns.push((number, column.index, &mut column.info));
+            }
+        }
+        parts
+    }
+
+    /// Writes what is still in memory, makes everything durable, and publishes the table.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`; there is no table then.
+    pub fn close(mut self) -> Result<()> {
+        let place = self.path.display().to_string();
+        let mut close = || -> Result<()> {
+            let dat = self.write_all()?;
+            for name in self.files.names()? {
+                self.files.edit(&name)?.sync()?;
+            }
+            self.files.commit()?;
+            self.publish(&dat, true)
+        };
+        close().at(place)
+    }
+
+    /// As [`close`](Self::close), for callers that make the files durable themselves.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let place = self.path.display().to_string();
+        let dat = self.write_all().at(&place)?;
+        self.publish(&dat, false).at(place)
+    }
+
+    /// Writes everything but `table.dat`, which it returns.
+    fn write_all(&mut self) -> Result<Vec<u8>> {
+        let mut managers = Vec::new();
+        for WriterManager { type_name, name, sequence, manager } in &mut self.managers {
+            let info = manager.flush().at_with(|| format!("data manager {name} ({type_name})"))?;
+            managers.push(ManagerEntry { type_name: type_name.clone(), sequence: *sequence, info });
+        }
+        let counters =
+            Counters { columns: self.columns.len() as u32, table: 1, managers: managers.iter().map(|_| 1).collect() };
+        let sync = Sync { rows: self.rows, modify: 1, counters: Some(counters) };
+        let mut desc = self.desc.clone();
+        desc.columns = self.columns().map(|info| info.desc.clone()).collect();
+        let binding = |column: &WriterColumn| ColumnBinding {
+            original_name: column.original_name.clone(),
+            sequence: column.sequence,
+            shape: column.info.shape.clone().filter(|_| column.info.desc.kind == ColumnKind::Array),
+        };
+        let set = ColumnSet {
+            storage: StorageOption::SepFile,
+            block_bytes: DEFAULT_BLOCK_BYTES,
+            counter: self.counter,
+            managers,
+            columns: self.columns.iter().map(binding).collect(),
+        };
+        let dat = TableDat { rows: self.rows, order: self.order, body: Body::Plain(Box::new((desc, set))) };
+        let directory = Directory::new(&self.path);
+        for (name, bytes) in [("table.info", self.info.encode()), ("table.lock", sync.encode_file())] {
+            directory.create(name)?.write_at(0, &bytes)?;
+        }
+        dat.encode()
+    }
+
+    /// From now on the directory is a table.
+    fn publish(&self, dat: &[u8], durable: bool) -> Result<()> {
+        let directory = Directory::new(&self.path);
+        let file = directory.create("table.dat_tmp")?;
+        file.write_at(0, dat)?;
+        if durable {
+            file.sync()?;
+        }
+        fs::rename(self.path.join("table.dat_tmp"), self.path.join("table.dat")).at("table.dat")?;
+        if durable { directory.commit() } else { Ok(()) }
+    }
+}
+
+/// A manager and its columns.
+pub(crate) struct Part<'a> {
+    path: &'a Path,
+    rows: u64,
+    sequence: u32,
+    manager: &'a mut dyn ManagerMut,
+    /// Number in the table, number in the manager.
+    columns: Vec<(usize, usize, &'a mut ColumnInfo)>,
+}
+
+impl Part<'_> {
+    /// The numbers of the columns in the table.
+    pub(crate) fn columns(&self) -> Vec<usize> {
+        self.columns.iter().map(|(number, ..)| *number).collect()
+    }
+
+    /// The `nth` of [`columns`](Self::columns).
+    pub(crate) fn column(&mut self, nth: usize) -> ColumnMut<'_> {
+        let (_, index, info) = &mut self.columns[nth];
+        ColumnMut::new(self.path, info, self.rows, self.manager, *index)
+    }
+}
+
+fn find_manager(managers: &mut [WriterManager], sequence: u32) -> &mut WriterManager {
+    let found = managers.iter_mut().find(|manager| manager.sequence == sequence);
+    found.expect("every column has a manager")
+}
