@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use ctds_hdf5::OpenOptions;
 
-use crate::command::{digest, info, to_hdf5, verify};
+use crate::command::{digest, follow, info, to_hdf5, verify};
 
 /// Casacore tables (MeasurementSets) to HDF5.
 #[derive(Debug, Parser)]
@@ -84,6 +84,22 @@ pub enum Verb {
     Info(info::Args),
     /// Print the CTFP-1 fingerprints of the content
     Digest(digest::Args),
+    /// Keep a live HDF5 file in step with a table that another program is writing
+    Follow(follow::Args),
     /// Compare the contents of two sources, value by value
     Verify(verify::Args),
+}
+
+/// A time: `500ms`, `60s`, `5m`, `1h`; a number alone is of seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit = match &text[end..] {
+        "ms" => 1e-3,
+        "" | "s" => 1.,
+        "m" => 60.,
+        "h" => 3600.,
+        unit => return Err(format!("{unit:?} is no unit of time, known are ms, s, m and h")),
+    };
+    let number: f64 = text[..end].parse().map_err(|_| "a number is expected before the unit".to_owned())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
 }

@@ -60,9 +60,7 @@ pub(crate) fn for_each_chunk(
         let part = Part {
             in_chunk: (0..axes).map(|axis| begin[axis] - chunk_start(axis)).collect(),
             in_region: (0..axes).map(|axis| begin[axis] - region.start[axis]).collect(),
-            extent: (0..axes)
-                .map(|axis| (chunk_start(axis) + grid.chunk[axis]).min(end(axis)) - begin[axis])
-                .collect(),
+            extent: (0..axes).map(|axis| (chunk_start(axis) + grid.chunk[axis]).min(end(axis)) - begin[axis]).collect(),
         };
         each(&index, &part)?;
         // next chunk of the box, first axis fastest

@@ -10,9 +10,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use hdf5::{Dataspace, Datatype};
 use hdf5::dataset::{AllocTime, FillTime};
 use hdf5::file::{FileAccess, FileCloseDegree, LibraryVersion};
+use hdf5::{Dataspace, Datatype};
 
 use super::sys::{self, Foreign, Mode, Target};
 use super::{Dataset, Group, dataset, group};
@@ -105,7 +105,8 @@ impl LiveFile {
         let file = self.file.as_ref().expect("taken only when the file goes");
         let root = Group::new(file.group("/").at(self.path.display())?, String::new());
         let (groups, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let group = groups.split('/').filter(|name| !name.is_empty()).try_fold(root, |group, name| group.group(name))?;
+        let group =
+            groups.split('/').filter(|name| !name.is_empty()).try_fold(root, |group, name| group.group(name))?;
         LiveDataset::new(group.dataset(name)?)
     }
 

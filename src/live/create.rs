@@ -71,8 +71,11 @@ impl Structure {
         document["committed"] = COMMITTED.into();
         exact.set_attribute("table", &Attribute::string(document.to_string()))?;
 
-        let links: Vec<String> =
-            table.columns.iter().map(|column| self.names.unique(&path, &column.info.desc.name.to_str_lossy())).collect();
+        let links: Vec<String> = table
+            .columns
+            .iter()
+            .map(|column| self.names.unique(&path, &column.info.desc.name.to_str_lossy()))
+            .collect();
         let top = path.split('/').nth(1).unwrap_or_default();
         let known = match self.dimensions.iter().position(|(known, _)| known == top) {
             Some(known) => known,
@@ -122,7 +125,8 @@ fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
         Some((parent, _)) => parent,
         None => "MAIN",
     };
-    let has_parent = is_main(table) || all.iter().any(|other| other.name == parent || parent == "MAIN" && is_main(other));
+    let has_parent =
+        is_main(table) || all.iter().any(|other| other.name == parent || parent == "MAIN" && is_main(other));
     let unique = all.iter().filter(|other| group_path(other) == group_path(table)).count() == 1;
     let parts_fit = table.name.split('/').all(|part| !part.is_empty() && part != ".." && !part.contains('\0'));
     match () {

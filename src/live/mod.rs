@@ -9,6 +9,7 @@
 mod block;
 mod create;
 mod declare;
+mod follow;
 mod layout;
 mod lock;
 mod reader;
@@ -16,6 +17,7 @@ mod writer;
 
 pub use block::Block;
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
+pub use follow::{Activity, Follow, FollowOptions};
 pub(crate) use layout::COMMITTED;
 pub use reader::{Reader, TableReader};
 pub use writer::{Declaration, Policy, Sync, Writer};

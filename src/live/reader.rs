@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::path::Path;
 
+use super::CellShapes;
 use super::layout::{self, COMMITTED, ColumnLayout, TableLayout};
 use crate::error::{Error, Place, Result};
 use crate::h5::{Dataset, File, Group};
@@ -150,6 +151,17 @@ impl TableReader {
     /// What is known of each column.
     pub fn columns(&self) -> impl Iterator<Item = &ColumnInfo> {
         self.columns.iter().map(|column| &column.info)
+    }
+
+    /// The shapes that the cells of a column can have.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn shapes(&self, column: &str) -> Result<CellShapes> {
+        Ok(match &self.column(column, &(0..0))?.parts {
+            Parts::Dense(part) => CellShapes::One(part.cell.clone()),
+            Parts::Cubes { cubes, .. } => CellShapes::Several(cubes.iter().map(|part| part.cell.clone()).collect()),
+        })
     }
 
     /// Looks how many rows are committed now; all of them can be read from here on.

@@ -211,7 +211,8 @@ impl Column {
             None => Parts::Dense(Stream::new(file, &layout.path)?),
             Some(positions) => {
                 let part = |name: &str| Stream::new(file, &format!("{}/{name}", layout.path));
-                let cube = |(number, position): (usize, &String)| Ok((part(&format!("cube{number}"))?, part(position)?));
+                let cube =
+                    |(number, position): (usize, &String)| Ok((part(&format!("cube{number}"))?, part(position)?));
                 Parts::Cubes {
                     cubes: positions.iter().enumerate().map(cube).collect::<Result<_>>()?,
                     row_cube: part("row_cube")?,
@@ -248,7 +249,8 @@ impl Column {
                     Some(sum + cube.dataset.row_bytes())
                 });
                 let known = cubes.len();
-                let bytes = bytes.ok_or_else(|| Error::usage(format!("a shape is named, only {known} are declared")))?;
+                let bytes =
+                    bytes.ok_or_else(|| Error::usage(format!("a shape is named, only {known} are declared")))?;
                 (cubes.first().map(|(cube, _)| cube), bytes)
             }
         };
@@ -291,6 +293,31 @@ impl Column {
                 Ok(())
             }
         }
+    }
+
+    /// Whether the cells of `rows` rows are these already.
+    fn holds(&mut self, first: u64, rows: u64, (bytes, shapes): &Checked<'_>) -> Result<bool> {
+        self.streams().into_iter().try_for_each(Stream::drain)?;
+        let mut found = Vec::new();
+        match (&self.parts, shapes) {
+            (Parts::Dense(stream), _) => stream.dataset.read(first, rows, &mut found)?,
+            (Parts::Cubes { cubes, row_cube, row_index }, shapes) => {
+                let (mut cube_bytes, mut index_bytes) = (Vec::new(), Vec::new());
+                row_cube.dataset.read(first, rows, &mut cube_bytes)?;
+                row_index.dataset.read(first, rows, &mut index_bytes)?;
+                let (numbers, positions) = (cube_bytes.as_chunks::<4>().0, index_bytes.as_chunks::<8>().0);
+                for ((number, position), wanted) in numbers.iter().zip(positions).zip(shapes.unwrap_or_default()) {
+                    let number = usize::try_from(i32::from_le_bytes(*number)).ok();
+                    if number != *wanted {
+                        return Ok(false);
+                    }
+                    if let Some((cube, _)) = number.and_then(|number| cubes.get(number)) {
+                        cube.dataset.read(i64::from_le_bytes(*position) as u64, 1, &mut found)?;
+                    }
+                }
+            }
+        }
+        Ok(found == **bytes)
     }
 
     /// Writes cells that are there anew.
@@ -347,7 +374,8 @@ impl Table {
 
     /// One block for each column, in their order, as it is stored.
     fn check<'a>(&self, rows: u64, blocks: &'a [(&str, Block<'_>)]) -> Result<Vec<Checked<'a>>> {
-        if let Some((name, _)) = blocks.iter().find(|(name, _)| !self.columns.iter().any(|column| column.name == *name)) {
+        if let Some((name, _)) = blocks.iter().find(|(name, _)| !self.columns.iter().any(|column| column.name == *name))
+        {
             return Err(Error::usage(format!("there is no column {name}")));
         }
         let check = |column: &Column| {
@@ -397,7 +425,15 @@ impl Writer {
         let tables = layout.iter().map(|table| Table::open(&file, table)).collect::<Result<_>>()?;
         let descriptor = File::open(path).at_with(|| path.display().to_string())?;
         let warnings = lock::network_file_system(path).into_iter().collect();
-        Ok(Writer { file: Some(file), tables, policy, last_commit: Instant::now(), descriptor, warnings, lock: Some(lock) })
+        Ok(Writer {
+            file: Some(file),
+            tables,
+            policy,
+            last_commit: Instant::now(),
+            descriptor,
+            warnings,
+            lock: Some(lock),
+        })
     }
 
     /// What the user should know: the file is on a network file system.
@@ -490,6 +526,32 @@ impl Writer {
         }
     }
 
+    /// As [`rewrite`](Self::rewrite), if the cells are not the same already; says whether they were not.
+    ///
+    /// # Errors
+    /// As [`rewrite`](Self::rewrite).
+    pub fn rewrite_if_changed(
+        &mut self,
+        table: &str,
+        column: &str,
+        first_row: u64,
+        rows: u64,
+        block: &Block<'_>,
+    ) -> Result<bool> {
+        self.file()?;
+        let place = || format!("table {table}: column {column}");
+        let found = self.table_mut(table)?;
+        if first_row.checked_add(rows).is_none_or(|end| end > found.rows) {
+            return self.rewrite(table, column, first_row, rows, block).map(|()| true);
+        }
+        let found = found.column(column)?;
+        let cells = found.check(block, rows).at_with(place)?;
+        if found.holds(first_row, rows, &cells).at_with(place)? {
+            return Ok(false);
+        }
+        self.rewrite(table, column, first_row, rows, block).map(|()| true)
+    }
+
     /// Commits if the [`Policy`] says that it is time; for those who have nothing to append at the moment.
     ///
     /// # Errors
@@ -561,7 +623,9 @@ impl Table {
     fn check_extents(&self) -> Result<()> {
         let expect = |stream: &Stream, rows: u64| match stream.rows() {
             found if found == rows => Ok(()),
-            found => Err(Error::format(format!("{found} rows where {rows} are committed; repair brings that in order"))),
+            found => {
+                Err(Error::format(format!("{found} rows where {rows} are committed; repair brings that in order")))
+            }
         };
         expect(&self.row, self.committed)?;
         for column in &self.columns {

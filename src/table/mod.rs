@@ -9,6 +9,7 @@ mod opening;
 mod record;
 mod subtable;
 mod view;
+mod watch;
 mod writer;
 
 use std::cell::Cell;
@@ -34,6 +35,7 @@ pub use create::{ManagerSpec, NewTable};
 pub use lock::OpenOptions;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
+pub(crate) use watch::{Look, Watch};
 pub(crate) use writer::Part;
 pub use writer::TableWriter;
 
@@ -282,6 +284,11 @@ impl Table {
             }
             Err(error) => Err(error.again()),
         }
+    }
+
+    /// The data manager of a column, by its number in table.dat.
+    pub(crate) fn manager_of(&self, index: usize) -> usize {
+        self.bindings[index].0
     }
 
     /// The error of the first data manager, if there are some and none can be opened; casacore cannot open such a table.

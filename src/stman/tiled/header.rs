@@ -131,7 +131,16 @@ impl Header {
     ) -> Result<()> {
         let wide = rows > MAX_NARROW;
         let big = order == ByteOrder::Big;
-        e.start("TiledStMan", if wide { 3 } else if big { 1 } else { 2 });
+        e.start(
+            "TiledStMan",
+            if wide {
+                3
+            } else if big {
+                1
+            } else {
+                2
+            },
+        );
         if wide || !big {
             e.bool(big);
         }

@@ -51,7 +51,8 @@ fn nearest_cut(axis: u64, ideal: f64) -> u64 {
     let (low, high) = ((0.5 * ideal).ceil().max(1.) as u64, (1.5 * ideal).floor().max(1.) as u64);
     // by the number of parts, of which there are few
     let parts = axis.div_ceil(high.max(1))..=axis / low.max(1);
-    let divisors = parts.take(1 << 16).filter(|&parts| parts > 0 && axis.is_multiple_of(parts)).map(|parts| axis / parts);
+    let divisors =
+        parts.take(1 << 16).filter(|&parts| parts > 0 && axis.is_multiple_of(parts)).map(|parts| axis / parts);
     let distance = |extent: u64| (extent as f64 - ideal).abs();
     let nearest = divisors.min_by(|&a, &b| distance(a).total_cmp(&distance(b)));
     nearest.unwrap_or_else(|| axis.div_ceil((axis as f64 / ideal).round().max(1.) as u64))

@@ -355,13 +355,7 @@ impl TiledMut {
         }
     }
 
-    fn write(
-        &mut self,
-        column: usize,
-        rows: Range<u64>,
-        region: Option<&Region>,
-        values: &Values,
-    ) -> Result<()> {
+    fn write(&mut self, column: usize, rows: Range<u64>, region: Option<&Region>, values: &Values) -> Result<()> {
         let expected = self.columns[column].data_type;
         if values.data_type() != expected {
             return Err(Error::usage(format!("values of type {}, the column has {expected}", values.data_type())));
@@ -419,7 +413,9 @@ fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Res
         }
         let wrong = |message: &str| Err(Error::usage(format!("column {}: {message}", spec.name)));
         match &spec.shape {
-            None if kind == Type::Column => return wrong("its shape is not fixed, so it cannot be in a TiledColumnStMan"),
+            None if kind == Type::Column => {
+                return wrong("its shape is not fixed, so it cannot be in a TiledColumnStMan");
+            }
             None if spec.ndim < 1 => return wrong("its number of axes is not fixed, so it cannot be tiled"),
             Some(shape) if shape.contains(&0) => return wrong("cells without elements cannot be tiled"),
             Some(shape) if fixed.is_some_and(|other| other.shape.as_ref() != Some(shape)) => {

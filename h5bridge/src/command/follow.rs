@@ -1,0 +1,119 @@
+//! `follow`: keeps a live file in step with a table that another program is writing.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use ctds_hdf5::ErrorKind;
+use ctds_hdf5::live::{Follow, FollowOptions, Sync};
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::cli::{Global, duration};
+use crate::exit::Status;
+use crate::report;
+
+/// Arguments of `follow`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge follow my.ms live.h5
+  h5bridge follow my.ms live.h5 --until-closed
+  h5bridge follow my.ms live.h5 --idle 60s")]
+pub struct Args {
+    /// A table directory that another program is writing to
+    source: PathBuf,
+    /// The live file; if it is there already, it is gone on with
+    live: PathBuf,
+    /// Stop when no other program has the table open any more
+    #[arg(long)]
+    until_closed: bool,
+    /// Stop when nothing has changed for so long: 60s, 5m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    idle: Option<Duration>,
+    /// Look for changes this often
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "50ms")]
+    poll: Duration,
+    /// Wait for the disk at each commit
+    #[arg(long)]
+    fsync: bool,
+    /// Start anew, even if the live file is there
+    #[arg(long)]
+    overwrite: bool,
+}
+
+/// Follows until told to stop.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // the second time it ends at once
+        signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone())?;
+        signal_hook::flag::register(signal, stop.clone())?;
+    }
+    let stopped = || stop.load(Ordering::Relaxed);
+    let timeout = global.open_options().lock_timeout.unwrap_or_default();
+    let options =
+        FollowOptions { timeout, sync: if args.fsync { Sync::Commit } else { Sync::Never }, overwrite: args.overwrite };
+    let start = Instant::now();
+    let mut changed = Instant::now();
+    let idle = |since: &Instant| args.idle.is_some_and(|idle| since.elapsed() >= idle);
+    let mut follow = loop {
+        match Follow::start(&args.source, &args.live, options) {
+            // it has no row yet, or the table is still being made
+            Err(error)
+                if error.kind() == ErrorKind::NotFound && args.source.exists() && !stopped() && !idle(&changed) =>
+            {
+                std::thread::sleep(args.poll);
+            }
+            started => break started?,
+        }
+    };
+    if !global.quiet {
+        let verb = if follow.resumed() { "going on with" } else { "writing" };
+        eprintln!("following {}, {verb} {}", args.source.display(), args.live.display());
+    }
+    let mut told = Vec::new();
+    let (mut commits, mut rewritten) = (0u64, 0u64);
+    changed = Instant::now();
+    while !stopped() {
+        // before the look, so that what was written last is seen
+        let closed = args.until_closed && !follow.is_in_use()?;
+        let step = follow.step()?;
+        commits += u64::from(step.rows > 0);
+        rewritten += step.rewritten;
+        if step.rows > 0 || step.rewritten > 0 {
+            changed = Instant::now();
+        }
+        for note in follow.notes() {
+            if !told.contains(&note) && !global.quiet {
+                eprintln!("warning: {note}");
+                told.push(note);
+            }
+        }
+        if !step.more && (closed || idle(&changed)) {
+            break;
+        }
+        if step.rows == 0 {
+            std::thread::sleep(args.poll);
+        }
+    }
+    let warnings = follow.notes();
+    let tables = follow.finish()?;
+    let status = report::finished(warnings.len(), global.strict);
+    let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
+    let seconds = start.elapsed().as_secs_f64();
+    if global.json {
+        let tables: serde_json::Map<_, _> = tables.into_iter().map(|(name, rows)| (name, rows.into())).collect();
+        let document = json!({
+            "status": status.name(), "code": status.code(), "warnings": warnings, "tables": tables,
+            "commits": commits, "rewritten_blocks": rewritten, "seconds": seconds,
+        });
+        writeln!(out, "{document:#}")?;
+    } else if !global.quiet {
+        eprintln!("{rows} rows of {} tables, {commits} commits, {seconds:.1} s", tables.len());
+        eprintln!("next: h5bridge finalize {} OUT.h5", args.live.display());
+    }
+    Ok(status)
+}
