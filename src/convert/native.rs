@@ -72,17 +72,10 @@ pub(super) fn open(path: &Path) -> Result<Source> {
 
 /// Opens a file, also one that a writer appends to, of which only what is committed is read.
 fn open_file(path: &Path) -> Result<File> {
-    let live = match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::Locked => File::open_live(path),
-        opened => return opened,
-    };
-    live.map_err(|error| {
-        let message = format!(
-            "a program is writing the file, or did not close it (then h5bridge repair brings it in order); it cannot be \
-             read beside that: {error}"
-        );
-        Error::new(ErrorKind::Locked, message).at(path.display()).caused_by(error)
-    })
+    match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::Locked => File::open_live(path).map_err(|_| error),
+        opened => opened,
+    }
 }
 
 fn string(attribute: &Attribute) -> Option<String> {

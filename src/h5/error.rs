@@ -28,9 +28,14 @@ impl From<hdf5::Error> for Error {
         if let Some(frame) = stack.iter().find(|frame| frame.desc().contains("is not registered")) {
             return Error::unsupported(format!("HDF5: {}", frame.desc()));
         }
-        let kind = if inner.desc().contains("already open for") {
-            ErrorKind::Locked
-        } else if stack.contains_minor(hdf5::MinorErrorCode::NotHdf5) {
+        if inner.desc().contains("already open for") {
+            // libhdf5's own advice, h5clear, may cut a file that is being written
+            return Error::new(
+                ErrorKind::Locked,
+                "a program is writing the file, or did not close it: then h5bridge repair brings it in order",
+            );
+        }
+        let kind = if stack.contains_minor(hdf5::MinorErrorCode::NotHdf5) {
             return Error::format("not an HDF5 file");
         } else if WRITING.iter().any(|part| outer.func().contains(part)) {
             ErrorKind::Io

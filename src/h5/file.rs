@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use hdf5::file::{FileAccess, FileCloseDegree, FileCreate, LibraryVersion};
+use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, LibraryVersion};
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
-use super::{Group, LiveFile, sys};
+use super::{Group, LiveFile, live, sys};
 use crate::error::{Place, Result};
 
 /// An open HDF5 file.
@@ -20,13 +20,22 @@ pub(crate) struct File {
 impl File {
     /// Creates a file, or empties the one that is there.
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        let create = || {
+        Self::create_with(path, &mut FileAccess::build())
+    }
+
+    /// As [`create`](Self::create), for a file that goes live.
+    pub(crate) fn create_for_live(path: &Path) -> Result<Self> {
+        Self::create_with(path, FileAccess::build().alignment(live::LARGE_METADATA, live::ALIGNMENT))
+    }
+
+    fn create_with(path: &Path, access: &mut FileAccessBuilder) -> Result<Self> {
+        let mut create = || {
             let creation = FileCreate::build()
                 .obj_track_times(false)
                 .attr_creation_order(AttrCreationOrder::Indexed)
                 .link_creation_order(LinkCreationOrder::Indexed)
                 .finish()?;
-            let access = FileAccess::build()
+            let access = access
                 .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
                 // so that `close` is the end of the file, whoever still holds a group
                 .fclose_degree(FileCloseDegree::Strong)

@@ -11,13 +11,20 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use hdf5::dataset::{AllocTime, FillTime};
-use hdf5::file::{FileAccess, FileCloseDegree, LibraryVersion};
+use hdf5::file::{FileAccess, LibraryVersion};
 use hdf5::{Dataspace, Datatype};
 
 use super::sys::{self, Foreign, Mode, Target};
 use super::{Dataset, Group, dataset, group};
 use crate::error::{Error, Place, Result};
 use crate::value::{DataType, Shape};
+
+/// Where objects of at least [`LARGE_METADATA`] bytes, and all that are made in a live file, begin: at a multiple of this.
+///
+/// A process that is killed may leave a write unfinished where it passes from one page of memory to the next. What is
+/// written anew in each commit, the headers of datasets and counters, therefore lies within one page.
+pub(super) const ALIGNMENT: u64 = 512;
+pub(super) const LARGE_METADATA: u64 = 200;
 
 /// What a dataset that grows is to be. It begins without rows.
 #[derive(Debug, Clone, Copy)]
@@ -89,11 +96,10 @@ impl LiveFile {
         let open = || {
             let access = FileAccess::build()
                 .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
-                .fclose_degree(FileCloseDegree::Strong)
-                // elements go to their place, and a counter of 8 bytes is never seen half written
+                // elements go to their place
                 .chunk_cache(1, 0, 0.0)
                 .sieve_buf_size(0)
-                .alignment(8, 8)
+                .alignment(8, ALIGNMENT)
                 .finish()?;
             sys::open_file(path, Mode::WriteLive, &access)
         };
@@ -119,7 +125,8 @@ impl LiveFile {
         file.flush().at_with(|| self.path.display())
     }
 
-    /// Writes what is still in memory and closes the file, which others may then open for writing.
+    /// Writes what is still in memory and closes the file, which others may then open for writing. Its datasets have to be
+    /// dropped before.
     ///
     /// # Errors
     /// `NoSpace` or `Io`: then the file stays marked as being written.

@@ -18,6 +18,7 @@ mod file;
 mod filter;
 mod group;
 mod live;
+mod repair;
 mod sys;
 
 pub(crate) use attribute::Attribute;
@@ -27,6 +28,7 @@ pub(crate) use file::File;
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
+pub(crate) use repair::Superblock;
 
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;

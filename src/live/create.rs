@@ -19,7 +19,7 @@ const NUMBERS: u64 = 4096;
 
 /// Creates all groups, datasets, attributes and scales of `tables`.
 pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<File> {
-    let file = File::create(path)?;
+    let file = File::create_for_live(path)?;
     let root = file.root()?;
     let exact = exact::begin(&root, name)?;
     let mut structure = Structure { root, exact, names: Names::default(), dimensions: Vec::new() };

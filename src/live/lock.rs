@@ -117,3 +117,25 @@ pub(super) fn network_file_system(path: &Path) -> Option<String> {
         path.display()
     ))
 }
+
+/// A process that has the file open for writing, as far as this one may know.
+pub(super) fn process_that_writes(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let wanted = fs::metadata(path).map(|found| (found.dev(), found.ino())).ok()?;
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    processes.filter(|&process| process != std::process::id()).find(|process| {
+        let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        descriptors.into_iter().any(|entry| {
+            let same = fs::metadata(entry.path()).is_ok_and(|found| (found.dev(), found.ino()) == wanted);
+            same && is_open_for_writing(*process, &entry.file_name().to_string_lossy())
+        })
+    })
+}
+
+/// proc(5): `flags` of `fdinfo` is octal, its last two bits 0 for reading only.
+fn is_open_for_writing(process: u32, descriptor: &str) -> bool {
+    let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).unwrap_or_default();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")?.trim().chars().next_back()?.to_digit(8));
+    flags.is_some_and(|last| last & 3 != 0)
+}

@@ -13,11 +13,15 @@ mod follow;
 mod layout;
 mod lock;
 mod reader;
+mod repair;
 mod writer;
+
+#[cfg(test)]
+mod tests;
 
 pub use block::Block;
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
 pub use follow::{Activity, Follow, FollowOptions};
-pub(crate) use layout::COMMITTED;
 pub use reader::{Reader, TableReader};
+pub use repair::{Repaired, RepairedTable, repair};
 pub use writer::{Declaration, Policy, Sync, Writer};

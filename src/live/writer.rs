@@ -609,6 +609,7 @@ impl Writer {
     pub fn close(mut self) -> Result<()> {
         self.commit()?;
         let Some(file) = self.file.take() else { return Ok(()) };
+        self.tables.clear();
         let closed = file.close();
         if closed.is_err() {
             std::mem::forget(self.lock.take());

@@ -3,6 +3,7 @@
 pub mod digest;
 pub mod follow;
 pub mod info;
+pub mod repair;
 pub mod to_hdf5;
 pub mod verify;
 
@@ -19,6 +20,7 @@ pub fn run(cli: Cli) -> Result<Status> {
         Verb::Info(args) => info::run(args, &cli.global, out),
         Verb::Digest(args) => digest::run(args, &cli.global, out),
         Verb::Follow(args) => follow::run(args, &cli.global, out),
+        Verb::Repair(args) => repair::run(args, &cli.global, out),
         Verb::Verify(args) => verify::run(args, &cli.global, out),
     }
 }

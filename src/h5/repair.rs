@@ -1,0 +1,178 @@
+//! The superblock of a file whose writer did not close it. HDF5 File Format Specification 3.0, II.A, versions 2 and 3.
+//!
+//! | offset | bytes | field                                                                     |
+//! |--------|-------|---------------------------------------------------------------------------|
+//! | 0      | 8     | signature                                                                 |
+//! | 8      | 1     | version                                                                   |
+//! | 9      | 2     | size of offsets (here 8), size of lengths                                 |
+//! | 11     | 1     | consistency flags: bit 0, open for writing; bit 2, and for readers besides |
+//! | 12     | 16    | base address, address of the superblock's extension                       |
+//! | 28     | 8     | end of the file, as far as the library knows                              |
+//! | 36     | 8     | address of the root group                                                 |
+//! | 44     | 4     | checksum of all before                                                    |
+//!
+//! The only structure of HDF5 that is decoded here: libhdf5 refuses such files. It is written when the library flushes, so
+//! that the end of the file in it may be too small; a library that believes it cuts the file there.
+
+use crate::error::{Error, Place, Result};
+use crate::io::{ReadAt, WriteAt};
+
+const BYTES: usize = 48;
+const FLAGS: usize = 11;
+const END: usize = 28;
+const CHECKSUM: usize = 44;
+const WRITTEN: u8 = 1;
+const SHARED: u8 = 4;
+
+/// A superblock at the start of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Superblock([u8; BYTES]);
+
+impl Superblock {
+    /// Reads and checks it.
+    ///
+    /// # Errors
+    /// `Unsupported` if it is of a version that files have that cannot be live, `Format` if it is damaged.
+    pub(crate) fn read(file: &dyn ReadAt) -> Result<Self> {
+        let read = || -> Result<_> {
+            let mut bytes = [0; BYTES];
+            if file.len()? < BYTES as u64 {
+                return Err(Error::format(format!("a file of {} bytes", file.len()?)));
+            }
+            file.read_at(0, &mut bytes)?;
+            if !bytes.starts_with(b"\x89HDF\r\n\x1a\n") {
+                return Err(Error::format("not an HDF5 file"));
+            }
+            if !matches!(bytes[8], 2 | 3) || bytes[9] != 8 {
+                let message =
+                    format!("version {} with offsets of {} bytes, which no live file has", bytes[8], bytes[9]);
+                return Err(Error::unsupported(message));
+            }
+            let (found, expected) = (u32_at(&bytes, CHECKSUM), lookup3(&bytes[..CHECKSUM]));
+            if found != expected {
+                return Err(Error::format(format!("checksum {found:#010x} where {expected:#010x} is expected")));
+            }
+            Ok(Superblock(bytes))
+        };
+        read().at("superblock at byte 0")
+    }
+
+    /// Whether a writer has the file, or did not close it.
+    pub(crate) fn is_being_written(&self) -> bool {
+        self.0[FLAGS] & WRITTEN != 0
+    }
+
+    /// Whether that writer lets others read meanwhile.
+    pub(crate) fn is_live(&self) -> bool {
+        self.0[FLAGS] & SHARED != 0
+    }
+
+    /// Where the file ends, as far as the library knows.
+    pub(crate) fn end(&self) -> u64 {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&self.0[END..END + 8]);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Makes the file one that ends at `end` and is closed: the end first, and only then the flags.
+    pub(crate) fn close(mut self, file: &dyn WriteAt, end: u64) -> Result<()> {
+        if file.len()? < end {
+            file.set_len(end)?;
+        }
+        self.0[END..END + 8].copy_from_slice(&end.to_le_bytes());
+        self.write(file)?;
+        self.0[FLAGS] &= !(WRITTEN | SHARED);
+        self.write(file)
+    }
+
+    fn write(&mut self, file: &dyn WriteAt) -> Result<()> {
+        let checksum = lookup3(&self.0[..CHECKSUM]);
+        self.0[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
+        file.write_at(0, &self.0)?;
+        file.sync()
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
+    word.map_or(0, u32::from_le_bytes)
+}
+
+/// HDF5's checksum of metadata: Jenkins' lookup3, `hashlittle` with the initial value 0.
+fn lookup3(bytes: &[u8]) -> u32 {
+    let [mut a, mut b, mut c] = [0xdead_beefu32.wrapping_add(bytes.len() as u32); 3];
+    let blocks = bytes.len().saturating_sub(1) / 12;
+    let (whole, rest) = bytes.split_at(blocks * 12);
+    for block in whole.chunks_exact(12) {
+        a = a.wrapping_add(u32_at(block, 0));
+        b = b.wrapping_add(u32_at(block, 4));
+        c = c.wrapping_add(u32_at(block, 8));
+        for (shift, turn) in [4, 6, 8, 16, 19, 4].into_iter().zip([0, 1, 2].into_iter().cycle()) {
+            let (x, y, z) = match turn {
+                0 => (&mut a, &mut c, &mut b),
+                1 => (&mut b, &mut a, &mut c),
+                _ => (&mut c, &mut b, &mut a),
+            };
+            *x = x.wrapping_sub(*y) ^ y.rotate_left(shift);
+            *y = y.wrapping_add(*z);
+        }
+    }
+    if rest.is_empty() {
+        return c;
+    }
+    let mut last = [0; 12];
+    last[..rest.len()].copy_from_slice(rest);
+    a = a.wrapping_add(u32_at(&last, 0));
+    b = b.wrapping_add(u32_at(&last, 4));
+    c = c.wrapping_add(u32_at(&last, 8));
+    for (shift, turn) in [14, 11, 25, 16, 4, 14, 24].into_iter().zip([0, 1, 2].into_iter().cycle()) {
+        let (x, y) = match turn {
+            0 => (&mut c, b),
+            1 => (&mut a, c),
+            _ => (&mut b, a),
+        };
+        *x = (*x ^ y).wrapping_sub(y.rotate_left(shift));
+    }
+    c
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::MemoryFile;
+
+    /// The first bytes of a file that h5py 3.16 had open with `swmr_mode`.
+    const LIVE: [u8; 48] = [
+        0x89, 0x48, 0x44, 0x46, 0x0d, 0x0a, 0x1a, 0x0a, 0x03, 0x08, 0x08, 0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbf, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x30, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x39, 0x23, 0x1c, 0xed,
+    ];
+
+    #[test]
+    fn checksums_of_jenkins() {
+        // from the comments of lookup3.c, with the initial value 0
+        assert_eq!(lookup3(b""), 0xdead_beef);
+        assert_eq!(lookup3(b"Four score and seven years ago"), 0x1777_0551);
+    }
+
+    #[test]
+    fn closes_what_was_left_open() {
+        let file = MemoryFile::new(LIVE.to_vec());
+        let found = Superblock::read(&file).unwrap();
+        assert!(found.is_being_written() && found.is_live());
+        found.close(&file, 5000).unwrap();
+        let closed = Superblock::read(&file).unwrap();
+        assert!(!closed.is_being_written() && !closed.is_live());
+        assert_eq!((closed.end(), file.len().unwrap()), (5000, 5000));
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        for byte in 0..LIVE.len() {
+            let mut bytes = LIVE.to_vec();
+            bytes[byte] ^= 1;
+            assert!(Superblock::read(&MemoryFile::new(bytes)).is_err(), "byte {byte}");
+        }
+        assert!(Superblock::read(&MemoryFile::new(LIVE[..47].to_vec())).is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! What a writer left that did not close its file, brought in order.
+
+use std::path::Path;
+
+use super::layout::{self, COMMITTED, TableLayout};
+use super::lock::{self, WriterLock};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::h5::{Dataset, File, Group, LinkKind, Superblock};
+use crate::io::{FileSource, FileTarget, ReadAt};
+use crate::limits;
+use crate::value::{DataType, Region, Shape, Values};
+
+/// What [`repair`] found and did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repaired {
+    /// The writer did not close the file.
+    pub was_open: bool,
+    /// Where the file ended as far as HDF5 knew, and where it ends.
+    pub end: (u64, u64),
+    /// Datasets whose extents and chunks were checked.
+    pub datasets: usize,
+    /// The tables of a file of this program; none in that of another one, which is not trimmed.
+    pub tables: Vec<RepairedTable>,
+}
+
+/// A table of a repaired file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairedTable {
+    /// `MAIN`, `ANTENNA`, `A/B`.
+    pub name: String,
+    /// Rows that were committed: all of them are there.
+    pub committed: u64,
+    /// Rows after them that had arrived in some column, and are gone.
+    pub lost: u64,
+}
+
+/// Brings a live file in order whose writer was killed, lost its machine or had no space left: everything that was
+/// committed is there, what was not is gone, and [`Writer::reopen`](super::Writer::reopen) can append to it.
+///
+/// All chunks and extents are checked before anything is changed. A file of another program is closed, not trimmed.
+///
+/// # Errors
+/// `Locked` if a writer has the file; `Format` if it is damaged beyond that, and then it stays as it is.
+pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
+    let path = path.as_ref();
+    let place = || path.display().to_string();
+    let source = FileSource::open(path).at_with(place)?;
+    let superblock = Superblock::read(&source).at_with(place)?;
+    let _lock = WriterLock::take(path)?;
+    if let Some(process) = lock::process_that_writes(path) {
+        return Err(
+            Error::new(ErrorKind::Locked, format!("process {process} has the file open for writing")).at(place())
+        );
+    }
+    let was_open = superblock.is_being_written();
+    if was_open && !superblock.is_live() {
+        let message = "the file was written without SWMR when its writer ended: nothing in it can be relied on";
+        return Err(Error::unsupported(message).at(place()));
+    }
+    let found = survey(path, was_open).at_with(place)?;
+    let ends = (superblock.end(), source.len()?.max(found.end));
+    if was_open {
+        superblock.close(&FileTarget::open(path).at_with(place)?, ends.1).at_with(place)?;
+    }
+    let trims = found.tables.iter().any(|(_, trims)| trims.iter().any(|trim| trim.extent != trim.rows));
+    if trims {
+        let file = File::edit(path)?;
+        let trimmed = trim(&file, &found).at_with(place);
+        file.close()?;
+        trimmed?;
+        FileTarget::open(path).and_then(|file| crate::io::WriteAt::sync(&file)).at_with(place)?;
+    }
+    let tables = found.tables.into_iter().map(|(table, _)| table).collect();
+    Ok(Repaired { was_open, end: ends, datasets: found.datasets, tables })
+}
+
+/// What is in the file.
+#[derive(Debug, Default)]
+struct Found {
+    datasets: usize,
+    /// Where the last chunk ends.
+    end: u64,
+    tables: Vec<(RepairedTable, Vec<Trim>)>,
+}
+
+/// A dataset, the rows that it has and those that it is to have.
+#[derive(Debug)]
+struct Trim {
+    path: String,
+    extent: u64,
+    rows: u64,
+}
+
+/// Reads all metadata, so that whatever is damaged shows before anything is changed.
+fn survey(path: &Path, was_open: bool) -> Result<Found> {
+    let file = if was_open { File::open_live(path)? } else { File::open(path)? };
+    let root = file.root()?;
+    let mut found = Found::default();
+    check_group(&root, &mut found, 0)?;
+    let tables = match layout::read(&root) {
+        Ok(tables) => tables,
+        // another program's
+        Err(error) if error.kind() == ErrorKind::Unsupported => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    for table in tables {
+        let checked = check_table(&root, &table).at_with(|| format!("table {}", table.name))?;
+        found.tables.push(checked);
+    }
+    Ok(found)
+}
+
+fn check_group(group: &Group, found: &mut Found, depth: usize) -> Result<()> {
+    limits::depth(depth, "groups")?;
+    for (name, kind) in group.links()? {
+        match kind {
+            LinkKind::Group => check_group(&group.group(&name)?, found, depth + 1)?,
+            LinkKind::Dataset => {
+                let dataset = group.dataset(&name)?;
+                dataset.shape()?;
+                for chunk in dataset.chunks()? {
+                    let end = chunk.address.checked_add(chunk.stored_bytes);
+                    let end = end.ok_or_else(|| Error::format(format!("chunk {} ends past 2^64", chunk.index)));
+                    found.end = found.end.max(end.at_with(|| format!("dataset {}", dataset.path()))?);
+                }
+                found.datasets += 1;
+            }
+            LinkKind::Other => {}
+        }
+    }
+    Ok(())
+}
+
+fn dataset(root: &Group, path: &str) -> Result<Dataset> {
+    let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
+    match group {
+        "" => root.dataset(name),
+        group => root.group(&group[1..])?.dataset(name),
+    }
+}
+
+fn check_table(root: &Group, table: &TableLayout) -> Result<(RepairedTable, Vec<Trim>)> {
+    let committed = dataset(root, &format!("{}/{COMMITTED}", table.path))?.read_counter()?;
+    let mut trims = vec![to_trim(root, format!("{}/{}", table.path, table.row), committed)?];
+    for column in &table.columns {
+        let Some(positions) = &column.positions else {
+            trims.push(to_trim(root, column.path.clone(), committed)?);
+            continue;
+        };
+        let map = format!("{}/row_cube", column.path);
+        let counts = cells_of_cubes(&dataset(root, &map)?, committed, positions.len())?;
+        trims.push(to_trim(root, map, committed)?);
+        trims.push(to_trim(root, format!("{}/row_index", column.path), committed)?);
+        for ((number, position), cells) in positions.iter().enumerate().zip(counts) {
+            trims.push(to_trim(root, format!("{}/cube{number}", column.path), cells)?);
+            trims.push(to_trim(root, format!("{}/{position}", column.path), cells)?);
+        }
+    }
+    // a cube has fewer cells than rows, so that this is the rows that some column has more
+    let lost = trims.iter().map(|trim| trim.extent.saturating_sub(committed)).max().unwrap_or(0);
+    Ok((RepairedTable { name: table.name.clone(), committed, lost }, trims))
+}
+
+/// Checks that the rows which stay have all their chunks.
+fn to_trim(root: &Group, path: String, rows: u64) -> Result<Trim> {
+    let check = || -> Result<u64> {
+        let dataset = dataset(root, &path)?;
+        let extent = dataset.shape()?.last().copied().unwrap_or(0);
+        if extent < rows {
+            return Err(Error::format(format!("{extent} rows where {rows} are committed")));
+        }
+        let chunk_rows = dataset.chunk()?.and_then(|chunk| chunk.last().copied()).unwrap_or(1).max(1);
+        let needed = rows.div_ceil(chunk_rows);
+        let has =
+            dataset.chunks()?.iter().filter(|chunk| chunk.index.last().is_some_and(|&last| last < needed)).count();
+        if has as u64 != needed {
+            return Err(Error::format(format!("{has} chunks where {rows} rows take {needed}")));
+        }
+        Ok(extent)
+    };
+    let extent = check().at_with(|| format!("dataset {path}"))?;
+    Ok(Trim { path, extent, rows })
+}
+
+/// Numbers of a row map read at a time.
+const BLOCK: u64 = 1 << 20;
+
+/// How many of the first `rows` cells are in each cube.
+fn cells_of_cubes(row_cube: &Dataset, rows: u64, cubes: usize) -> Result<Vec<u64>> {
+    let mut counts = vec![0; cubes];
+    let mut first = 0;
+    while first < rows {
+        let count = BLOCK.min(rows - first);
+        let mut numbers = Values::new(DataType::Int);
+        row_cube.read_region(&Region { start: Shape::from([first]), shape: Shape::from([count]) }, &mut numbers)?;
+        let Values::Int(numbers) = numbers else { unreachable!("read as Int") };
+        for number in numbers.into_iter().filter(|&number| number >= 0) {
+            let cells = counts.get_mut(number as usize);
+            *cells.ok_or_else(|| Error::format(format!("a cell in cube{number}, of {cubes}")))? += 1;
+        }
+        first += count;
+    }
+    Ok(counts)
+}
+
+fn trim(file: &File, found: &Found) -> Result<()> {
+    let root = file.root()?;
+    for trim in found.tables.iter().flat_map(|(_, trims)| trims).filter(|trim| trim.extent != trim.rows) {
+        dataset(&root, &trim.path)?.set_extent(trim.rows)?;
+    }
+    Ok(())
+}

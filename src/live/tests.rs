@@ -1,0 +1,182 @@
+//! Live files written and read in one process. Other processes, kills and full disks: tests/python/test_live.py.
+
+use super::*;
+use crate::convert::Source;
+use crate::error::ErrorKind;
+use crate::value::{BString, Complex32, DataType, Record, Shape, Value, Values};
+
+/// Nothing is committed unless asked for.
+const BY_HAND: Policy = Policy { every: None, rows: None, sync: Sync::Never };
+
+fn declaration() -> Declaration {
+    let mut nested = Record::default();
+    nested.set("n", Value::Scalar(Values::Int(vec![3])));
+    let mut main = TableSpec::new("MAIN")
+        .column(ColumnSpec::new("TIME", DataType::Double).unit("s").comment("when"))
+        .column(ColumnSpec::new("DATA", DataType::Complex).cell([2, 3]).keyword("nested", Value::Record(nested)))
+        .column(ColumnSpec::new("row", DataType::Bool))
+        .column(ColumnSpec::new("NAME", DataType::String).string_length(4))
+        .column(ColumnSpec::new("VAR", DataType::Short).shapes([Shape::from([2]), Shape::from([1, 3])]))
+        .coordinate("chan", Values::Double(vec![1., 2., 3.]));
+    main.info.table_type = "Measurement Set".into();
+    let antenna = TableSpec::new("ANTENNA").column(ColumnSpec::new("DISH", DataType::Double));
+    let inner = TableSpec::new("ANTENNA/INNER").column(ColumnSpec::new("x", DataType::UChar));
+    Declaration::new().table(main).table(antenna).table(inner)
+}
+
+/// Appends rows made from their numbers.
+fn append(writer: &mut Writer, count: u64) -> crate::Result<()> {
+    let first = writer.rows("MAIN")?;
+    let rows = first..first + count;
+    let times: Vec<f64> = rows.clone().map(|row| row as f64).collect();
+    let data = ndarray::Array3::from_shape_fn((count as usize, 3, 2), |(row, slow, fast)| {
+        Complex32::new((first as usize + row) as f32, (slow * 2 + fast) as f32)
+    });
+    let flags: Vec<bool> = rows.clone().map(|row| row % 2 == 0).collect();
+    let names: Vec<BString> = rows.clone().map(|row| row.to_string().into()).collect();
+    let shapes: Vec<Option<usize>> = rows.clone().map(|row| [None, Some(0), Some(1)][row as usize % 3]).collect();
+    let cells: Vec<i16> = rows.flat_map(|row| vec![row as i16; [0, 2, 3][row as usize % 3]]).collect();
+    let blocks = [
+        ("VAR", Block::from(&cells[..]).with_shapes(&shapes)),
+        ("TIME", Block::from(&times[..])),
+        ("DATA", Block::from(data.view())),
+        ("row", Block::from(&flags[..])),
+        ("NAME", Block::from(&names[..])),
+    ];
+    writer.append("MAIN", count, &blocks)
+}
+
+fn check(table: &TableReader, rows: u64) {
+    assert_eq!(table.rows::<f64>("TIME", 0..rows).unwrap(), (0..rows).map(|row| row as f64).collect::<Vec<_>>());
+    let data = table.rows::<Complex32>("DATA", 0..rows).unwrap();
+    assert!(data.iter().zip(0..).all(|(value, i)| *value == Complex32::new((i / 6) as f32, (i % 6) as f32)));
+    let names = table.rows::<BString>("NAME", 0..rows).unwrap();
+    assert!(names.iter().zip(0..).all(|(name, row)| *name == row.to_string()));
+    for row in 0..rows {
+        let value = |count: usize| Values::Short(vec![row as i16; count]);
+        let expected = [None, Some((Shape::from([2]), value(2))), Some((Shape::from([1, 3]), value(3)))];
+        assert_eq!(table.cell("VAR", row).unwrap(), expected[row as usize % 3]);
+    }
+}
+
+#[test]
+fn rows_are_seen_when_committed_and_appended_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.h5");
+    let mut writer = declaration().go_live(&path, BY_HAND).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    assert_eq!(reader.tables().iter().map(TableReader::name).collect::<Vec<_>>(), ["MAIN", "ANTENNA", "ANTENNA/INNER"]);
+    let main = reader.table("MAIN").unwrap();
+    assert_eq!(main.refresh().unwrap(), 0);
+    let mut expected = 0;
+    for count in [1, 0, 700, 20_000] {
+        append(&mut writer, count).unwrap();
+        assert_eq!(main.refresh().unwrap(), expected);
+        assert_eq!(writer.committed_rows("MAIN").unwrap(), expected);
+        writer.commit().unwrap();
+        expected += count;
+        assert_eq!(main.refresh().unwrap(), expected);
+    }
+    check(main, 300);
+    assert_eq!(main.rows::<f64>("TIME", expected..expected + 1).unwrap_err().kind(), ErrorKind::Usage);
+    // not committed
+    writer.append("ANTENNA", 1, &[("DISH", Block::from(&[25.0][..]))]).unwrap();
+    drop((writer, reader));
+
+    // what a writer leaves that is dropped
+    let found = repair(&path).unwrap();
+    assert!(!found.was_open && found.tables[0].committed == expected && found.tables[1].lost == 0);
+    let mut writer = Writer::reopen(&path, Policy { rows: Some(10), ..BY_HAND }).unwrap();
+    append(&mut writer, 9).unwrap();
+    assert_eq!(writer.committed_rows("MAIN").unwrap(), expected);
+    append(&mut writer, 1).unwrap();
+    assert_eq!(writer.committed_rows("MAIN").unwrap(), expected + 10);
+    append(&mut writer, 1).unwrap();
+    writer.close().unwrap();
+    let reader = Reader::open(&path).unwrap();
+    assert_eq!(reader.table("MAIN").unwrap().refresh().unwrap(), expected + 11);
+    check(reader.table("MAIN").unwrap(), 30);
+    let source = Source::open(&path).unwrap();
+    assert_eq!(source.tables().iter().map(|table| table.rows().unwrap()).collect::<Vec<_>>(), [expected + 11, 0, 0]);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the lock is gone");
+}
+
+#[test]
+fn blocks_that_do_not_fit_write_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = declaration().go_live(directory.path().join("live.h5"), BY_HAND).unwrap();
+    let (one, two) = ([1.0], [1.0, 2.0]);
+    let square = ndarray::Array3::<Complex32>::zeros((1, 2, 3));
+    let wrong: [(&str, u64, &[(&str, Block<'_>)], &str); 6] = [
+        ("ANTENNA", 1, &[("DISH", Block::from(&two[..]))], "16 bytes for 1 rows"),
+        ("ANTENNA", 1, &[("DISH", Block::from(&[1i32][..]))], "int values where double are declared"),
+        ("ANTENNA", 1, &[("NAME", Block::from(&one[..]))], "there is no column NAME"),
+        ("ANTENNA", 1, &[("DISH", Block::from(&one[..])), ("DISH", Block::from(&one[..]))], "given twice"),
+        ("ANTENNA", 1, &[], "none is given"),
+        (
+            "MAIN",
+            1,
+            &[("TIME", Block::from(&one[..])), ("DATA", Block::from(square.view()))],
+            "[1, 2, 3] where [1, 3, 2]",
+        ),
+    ];
+    for (table, rows, blocks, expected) in wrong {
+        let error = writer.append(table, rows, blocks).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    assert!(writer.append("FEED", 1, &[]).is_err());
+    append(&mut writer, 5).unwrap();
+    writer.commit().unwrap();
+    assert_eq!(writer.committed_rows("MAIN").unwrap(), 5);
+    assert_eq!(writer.rows("ANTENNA").unwrap(), 0);
+}
+
+#[test]
+fn cells_are_written_anew_in_their_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.h5");
+    let mut writer = declaration().go_live(&path, BY_HAND).unwrap();
+    append(&mut writer, 6).unwrap();
+    writer.rewrite("MAIN", "row", 1, 2, &Block::from(&[true, true][..])).unwrap();
+    let cells = [7i16, 8, 9, 10, 11];
+    let block = Block::from(&cells[..]);
+    writer.rewrite("MAIN", "VAR", 1, 2, &block.clone().with_shapes(&[Some(0), Some(1)])).unwrap();
+    let error = writer.rewrite("MAIN", "VAR", 2, 2, &block.with_shapes(&[Some(0), Some(1)])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(writer.rewrite("MAIN", "row", 5, 2, &Block::from(&[true, true][..])).is_err());
+    writer.close().unwrap();
+    let reader = Reader::open(&path).unwrap();
+    let main = reader.table("MAIN").unwrap();
+    assert_eq!(main.rows::<bool>("row", 0..6).unwrap(), [true, true, true, false, true, false]);
+    assert_eq!(main.cell("VAR", 1).unwrap(), Some((Shape::from([2]), Values::Short(vec![7, 8]))));
+    assert_eq!(main.cell("VAR", 2).unwrap(), Some((Shape::from([1, 3]), Values::Short(vec![9, 10, 11]))));
+    assert_eq!(main.cell("VAR", 5).unwrap(), Some((Shape::from([1, 3]), Values::Short(vec![5; 3]))));
+}
+
+#[test]
+fn declarations_that_cannot_be_leave_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.h5");
+    let column = |name: &str| ColumnSpec::new(name, DataType::Int);
+    let main = || TableSpec::new("MAIN").column(column("x"));
+    let wrong = [
+        Declaration::new(),
+        Declaration::new().table(main().column(ColumnSpec::new("S", DataType::String))),
+        Declaration::new().table(main().column(ColumnSpec::new("R", DataType::Record))),
+        Declaration::new().table(main().column(column("E").cell([0, 4]))),
+        Declaration::new().table(main()).table(main()),
+        Declaration::new().table(main()).table(TableSpec::new("A/B").column(column("x"))),
+        Declaration::new().table(main()).table(TableSpec::new("../B").column(column("x"))),
+    ];
+    for declaration in wrong {
+        declaration.go_live(&path, BY_HAND).unwrap_err();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+    std::fs::write(&path, b"something").unwrap();
+    assert_eq!(Declaration::new().table(main()).go_live(&path, BY_HAND).unwrap_err().kind(), ErrorKind::Exists);
+    let writer = Declaration::new().table(main()).overwrite().go_live(&path, BY_HAND).unwrap();
+    assert_eq!(Writer::reopen(&path, BY_HAND).unwrap_err().kind(), ErrorKind::Locked);
+    drop(writer);
+    Writer::reopen(&path, BY_HAND).unwrap();
+}
