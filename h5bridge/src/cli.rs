@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use ctds_hdf5::OpenOptions;
 
-use crate::command::{digest, follow, info, repair, to_hdf5, verify};
+use crate::command::{digest, finalize, follow, info, repair, to_hdf5, verify};
 
 /// Casacore tables (MeasurementSets) to HDF5.
 #[derive(Debug, Parser)]
@@ -86,6 +86,8 @@ pub enum Verb {
     Digest(digest::Args),
     /// Keep a live HDF5 file in step with a table that another program is writing
     Follow(follow::Args),
+    /// Make a file for the archive from a live file
+    Finalize(finalize::Args),
     /// Bring a live file in order whose writer was killed
     Repair(repair::Args),
     /// Compare the contents of two sources, value by value

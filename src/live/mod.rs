@@ -9,6 +9,7 @@
 mod block;
 mod create;
 mod declare;
+mod finalize;
 mod follow;
 mod layout;
 mod lock;
@@ -21,6 +22,7 @@ mod tests;
 
 pub use block::Block;
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
+pub use finalize::{Finalized, finalize};
 pub use follow::{Activity, Follow, FollowOptions};
 pub use reader::{Reader, TableReader};
 pub use repair::{Repaired, RepairedTable, repair};

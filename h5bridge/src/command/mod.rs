@@ -1,6 +1,7 @@
 //! The verbs, a file each: its arguments, and what it does with them.
 
 pub mod digest;
+pub mod finalize;
 pub mod follow;
 pub mod info;
 pub mod repair;
@@ -19,6 +20,7 @@ pub fn run(cli: Cli) -> Result<Status> {
         Verb::ToHdf5(args) => to_hdf5::run(args, &cli.global, out),
         Verb::Info(args) => info::run(args, &cli.global, out),
         Verb::Digest(args) => digest::run(args, &cli.global, out),
+        Verb::Finalize(args) => finalize::run(args, &cli.global, out),
         Verb::Follow(args) => follow::run(args, &cli.global, out),
         Verb::Repair(args) => repair::run(args, &cli.global, out),
         Verb::Verify(args) => verify::run(args, &cli.global, out),

@@ -69,7 +69,8 @@ fn row_range(text: &str) -> Result<Range<u64>> {
     if range.start > range.end { Err(anyhow!("the first row comes after the last")) } else { Ok(range) }
 }
 
-fn compress(text: &str) -> Result<Compress> {
+/// How data is compressed, by the word on the command line.
+pub fn compress(text: &str) -> Result<Compress> {
     match text.split_once(':').unwrap_or((text, "4")) {
         ("none", _) if text == "none" => Ok(Compress::None),
         ("auto", _) if text == "auto" => Ok(Compress::Auto),
@@ -81,7 +82,8 @@ fn compress(text: &str) -> Result<Compress> {
     }
 }
 
-fn size(text: &str) -> Result<u64> {
+/// Bytes: `256M`.
+pub fn size(text: &str) -> Result<u64> {
     let (number, shift) = match text.trim().to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
         text if text.ends_with('K') => (text.trim_end_matches('K').to_owned(), 10),
         text if text.ends_with('M') => (text.trim_end_matches('M').to_owned(), 20),

@@ -10,7 +10,7 @@ use bstr::ByteSlice;
 
 pub use self::table::Activity;
 use self::table::{Followed, LiveColumn};
-use super::{Declaration, Policy, Reader, Sync, TableSpec, Writer};
+use super::{Declaration, Policy, Reader, Sync, TableSpec, Writer, repair};
 use crate::convert::Source;
 use crate::convert::scales::coordinates;
 use crate::error::{Error, ErrorKind, Result};
@@ -262,7 +262,15 @@ fn resume(live: &Path, specs: &[(TableSpec, u64)], policy: Policy) -> Result<(Wr
         tables.push((table.name().to_owned(), columns));
     }
     drop(reader);
-    Ok((Writer::reopen(live, policy)?, tables))
+    let writer = match Writer::reopen(live, policy) {
+        // whoever followed before was killed
+        Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Format) => {
+            repair(live)?;
+            Writer::reopen(live, policy)?
+        }
+        reopened => reopened?,
+    };
+    Ok((writer, tables))
 }
 
 fn other(live: &Path, why: String) -> Error {
