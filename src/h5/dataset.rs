@@ -412,6 +412,7 @@ impl Dataset {
     }
 
     /// The names of the attributes in order of creation.
+    #[cfg(test)]
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         attribute::names(&self.dataset).at_with(|| self.place())
     }

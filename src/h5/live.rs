@@ -150,6 +150,8 @@ impl Drop for LiveFile {
 pub(crate) struct LiveDataset {
     dataset: Dataset,
     datatype: Datatype,
+    /// `None` for a counter, which no casacore type stands for.
+    element: Option<DataType>,
     /// Extents of a row, slowest axis first.
     cell: Vec<u64>,
     row_bytes: usize,
@@ -167,8 +169,9 @@ impl LiveDataset {
             let row_bytes = cell.elements()? as usize * datatype.size();
             Ok((datatype, cell.reversed(), row_bytes, Cell::new(rows)))
         };
+        let element = dataset.data_type().ok();
         let (datatype, cell, row_bytes, rows) = open().at_with(|| format!("dataset {}", dataset.path()))?;
-        Ok(LiveDataset { dataset, datatype, cell, row_bytes, rows })
+        Ok(LiveDataset { dataset, datatype, element, cell, row_bytes, rows })
     }
 
     /// Rows that are there, committed or not.
@@ -176,12 +179,9 @@ impl LiveDataset {
         self.rows.get()
     }
 
-    /// The type of the elements.
-    ///
-    /// # Errors
-    /// `Unsupported` for a counter.
-    pub(crate) fn data_type(&self) -> Result<DataType> {
-        self.dataset.data_type()
+    /// The type of the elements; `None` for a counter.
+    pub(crate) fn data_type(&self) -> Option<DataType> {
+        self.element
     }
 
     /// Bytes of a row.
@@ -203,7 +203,7 @@ impl LiveDataset {
     pub(crate) fn write(&self, first: u64, bytes: &[u8]) -> Result<()> {
         let write = || {
             let rows = (bytes.len() / self.row_bytes) as u64;
-            if bytes.len() % self.row_bytes != 0 || first + rows > self.rows.get() {
+            if !bytes.len().is_multiple_of(self.row_bytes) || first + rows > self.rows.get() {
                 let (has, length) = (self.rows.get(), bytes.len());
                 return Err(Error::usage(format!("{length} bytes from row {first} on, where there are {has} rows")));
             }

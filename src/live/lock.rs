@@ -4,7 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use nix::sys::statfs::statfs;
+use nix::sys::statfs::{FsType, statfs};
 
 use crate::error::{Error, ErrorKind, Place, Result};
 
@@ -96,20 +96,20 @@ fn same_file(file: &File, path: &Path) -> Result<bool> {
 }
 
 /// File systems on which readers of other hosts may see pages in any order. statfs(2).
-const NETWORK: [(i64, &str); 8] = [
-    (0x6969, "NFS"),
-    (0x517b, "SMB"),
-    (0xff53_4d42, "CIFS"),
-    (0xfe53_4d42, "SMB2"),
-    (0x5346_414f, "AFS"),
-    (0x7375_7245, "Coda"),
-    (0x0102_1997, "9P"),
-    (0x00c3_6400, "Ceph"),
+const NETWORK: [(FsType, &str); 8] = [
+    (FsType(0x6969), "NFS"),
+    (FsType(0x517b), "SMB"),
+    (FsType(0xff53_4d42), "CIFS"),
+    (FsType(0xfe53_4d42), "SMB2"),
+    (FsType(0x5346_414f), "AFS"),
+    (FsType(0x7375_7245), "Coda"),
+    (FsType(0x0102_1997), "9P"),
+    (FsType(0x00c3_6400), "Ceph"),
 ];
 
 /// A warning if `path` is on a file system that does not keep the order of writes.
 pub(super) fn network_file_system(path: &Path) -> Option<String> {
-    let kind = i64::from(statfs(path).ok()?.filesystem_type().0);
+    let kind = statfs(path).ok()?.filesystem_type();
     let (_, name) = NETWORK.iter().find(|(number, _)| *number == kind)?;
     Some(format!(
         "{} is on {name}, which does not keep the order of writes that readers of a live file rely on; write to a \

@@ -15,6 +15,7 @@ mod layout;
 mod lock;
 mod reader;
 mod repair;
+mod table;
 mod writer;
 
 #[cfg(test)]
@@ -23,7 +24,7 @@ mod tests;
 pub use block::Block;
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
 pub use finalize::{Finalized, finalize};
-pub use follow::{Activity, Follow, FollowOptions};
+pub use follow::{Activity, Ended, Follow, FollowOptions};
 pub use reader::{Reader, TableReader};
 pub use repair::{Repaired, RepairedTable, repair};
 pub use writer::{Declaration, Policy, Sync, Writer};

@@ -220,7 +220,7 @@ impl TableReader {
         let rows = row..row.saturating_add(1);
         let found = self.column(column, &rows)?;
         let (mut values, age) = (Values::new(found.info.data_type()), self.age.get());
-        let mut cell = || -> Result<Option<Shape>> {
+        let cell = |values: &mut Values| -> Result<Option<Shape>> {
             let (part, row) = match &found.parts {
                 Parts::Dense(part) => (part, row),
                 Parts::Cubes { cubes, row_cube, row_index } => {
@@ -238,10 +238,10 @@ impl TableReader {
                     }
                 }
             };
-            part.read(row..row.saturating_add(1), age, &mut values)?;
+            part.read(row..row.saturating_add(1), age, values)?;
             Ok(Some(part.cell.clone()))
         };
-        let shape = cell().at_with(|| format!("column {column}"))?;
+        let shape = cell(&mut values).at_with(|| format!("column {column}"))?;
         Ok(shape.map(|shape| (shape, values)))
     }
 }

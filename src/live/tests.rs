@@ -15,7 +15,7 @@ fn declaration() -> Declaration {
         .column(ColumnSpec::new("TIME", DataType::Double).unit("s").comment("when"))
         .column(ColumnSpec::new("DATA", DataType::Complex).cell([2, 3]).keyword("nested", Value::Record(nested)))
         .column(ColumnSpec::new("row", DataType::Bool))
-        .column(ColumnSpec::new("NAME", DataType::String).string_length(4))
+        .column(ColumnSpec::new("NAME", DataType::String).string_length(8))
         .column(ColumnSpec::new("VAR", DataType::Short).shapes([Shape::from([2]), Shape::from([1, 3])]))
         .coordinate("chan", Values::Double(vec![1., 2., 3.]));
     main.info.table_type = "Measurement Set".into();
@@ -101,13 +101,16 @@ fn rows_are_seen_when_committed_and_appended_again() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the lock is gone");
 }
 
+/// Table, rows, blocks, and what the error says.
+type Wrong<'a> = (&'a str, u64, &'a [(&'a str, Block<'a>)], &'a str);
+
 #[test]
 fn blocks_that_do_not_fit_write_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = declaration().go_live(directory.path().join("live.h5"), BY_HAND).unwrap();
     let (one, two) = ([1.0], [1.0, 2.0]);
     let square = ndarray::Array3::<Complex32>::zeros((1, 2, 3));
-    let wrong: [(&str, u64, &[(&str, Block<'_>)], &str); 6] = [
+    let wrong: [Wrong<'_>; 6] = [
         ("ANTENNA", 1, &[("DISH", Block::from(&two[..]))], "16 bytes for 1 rows"),
         ("ANTENNA", 1, &[("DISH", Block::from(&[1i32][..]))], "int values where double are declared"),
         ("ANTENNA", 1, &[("NAME", Block::from(&one[..]))], "there is no column NAME"),

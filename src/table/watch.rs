@@ -2,9 +2,13 @@
 //!
 //! A casacore writer that finds its table locked looks again after a second, however short the lock was. So none is taken
 //! here: the table is read, and then it is checked that nobody wrote meanwhile. Every flush of casacore's ends with a new sync
-//! record in `table.lock`, and until then the writer holds its lock.
+//! record in `table.lock`, and until then the writer holds its lock. What shows that somebody wrote: the lock, that record,
+//! and the lengths and times of the files. Times tick, so that a change may hide behind one just before it; what was read
+//! then is [`Look::Doubtful`]. Whoever relies on that reads again when the record's counters have changed.
 
+use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -20,6 +24,16 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Two writes that are closer than this may leave the same time on a file: the kernel's clock ticks 100 times a second, or more.
 const TICK: Duration = Duration::from_millis(12);
 
+/// A file with the time of the sync record was written before it, or right after it; that nobody who is in the middle of
+/// writing pauses for so long is assumed.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Where the length of the sync record is in `table.lock`, after the list of requests. formats/table.md 4.2.
+const SYNC_OFFSET: u64 = 260;
+
+/// More of it is not compared; it holds a number for each data manager.
+const MAX_SYNC: u64 = 1 << 16;
+
 /// A table that another program may be writing to.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -31,23 +45,33 @@ pub(crate) struct Watch {
     request: Option<Request>,
     /// Since when a writer has kept us from reading.
     hindered: Option<Instant>,
-    /// When we changed the lock file ourselves: its time then says nothing about the writer.
-    touched: Option<SystemTime>,
+    /// The newest sync record, and the time of `table.lock` when it was first seen. Requests change that time too.
+    flushed: Option<(Vec<u8>, SystemTime)>,
 }
 
 /// What shows that somebody wrote.
 #[derive(Debug, PartialEq)]
 struct State {
-    sync: Option<Sync>,
+    /// The sync record as it is stored.
+    sync: Vec<u8>,
     /// The table's files: name, length, time of the last change.
-    files: Vec<(std::ffi::OsString, u64, SystemTime)>,
+    files: Vec<(OsString, u64, SystemTime)>,
 }
 
 impl State {
-    /// Whether a file changed so short a time ago that another change would not show.
+    /// Whether a file changed so short a time ago, or in the future, that another change would not show.
     fn is_recent(&self) -> bool {
-        self.files.iter().any(|(_, _, changed)| changed.elapsed().is_ok_and(|age| age < TICK))
+        self.files.iter().any(|(_, _, changed)| !is_older(*changed, TICK))
     }
+
+    /// When the last file changed.
+    fn newest(&self) -> Option<SystemTime> {
+        self.files.iter().map(|(_, _, changed)| *changed).max()
+    }
+}
+
+fn is_older(time: SystemTime, age: Duration) -> bool {
+    time.elapsed().is_ok_and(|elapsed| elapsed >= age)
 }
 
 /// What the locks and the times of the files say.
@@ -55,7 +79,7 @@ impl State {
 enum Quiet {
     /// Nobody writes, or who holds the lock has not written since the last sync record.
     Yes,
-    /// Somebody holds the lock and may have written since then: the files changed a moment ago.
+    /// Somebody holds the lock and may have written since that record, in the tick of the clock in which it was written.
     Perhaps,
     /// Somebody has written and not yet finished.
     No,
@@ -76,7 +100,7 @@ impl Watch {
     /// Watches the table in the directory at `path`.
     ///
     /// # Errors
-    /// `NotFound` or `Format` if it has no lock file.
+    /// `Unsupported` if it has no lock file.
     pub(crate) fn new(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path)?;
         let opened = lock::open(&path).at_with(|| path.display().to_string())?;
@@ -84,12 +108,21 @@ impl Watch {
             Error::unsupported("the table has no table.lock, or the file system no locks: writers cannot be seen")
                 .at(path.display())
         })?;
-        Ok(Watch { path, lock, writable, request: None, hindered: None, touched: None })
+        Ok(Watch { path, lock, writable, request: None, hindered: None, flushed: None })
     }
 
-    /// What the last writer left for others.
+    /// What the last writer left for others; `None` if there is nothing yet, or somebody is just writing it.
+    ///
+    /// # Errors
+    /// `Format` if the record is damaged.
     pub(crate) fn sync(&self) -> Result<Option<Sync>> {
-        Sync::read(&FileSource::open(&self.path.join("table.lock"))?).at_with(|| self.path.display().to_string())
+        let record = self.record()?;
+        let sync = Sync::read(&FileSource::open(&self.path.join("table.lock"))?);
+        match sync {
+            _ if self.record()? != record => Ok(None),
+            Err(_) if lock::is_written(&self.lock)? => Ok(None),
+            sync => sync.at_with(|| self.path.display().to_string()),
+        }
     }
 
     /// Whether another program has the table open.
@@ -111,27 +144,40 @@ impl Watch {
         let unseen = recent && lock::is_written(&self.lock)?;
         if quiet == Quiet::Yes && !unseen && self.state()? == before {
             self.hindered = None;
-            self.withdraw()?;
+            self.request = None;
             return value.map(Look::Sure);
         }
+        self.ask()?;
         Ok(Look::Doubtful(value))
     }
 
-    fn is_quiet(&self, state: &State) -> Result<Quiet> {
+    fn is_quiet(&mut self, state: &State) -> Result<Quiet> {
+        let flushed = self.flushed(state)?;
         if !lock::is_written(&self.lock)? {
             return Ok(Quiet::Yes);
         }
-        let flushed = self.lock.metadata()?.modified()?;
-        let ours = self.touched == Some(flushed);
-        let newer = state.files.iter().any(|(_, _, changed)| *changed > flushed);
-        Ok(match state.is_recent() {
-            _ if state.sync.is_none() || ours || newer => Quiet::No,
-            true => Quiet::Perhaps,
-            false => Quiet::Yes,
+        Ok(match state.newest() {
+            _ if state.sync.is_empty() => Quiet::No,
+            Some(changed) if changed > flushed => Quiet::No,
+            Some(changed) if state.is_recent() || changed == flushed && !is_older(changed, PAUSE) => Quiet::Perhaps,
+            _ => Quiet::Yes,
         })
     }
 
+    /// When the sync record was written, or somewhat later.
+    fn flushed(&mut self, state: &State) -> Result<SystemTime> {
+        match &self.flushed {
+            Some((sync, time)) if *sync == state.sync => Ok(*time),
+            _ => {
+                let time = self.lock.metadata()?.modified()?;
+                self.flushed = Some((state.sync.clone(), time));
+                Ok(time)
+            }
+        }
+    }
+
     fn state(&self) -> Result<State> {
+        let sync = self.record()?;
         let mut files = Vec::new();
         for entry in std::fs::read_dir(&self.path).at_with(|| self.path.display().to_string())? {
             let entry = entry?;
@@ -145,22 +191,30 @@ impl Watch {
             }
         }
         files.sort();
-        Ok(State { sync: self.sync()?, files })
+        Ok(State { sync, files })
+    }
+
+    /// The sync record with its length; empty if there is none.
+    fn record(&self) -> Result<Vec<u8>> {
+        let end = self.lock.metadata()?.len();
+        let mut record = vec![0; end.saturating_sub(SYNC_OFFSET).min(MAX_SYNC) as usize];
+        match self.lock.read_exact_at(&mut record, SYNC_OFFSET) {
+            Ok(()) => {}
+            // shortened meanwhile
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Vec::new()),
+            Err(error) => return Err(error).at_with(|| self.path.join("table.lock").display().to_string()),
+        }
+        if record.iter().all(|byte| *byte == 0) {
+            record.clear();
+        }
+        Ok(record)
     }
 
     /// Asks a writer that keeps its lock to let others have a look; casacore does so now and then.
     fn ask(&mut self) -> Result<()> {
         let since = *self.hindered.get_or_insert_with(Instant::now);
-        if self.writable && self.request.is_none() && since.elapsed() >= PATIENCE {
+        if self.writable && self.request.is_none() && since.elapsed() >= PATIENCE && lock::is_written(&self.lock)? {
             self.request = Some(Request::post(&self.lock)?);
-            self.touched = Some(self.lock.metadata()?.modified()?);
-        }
-        Ok(())
-    }
-
-    fn withdraw(&mut self) -> Result<()> {
-        if self.request.take().is_some() {
-            self.touched = Some(self.lock.metadata()?.modified()?);
         }
         Ok(())
     }

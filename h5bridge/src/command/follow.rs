@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ctds_hdf5::ErrorKind;
-use ctds_hdf5::live::{Follow, FollowOptions, Sync};
+use ctds_hdf5::live::{Ended, Follow, FollowOptions, Sync};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -99,8 +99,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             std::thread::sleep(args.poll);
         }
     }
-    let warnings = follow.notes();
-    let tables = follow.finish()?;
+    let Ended { tables, notes: warnings } = follow.finish()?;
+    for note in warnings.iter().filter(|note| !told.contains(note) && !global.quiet) {
+        eprintln!("warning: {note}");
+    }
     let status = report::finished(warnings.len(), global.strict);
     let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
     let seconds = start.elapsed().as_secs_f64();

@@ -3,21 +3,28 @@
 mod cells;
 mod table;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
 
 pub use self::table::Activity;
 use self::table::{Followed, LiveColumn};
 use super::{Declaration, Policy, Reader, Sync, TableSpec, Writer, repair};
-use crate::convert::Source;
 use crate::convert::scales::coordinates;
+use crate::convert::{Source, SourceTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::table::{Look, OpenOptions, TableKind, Watch};
+use crate::value::DataType;
 
 /// Between two looks at a table whose writer is in the middle of something.
 const RETRY: Duration = Duration::from_millis(10);
+
+/// A subtable that cannot be read for so long is not in the making but damaged.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// How long old rows are compared after the end.
+const LAST_LOOKS: Duration = Duration::from_secs(10);
 
 /// How a table is followed.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +66,15 @@ pub struct Follow {
     resumed: bool,
 }
 
+/// What has become of a table that was followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Rows of each table of the live file.
+    pub tables: Vec<(String, u64)>,
+    /// As [`Follow::notes`] gives them, all of them.
+    pub notes: Vec<String>,
+}
+
 impl Follow {
     /// Starts to follow the table in the directory at `source`, or goes on with the live file at `live`.
     ///
@@ -71,20 +87,22 @@ impl Follow {
         let (source, live) = (source.as_ref(), live.as_ref());
         let unlocked = OpenOptions { lock_timeout: None };
         let mut watch = Watch::new(source)?;
-        let (specs, paths, missing) =
-            wait(&mut watch, options.timeout, || declare(&Source::open_with(source, unlocked)?))?;
         let resumed = live.exists() && !options.overwrite;
+        let found = wait(&mut watch, options.timeout, || Found::read(&Source::open_with(source, unlocked)?, !resumed))?;
         let policy = Policy { every: None, rows: None, sync: options.sync };
         let (writer, columns) = match resumed {
-            true => resume(live, &specs, policy)?,
-            false => begin(source, live, &specs, policy, options.overwrite)?,
+            true => resume(live, &found.tables, policy)?,
+            false => begin(source, live, &found.tables, policy, options.overwrite)?,
         };
         let mut tables = Vec::new();
-        for (path, (spec, _)) in paths.iter().zip(&specs) {
+        let mut missing = found.missing;
+        for FoundTable { spec, path, absent, .. } in &found.tables {
             // a table may be newer than the live file
-            if let Some((name, columns)) = columns.iter().find(|(name, _)| *name == spec.name) {
-                tables.push(Followed::new(path, name, columns, writer.committed_rows(name)?)?);
-            }
+            let Some((name, columns)) = columns.iter().find(|(name, _)| *name == spec.name) else {
+                missing.push(format!("{}: the table is new: finalize takes it", spec.name));
+                continue;
+            };
+            tables.push(Followed::new(path, name, columns, absent, writer.committed_rows(name)?)?);
         }
         Ok(Follow { writer, tables, missing, resumed })
     }
@@ -151,61 +169,109 @@ impl Follow {
     ///
     /// # Errors
     /// As [`step`](Self::step).
-    pub fn finish(mut self) -> Result<Vec<(String, u64)>> {
+    pub fn finish(mut self) -> Result<Ended> {
         let start = Instant::now();
-        while self.step()?.more && start.elapsed() < Duration::from_secs(10) {
+        while self.step()?.more && start.elapsed() < LAST_LOOKS {
             std::thread::sleep(RETRY);
         }
-        if self.tables.iter().any(Followed::has_suspects) {
-            tracing::warn!("old rows that may have been written again were not all compared");
+        let tables = self.committed_rows();
+        let mut notes = self.notes();
+        for table in self.tables.iter().filter(|table| table.has_suspects()) {
+            notes.push(format!("{}: not all old rows were compared that may have been written again", table.name));
         }
-        let rows = self.committed_rows();
         self.writer.close()?;
-        Ok(rows)
+        Ok(Ended { tables, notes })
     }
 }
 
-type Declared = (Vec<(TableSpec, u64)>, Vec<std::path::PathBuf>, Vec<String>);
+/// The tables of a source, as they are when following begins.
+struct Found {
+    tables: Vec<FoundTable>,
+    /// What the live file cannot have, in sentences.
+    missing: Vec<String>,
+}
 
-/// What the live file is to have: each table and the rows it has, where it lies; and what is left out.
-fn declare(source: &Source) -> Result<Declared> {
-    let (mut specs, mut paths, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-    for table in source.tables() {
-        let name = if table.name == "." { "MAIN" } else { &table.name };
-        let content = match table.content() {
-            Ok(content) => content,
-            Err(error) => {
-                missing.push(format!("{name}: {error}"));
-                continue;
+struct FoundTable {
+    /// What a live file gets of it.
+    spec: TableSpec,
+    /// Columns that it cannot have.
+    absent: Vec<BString>,
+    path: PathBuf,
+    rows: u64,
+    columns: Vec<(BString, DataType)>,
+}
+
+impl Found {
+    /// Reads what tables there are, and for a new live file the shapes of all cells.
+    fn read(source: &Source, shapes: bool) -> Result<Self> {
+        let mut found = Found { tables: Vec::new(), missing: Vec::new() };
+        for table in source.tables() {
+            let name = if table.name == "." { "MAIN" } else { &table.name };
+            match found.table(source, table, name, shapes) {
+                Ok(table) => found.tables.push(table),
+                Err(error) if name != "MAIN" => found.missing.push(format!("{name}: {error}")),
+                Err(error) => return Err(error),
             }
-        };
-        let (Some(path), Some(plain)) = (&table.path, content.as_table().filter(|t| *t.kind() == TableKind::Plain))
-        else {
-            missing.push(format!("{name}: only tables that have their own rows are followed"));
-            continue;
-        };
-        let parent = table.name.rsplit_once('/').map_or("MAIN", |(parent, _)| parent);
-        if name != "MAIN" && !specs.iter().any(|(spec, _): &(TableSpec, u64)| spec.name == parent) {
-            missing.push(format!("{name}: the table that it belongs to is not followed"));
-            continue;
         }
-        let (mut spec, left_out) = Followed::declare(name, plain, name)?;
-        missing.extend(left_out);
+        Ok(found)
+    }
+
+    fn table(&mut self, source: &Source, table: &SourceTable, name: &str, shapes: bool) -> Result<FoundTable> {
+        let plain = table.content()?.as_table().filter(|table| *table.kind() == TableKind::Plain);
+        let (Some(path), Some(plain)) = (&table.path, plain) else {
+            return Err(Error::unsupported("only tables that have their own rows are followed"));
+        };
+        let parent = name.rsplit_once('/').map_or("MAIN", |(parent, _)| parent);
+        if name != "MAIN" && !self.tables.iter().any(|table| table.spec.name == parent) {
+            return Err(Error::unsupported("the table that it belongs to is not followed"));
+        }
+        let columns = plain.columns().iter().map(|info| (info.desc.name.clone(), info.data_type())).collect();
+        let found =
+            FoundTable { spec: TableSpec::new(name), absent: vec![], path: path.clone(), rows: plain.rows(), columns };
+        if !shapes {
+            return Ok(found);
+        }
+        let (mut spec, absent) = Followed::declare(name, plain)?;
         if name == "MAIN" {
             spec.coordinates = coordinates(source);
         }
-        specs.push((spec, plain.rows()));
-        paths.push(path.clone());
+        self.missing.extend(absent.iter().map(|(column, why)| format!("{name}: column {column}: {why}")));
+        Ok(FoundTable { spec, absent: absent.into_iter().map(|(column, _)| column).collect(), ..found })
     }
-    Ok((specs, paths, missing))
+
+    /// Whether a live file would get the same.
+    fn declares_as(&self, other: &Found) -> bool {
+        let columns = |column: &super::ColumnSpec| {
+            (column.info.desc.name.clone(), column.info.data_type(), column.cells.clone(), column.info.desc.max_length)
+        };
+        let tables = |found: &Found| -> Vec<_> {
+            let table = |table: &FoundTable| {
+                let columns: Vec<_> = table.spec.columns.iter().map(columns).collect();
+                (table.spec.name.clone(), columns, table.columns.clone())
+            };
+            found.tables.iter().map(table).collect()
+        };
+        tables(self) == tables(other)
+    }
 }
 
-/// The result of `read` when nobody writes to the table meanwhile.
-fn wait<T>(watch: &mut Watch, timeout: Duration, read: impl Fn() -> Result<T>) -> Result<T> {
+/// What `read` finds when nobody writes to the table meanwhile, or twice the same.
+fn wait(watch: &mut Watch, timeout: Duration, read: impl Fn() -> Result<Found>) -> Result<Found> {
     let start = Instant::now();
+    let mut before: Option<Found> = None;
     loop {
-        if let Look::Sure(value) = watch.look(|_| read())? {
-            return Ok(value);
+        match watch.look(|_| read()) {
+            Ok(Look::Sure(found)) => return Ok(found),
+            Ok(Look::Doubtful(Ok(found))) => match before {
+                Some(before) if before.declares_as(&found) => return Ok(found),
+                _ => before = Some(found),
+            },
+            Ok(_) => {}
+            // a subtable may be in the making, which is not watched yet
+            Err(error) if error.kind() == ErrorKind::Unsupported || start.elapsed() >= timeout.min(SETTLED) => {
+                return Err(error);
+            }
+            Err(_) => {}
         }
         if start.elapsed() >= timeout {
             let message = format!("the table is being written to without a pause, for {} s", timeout.as_secs_f64());
@@ -222,42 +288,41 @@ type LiveTables = Vec<(String, Vec<LiveColumn>)>;
 fn begin(
     source: &Path,
     live: &Path,
-    specs: &[(TableSpec, u64)],
+    found: &[FoundTable],
     policy: Policy,
     overwrite: bool,
 ) -> Result<(Writer, LiveTables)> {
-    if specs.first().is_none_or(|(_, rows)| *rows == 0) {
+    if found.first().is_none_or(|table| table.rows == 0) {
         return Err(Error::not_found("the table has no rows yet, from which shapes are known").at(source.display()));
     }
-    let mut declaration = specs.iter().map(|(spec, _)| spec.clone()).fold(Declaration::new(), Declaration::table);
+    let mut declaration = found.iter().map(|table| table.spec.clone()).fold(Declaration::new(), Declaration::table);
     if overwrite {
         declaration = declaration.overwrite();
     }
     let columns =
         |spec: &TableSpec| spec.columns.iter().map(|column| (column.info.clone(), column.cells.clone())).collect();
-    let tables = specs.iter().map(|(spec, _)| (spec.name.clone(), columns(spec))).collect();
+    let tables = found.iter().map(|table| (table.spec.name.clone(), columns(&table.spec))).collect();
     Ok((declaration.go_live(live, policy)?, tables))
 }
 
 /// Goes on with a live file, if it is of this table.
-fn resume(live: &Path, specs: &[(TableSpec, u64)], policy: Policy) -> Result<(Writer, LiveTables)> {
+fn resume(live: &Path, found: &[FoundTable], policy: Policy) -> Result<(Writer, LiveTables)> {
     let reader = Reader::open(live)?;
     let mut tables = Vec::new();
     for table in reader.tables() {
-        let spec = specs.iter().find(|(spec, _)| spec.name == table.name());
-        let (spec, rows) = spec.ok_or_else(|| other(live, format!("has no table {}", table.name())))?;
-        if *rows < table.committed_rows() {
+        let theirs = found.iter().find(|found| found.spec.name == table.name());
+        let theirs = theirs.ok_or_else(|| other(live, format!("has no table {}", table.name())))?;
+        if theirs.rows < table.committed_rows() {
+            let rows = theirs.rows;
             return Err(other(live, format!("{} has {rows} rows, not {}", table.name(), table.committed_rows())));
         }
         let mut columns = Vec::new();
         for info in table.columns() {
-            let same = |column: &super::ColumnSpec| {
-                column.info.desc.name == info.desc.name && column.info.data_type() == info.data_type()
-            };
-            if !spec.columns.iter().any(same) {
-                return Err(other(live, format!("{} has no such column {}", table.name(), info.desc.name)));
+            let name = &info.desc.name;
+            if !theirs.columns.contains(&(name.clone(), info.data_type())) {
+                return Err(other(live, format!("{} has no such column {name}", table.name())));
             }
-            columns.push((info.clone(), table.shapes(&info.desc.name.to_str_lossy())?));
+            columns.push((info.clone(), table.shapes(&name.to_str_lossy())?));
         }
         tables.push((table.name().to_owned(), columns));
     }

@@ -34,6 +34,8 @@ pub(super) struct Followed {
     path: PathBuf,
     watch: Watch,
     columns: Vec<FollowedColumn>,
+    /// Columns that the live file cannot have, which was said at the start.
+    absent: Vec<BString>,
     /// What a live file could not take, or is not to: a sentence, and how often.
     pub(super) notes: BTreeMap<String, u64>,
     /// The sync record of the newest look.
@@ -42,8 +44,17 @@ pub(super) struct Followed {
     batch: u64,
     /// What a doubtful look has shown: if the next one shows the same, it is so.
     doubtful: Option<(Range<u64>, Vec<CellBlock>)>,
-    /// Columns that may have been written again, and up to which row they were compared since.
-    suspects: BTreeMap<usize, u64>,
+    /// Columns that may have been written again.
+    suspects: BTreeMap<usize, Suspect>,
+    keywords: Record,
+}
+
+/// A column of the table as it was last seen.
+struct SeenColumn {
+    name: BString,
+    manager: usize,
+    /// From other columns, by an engine.
+    computed: bool,
     keywords: Record,
 }
 
@@ -55,6 +66,27 @@ struct FollowedColumn {
     form: CellShapes,
     string_bytes: usize,
     keywords: Record,
+}
+
+/// Old rows that are to be compared: `left` rows from `next` on, and after the last the first ones. A column that is
+/// written again all the time is compared in circles, so that all its rows have their turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Suspect {
+    next: u64,
+    left: u64,
+}
+
+impl Suspect {
+    /// The rows to compare now, of those that there are.
+    fn rows(&self, all: u64) -> Range<u64> {
+        let next = if self.next < all { self.next } else { 0 };
+        next..all.min(next + self.left.min(COMPARED_ROWS))
+    }
+
+    /// What is left after these rows.
+    fn after(&self, compared: &Range<u64>) -> Self {
+        Suspect { next: compared.end, left: self.left.saturating_sub(compared.end - compared.start) }
+    }
 }
 
 /// A column of a live file, and the shapes that its cells can have.
@@ -85,59 +117,39 @@ pub struct Activity {
 }
 
 impl Followed {
-    /// What a live file gets of `table`, and what it cannot get.
-    pub(super) fn declare(name: &str, table: &Table, group: &str) -> Result<(TableSpec, Vec<String>)> {
-        let mut spec = TableSpec::new(group);
+    /// What a live file gets of `table`, and the columns that it cannot get, with the reason.
+    pub(super) fn declare(name: &str, table: &Table) -> Result<(TableSpec, Vec<(BString, String)>)> {
+        let mut spec = TableSpec::new(name);
         spec.info = table.info().clone();
         spec.keywords = table.keywords().clone();
-        let mut missing = Vec::new();
+        let mut absent = Vec::new();
         for (index, info) in table.columns().iter().enumerate() {
-            let declare = || -> Result<Option<ColumnSpec>> {
-                if info.data_type() == DataType::Record {
-                    return Ok(None);
-                }
-                let column = table.cells(index)?;
-                let Some(form) = cells::shapes(column, info.shape.as_ref(), table.rows())? else { return Ok(None) };
-                let mut column_spec = ColumnSpec::like(info, form);
-                if info.data_type() == DataType::String {
-                    let bytes = cells::string_bytes(column, info.desc.max_length, table.rows())?;
-                    column_spec = column_spec.string_length(bytes);
-                }
-                Ok(Some(column_spec))
-            };
-            let column = info.desc.name.as_bstr();
-            match declare() {
-                Ok(Some(column)) => spec.columns.push(column),
-                Ok(None) if info.data_type() == DataType::Record => {
-                    missing.push(format!("{name}: column {column} holds records, which a live file cannot"));
-                }
-                Ok(None) => {
-                    missing.push(format!(
-                        "{name}: column {column} has no cell yet that tells its shape, or too many shapes"
-                    ));
-                }
+            match declare_column(table, index, info) {
+                Ok(column) => spec.columns.push(column),
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
-                    missing.push(format!("{name}: {column}: {error}"))
+                    absent.push((info.desc.name.clone(), error.to_string()));
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok((spec, missing))
+        Ok((spec, absent))
     }
 
-    /// Follows the table at `path` into the table `name` of a live file, which has these columns and so many rows.
-    pub(super) fn new(path: &Path, name: &str, columns: &[LiveColumn], rows: u64) -> Result<Self> {
+    /// Follows the table at `path` into the table `name` of a live file, which has these columns, not those that are absent,
+    /// and so many rows.
+    pub(super) fn new(path: &Path, name: &str, columns: &[LiveColumn], absent: &[BString], rows: u64) -> Result<Self> {
         let columns: Vec<_> = columns.iter().map(FollowedColumn::new).collect();
         // rows that are there already may have been written again since
         let suspects = match rows {
             0 => BTreeMap::new(),
-            _ => (0..columns.len()).map(|column| (column, 0)).collect(),
+            rows => (0..columns.len()).map(|column| (column, Suspect { next: 0, left: rows })).collect(),
         };
         Ok(Followed {
             name: name.to_owned(),
             path: path.to_owned(),
             watch: Watch::new(path)?,
             columns,
+            absent: absent.to_vec(),
             notes: BTreeMap::new(),
             seen: None,
             batch: FIRST_BATCH,
@@ -160,19 +172,12 @@ impl Followed {
     /// Appends what is new, then looks for a while at what may have changed.
     pub(super) fn step(&mut self, writer: &mut Writer) -> Result<Activity> {
         let mut activity = Activity::default();
-        // a record that is being written may look like damage
-        let Ok(Some(sync)) = self.watch.sync() else { return Ok(activity) };
-        let rows = writer.rows(&self.name)?;
-        if sync.rows < rows {
-            let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", sync.rows);
-            return Err(Error::unsupported(message).at(self.path.display()));
-        }
+        let Some(sync) = self.watch.sync()? else { return Ok(activity) };
         if self.seen.as_ref() != Some(&sync) {
-            activity.more = !self.notice(&sync, rows)?;
+            activity.more = !self.notice(&sync, writer.rows(&self.name)?)?;
         }
         while writer.rows(&self.name)? < sync.rows {
-            let first = writer.rows(&self.name)?;
-            match self.append(writer, first..sync.rows.min(first + self.batch))? {
+            match self.append(writer, sync.rows)? {
                 0 => {
                     activity.more = true;
                     return Ok(activity);
@@ -187,77 +192,89 @@ impl Followed {
 
     /// Finds out from the counters what was written; false if the table could not be looked at yet.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
-        let Look::Sure((columns, keywords)) = self.watch.look(|table| {
-            let columns: Vec<_> = table
-                .columns()
-                .iter()
-                .enumerate()
-                .map(|(index, info)| {
-                    let computed = info.stored_column().is_some();
-                    (info.desc.name.clone(), table.manager_of(index), computed, info.desc.keywords.clone())
-                })
-                .collect();
-            Ok((columns, table.keywords().clone()))
-        })?
-        else {
-            return Ok(false);
-        };
+        let look = self.watch.look(|table| {
+            let column = |(index, info): (usize, &ColumnInfo)| SeenColumn {
+                name: info.desc.name.clone(),
+                manager: table.manager_of(index),
+                computed: info.stored_column().is_some(),
+                keywords: info.desc.keywords.clone(),
+            };
+            let columns: Vec<_> = table.columns().iter().enumerate().map(column).collect();
+            Ok((table.rows(), columns, table.keywords().clone()))
+        })?;
+        let Look::Sure((rows_now, columns, keywords)) = look else { return Ok(false) };
+        if rows_now < rows {
+            let message = format!("{rows_now} rows, but there were {rows}: a live file cannot lose rows");
+            return Err(Error::unsupported(message).at(self.path.display()));
+        }
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: usize| match (before, &sync.counters) {
             (Some(before), Some(now)) => before.managers.get(manager) != now.managers.get(manager),
             _ => true,
         };
         let first = self.seen.is_none();
-        for (name, manager, computed, keywords) in &columns {
+        let mut news = Vec::new();
+        for seen in columns.iter() {
+            let name = &seen.name;
             let Some(index) = self.columns.iter().position(|column| column.name == *name) else {
-                if !first {
-                    *self.notes.entry(format!("column {name} is new: finalize takes it")).or_default() = 1;
+                if !self.absent.contains(name) {
+                    news.push(format!("column {name} is new: finalize takes it"));
                 }
                 continue;
             };
-            if rows > 0 && !first && (*computed || changed(*manager)) {
-                self.suspects.insert(index, 0);
+            if rows > 0 && (seen.computed || changed(seen.manager)) {
+                let next = self.suspects.get(&index).map_or(0, |suspect| suspect.next);
+                self.suspects.insert(index, Suspect { next, left: rows });
             }
-            if self.columns[index].keywords != *keywords && !first {
-                *self.notes.entry(format!("keywords of column {name} changed: finalize takes them")).or_default() = 1;
+            if self.columns[index].keywords != seen.keywords && !first {
+                news.push(format!("keywords of column {name} changed: finalize takes them"));
             }
-            self.columns[index].keywords = keywords.clone();
+            self.columns[index].keywords = seen.keywords.clone();
         }
-        let gone = |column: &&FollowedColumn| !columns.iter().any(|(name, ..)| column.name == *name);
+        let gone = |column: &&FollowedColumn| !columns.iter().any(|seen| column.name == seen.name);
         if let Some(column) = self.columns.iter().find(gone) {
             let message = format!("column {} was removed: a live file cannot lose columns", column.name);
             return Err(Error::unsupported(message).at(self.path.display()));
         }
         if self.keywords != keywords && !first {
-            *self.notes.entry("keywords of the table changed: finalize takes them".into()).or_default() = 1;
+            news.push("keywords of the table changed: finalize takes them".to_owned());
+        }
+        for note in news {
+            self.notes.insert(note, 1);
         }
         self.keywords = keywords;
         self.seen = Some(sync.clone());
         Ok(true)
     }
 
-    /// Appends rows; 0 if the writer is in the middle of something.
-    fn append(&mut self, writer: &mut Writer, rows: Range<u64>) -> Result<u64> {
+    /// Appends some of the rows that there are before `end`; 0 if the writer is in the middle of something.
+    fn append(&mut self, writer: &mut Writer, end: u64) -> Result<u64> {
+        let first = writer.rows(&self.name)?;
+        // the same rows again, if it was doubtful what is in them
+        let again = self.doubtful.take().filter(|(rows, _)| rows.start == first && rows.end <= end);
+        let rows = again.as_ref().map_or(first..end.min(first + self.batch), |(rows, _)| rows.clone());
         let all: Vec<usize> = (0..self.columns.len()).collect();
         let blocks = match self.read(&all, rows.clone())? {
             Look::Sure(blocks) => blocks,
             Look::Busy => return Ok(0),
             Look::Doubtful(read) => {
-                // a program that writes all the time leaves no time to look; twice the same is no mixture
-                self.batch = (self.batch / 2).max(1);
-                let before = self.doubtful.take();
-                let Ok(blocks) = read else { return Ok(0) };
-                let same = |(before, theirs): &(Range<u64>, Vec<CellBlock>)| {
-                    *before == rows && theirs.iter().zip(&blocks).all(|(theirs, ours)| theirs.same(ours))
+                // a program that writes all the time leaves no time to look; twice the same is hardly a mixture, and if
+                // it was one after all, the counters change and the rows are compared
+                let blocks = match (read, again) {
+                    (Ok(blocks), Some((_, before))) if all.iter().all(|&i| blocks[i].same(&before[i])) => blocks,
+                    (Ok(blocks), None) => {
+                        self.doubtful = Some((rows, blocks));
+                        return Ok(0);
+                    }
+                    // fewer rows are read in less time
+                    _ => {
+                        self.batch = (self.batch / 2).max(1);
+                        return Ok(0);
+                    }
                 };
-                if !before.as_ref().is_some_and(same) {
-                    self.doubtful = Some((rows, blocks));
-                    return Ok(0);
-                }
                 blocks
             }
         };
-        self.doubtful = None;
         self.note_misfits(&all, &blocks);
         let named: Vec<(&str, Block<'_>)> = self
             .columns
@@ -275,8 +292,8 @@ impl Followed {
     /// Compares old rows with what the live file has, and writes those that differ.
     fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
         let (start, mut rewritten) = (Instant::now(), 0);
-        while let Some((&column, &first)) = self.suspects.first_key_value() {
-            let rows = first..writer.rows(&self.name)?.min(first + COMPARED_ROWS);
+        while let Some((&column, &suspect)) = self.suspects.first_key_value() {
+            let rows = suspect.rows(writer.rows(&self.name)?);
             if rows.is_empty() {
                 self.suspects.remove(&column);
                 continue;
@@ -284,17 +301,17 @@ impl Followed {
             let Look::Sure(blocks) = self.read(&[column], rows.clone())? else { break };
             let (name, count) = (self.columns[column].text.clone(), rows.end - rows.start);
             for block in &blocks {
-                match writer.rewrite_if_changed(&self.name, &name, rows.start, count, &block.block()?) {
-                    Ok(true) => rewritten += 1,
-                    Ok(false) => {}
-                    Err(error) if error.kind() == ErrorKind::Unsupported => {
-                        let note = format!("column {name}: cells got another shape: finalize takes them");
-                        *self.notes.entry(note).or_default() += 1;
+                let updated = writer.update(&self.name, &name, rows.start, count, &block.block()?)?;
+                rewritten += u64::from(updated.written);
+                // misfits have been counted when they were appended, unless they came later
+                for (note, times) in [(misfits(&name), block.misfits), (reshaped(&name), updated.refused)] {
+                    if times > 0 {
+                        let known = self.notes.entry(note).or_default();
+                        *known = times.max(*known);
                     }
-                    Err(error) => return Err(error),
                 }
             }
-            self.suspects.insert(column, rows.end);
+            self.suspects.insert(column, suspect.after(&rows));
             if start.elapsed() >= COMPARE_FOR {
                 break;
             }
@@ -320,9 +337,31 @@ impl Followed {
 
     fn note_misfits(&mut self, wanted: &[usize], blocks: &[CellBlock]) {
         for (&index, block) in wanted.iter().zip(blocks).filter(|(_, block)| block.misfits > 0) {
-            let name = &self.columns[index].text;
-            let note = format!("column {name}: cells that the live file has no room for: finalize takes them");
-            *self.notes.entry(note).or_default() += block.misfits;
+            *self.notes.entry(misfits(&self.columns[index].text)).or_default() += block.misfits;
         }
     }
+}
+
+/// # Errors
+/// `Unsupported` if a live file cannot have the column.
+fn declare_column(table: &Table, index: usize, info: &ColumnInfo) -> Result<ColumnSpec> {
+    if info.data_type() == DataType::Record {
+        return Err(Error::unsupported("it holds records, which a live file cannot"));
+    }
+    let column = table.cells(index)?;
+    let form = cells::shapes(column, info.shape.as_ref(), table.rows())?;
+    let form = form.ok_or_else(|| Error::unsupported("it has no cell yet that tells its shape, or too many shapes"))?;
+    let spec = ColumnSpec::like(info, form);
+    if info.data_type() != DataType::String {
+        return Ok(spec);
+    }
+    Ok(spec.string_length(cells::string_bytes(column, info.desc.max_length, table.rows())?))
+}
+
+fn misfits(column: &str) -> String {
+    format!("column {column}: cells that the live file has no room for: finalize takes them")
+}
+
+fn reshaped(column: &str) -> String {
+    format!("column {column}: cells got another shape: finalize takes them")
 }
