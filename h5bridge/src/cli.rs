@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use ctds_hdf5::OpenOptions;
 
-use crate::command::{digest, finalize, follow, info, repair, to_hdf5, verify};
+use crate::command::{digest, finalize, follow, info, repair, to_hdf5, verify, watch};
 
 /// Casacore tables (MeasurementSets) to HDF5.
 #[derive(Debug, Parser)]
@@ -92,6 +92,8 @@ pub enum Verb {
     Repair(repair::Args),
     /// Compare the contents of two sources, value by value
     Verify(verify::Args),
+    /// Show how a live HDF5 file grows
+    Watch(watch::Args),
 }
 
 /// A time: `500ms`, `60s`, `5m`, `1h`; a number alone is of seconds.

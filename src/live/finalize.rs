@@ -1,18 +1,19 @@
 //! From a live file to one for the archive.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::lock::WriterLock;
 use crate::convert::output::Output;
 use crate::convert::{Comparison, Options, Plan, Progress, Source, Summary, to_hdf5, verify};
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::table::ColumnInfo;
 
 /// What `finalize` has made.
 #[derive(Debug)]
 pub struct Finalized {
     /// Of the conversion.
     pub summary: Summary,
-    /// Of what it was made from with what it has become. Without differences: the target is there only then.
+    /// Of what it was made from with what it has become, without differences.
     pub comparison: Comparison,
 }
 
@@ -24,7 +25,7 @@ pub struct Finalized {
 /// live file has no room for.
 ///
 /// # Errors
-/// `Locked` while a writer has the live file; `Exists` without `overwrite`; `Format` if the comparison finds a
+/// `Locked` while a writer has the live file; `Usage` if `source` has not all tables, rows and columns of it; `Exists` without `overwrite`; `Format` if the comparison finds a
 /// difference; those of [`to_hdf5`].
 pub fn finalize(
     live: &Path,
@@ -36,40 +37,41 @@ pub fn finalize(
 ) -> Result<Finalized> {
     // nobody begins to write meanwhile
     let _lock = WriterLock::take(live)?;
-    let own;
-    let source = match source {
-        Some(source) => source,
-        None => {
-            own = Source::open(live)?;
-            &own
-        }
-    };
-    let replaces = same_file(live, target);
-    let output = Output::create(target, overwrite || replaces, 0)?;
+    let own = Source::open(live)?;
+    if let Some(source) = source {
+        check_source(&own, source).at_with(|| live.display().to_string())?;
+    }
+    let source = source.unwrap_or(&own);
     let plan = Plan::new(source, options)?;
-    let new = unverified_path(output.partial());
-    let made = || -> Result<_> {
-        let summary = to_hdf5(source, &plan, options, &new, true, progress)?;
-        let comparison = verify(source, &Source::open(&new)?)?;
-        if let Some(difference) = comparison.differences.first() {
-            let message = format!("what was written differs, first in table {}", difference.table);
-            return Err(Error::new(ErrorKind::Format, message).at(new.display()));
-        }
-        std::fs::rename(&new, output.partial()).at_with(|| new.display().to_string())?;
-        Ok(Finalized { summary, comparison })
-    };
-    let finalized = made().inspect_err(|_| {
-        let _ = std::fs::remove_file(&new);
-    })?;
+    let output = Output::create(target, overwrite || same_file(live, target), 0)?;
+    let summary = to_hdf5(source, &plan, options, output.partial(), true, progress)?;
+    let comparison = verify(source, &Source::open(output.partial())?)?;
+    if let Some(difference) = comparison.differences.first() {
+        let message = format!("what was written differs, first in table {}", difference.table);
+        return Err(Error::new(ErrorKind::Format, message).at(target.display()));
+    }
     output.commit()?;
-    Ok(finalized)
+    Ok(Finalized { summary, comparison })
 }
 
-/// Where the new file is before it was compared.
-fn unverified_path(partial: &Path) -> PathBuf {
-    let mut name = partial.file_name().unwrap_or_default().to_owned();
-    name.push(".unverified");
-    partial.with_file_name(name)
+/// Whether the source has all that the live file has, as far as numbers and names tell.
+fn check_source(live: &Source, source: &Source) -> Result<()> {
+    for table in live.tables() {
+        let wrong = |what: String| Err(Error::usage(format!("the source {what}: it was not followed")));
+        let Some(theirs) = source.tables().iter().find(|theirs| theirs.name == table.name) else {
+            return wrong(format!("has no table {}", table.name));
+        };
+        let (ours, rows) = (table.content()?.rows(), theirs.content()?.rows());
+        if rows < ours {
+            return wrong(format!("has {rows} rows in table {}, the live file {ours}", table.name));
+        }
+        let theirs = theirs.columns()?;
+        let is_missing = |ours: &&ColumnInfo| !theirs.iter().any(|theirs| theirs.desc.name == ours.desc.name);
+        if let Some(column) = table.columns()?.iter().find(is_missing) {
+            return wrong(format!("has no column {} in table {}", column.desc.name, table.name));
+        }
+    }
+    Ok(())
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

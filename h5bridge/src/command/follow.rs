@@ -2,18 +2,16 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ctds_hdf5::ErrorKind;
 use ctds_hdf5::live::{Ended, Follow, FollowOptions, Sync};
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{Global, duration};
 use crate::exit::Status;
+use crate::interrupt::Stop;
 use crate::report;
 
 /// Arguments of `follow`.
@@ -46,13 +44,7 @@ pub struct Args {
 
 /// Follows until told to stop.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // the second time it ends at once
-        signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone())?;
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
-    let stopped = || stop.load(Ordering::Relaxed);
+    let stop = Stop::new()?;
     let timeout = global.open_options().lock_timeout.unwrap_or_default();
     let options =
         FollowOptions { timeout, sync: if args.fsync { Sync::Commit } else { Sync::Never }, overwrite: args.overwrite };
@@ -63,9 +55,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         match Follow::start(&args.source, &args.live, options) {
             // it has no row yet, or the table is still being made
             Err(error)
-                if error.kind() == ErrorKind::NotFound && args.source.exists() && !stopped() && !idle(&changed) =>
+                if error.kind() == ErrorKind::NotFound && args.source.exists() && !stop.is_set() && !idle(&changed) =>
             {
-                std::thread::sleep(args.poll);
+                stop.sleep(args.poll);
             }
             started => break started?,
         }
@@ -77,7 +69,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let mut told = Vec::new();
     let (mut commits, mut rewritten) = (0u64, 0u64);
     changed = Instant::now();
-    while !stopped() {
+    while !stop.is_set() {
         // before the look, so that what was written last is seen
         let closed = args.until_closed && !follow.is_in_use()?;
         let step = follow.step()?;
@@ -96,7 +88,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             break;
         }
         if step.rows == 0 {
-            std::thread::sleep(args.poll);
+            stop.sleep(args.poll);
         }
     }
     let Ended { tables, notes: warnings } = follow.finish()?;

@@ -7,6 +7,7 @@ pub mod info;
 pub mod repair;
 pub mod to_hdf5;
 pub mod verify;
+pub mod watch;
 
 use anyhow::Result;
 
@@ -24,5 +25,6 @@ pub fn run(cli: Cli) -> Result<Status> {
         Verb::Follow(args) => follow::run(args, &cli.global, out),
         Verb::Repair(args) => repair::run(args, &cli.global, out),
         Verb::Verify(args) => verify::run(args, &cli.global, out),
+        Verb::Watch(args) => watch::run(args, &cli.global, out),
     }
 }
