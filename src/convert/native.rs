@@ -202,8 +202,19 @@ impl NativeTable {
         })
     }
 
+    /// A reader of a dataset along the rows of the table, or, unless it is live, of any dataset.
     fn reader(&self, group: &Group, name: &str) -> Result<Reader> {
-        Reader::new(group.dataset(name)?, self.source.clone())
+        let (dataset, source) = (group.dataset(name)?, self.source.clone());
+        let chunks = match self.live {
+            true => ChunkReader::of_rows(&dataset, source, self.rows)?,
+            false => ChunkReader::new(&dataset, source)?,
+        };
+        Reader::new(dataset, chunks)
+    }
+
+    /// A reader of a cube, of which only its row map says how much is whole while the table is live.
+    fn cube_reader(&self, group: &Group, name: &str) -> Result<Reader> {
+        if self.live { Reader::new(group.dataset(name)?, None) } else { self.reader(group, name) }
     }
 
     /// The strings of a column that its dataset cannot hold, by element.
@@ -305,7 +316,7 @@ impl Content for NativeTable {
                 let group = self.group.group(link)?;
                 let mut cubes = Vec::new();
                 while group.has(&format!("cube{}", cubes.len())) {
-                    cubes.push(self.reader(&group, &format!("cube{}", cubes.len()))?);
+                    cubes.push(self.cube_reader(&group, &format!("cube{}", cubes.len()))?);
                 }
                 let row_cube = self.reader(&group, "row_cube")?.with_axes(1)?;
                 let row_index = self.reader(&group, "row_index")?.with_axes(1)?;
@@ -539,9 +550,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(dataset: Dataset, source: Arc<dyn ReadAt>) -> Result<Self> {
+    fn new(dataset: Dataset, chunks: Option<ChunkReader>) -> Result<Self> {
         let (shape, data_type) = (dataset.shape()?, dataset.data_type()?);
-        let chunks = ChunkReader::new(&dataset, source)?;
         Ok(Reader { shape, data_type, chunks, dataset, cache: ChunkCache::new(CACHE_BYTES) })
     }
 

@@ -31,24 +31,30 @@ impl ChunkReader {
     /// A reader of `dataset`, whose file is `source`; `None` where only libhdf5 can read it: not chunked, a filter we
     /// have not, elements that are not plain little-endian, a fill value.
     pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
+        Self::of_rows(dataset, source, u64::MAX)
+    }
+
+    /// As [`new`](Self::new), but of the first `rows` of the last axis only: those after them may not be whole yet.
+    pub(crate) fn of_rows(dataset: &Dataset, source: Arc<dyn ReadAt>, rows: u64) -> Result<Option<Self>> {
         let (Some(chunk), Some(pipeline)) = (dataset.chunk()?, dataset.pipeline()?) else { return Ok(None) };
         if !dataset.is_plain()? {
             return Ok(None);
         }
         let place = format!("dataset {}", dataset.path());
-        let grid = Grid { shape: dataset.shape()?, chunk };
+        let shape = dataset.shape()?;
+        let shape = shape.split_last().map_or(shape, |(cell, has)| cell.with_axis(has.min(rows)));
+        let grid = Grid { shape, chunk };
         let element = dataset.data_type()?;
         let counts = grid.counts();
         let total = counts.elements().at(&place)?;
         let file_len = source.len()?;
         let mut chunks = HashMap::new();
-        for info in dataset.chunks()? {
+        let inside = |info: &ChunkInfo| info.index.iter().zip(counts.iter()).all(|(index, count)| index < count);
+        for info in dataset.chunks()?.into_iter().filter(inside) {
             if info.address.checked_add(info.stored_bytes).is_none_or(|end| end > file_len) {
                 return Err(Error::format(format!("chunk {} ends past the end of the file", info.index)).at(place));
             }
-            if info.index.iter().zip(counts.iter()).all(|(index, count)| index < count) {
-                chunks.insert(grid.number(&info.index), info);
-            }
+            chunks.insert(grid.number(&info.index), info);
         }
         if (chunks.len() as u64) < total && !dataset.fills_with_zeros()? {
             return Ok(None);

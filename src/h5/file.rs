@@ -9,6 +9,10 @@ use super::sys::Mode;
 use super::{Group, LiveFile, live, sys};
 use crate::error::{Place, Result};
 
+/// How often metadata is read that a writer may be in the middle of writing. HDF5 waits twice as long each time, from 1 ns
+/// on: one second in all, and not for ages, before it is called damaged.
+const READ_ATTEMPTS: u32 = 30;
+
 /// An open HDF5 file.
 #[derive(Debug)]
 pub(crate) struct File {
@@ -72,9 +76,11 @@ impl File {
     fn open_as(path: &Path, mode: Mode) -> Result<Self> {
         let open = || {
             let mut access = FileAccess::build();
-            if mode == Mode::Write {
-                access.fclose_degree(FileCloseDegree::Strong);
-            }
+            match mode {
+                Mode::Write => access.fclose_degree(FileCloseDegree::Strong),
+                Mode::ReadLive => access.metadata_read_attempts(READ_ATTEMPTS),
+                _ => &mut access,
+            };
             sys::open_file(path, mode, &access.finish()?)
         };
         Ok(File { file: Some(open().at(path.display())?), path: path.to_owned() })

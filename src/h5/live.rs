@@ -106,6 +106,11 @@ impl LiveFile {
         Ok(LiveFile { file: Some(open().at(path.display())?), path: path.to_owned() })
     }
 
+    /// Takes notice that the open file has been given another name, for errors.
+    pub(crate) fn renamed(&mut self, path: &Path) {
+        path.clone_into(&mut self.path);
+    }
+
     /// The dataset at `path`, from the root.
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");

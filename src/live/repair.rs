@@ -5,7 +5,7 @@ use std::path::Path;
 use super::layout::{self, COMMITTED, TableLayout};
 use super::lock::{self, WriterLock};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::h5::{Dataset, File, Group, LinkKind, Superblock};
+use crate::h5::{ChunkInfo, Dataset, File, Group, LinkKind, Superblock};
 use crate::io::{FileSource, FileTarget, ReadAt};
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values};
@@ -19,6 +19,8 @@ pub struct Repaired {
     pub end: (u64, u64),
     /// Datasets whose extents and chunks were checked.
     pub datasets: usize,
+    /// Chunks, none of a committed row, that lie past the end of the file: what is missing of them reads as zeros.
+    pub incomplete_chunks: usize,
     /// The tables of a file of this program; none in that of another one, which is not trimmed.
     pub tables: Vec<RepairedTable>,
 }
@@ -57,7 +59,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
         let message = "the file was written without SWMR when its writer ended: nothing in it can be relied on";
         return Err(Error::unsupported(message).at(place()));
     }
-    let found = survey(path, was_open).at_with(place)?;
+    let found = survey(path, source.len()?, was_open).at_with(place)?;
     let ends = (superblock.end(), source.len()?.max(found.end));
     if was_open {
         superblock.close(&FileTarget::open(path).at_with(place)?, ends.1).at_with(place)?;
@@ -70,16 +72,20 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
         trimmed?;
         FileTarget::open(path).and_then(|file| crate::io::WriteAt::sync(&file)).at_with(place)?;
     }
-    let tables = found.tables.into_iter().map(|(table, _)| table).collect();
-    Ok(Repaired { was_open, end: ends, datasets: found.datasets, tables })
+    let tables: Vec<_> = found.tables.into_iter().map(|(table, _)| table).collect();
+    // those of this program's tables are gone
+    let incomplete_chunks = if tables.is_empty() { found.incomplete_chunks } else { 0 };
+    Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, tables })
 }
 
 /// What is in the file.
 #[derive(Debug, Default)]
 struct Found {
     datasets: usize,
-    /// Where the last chunk ends.
+    /// The length of the file, and where the last chunk ends.
+    len: u64,
     end: u64,
+    incomplete_chunks: usize,
     tables: Vec<(RepairedTable, Vec<Trim>)>,
 }
 
@@ -92,10 +98,10 @@ struct Trim {
 }
 
 /// Reads all metadata, so that whatever is damaged shows before anything is changed.
-fn survey(path: &Path, was_open: bool) -> Result<Found> {
+fn survey(path: &Path, len: u64, was_open: bool) -> Result<Found> {
     let file = if was_open { File::open_live(path)? } else { File::open(path)? };
     let root = file.root()?;
-    let mut found = Found::default();
+    let mut found = Found { len, ..Found::default() };
     check_group(&root, &mut found, 0)?;
     let tables = match layout::read(&root) {
         Ok(tables) => tables,
@@ -104,7 +110,7 @@ fn survey(path: &Path, was_open: bool) -> Result<Found> {
         Err(error) => return Err(error),
     };
     for table in tables {
-        let checked = check_table(&root, &table).at_with(|| format!("table {}", table.name))?;
+        let checked = check_table(&root, &table, len).at_with(|| format!("table {}", table.name))?;
         found.tables.push(checked);
     }
     Ok(found)
@@ -119,9 +125,9 @@ fn check_group(group: &Group, found: &mut Found, depth: usize) -> Result<()> {
                 let dataset = group.dataset(&name)?;
                 dataset.shape()?;
                 for chunk in dataset.chunks()? {
-                    let end = chunk.address.checked_add(chunk.stored_bytes);
-                    let end = end.ok_or_else(|| Error::format(format!("chunk {} ends past 2^64", chunk.index)));
-                    found.end = found.end.max(end.at_with(|| format!("dataset {}", dataset.path()))?);
+                    let end = chunk_end(&chunk).at_with(|| format!("dataset {}", dataset.path()))?;
+                    found.end = found.end.max(end);
+                    found.incomplete_chunks += usize::from(end > found.len);
                 }
                 found.datasets += 1;
             }
@@ -129,6 +135,12 @@ fn check_group(group: &Group, found: &mut Found, depth: usize) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The first byte after a chunk.
+fn chunk_end(chunk: &ChunkInfo) -> Result<u64> {
+    let end = chunk.address.checked_add(chunk.stored_bytes);
+    end.ok_or_else(|| Error::format(format!("chunk {} ends past 2^64", chunk.index)))
 }
 
 fn dataset(root: &Group, path: &str) -> Result<Dataset> {
@@ -139,21 +151,21 @@ fn dataset(root: &Group, path: &str) -> Result<Dataset> {
     }
 }
 
-fn check_table(root: &Group, table: &TableLayout) -> Result<(RepairedTable, Vec<Trim>)> {
+fn check_table(root: &Group, table: &TableLayout, len: u64) -> Result<(RepairedTable, Vec<Trim>)> {
     let committed = dataset(root, &format!("{}/{COMMITTED}", table.path))?.read_counter()?;
-    let mut trims = vec![to_trim(root, format!("{}/{}", table.path, table.row), committed)?];
+    let mut trims = vec![to_trim(root, len, format!("{}/{}", table.path, table.row), committed)?];
     for column in &table.columns {
         let Some(positions) = &column.positions else {
-            trims.push(to_trim(root, column.path.clone(), committed)?);
+            trims.push(to_trim(root, len, column.path.clone(), committed)?);
             continue;
         };
         let map = format!("{}/row_cube", column.path);
+        trims.push(to_trim(root, len, map.clone(), committed)?);
         let counts = cells_of_cubes(&dataset(root, &map)?, committed, positions.len())?;
-        trims.push(to_trim(root, map, committed)?);
-        trims.push(to_trim(root, format!("{}/row_index", column.path), committed)?);
+        trims.push(to_trim(root, len, format!("{}/row_index", column.path), committed)?);
         for ((number, position), cells) in positions.iter().enumerate().zip(counts) {
-            trims.push(to_trim(root, format!("{}/cube{number}", column.path), cells)?);
-            trims.push(to_trim(root, format!("{}/{position}", column.path), cells)?);
+            trims.push(to_trim(root, len, format!("{}/cube{number}", column.path), cells)?);
+            trims.push(to_trim(root, len, format!("{}/{position}", column.path), cells)?);
         }
     }
     // a cube has fewer cells than rows, so that this is the rows that some column has more
@@ -161,8 +173,8 @@ fn check_table(root: &Group, table: &TableLayout) -> Result<(RepairedTable, Vec<
     Ok((RepairedTable { name: table.name.clone(), committed, lost }, trims))
 }
 
-/// Checks that the rows which stay have all their chunks.
-fn to_trim(root: &Group, path: String, rows: u64) -> Result<Trim> {
+/// Checks that the rows which stay have all their chunks, in a file of `len` bytes.
+fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
     let check = || -> Result<u64> {
         let dataset = dataset(root, &path)?;
         let extent = dataset.shape()?.last().copied().unwrap_or(0);
@@ -171,9 +183,14 @@ fn to_trim(root: &Group, path: String, rows: u64) -> Result<Trim> {
         }
         let chunk_rows = dataset.chunk()?.and_then(|chunk| chunk.last().copied()).unwrap_or(1).max(1);
         let needed = rows.div_ceil(chunk_rows);
-        let has =
-            dataset.chunks()?.iter().filter(|chunk| chunk.index.last().is_some_and(|&last| last < needed)).count();
-        if has as u64 != needed {
+        let mut has = 0;
+        for chunk in dataset.chunks()?.iter().filter(|chunk| chunk.index.last().is_some_and(|&last| last < needed)) {
+            if chunk_end(chunk)? > len {
+                return Err(Error::format(format!("chunk {} ends past the end of the file, byte {len}", chunk.index)));
+            }
+            has += 1;
+        }
+        if has != needed {
             return Err(Error::format(format!("{has} chunks where {rows} rows take {needed}")));
         }
         Ok(extent)

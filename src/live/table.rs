@@ -1,6 +1,7 @@
 //! The datasets of a table, and how blocks of rows become bytes in them.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use bstr::ByteSlice;
 
@@ -282,20 +283,24 @@ impl Table {
 
     /// One block for each column, in their order, as it is stored.
     pub(super) fn check<'a>(&self, rows: u64, blocks: &'a [(&str, Block<'_>)]) -> Result<Vec<Checked<'a>>> {
-        if let Some((name, _)) = blocks.iter().find(|(name, _)| !self.columns.iter().any(|column| column.name == *name))
-        {
-            return Err(Error::usage(format!("there is no column {name}")));
+        let given: HashMap<&str, &Block<'_>> = blocks.iter().map(|(name, block)| (*name, block)).collect();
+        if given.len() < blocks.len() {
+            return Err(Error::usage("two blocks are of one column"));
         }
         let check = |column: &Column| {
-            let mut own = blocks.iter().filter(|(name, _)| *name == column.name);
-            match (own.next(), own.next()) {
-                (Some((_, block)), None) => column.check(block, rows),
-                (None, _) => Err(Error::usage("a row has a cell in every column, but none is given")),
-                _ => Err(Error::usage("given twice")),
-            }
-            .at_with(|| format!("column {}", column.name))
+            let block = given.get(column.name.as_str());
+            let block = block.ok_or_else(|| Error::usage("a row has a cell in every column, but none is given"));
+            block.and_then(|block| column.check(block, rows)).at_with(|| format!("column {}", column.name))
         };
-        self.columns.iter().map(check).collect()
+        let checked = self.columns.iter().map(check).collect::<Result<Vec<_>>>()?;
+        if checked.len() < given.len() {
+            return Err(Error::usage(format!(
+                "blocks of {} columns, of which {} are there",
+                given.len(),
+                checked.len()
+            )));
+        }
+        Ok(checked)
     }
 
     pub(super) fn append(&mut self, rows: u64, cells: &[Checked<'_>], most_waiting: usize) -> Result<()> {

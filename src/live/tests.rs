@@ -110,12 +110,18 @@ fn blocks_that_do_not_fit_write_nothing() {
     let mut writer = declaration().go_live(directory.path().join("live.h5"), BY_HAND).unwrap();
     let (one, two) = ([1.0], [1.0, 2.0]);
     let square = ndarray::Array3::<Complex32>::zeros((1, 2, 3));
-    let wrong: [Wrong<'_>; 6] = [
+    let wrong: [Wrong<'_>; 7] = [
         ("ANTENNA", 1, &[("DISH", Block::from(&two[..]))], "16 bytes for 1 rows"),
         ("ANTENNA", 1, &[("DISH", Block::from(&[1i32][..]))], "int values where double are declared"),
-        ("ANTENNA", 1, &[("NAME", Block::from(&one[..]))], "there is no column NAME"),
-        ("ANTENNA", 1, &[("DISH", Block::from(&one[..])), ("DISH", Block::from(&one[..]))], "given twice"),
+        ("ANTENNA", 1, &[("NAME", Block::from(&one[..]))], "column DISH: a row has a cell in every column"),
+        (
+            "ANTENNA",
+            1,
+            &[("DISH", Block::from(&one[..])), ("DISH", Block::from(&one[..]))],
+            "two blocks are of one column",
+        ),
         ("ANTENNA", 1, &[], "none is given"),
+        ("ANTENNA", 1, &[("DISH", Block::from(&one[..])), ("X", Block::from(&one[..]))], "blocks of 2 columns"),
         (
             "MAIN",
             1,

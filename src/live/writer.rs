@@ -94,6 +94,9 @@ impl Declaration {
         }
         writer.file()?.flush()?;
         output.commit()?;
+        if let Some(file) = &mut writer.file {
+            file.renamed(path);
+        }
         Ok(writer)
     }
 }

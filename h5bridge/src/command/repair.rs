@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::cli::Global;
 use crate::exit::Status;
+use crate::report;
 
 /// Arguments of `repair`.
 #[derive(Debug, clap::Args)]
@@ -22,7 +23,10 @@ pub struct Args {
 /// Prints what was committed, which is there, and what was not, which is lost.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let repaired = repair(&args.file)?;
-    let status = Status::Done;
+    let chunks = repaired.incomplete_chunks;
+    let warning = (chunks > 0).then(|| format!("{chunks} chunks are not complete; what is missing reads as zeros"));
+    let warnings: Vec<_> = warning.into_iter().collect();
+    let status = report::finished(warnings.len(), global.strict);
     if global.json {
         let tables = repaired
             .tables
@@ -32,17 +36,19 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         let document = json!({
             "status": status.name(),
             "code": status.code(),
-            "warnings": [],
+            "warnings": warnings,
             "was_open": repaired.was_open,
             "end_before": repaired.end.0,
             "end": repaired.end.1,
             "datasets": repaired.datasets,
+            "incomplete_chunks": repaired.incomplete_chunks,
             "tables": tables,
         });
         writeln!(out, "{document:#}")?;
         return Ok(status);
     }
     describe(&repaired, out)?;
+    warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     Ok(status)
 }
 
