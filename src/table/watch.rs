@@ -100,9 +100,10 @@ impl Watch {
     /// Watches the table in the directory at `path`.
     ///
     /// # Errors
-    /// `Unsupported` if it has no lock file.
+    /// `NotFound` if there is none; `Unsupported` if it has no lock file.
     pub(crate) fn new(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path)?;
+        path.metadata().at_with(|| path.display().to_string())?;
         let opened = lock::open(&path).at_with(|| path.display().to_string())?;
         let (lock, writable) = opened.ok_or_else(|| {
             Error::unsupported("the table has no table.lock, or the file system no locks: writers cannot be seen")

@@ -108,7 +108,11 @@ impl Watched {
         let reader = Reader::open(path).map_err(|error| {
             let is_foreign = matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Format);
             let error = anyhow::Error::new(error);
-            if is_foreign { error.context("only live files of h5bridge can be watched; info shows what it is") } else { error }
+            if is_foreign {
+                error.context("only live files of h5bridge can be watched; info shows what it is")
+            } else {
+                error
+            }
         })?;
         Ok(Watched { path: path.to_owned(), reader, identity, before: None, committed: None })
     }

@@ -20,7 +20,7 @@ use crate::value::DataType;
 /// Between two looks at a table whose writer is in the middle of something.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// A subtable that cannot be read for so long is not in the making but damaged.
+/// What is in nobody's hands for so long stays as it is: a subtable that cannot be read is damaged, not in the making.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// How long old rows are compared after the end.
@@ -327,15 +327,26 @@ fn resume(live: &Path, found: &[FoundTable], policy: Policy) -> Result<(Writer, 
         tables.push((table.name().to_owned(), columns));
     }
     drop(reader);
-    let writer = match Writer::reopen(live, policy) {
+    let start = Instant::now();
+    let writer = loop {
+        match reopen(live, policy) {
+            // somebody who is just opening the file to read it keeps HDF5's lock for a moment
+            Err(error) if error.kind() == ErrorKind::Locked && start.elapsed() < SETTLED => std::thread::sleep(RETRY),
+            reopened => break reopened?,
+        }
+    };
+    Ok((writer, tables))
+}
+
+fn reopen(live: &Path, policy: Policy) -> Result<Writer> {
+    match Writer::reopen(live, policy) {
         // whoever followed before was killed
         Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Format) => {
             repair(live)?;
-            Writer::reopen(live, policy)?
+            Writer::reopen(live, policy)
         }
-        reopened => reopened?,
-    };
-    Ok((writer, tables))
+        reopened => reopened,
+    }
 }
 
 fn other(live: &Path, why: String) -> Error {

@@ -78,7 +78,10 @@ fn picture(path: &Path, tick: &Tick, width: usize) -> Vec<String> {
     let mut lines = vec![format!("{}  {state}", style(path.display()).bold())];
     let mut field = |name: &str, value: String| lines.push(format!("  {} {value}", style(format!("{name:<9}")).dim()));
     let rows = sample.rows.first().map_or(0, |(_, rows)| *rows);
-    field("rows", format!("{}   {}   {}", thousands(rows), rows_rate(tick.rows_per_second), bytes_rate(tick.bytes_per_second)));
+    field(
+        "rows",
+        format!("{}   {}   {}", thousands(rows), rows_rate(tick.rows_per_second), bytes_rate(tick.bytes_per_second)),
+    );
     field("committed", format!("{} ago", seconds(tick.age.as_secs_f64())));
     if let Some(newest) = sample.newest {
         field("newest", format!("{} UTC", utc_of_mjd(newest).trim_end_matches('Z').replace('T', " ")));
@@ -108,7 +111,9 @@ fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     let count = amplitudes.means.iter().map(Vec::len).max().unwrap_or(0);
     let (by, marks) = match amplitudes.kind {
         Kind::Antenna => (format!("by antenna, 0 to {}", count.saturating_sub(1)), &BARS[..]),
-        Kind::Waterfall => (format!("by time (newest last) and channel, 0 to {}", count.saturating_sub(1)), &SHADES[..]),
+        Kind::Waterfall => {
+            (format!("by time (newest last) and channel, 0 to {}", count.saturating_sub(1)), &SHADES[..])
+        }
     };
     let title = format!("  mean |{}| {by}; {} is {largest:.4}", amplitudes.column, marks[marks.len() - 1]);
     let row = |means: &Vec<Option<f64>>| {
