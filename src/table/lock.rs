@@ -22,7 +22,7 @@ use nix::libc::{self, SEEK_SET, c_int, c_short, off_t};
 
 use crate::error::{Error, ErrorKind, Place, Result};
 
-const DATA_BYTE: off_t = 0;
+pub(super) const DATA_BYTE: off_t = 0;
 const IN_USE_BYTE: off_t = 1;
 const REQUEST_BYTES: usize = 260;
 const MAX_REQUESTS: usize = 32;
@@ -104,7 +104,7 @@ fn is_free(file: &File, kind: c_int, byte: off_t) -> Result<bool> {
     Ok(c_int::from(lock.l_type) == libc::F_UNLCK)
 }
 
-fn record(kind: c_int, byte: off_t) -> libc::flock {
+pub(super) fn record(kind: c_int, byte: off_t) -> libc::flock {
     libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: byte, l_len: 1, l_pid: 0 }
 }
 

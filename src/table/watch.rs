@@ -152,6 +152,17 @@ impl Watch {
         Ok(Look::Doubtful(value))
     }
 
+    /// Asks a writer for a pause that has written for some time and not flushed; says whether there is one.
+    pub(crate) fn prompt(&mut self) -> Result<bool> {
+        let state = self.state()?;
+        if self.is_quiet(&state)? != Quiet::No {
+            self.hindered = None;
+            return Ok(false);
+        }
+        self.ask()?;
+        Ok(true)
+    }
+
     fn is_quiet(&mut self, state: &State) -> Result<Quiet> {
         let flushed = self.flushed(state)?;
         if !lock::is_written(&self.lock)? {
@@ -218,5 +229,147 @@ impl Watch {
             self.request = Some(Request::post(&self.lock)?);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::libc;
+
+    use super::*;
+
+    /// A table, and somebody who may write to it.
+    struct Scene {
+        directory: tempfile::TempDir,
+        writer: File,
+        watch: Watch,
+    }
+
+    impl Scene {
+        /// A table whose files are all as old as said.
+        fn new(age: Duration) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let source =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/strings_boundaries/StandardStMan_256.tab");
+            for entry in std::fs::read_dir(source).unwrap() {
+                let entry = entry.unwrap();
+                std::fs::copy(entry.path(), directory.path().join(entry.file_name())).unwrap();
+            }
+            let lock = directory.path().join("table.lock");
+            let writer = File::options().read(true).write(true).open(lock).unwrap();
+            let scene = Scene { watch: Watch::new(directory.path()).unwrap(), directory, writer };
+            let time = SystemTime::now() - age;
+            for name in ["table.dat", "table.info", "table.f0", "table.lock"] {
+                scene.touch(name, time);
+            }
+            scene
+        }
+
+        fn touch(&self, name: &str, time: SystemTime) {
+            File::options().write(true).open(self.directory.path().join(name)).unwrap().set_modified(time).unwrap();
+        }
+
+        fn lock(&self, kind: i32) {
+            fcntl(&self.writer, FcntlArg::F_OFD_SETLK(&lock::record(kind, lock::DATA_BYTE))).unwrap();
+        }
+
+        fn look(&mut self) -> Look<u64> {
+            self.watch.look(|table| Ok(table.rows())).unwrap()
+        }
+    }
+
+    const LONG_AGO: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn sure_when_nobody_writes() {
+        let mut scene = Scene::new(LONG_AGO);
+        assert!(matches!(scene.look(), Look::Sure(rows) if rows > 0));
+        let rows = scene.watch.sync().unwrap().unwrap().rows;
+        assert!(matches!(scene.look(), Look::Sure(found) if found == rows));
+        // a moment after a change too: nobody has the lock
+        scene.touch("table.f0", SystemTime::now());
+        assert!(matches!(scene.look(), Look::Sure(_)));
+        assert!(!scene.watch.is_in_use().unwrap());
+    }
+
+    #[test]
+    fn sure_when_the_lock_is_kept_after_a_flush() {
+        let mut scene = Scene::new(LONG_AGO);
+        scene.touch("table.lock", SystemTime::now() - LONG_AGO / 2);
+        scene.lock(libc::F_WRLCK);
+        assert!(matches!(scene.look(), Look::Sure(_)));
+    }
+
+    #[test]
+    fn busy_when_something_was_written_since_the_flush() {
+        let mut scene = Scene::new(LONG_AGO);
+        scene.lock(libc::F_WRLCK);
+        scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
+        assert!(matches!(scene.look(), Look::Busy));
+        // another program's request changes the time of the lock file, not the sync record
+        scene.touch("table.lock", SystemTime::now() - LONG_AGO / 4);
+        assert!(matches!(scene.look(), Look::Busy));
+        scene.lock(libc::F_UNLCK);
+        assert!(matches!(scene.look(), Look::Sure(_)));
+    }
+
+    #[test]
+    fn doubtful_in_the_tick_of_the_flush() {
+        for (age, is_sure) in [(Duration::from_millis(100), false), (PAUSE, true)] {
+            let mut scene = Scene::new(LONG_AGO);
+            let time = SystemTime::now() - age;
+            ["table.f0", "table.lock"].map(|name| scene.touch(name, time));
+            scene.lock(libc::F_WRLCK);
+            assert_eq!(matches!(scene.look(), Look::Sure(_)), is_sure);
+            assert_eq!(matches!(scene.look(), Look::Doubtful(Ok(_))), !is_sure && time.elapsed().unwrap() < PAUSE);
+        }
+    }
+
+    #[test]
+    fn doubtful_when_something_changes_meanwhile() {
+        let mut scene = Scene::new(LONG_AGO);
+        let path = scene.directory.path().join("table.f0");
+        let change = |_: &Table| {
+            let file = File::options().write(true).open(&path)?;
+            Ok(file.set_modified(SystemTime::now())?)
+        };
+        assert!(matches!(scene.watch.look(change).unwrap(), Look::Doubtful(Ok(()))));
+        // somebody takes the lock in the tick of the last change: what he writes would not show
+        let begin = |_: &Table| {
+            scene.lock(libc::F_WRLCK);
+            Ok(())
+        };
+        scene.touch("table.f0", SystemTime::now() + LONG_AGO);
+        let mut watch = Watch::new(scene.directory.path()).unwrap();
+        assert!(matches!(watch.look(begin).unwrap(), Look::Doubtful(Ok(()))));
+    }
+
+    #[test]
+    fn a_record_that_is_being_written_is_waited_for() {
+        let scene = Scene::new(LONG_AGO);
+        scene.writer.write_all_at(&[0xff; 16], SYNC_OFFSET + 4).unwrap();
+        scene.lock(libc::F_WRLCK);
+        assert!(scene.watch.sync().unwrap().is_none());
+        scene.lock(libc::F_UNLCK);
+        assert!(scene.watch.sync().is_err());
+        scene.writer.set_len(SYNC_OFFSET).unwrap();
+        assert!(scene.watch.sync().unwrap().is_none());
+    }
+
+    #[test]
+    fn who_keeps_writing_is_asked_for_a_pause() {
+        let mut scene = Scene::new(LONG_AGO);
+        let list = |scene: &Scene| std::fs::read(scene.directory.path().join("table.lock")).unwrap()[3];
+        scene.lock(libc::F_WRLCK);
+        scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
+        assert!(matches!(scene.look(), Look::Busy));
+        assert_eq!(list(&scene), 0);
+        std::thread::sleep(PATIENCE);
+        assert!(matches!(scene.look(), Look::Busy));
+        assert_eq!(list(&scene), 1);
+        scene.lock(libc::F_UNLCK);
+        assert!(matches!(scene.look(), Look::Sure(_)));
+        assert_eq!(list(&scene), 0, "the request is withdrawn");
     }
 }

@@ -14,6 +14,9 @@ use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report;
 
+/// Between two looks when a writer is in the middle of something, which may be for a moment only.
+const RETRY: Duration = Duration::from_millis(5);
+
 /// Arguments of `follow`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
@@ -88,7 +91,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             break;
         }
         if step.rows == 0 {
-            stop.sleep(args.poll);
+            stop.sleep(if step.more || step.waiting { args.poll.min(RETRY) } else { args.poll });
         }
     }
     let Ended { tables, notes: warnings } = follow.finish()?;

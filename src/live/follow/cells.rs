@@ -154,3 +154,100 @@ pub(super) fn string_bytes(cells: &dyn Cells, declared: u32, rows: u64) -> Resul
     }
     Ok((2 * longest).max(STRING_BYTES).next_multiple_of(8) as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{BString, Region};
+
+    /// Cells of floats, or undefined.
+    struct Floats(Vec<Option<(Shape, Vec<f32>)>>);
+
+    impl Cells for Floats {
+        fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+            Ok(self.0[row as usize].as_ref().map(|(shape, _)| shape.clone()))
+        }
+
+        fn read_cell(&self, row: u64, _: Option<&Region>, out: &mut Values) -> Result<()> {
+            let (Values::Float(out), Some((_, numbers))) = (out, &self.0[row as usize]) else { panic!() };
+            out.extend(numbers);
+            Ok(())
+        }
+    }
+
+    /// Strings, each a cell.
+    struct Strings(Vec<&'static [u8]>);
+
+    impl Cells for Strings {
+        fn cell_shape(&self, _: u64) -> Result<Option<Shape>> {
+            Ok(Some(Shape::scalar()))
+        }
+
+        fn read_cell(&self, row: u64, _: Option<&Region>, out: &mut Values) -> Result<()> {
+            let Values::String(out) = out else { panic!() };
+            out.push(BString::from(self.0[row as usize]));
+            Ok(())
+        }
+    }
+
+    fn floats(shapes: &[Option<&[u64]>]) -> Floats {
+        let cell = |(row, shape): (usize, &Option<&[u64]>)| {
+            let shape: Shape = (*shape)?.iter().copied().collect();
+            let count = shape.elements().unwrap();
+            Some((shape, vec![row as f32; count as usize]))
+        };
+        Floats(shapes.iter().enumerate().map(cell).collect())
+    }
+
+    #[test]
+    fn what_has_another_shape_is_zero_and_counted() {
+        let cells = floats(&[Some(&[2]), None, Some(&[3]), Some(&[2])]);
+        let form = CellShapes::One(Shape::from([2]));
+        let block = CellBlock::read(&cells, DataType::Float, &form, 0, 0..4).unwrap();
+        assert_eq!(block.values, Values::Float(vec![0., 0., 0., 0., 0., 0., 3., 3.]));
+        assert_eq!((block.misfits, block.bytes()), (2, 32));
+    }
+
+    #[test]
+    fn undefined_cells_are_no_misfits_where_there_are_several_shapes() {
+        let cells = floats(&[Some(&[2]), None, Some(&[4]), Some(&[3])]);
+        let form = CellShapes::Several(vec![Shape::from([3]), Shape::from([2])]);
+        let block = CellBlock::read(&cells, DataType::Float, &form, 0, 0..4).unwrap();
+        assert_eq!(block.values, Values::Float(vec![0., 0., 3., 3., 3.]));
+        assert_eq!(block.shapes, Some(vec![Some(1), None, None, Some(0)]));
+        assert_eq!(block.misfits, 1);
+        let other = CellBlock::read(&cells, DataType::Float, &form, 0, 0..4).unwrap();
+        assert!(block.same(&other));
+        assert!(!block.same(&CellBlock { shapes: Some(vec![Some(1), None, None, None]), ..other }));
+    }
+
+    #[test]
+    fn strings_that_do_not_fit_are_empty() {
+        let cells = Strings(vec![b"abcd", b"abcde", b"a\0", b"\xff", b""]);
+        let block = CellBlock::read(&cells, DataType::String, &CellShapes::One(Shape::scalar()), 4, 0..5).unwrap();
+        assert_eq!(block.values, Values::String(["abcd", "", "", "", ""].map(BString::from).into()));
+        assert_eq!(block.misfits, 3);
+        // the longest has 5
+        assert_eq!(string_bytes(&cells, 0, 5).unwrap(), 64);
+        assert_eq!(string_bytes(&cells, 7, 5).unwrap(), 7);
+        assert_eq!(string_bytes(&Strings(vec![&[b'x'; 33]]), 0, 1).unwrap(), 72);
+    }
+
+    #[test]
+    fn shapes_are_those_that_are_there() {
+        let of =
+            |list: &[Option<&[u64]>], fixed: Option<&Shape>| shapes(&floats(list), fixed, list.len() as u64).unwrap();
+        let (two, three) = (Shape::from([2]), Shape::from([3]));
+        assert_eq!(of(&[], None), None);
+        assert_eq!(of(&[], Some(&two)), Some(CellShapes::One(two.clone())));
+        assert_eq!(of(&[None], None), None);
+        assert_eq!(of(&[Some(&[2]), Some(&[2])], None), Some(CellShapes::One(two.clone())));
+        assert_eq!(of(&[Some(&[2]), None], None), Some(CellShapes::Several(vec![two.clone()])));
+        assert_eq!(of(&[Some(&[2]), Some(&[3])], None), Some(CellShapes::Several(vec![two, three])));
+        assert_eq!(of(&[Some(&[0])], None), None, "rows without elements cannot be appended");
+        let many: Vec<[u64; 1]> = (1..66).map(|length| [length]).collect();
+        let many: Vec<Option<&[u64]>> = many.iter().map(|shape| Some(&shape[..])).collect();
+        assert_eq!(of(&many, None), None);
+        assert!(of(&many[..64], None).is_some());
+    }
+}

@@ -119,6 +119,7 @@ impl Follow {
             all.rows += one.rows;
             all.rewritten += one.rewritten;
             all.more |= one.more;
+            all.waiting |= one.waiting;
         }
         if all.rows > 0 {
             self.writer.commit()?;

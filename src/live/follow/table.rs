@@ -114,6 +114,8 @@ pub struct Activity {
     pub rewritten: u64,
     /// Whether there is more to do at once.
     pub more: bool,
+    /// Whether a writer has begun something that it has not yet flushed.
+    pub waiting: bool,
 }
 
 impl Followed {
@@ -187,6 +189,7 @@ impl Followed {
         }
         activity.rewritten += self.compare(writer)?;
         activity.more |= self.has_suspects();
+        activity.waiting = !activity.more && self.watch.prompt()?;
         Ok(activity)
     }
 
