@@ -451,7 +451,9 @@ def test_a_writer_that_never_pauses(tmp_path, locking):
     print('%s: rows seen while %d were written: %s' % (locking, rows, sorted(set(seen))[-3:]))
     assert document['tables'] == {'MAIN': rows} and document['warnings'] == []
     compare_columns(table, live)
-    assert seen and max(seen) > 0, 'nothing arrived before the writer ended'
+    # with auto locking it yields every 5 s, but takes the lock again at once: there may be no moment to look (docs/live.md)
+    if locking == 'user':
+        assert seen and max(seen) > 0, 'nothing arrived before the writer ended'
     check_waits(locking, waits)
 
 
