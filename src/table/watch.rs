@@ -319,7 +319,8 @@ mod tests {
         for (age, is_sure) in [(Duration::from_millis(100), false), (PAUSE, true)] {
             let mut scene = Scene::new(LONG_AGO);
             let time = SystemTime::now() - age;
-            ["table.f0", "table.lock"].map(|name| scene.touch(name, time));
+            scene.touch("table.f0", time);
+            scene.touch("table.lock", time);
             scene.lock(libc::F_WRLCK);
             assert_eq!(matches!(scene.look(), Look::Sure(_)), is_sure);
             assert_eq!(matches!(scene.look(), Look::Doubtful(Ok(_))), !is_sure && time.elapsed().unwrap() < PAUSE);

@@ -263,7 +263,7 @@ impl Followed {
             Look::Doubtful(read) => {
                 // a program that writes all the time leaves no time to look; twice the same is hardly a mixture, and if
                 // it was one after all, the counters change and the rows are compared
-                let blocks = match (read, again) {
+                match (read, again) {
                     (Ok(blocks), Some((_, before))) if all.iter().all(|&i| blocks[i].same(&before[i])) => blocks,
                     (Ok(blocks), None) => {
                         self.doubtful = Some((rows, blocks));
@@ -274,8 +274,7 @@ impl Followed {
                         self.batch = (self.batch / 2).max(1);
                         return Ok(0);
                     }
-                };
-                blocks
+                }
             }
         };
         self.note_misfits(&all, &blocks);
