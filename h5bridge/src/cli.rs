@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use clap::{Args, Parser, Subcommand};
 use ctds_hdf5::OpenOptions;
 
-use crate::command::{digest, info, ls, pack, repair, to_hdf5, to_ms, unpack, verify};
+use crate::command::{digest, finalize, follow, info, ls, pack, repair, to_hdf5, to_ms, unpack, verify, watch};
 
 /// Casacore tables (MeasurementSets) to HDF5.
 #[derive(Debug, Parser)]
@@ -88,10 +88,16 @@ pub enum Verb {
     Info(info::Args),
     /// Print the CTFP-1 fingerprints of the content
     Digest(digest::Args),
+    /// Keep a live HDF5 file in step with a table that another program is writing
+    Follow(follow::Args),
+    /// Make a file for the archive from a live file
+    Finalize(finalize::Args),
     /// Bring a live file in order whose writer was killed
     Repair(repair::Args),
     /// Compare two sources, value by value or byte by byte; or check one with the digests and checksums that it holds
     Verify(verify::Args),
+    /// Show how a live HDF5 file grows
+    Watch(watch::Args),
     /// Put the files of a table and of its subtables into containers
     Pack(pack::Args),
     /// Take the files of a table out of their containers
@@ -123,4 +129,18 @@ pub fn gzip(text: &str) -> Option<Result<u8>> {
         }),
         _ => None,
     }
+}
+
+/// A time: `500ms`, `60s`, `5m`, `1h`; a number alone is of seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit = match &text[end..] {
+        "ms" => 1e-3,
+        "" | "s" => 1.,
+        "m" => 60.,
+        "h" => 3600.,
+        unit => return Err(format!("{unit:?} is no unit of time, known are ms, s, m and h")),
+    };
+    let number: f64 = text[..end].parse().map_err(|_| "a number is expected before the unit".to_owned())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
 }

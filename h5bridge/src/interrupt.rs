@@ -1,7 +1,9 @@
-//! SIGINT and SIGTERM: nothing half-made stays behind.
+//! SIGINT and SIGTERM: nothing half-made stays behind; what goes on until then ends in order.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ctds_hdf5::convert::discard_partial;
@@ -25,4 +27,32 @@ pub fn remove_when_told_to_stop(target: PathBuf) -> Result<()> {
         }
     });
     Ok(())
+}
+
+/// Set by SIGINT and SIGTERM, for what goes on until then; the second one ends the program at once.
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// From now on.
+    pub fn new() -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone())?;
+            signal_hook::flag::register(signal, stop.clone())?;
+        }
+        Ok(Stop(stop))
+    }
+
+    /// Whether a signal has come.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps, until a signal comes at most.
+    pub fn sleep(&self, time: Duration) {
+        let start = Instant::now();
+        while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.is_set()) {
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
 }

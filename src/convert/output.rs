@@ -56,8 +56,11 @@ fn beside(target: &Path, suffix: &str) -> PathBuf {
 
 /// Removes what an interrupted verb has made of `target`, which itself stays as it was.
 pub fn discard_partial(target: &Path) {
+    let partial = partial_path(target);
     // nothing can be done about what cannot be removed
-    let _ = remove(&partial_path(target));
+    let _ = remove(&partial);
+    // of a verb that writes by means of another one
+    let _ = remove(&partial_path(&partial));
 }
 
 impl Output {

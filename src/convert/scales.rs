@@ -28,12 +28,7 @@ impl Coordinates {
         if table.source != 0 || !content.info().table_type.starts_with(b"Measurement Set") {
             return Self::default();
         }
-        // CHAN_FREQ of each spectral window, CORR_TYPE of each polarization setup
-        let frequencies = column(source, "SPECTRAL_WINDOW", "CHAN_FREQ", DataType::Double);
-        let correlations = column(source, "POLARIZATION", "CORR_TYPE", DataType::Int);
-        let known = frequencies.into_iter().map(|values| ("chan".to_owned(), values));
-        let known = known.chain(correlations.into_iter().map(|values| ("corr".to_owned(), values)));
-        Self::new(true, known.collect())
+        Self::new(true, coordinates(source))
     }
 
     /// The values of an axis, where everything of that length agrees on them.
@@ -42,6 +37,15 @@ impl Coordinates {
         let (_, first) = fitting.next()?;
         fitting.all(|(_, other)| other == first).then_some(first)
     }
+}
+
+/// The values of the axes of a MeasurementSet, by role: CHAN_FREQ of each spectral window, CORR_TYPE of each polarization
+/// setup.
+pub(crate) fn coordinates(source: &Source) -> Vec<(String, Values)> {
+    let frequencies = column(source, "SPECTRAL_WINDOW", "CHAN_FREQ", DataType::Double);
+    let correlations = column(source, "POLARIZATION", "CORR_TYPE", DataType::Int);
+    let known = frequencies.into_iter().map(|values| ("chan".to_owned(), values));
+    known.chain(correlations.into_iter().map(|values| ("corr".to_owned(), values))).collect()
 }
 
 /// The cells of a small column of a subtable; none if it is not there or cannot be read.

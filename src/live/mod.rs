@@ -9,6 +9,8 @@
 mod block;
 mod create;
 mod declare;
+mod finalize;
+mod follow;
 mod layout;
 mod lock;
 mod reader;
@@ -21,6 +23,8 @@ mod tests;
 
 pub use block::Block;
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
+pub use finalize::{Finalized, finalize};
+pub use follow::{Activity, Ended, Follow, FollowOptions};
 pub use reader::{Reader, TableReader};
 pub use repair::{Repaired, RepairedTable, repair};
 pub use writer::{Declaration, Policy, Sync, Writer};

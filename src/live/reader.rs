@@ -2,11 +2,13 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::CellShapes;
 use super::layout::{self, COMMITTED, ColumnLayout, TableLayout};
 use crate::error::{Error, Place, Result};
-use crate::h5::{Dataset, File, Group};
+use crate::h5::{Dataset, File, Group, Superblock};
+use crate::io::FileSource;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
@@ -27,6 +29,7 @@ use crate::value::{DataType, Element, Region, Shape, Values};
 /// ```
 #[derive(Debug)]
 pub struct Reader {
+    path: PathBuf,
     tables: Vec<TableReader>,
 }
 
@@ -93,9 +96,18 @@ impl Reader {
             let root = file.root()?;
             let tables = layout::read(&root)?;
             let tables = tables.into_iter().map(|table| TableReader::open(&root, table)).collect::<Result<_>>()?;
-            Ok(Reader { tables })
+            Ok(Reader { path: path.to_owned(), tables })
         };
         open().at_with(|| path.display().to_string())
+    }
+
+    /// Whether the file is marked as being written: its writer has it open, or ended without closing it.
+    ///
+    /// # Errors
+    /// `Io`, `NotFound`, `Format`.
+    pub fn is_being_written(&self) -> Result<bool> {
+        let read = || -> Result<_> { Ok(Superblock::read(&FileSource::open(&self.path)?)?.is_being_written()) };
+        read().at_with(|| self.path.display().to_string())
     }
 
     /// The tables, the main one first.
@@ -150,6 +162,17 @@ impl TableReader {
     /// What is known of each column.
     pub fn columns(&self) -> impl Iterator<Item = &ColumnInfo> {
         self.columns.iter().map(|column| &column.info)
+    }
+
+    /// The shapes that the cells of a column can have.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn shapes(&self, column: &str) -> Result<CellShapes> {
+        Ok(match &self.column(column, &(0..0))?.parts {
+            Parts::Dense(part) => CellShapes::One(part.cell.clone()),
+            Parts::Cubes { cubes, .. } => CellShapes::Several(cubes.iter().map(|part| part.cell.clone()).collect()),
+        })
     }
 
     /// Looks how many rows are committed now; all of them can be read from here on.

@@ -77,6 +77,26 @@ impl Stream {
         }
         Ok(())
     }
+
+    /// Writes rows anew unless they are the same already; says whether they were not.
+    fn update(&mut self, first: u64, rows: u64, bytes: &[u8]) -> Result<bool> {
+        let mut found = Vec::with_capacity(bytes.len());
+        self.dataset.read(first, rows, &mut found)?;
+        let differs = found != bytes;
+        if differs {
+            self.dataset.write(first, bytes)?;
+        }
+        Ok(differs)
+    }
+}
+
+/// What became of cells that were to be written anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Updated {
+    /// Whether any of them differed.
+    pub(super) written: bool,
+    /// Cells that have another shape now, or are undefined now, or were.
+    pub(super) refused: u64,
 }
 
 /// A block that fits its column, as it is stored.
@@ -170,6 +190,37 @@ impl Column {
                 Ok(())
             }
         }
+    }
+
+    /// Writes the cells of `rows` rows anew that differ, as far as they have the shape of what is there.
+    pub(super) fn update(&mut self, first: u64, rows: u64, cells: &Checked<'_>) -> Result<Updated> {
+        self.streams().into_iter().try_for_each(Stream::drain)?;
+        let (bytes, shapes) = cells;
+        let mut updated = Updated::default();
+        match &mut self.parts {
+            Parts::Dense(stream) => updated.written = stream.update(first, rows, bytes)?,
+            Parts::Cubes { cubes, map } => {
+                let (mut cube_bytes, mut index_bytes) = (Vec::new(), Vec::new());
+                map.0.dataset.read(first, rows, &mut cube_bytes)?;
+                map.1.dataset.read(first, rows, &mut index_bytes)?;
+                let places = cube_bytes.as_chunks::<4>().0.iter().zip(index_bytes.as_chunks::<8>().0);
+                let mut rest = &bytes[..];
+                for (wanted, (number, position)) in shapes.unwrap_or_default().iter().zip(places) {
+                    let is = usize::try_from(i32::from_le_bytes(*number)).ok();
+                    let cell = wanted.map(|wanted| rest.split_at(cubes[wanted].0.dataset.row_bytes()));
+                    rest = cell.map_or(rest, |(_, others)| others);
+                    match (is, cell) {
+                        _ if is != *wanted => updated.refused += 1,
+                        (Some(is), Some((cell, _))) => {
+                            let position = i64::from_le_bytes(*position) as u64;
+                            updated.written |= cubes[is].0.update(position, 1, cell)?;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(updated)
     }
 
     /// Writes cells that are there anew.

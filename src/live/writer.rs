@@ -8,7 +8,7 @@ use super::block::Block;
 use super::declare::TableSpec;
 use super::layout::{self, TableLayout};
 use super::lock::WriterLock;
-use super::table::{Stream, Table};
+use super::table::{Stream, Table, Updated};
 use super::{create, lock};
 use crate::convert::output::Output;
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -257,6 +257,24 @@ impl Writer {
             Err(error) if error.kind() == ErrorKind::Unsupported => Err(error),
             written => self.guard(written),
         }
+    }
+
+    /// Writes cells of rows that were appended before anew where they differ from what is there. Cells that have another
+    /// shape now stay as they were.
+    pub(super) fn update(
+        &mut self,
+        table: &str,
+        column: &str,
+        first_row: u64,
+        rows: u64,
+        block: &Block<'_>,
+    ) -> Result<Updated> {
+        self.file()?;
+        let place = || format!("table {table}: column {column}");
+        let found = self.table_mut(table)?.column(column)?;
+        let cells = found.check(block, rows).at_with(place)?;
+        let updated = found.update(first_row, rows, &cells).at_with(place);
+        self.guard(updated)
     }
 
     /// Commits if the [`Policy`] says that it is time; for those who have nothing to append at the moment.

@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc::{self, SEEK_SET, c_short, off_t};
+use nix::libc::{self, SEEK_SET, c_int, c_short, off_t};
 
 use crate::error::{Error, ErrorKind, Place, Result};
 
-const DATA_BYTE: off_t = 0;
+pub(super) const DATA_BYTE: off_t = 0;
 const IN_USE_BYTE: off_t = 1;
 const REQUEST_BYTES: usize = 260;
 const MAX_REQUESTS: usize = 32;
@@ -58,20 +58,7 @@ impl ReadLock {
     /// `Locked` if a writer keeps it for longer than the time-out.
     pub(crate) fn take(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
         let Some(timeout) = options.lock_timeout else { return Ok(None) };
-        let path = path.join("table.lock");
-        let (file, writable) = match FileOptions::new().read(true).write(true).open(&path) {
-            Ok(file) => (file, true),
-            Err(_) => match File::open(&path) {
-                Ok(file) => (file, false),
-                // without a lock file, or a right to it, casacore does not lock either
-                Err(_) => return Ok(None),
-            },
-        };
-        match try_lock(&file, IN_USE_BYTE) {
-            Ok(_) => {}
-            Err(Errno::ENOLCK | Errno::EINVAL | Errno::EOPNOTSUPP) => return Ok(None),
-            Err(error) => return Err(std::io::Error::from(error).into()),
-        }
+        let Some((file, writable)) = open(path)? else { return Ok(None) };
         if !try_lock(&file, DATA_BYTE).map_err(std::io::Error::from)? {
             tracing::warn!("{} is being written to by another program; waiting for it", path.display());
             let _request = if writable { Request::post(&file).ok() } else { None };
@@ -79,6 +66,46 @@ impl ReadLock {
         }
         Ok(Some(ReadLock { _file: file }))
     }
+}
+
+/// Opens the lock file of the table at `path`, marks the table as in use, and says whether the file can be written;
+/// `None` if there is no lock file, or the file system has no locks.
+pub(super) fn open(path: &Path) -> Result<Option<(File, bool)>> {
+    let path = path.join("table.lock");
+    let (file, writable) = match FileOptions::new().read(true).write(true).open(&path) {
+        Ok(file) => (file, true),
+        Err(_) => match File::open(&path) {
+            Ok(file) => (file, false),
+            // without a lock file, or a right to it, casacore does not lock either
+            Err(_) => return Ok(None),
+        },
+    };
+    match try_lock(&file, IN_USE_BYTE) {
+        Ok(_) => Ok(Some((file, writable))),
+        Err(Errno::ENOLCK | Errno::EINVAL | Errno::EOPNOTSUPP) => Ok(None),
+        Err(error) => Err(std::io::Error::from(error).into()),
+    }
+}
+
+/// Whether another program has locked the table for writing.
+pub(super) fn is_written(file: &File) -> Result<bool> {
+    Ok(!is_free(file, libc::F_RDLCK, DATA_BYTE)?)
+}
+
+/// Whether another program has the table open.
+pub(super) fn is_in_use(file: &File) -> Result<bool> {
+    Ok(!is_free(file, libc::F_WRLCK, IN_USE_BYTE)?)
+}
+
+/// Whether the byte could be locked; it is not.
+fn is_free(file: &File, kind: c_int, byte: off_t) -> Result<bool> {
+    let mut lock = record(kind, byte);
+    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).map_err(std::io::Error::from)?;
+    Ok(c_int::from(lock.l_type) == libc::F_UNLCK)
+}
+
+pub(super) fn record(kind: c_int, byte: off_t) -> libc::flock {
+    libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: byte, l_len: 1, l_pid: 0 }
 }
 
 fn wait(file: &File, timeout: Duration) -> Result<()> {
@@ -96,14 +123,7 @@ fn wait(file: &File, timeout: Duration) -> Result<()> {
 
 /// Whether the byte could be locked for reading now.
 fn try_lock(file: &File, byte: off_t) -> Result<bool, Errno> {
-    let lock = libc::flock {
-        l_type: libc::F_RDLCK as c_short,
-        l_whence: SEEK_SET as c_short,
-        l_start: byte,
-        l_len: 1,
-        l_pid: 0,
-    };
-    match fcntl(file, FcntlArg::F_OFD_SETLK(&lock)) {
+    match fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_RDLCK, byte))) {
         Ok(_) => Ok(true),
         Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
         Err(error) => Err(error),
@@ -111,13 +131,14 @@ fn try_lock(file: &File, byte: off_t) -> Result<bool, Errno> {
 }
 
 /// Our entry in the list of those who wait, until dropped.
-struct Request<'a> {
-    file: &'a File,
+#[derive(Debug)]
+pub(super) struct Request {
+    file: File,
     entry: [u8; 8],
 }
 
-impl<'a> Request<'a> {
-    fn post(file: &'a File) -> std::io::Result<Self> {
+impl Request {
+    pub(super) fn post(file: &File) -> std::io::Result<Self> {
         let mut entry = [0; 8];
         entry[..4].copy_from_slice(&std::process::id().to_be_bytes());
         let mut list = read_list(file)?;
@@ -125,12 +146,12 @@ impl<'a> Request<'a> {
         list[..4].copy_from_slice(&(count as u32 + 1).to_be_bytes());
         list[4 + 8 * count..][..8].copy_from_slice(&entry);
         file.write_all_at(&list, 0)?;
-        Ok(Request { file, entry })
+        Ok(Request { file: file.try_clone()?, entry })
     }
 
     /// Takes our entry out and leaves the others, as if we had never been there.
     fn withdraw(&self) -> std::io::Result<()> {
-        let mut list = read_list(self.file)?;
+        let mut list = read_list(&self.file)?;
         let count = count(&list);
         let Some(ours) = (0..count).find(|&k| list[4 + 8 * k..][..8] == self.entry) else { return Ok(()) };
         list.copy_within(4 + 8 * (ours + 1)..4 + 8 * count, 4 + 8 * ours);
@@ -140,7 +161,7 @@ impl<'a> Request<'a> {
     }
 }
 
-impl Drop for Request<'_> {
+impl Drop for Request {
     fn drop(&mut self) {
         if let Err(error) = self.withdraw() {
             tracing::warn!("the request for the lock could not be withdrawn: {error}");
@@ -180,14 +201,7 @@ mod tests {
         drop((one, two));
 
         let writer = FileOptions::new().read(true).write(true).open(&path).unwrap();
-        let lock = libc::flock {
-            l_type: libc::F_WRLCK as c_short,
-            l_whence: SEEK_SET as c_short,
-            l_start: DATA_BYTE,
-            l_len: 1,
-            l_pid: 0,
-        };
-        fcntl(&writer, FcntlArg::F_OFD_SETLK(&lock)).unwrap();
+        fcntl(&writer, FcntlArg::F_OFD_SETLK(&record(libc::F_WRLCK, DATA_BYTE))).unwrap();
         let error = ReadLock::take(directory.path(), options(50)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert_eq!(std::fs::read(&path).unwrap(), before, "the list of requests is as before");

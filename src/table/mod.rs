@@ -9,6 +9,7 @@ mod opening;
 mod record;
 mod subtable;
 mod view;
+mod watch;
 mod writer;
 
 use std::cell::Cell;
@@ -34,6 +35,7 @@ pub use lock::OpenOptions;
 pub(crate) use lock::ReadLock;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
+pub(crate) use watch::{Look, Watch};
 pub(crate) use writer::Part;
 pub use writer::TableWriter;
 

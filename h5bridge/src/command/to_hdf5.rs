@@ -72,7 +72,8 @@ fn row_range(text: &str) -> Result<Range<u64>> {
     if range.start > range.end { Err(anyhow!("the first row comes after the last")) } else { Ok(range) }
 }
 
-fn compress(text: &str) -> Result<Compress> {
+/// How data is compressed, by the word on the command line.
+pub fn compress(text: &str) -> Result<Compress> {
     match text {
         "none" => Ok(Compress::None),
         "auto" => Ok(Compress::Auto),
@@ -83,7 +84,8 @@ fn compress(text: &str) -> Result<Compress> {
     }
 }
 
-fn memory(text: &str) -> Result<u64> {
+/// Memory that a conversion may hold.
+pub fn memory(text: &str) -> Result<u64> {
     let bytes = size(text)?;
     if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
 }

@@ -1,0 +1,86 @@
+//! `finalize`: a live file becomes one for the archive.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use ctds_hdf5::convert::{Compress, Options, Source, hex};
+use ctds_hdf5::live::finalize;
+use serde_json::json;
+
+use super::to_hdf5::{compress, memory};
+use crate::cli::Global;
+use crate::exit::Status;
+use crate::progress::Bar;
+use crate::{interrupt, report};
+
+/// Arguments of `finalize`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge finalize live.h5 my.h5
+  h5bridge finalize live.h5 my.h5 --source my.ms
+  h5bridge finalize live.h5")]
+pub struct Args {
+    /// A live HDF5 file that is not written to any more
+    live: PathBuf,
+    /// The HDF5 file to write; without, the live file is replaced
+    out: Option<PathBuf>,
+    /// The table that was followed: what the live file could not take comes from there
+    #[arg(long, value_name = "TABLE")]
+    source: Option<PathBuf>,
+    /// Keep the exact files of that table in OUT, too: to-ms --exact gives them back
+    #[arg(long, requires = "source")]
+    restorable: bool,
+    /// none, gzip, gzip:1 to gzip:9, or auto: gzip where it gains
+    #[arg(long, default_value = "auto", value_parser = compress)]
+    compress: Compress,
+    /// Replace OUT if it exists
+    #[arg(long)]
+    overwrite: bool,
+    /// Threads that decode and compress; 0: one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+    /// Memory that may be held at a time
+    #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
+    max_memory: u64,
+}
+
+/// Writes the file anew, compares it, gives it its name.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    let target = args.out.as_ref().unwrap_or(&args.live);
+    interrupt::remove_when_told_to_stop(target.clone())?;
+    let source = args.source.as_ref().map(|path| Source::open_with(path, global.open_options())).transpose()?;
+    let options = Options {
+        compress: args.compress,
+        threads: args.threads,
+        max_memory: args.max_memory,
+        digest: true,
+        restorable: args.restorable,
+        ..Options::default()
+    };
+    let bar = Bar::new(args.live.metadata().map_or(0, |metadata| metadata.len()), global.quiet || global.json);
+    let finalized = finalize(&args.live, source.as_ref(), target, &options, args.overwrite, &bar);
+    bar.finish();
+    let finalized = finalized?;
+    let (summary, compared) = (finalized.summary, finalized.comparison);
+    let status = report::finished(summary.warnings.len(), global.strict);
+    let seconds = started.elapsed().as_secs_f64();
+    if global.json {
+        let document = json!({
+            "status": status.name(), "code": status.code(), "warnings": summary.warnings,
+            "out": target.display().to_string(), "tables": summary.tables, "columns": summary.columns, "rows": summary.rows,
+            "bytes": summary.bytes, "file_bytes": summary.file_bytes, "cells_compared": compared.cells,
+            "seconds": seconds, "digest": summary.digest.as_ref().map(hex),
+        });
+        writeln!(out, "{document:#}")?;
+    } else if !global.quiet {
+        summary.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        let (tables, columns, rows) = (summary.tables, summary.columns, summary.rows);
+        let size = report::bytes(summary.file_bytes);
+        eprintln!("{}: {tables} tables, {columns} columns, {rows} rows in {size}", target.display());
+        eprintln!("{} cells compared and equal; {seconds:.2} s", compared.cells);
+    }
+    Ok(status)
+}

@@ -1,0 +1,116 @@
+//! `follow`: keeps a live file in step with a table that another program is writing.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use ctds_hdf5::ErrorKind;
+use ctds_hdf5::live::{Ended, Follow, FollowOptions, Sync};
+use serde_json::json;
+
+use crate::cli::{Global, duration};
+use crate::exit::Status;
+use crate::interrupt::Stop;
+use crate::report;
+
+/// Between two looks when a writer is in the middle of something, which may be for a moment only.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// Arguments of `follow`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge follow my.ms live.h5
+  h5bridge follow my.ms live.h5 --until-closed
+  h5bridge follow my.ms live.h5 --idle 60s")]
+pub struct Args {
+    /// A table directory that another program is writing to
+    source: PathBuf,
+    /// The live file; if it is there already, it is gone on with
+    live: PathBuf,
+    /// Stop when no other program has the table open any more
+    #[arg(long)]
+    until_closed: bool,
+    /// Stop when nothing has changed for so long: 60s, 5m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    idle: Option<Duration>,
+    /// Look for changes this often
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "50ms")]
+    poll: Duration,
+    /// Wait for the disk at each commit
+    #[arg(long)]
+    fsync: bool,
+    /// Start anew, even if the live file is there
+    #[arg(long)]
+    overwrite: bool,
+}
+
+/// Follows until told to stop.
+pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let stop = Stop::new()?;
+    let timeout = global.open_options().lock_timeout.unwrap_or_default();
+    let options =
+        FollowOptions { timeout, sync: if args.fsync { Sync::Commit } else { Sync::Never }, overwrite: args.overwrite };
+    let start = Instant::now();
+    let mut changed = Instant::now();
+    let idle = |since: &Instant| args.idle.is_some_and(|idle| since.elapsed() >= idle);
+    let mut follow = loop {
+        match Follow::start(&args.source, &args.live, options) {
+            // it has no row yet, or the table is still being made
+            Err(error)
+                if error.kind() == ErrorKind::NotFound && args.source.exists() && !stop.is_set() && !idle(&changed) =>
+            {
+                stop.sleep(args.poll);
+            }
+            started => break started?,
+        }
+    };
+    if !global.quiet {
+        let verb = if follow.resumed() { "going on with" } else { "writing" };
+        eprintln!("following {}, {verb} {}", args.source.display(), args.live.display());
+    }
+    let mut told = Vec::new();
+    let (mut commits, mut rewritten) = (0u64, 0u64);
+    changed = Instant::now();
+    while !stop.is_set() {
+        // before the look, so that what was written last is seen
+        let closed = args.until_closed && !follow.is_in_use()?;
+        let step = follow.step()?;
+        commits += u64::from(step.rows > 0);
+        rewritten += step.rewritten;
+        if step.rows > 0 || step.rewritten > 0 {
+            changed = Instant::now();
+        }
+        for note in follow.notes() {
+            if !told.contains(&note) && !global.quiet {
+                eprintln!("warning: {note}");
+                told.push(note);
+            }
+        }
+        if !step.more && (closed || idle(&changed)) {
+            break;
+        }
+        if step.rows == 0 {
+            stop.sleep(if step.more || step.waiting { args.poll.min(RETRY) } else { args.poll });
+        }
+    }
+    let Ended { tables, notes: warnings } = follow.finish()?;
+    for note in warnings.iter().filter(|note| !told.contains(note) && !global.quiet) {
+        eprintln!("warning: {note}");
+    }
+    let status = report::finished(warnings.len(), global.strict);
+    let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
+    let seconds = start.elapsed().as_secs_f64();
+    if global.json {
+        let tables: serde_json::Map<_, _> = tables.into_iter().map(|(name, rows)| (name, rows.into())).collect();
+        let document = json!({
+            "status": status.name(), "code": status.code(), "warnings": warnings, "tables": tables,
+            "commits": commits, "rewritten_blocks": rewritten, "seconds": seconds,
+        });
+        writeln!(out, "{document:#}")?;
+    } else if !global.quiet {
+        eprintln!("{rows} rows of {} tables, {commits} commits, {seconds:.1} s", tables.len());
+        eprintln!("next: h5bridge finalize {} OUT.h5", args.live.display());
+    }
+    Ok(status)
+}

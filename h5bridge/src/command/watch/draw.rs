@@ -1,0 +1,237 @@
+//! What `watch` shows: a picture that is drawn anew in its place on a terminal, else a line for each look.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use console::{Term, style, truncate_str};
+
+use super::Tick;
+use super::sample::{Amplitudes, Kind};
+
+/// From nothing to the largest amplitude.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
+
+/// Tables besides the main one that are listed.
+const LISTED_TABLES: usize = 4;
+
+/// Where the picture goes.
+pub struct Screen {
+    is_terminal: bool,
+    /// Lines of the picture that is there.
+    lines: usize,
+}
+
+impl Screen {
+    pub fn new(is_terminal: bool) -> Self {
+        Screen { is_terminal, lines: 0 }
+    }
+
+    pub fn show(&mut self, path: &Path, tick: &Tick, out: &mut impl Write) -> Result<()> {
+        if !self.is_terminal {
+            writeln!(out, "{}", line(tick))?;
+            return Ok(());
+        }
+        let (height, width) = Term::stdout().size();
+        let (height, width) = (usize::from(height), usize::from(width).max(20));
+        let mut lines = picture(path, tick, width - 1);
+        // what has scrolled away cannot be drawn over
+        lines.truncate(height.saturating_sub(1).max(1));
+        let mut picture = String::new();
+        if self.lines > 0 {
+            write!(picture, "\x1b[{}A\r", self.lines)?;
+        }
+        for line in &lines {
+            writeln!(picture, "{}\x1b[K", truncate_str(line, width - 1, "…"))?;
+        }
+        picture.push_str("\x1b[J");
+        self.lines = lines.len();
+        out.write_all(picture.as_bytes())?;
+        Ok(())
+    }
+}
+
+/// A look in one line.
+fn line(tick: &Tick) -> String {
+    let sample = &tick.sample;
+    let mut parts = vec![utc(sample.taken)];
+    parts.extend(sample.rows.first().map(|(name, rows)| format!("{name} {}", thousands(*rows))));
+    parts.push(format!("{}, {}", rows_rate(tick.rows_per_second), bytes_rate(tick.bytes_per_second)));
+    parts.push(format!("committed {} ago", seconds(tick.age.as_secs_f64())));
+    parts.extend(sample.newest.map(|time| format!("newest {}", utc_of_mjd(time))));
+    parts.extend(sample.flagged.map(|fraction| format!("{:.1} % flagged", 100. * fraction)));
+    if !sample.is_open {
+        parts.push("closed".to_owned());
+    }
+    parts.join("  ")
+}
+
+fn picture(path: &Path, tick: &Tick, width: usize) -> Vec<String> {
+    let sample = &tick.sample;
+    let state = match sample.is_open {
+        true => style("● live").green(),
+        false => style("■ closed").yellow(),
+    };
+    let mut lines = vec![format!("{}  {state}", style(path.display()).bold())];
+    let mut field = |name: &str, value: String| lines.push(format!("  {} {value}", style(format!("{name:<9}")).dim()));
+    let rows = sample.rows.first().map_or(0, |(_, rows)| *rows);
+    field(
+        "rows",
+        format!("{}   {}   {}", thousands(rows), rows_rate(tick.rows_per_second), bytes_rate(tick.bytes_per_second)),
+    );
+    field("committed", format!("{} ago", seconds(tick.age.as_secs_f64())));
+    if let Some(newest) = sample.newest {
+        field("newest", format!("{} UTC", utc_of_mjd(newest).trim_end_matches('Z').replace('T', " ")));
+    }
+    if let Some(flagged) = sample.flagged {
+        field("flagged", format!("{:.1} %", 100. * flagged));
+    }
+    let others = sample.rows.iter().skip(1).filter(|(_, rows)| *rows > 0);
+    let mut others: Vec<String> = others.map(|(name, rows)| format!("{name} {}", thousands(*rows))).collect();
+    if !others.is_empty() {
+        let more = others.len().saturating_sub(LISTED_TABLES);
+        others.truncate(LISTED_TABLES);
+        let more = if more > 0 { format!("  and {more} more") } else { String::new() };
+        field("also", format!("{}{more}", others.join("  ")));
+    }
+    if let Some(amplitudes) = &sample.amplitudes {
+        lines.push(String::new());
+        lines.extend(strip(amplitudes, width.saturating_sub(4)));
+    }
+    lines
+}
+
+/// Amplitudes as bars or shades, and what they stand for.
+fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
+    let means = amplitudes.means.iter().flatten().flatten();
+    let largest = means.copied().fold(0., f64::max);
+    let count = amplitudes.means.iter().map(Vec::len).max().unwrap_or(0);
+    let (by, marks) = match amplitudes.kind {
+        Kind::Antenna => (format!("by antenna, 0 to {}", count.saturating_sub(1)), &BARS[..]),
+        Kind::Waterfall => {
+            (format!("by time (newest last) and channel, 0 to {}", count.saturating_sub(1)), &SHADES[..])
+        }
+    };
+    let title = format!("  mean |{}| {by}; {} is {largest:.4}", amplitudes.column, marks[marks.len() - 1]);
+    let row = |means: &Vec<Option<f64>>| {
+        let marks: String = fold(means, width).into_iter().map(|mean| mark(mean, largest, marks)).collect();
+        format!("  {}", style(marks).cyan())
+    };
+    std::iter::once(style(title).dim().to_string()).chain(amplitudes.means.iter().map(row)).collect()
+}
+
+/// At most `width` numbers: means of neighbours.
+fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
+    let each = means.len().div_ceil(width.max(1)).max(1);
+    let mean = |group: &[Option<f64>]| {
+        let known: Vec<f64> = group.iter().flatten().copied().collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    means.chunks(each).map(mean).collect()
+}
+
+/// Nothing known is a blank.
+fn mark(mean: Option<f64>, largest: f64, marks: &[char]) -> char {
+    let Some(mean) = mean else { return ' ' };
+    let fraction = if largest > 0. { mean / largest } else { 0. };
+    marks[((fraction * marks.len() as f64) as usize).min(marks.len() - 1)]
+}
+
+fn rows_rate(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "– rows/s".to_owned(), |rate| format!("{rate:.1} rows/s"))
+}
+
+fn bytes_rate(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "– MB/s".to_owned(), |rate| format!("{:.2} MB/s", rate / 1e6))
+}
+
+/// A time that has passed: `0.3 s`, `12 s`, `5 min`, `3.2 h`, `12 d`.
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 10. => format!("{s:.1} s"),
+        s if s < 120. => format!("{s:.0} s"),
+        s if s < 7200. => format!("{:.0} min", s / 60.),
+        s if s < 172_800. => format!("{:.1} h", s / 3600.),
+        s => format!("{:.0} d", s / 86400.),
+    }
+}
+
+/// `1 234 567`, for reading.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
+    groups.collect::<Vec<_>>().join(" ")
+}
+
+/// Days from the zero of MJD to that of Unix.
+const UNIX_MJD: f64 = 40587.;
+
+/// A time of casacore's, in seconds of MJD: `2026-11-20T17:30:00.0Z`.
+pub fn utc_of_mjd(seconds: f64) -> String {
+    calendar(seconds - UNIX_MJD * 86400.)
+}
+
+/// A moment: `2026-11-20T17:30:00.0Z`.
+pub fn utc(time: SystemTime) -> String {
+    calendar(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
+}
+
+/// The date in the Gregorian calendar, to the tenth of a second; what is no time of this or the next millennia is given in seconds.
+fn calendar(unix: f64) -> String {
+    if !(-1e11..1e12).contains(&unix) {
+        return format!("{unix} s");
+    }
+    let tenths = (unix * 10.).round() as i64;
+    let (days, tenths) = (tenths.div_euclid(864_000), tenths.rem_euclid(864_000));
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (tenths / 36_000, tenths / 600 % 60, tenths / 10 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{}Z", tenths % 10)
+}
+
+/// Year, month and day of a day since 1970-01-01.
+fn date(days: i64) -> (i64, i64, i64) {
+    // years that begin in March end with the leap day; 719468 days are from 0000-03-01 to 1970-01-01
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let march = (5 * day + 2) / 153;
+    let month = if march < 10 { march + 3 } else { march - 9 };
+    (era * 400 + year + i64::from(month <= 2), month, day - (153 * march + 2) / 5 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_of_the_gregorian_calendar() {
+        assert_eq!(utc_of_mjd(40587. * 86400.), "1970-01-01T00:00:00.0Z");
+        // IERS: MJD 51544.5 is J2000; 2000, 2100 and 2024 differ as leap years
+        assert_eq!(utc_of_mjd(51544.5 * 86400.), "2000-01-01T12:00:00.0Z");
+        assert_eq!(utc_of_mjd(60369. * 86400.), "2024-02-29T00:00:00.0Z");
+        assert_eq!(utc_of_mjd(51603. * 86400. + 86399.96), "2000-03-01T00:00:00.0Z");
+        assert_eq!(utc_of_mjd(0.), "1858-11-17T00:00:00.0Z");
+        assert_eq!(utc_of_mjd(f64::INFINITY), "inf s");
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1 000", "1 234 567"]);
+        assert_eq!([0.25, 59.6, 600., 7200., 864_000.].map(seconds), ["0.2 s", "60 s", "10 min", "2.0 h", "10 d"]);
+    }
+
+    #[test]
+    fn strips_fit_their_width() {
+        let means = vec![vec![Some(0.), None, Some(1.), Some(4.)]];
+        let amplitudes = Amplitudes { column: "DATA", kind: Kind::Antenna, means };
+        console::set_colors_enabled(false);
+        let lines = strip(&amplitudes, 80);
+        assert_eq!(lines, ["  mean |DATA| by antenna, 0 to 3; █ is 4.0000", "  ▁ ▃█"]);
+        assert_eq!(strip(&amplitudes, 2)[1], "  ▁▆");
+        assert_eq!(strip(&Amplitudes { means: vec![], ..amplitudes }, 2).len(), 1);
+    }
+}

@@ -1,0 +1,355 @@
+//! Keeping a live file in step with a table that casacore is still writing. docs/live.md, "Following"; docs/decisions/0004.
+
+mod cells;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bstr::{BString, ByteSlice};
+
+pub use self::table::Activity;
+use self::table::{Followed, LiveColumn};
+use super::{Declaration, Policy, Reader, Sync, TableSpec, Writer, repair};
+use crate::convert::scales::coordinates;
+use crate::convert::{Source, SourceTable};
+use crate::error::{Error, ErrorKind, Result};
+use crate::table::{Look, OpenOptions, TableKind, Watch};
+use crate::value::DataType;
+
+/// Between two looks at a table whose writer is in the middle of something.
+const RETRY: Duration = Duration::from_millis(10);
+
+/// What is in nobody's hands for so long stays as it is: a subtable that cannot be read is damaged, not in the making.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// How long old rows are compared after the end.
+const LAST_LOOKS: Duration = Duration::from_secs(10);
+
+/// How a table is followed.
+#[derive(Debug, Clone, Copy)]
+pub struct FollowOptions {
+    /// How long to wait for a state of the tables that can be read, at the start.
+    pub timeout: Duration,
+    /// Whether commits wait for the disk.
+    pub sync: Sync,
+    /// Start anew, even if there is a live file to go on with.
+    pub overwrite: bool,
+}
+
+impl Default for FollowOptions {
+    /// Waits for a minute, and not for the disk.
+    fn default() -> Self {
+        FollowOptions { timeout: Duration::from_secs(60), sync: Sync::Never, overwrite: false }
+    }
+}
+
+/// A live file that follows a table and its subtables.
+///
+/// ```no_run
+/// use ctds_hdf5::live::{Follow, FollowOptions};
+///
+/// let mut follow = Follow::start("my.ms", "live.h5", FollowOptions::default())?;
+/// while follow.is_in_use()? {
+///     if !follow.step()?.more {
+///         std::thread::sleep(std::time::Duration::from_millis(50));
+///     }
+/// }
+/// follow.finish()?;
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Follow {
+    writer: Writer,
+    tables: Vec<Followed>,
+    missing: Vec<String>,
+    resumed: bool,
+}
+
+/// What has become of a table that was followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Rows of each table of the live file.
+    pub tables: Vec<(String, u64)>,
+    /// As [`Follow::notes`] gives them, all of them.
+    pub notes: Vec<String>,
+}
+
+impl Follow {
+    /// Starts to follow the table in the directory at `source`, or goes on with the live file at `live`.
+    ///
+    /// The main table must have a row, from which the shapes of its cells are known.
+    ///
+    /// # Errors
+    /// `NotFound` while there is no row; `Locked` if the table is being written to for longer than the time-out, or `live` has
+    /// a writer; `Unsupported` if `live` is something else.
+    pub fn start(source: impl AsRef<Path>, live: impl AsRef<Path>, options: FollowOptions) -> Result<Self> {
+        let (source, live) = (source.as_ref(), live.as_ref());
+        let unlocked = OpenOptions { lock_timeout: None };
+        let mut watch = Watch::new(source)?;
+        let resumed = live.exists() && !options.overwrite;
+        let found = wait(&mut watch, options.timeout, || Found::read(&Source::open_with(source, unlocked)?, !resumed))?;
+        let policy = Policy { every: None, rows: None, sync: options.sync };
+        let (writer, columns) = match resumed {
+            true => resume(live, &found.tables, policy)?,
+            false => begin(source, live, &found.tables, policy, options.overwrite)?,
+        };
+        let mut tables = Vec::new();
+        let mut missing = found.missing;
+        for FoundTable { spec, path, absent, .. } in &found.tables {
+            // a table may be newer than the live file
+            let Some((name, columns)) = columns.iter().find(|(name, _)| *name == spec.name) else {
+                missing.push(format!("{}: the table is new: finalize takes it", spec.name));
+                continue;
+            };
+            tables.push(Followed::new(path, name, columns, absent, writer.committed_rows(name)?)?);
+        }
+        Ok(Follow { writer, tables, missing, resumed })
+    }
+
+    /// Appends the rows that are new in any table, and commits them; rewrites old cells that have changed.
+    ///
+    /// # Errors
+    /// Those of reading the tables when nobody writes to them, and of [`Writer::commit`]; `Unsupported` if rows or
+    /// columns were removed.
+    pub fn step(&mut self) -> Result<Activity> {
+        let mut all = Activity::default();
+        for table in &mut self.tables {
+            let one = table.step(&mut self.writer)?;
+            all.rows += one.rows;
+            all.rewritten += one.rewritten;
+            all.more |= one.more;
+            all.waiting |= one.waiting;
+        }
+        if all.rows > 0 {
+            self.writer.commit()?;
+        }
+        Ok(all)
+    }
+
+    /// Whether another program has one of the tables open.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn is_in_use(&self) -> Result<bool> {
+        for table in &self.tables {
+            if table.is_in_use()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a live file was there to go on with.
+    pub fn resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// Rows of each table that readers see.
+    pub fn committed_rows(&self) -> Vec<(String, u64)> {
+        let rows = |table: &Followed| (table.name.clone(), self.writer.committed_rows(&table.name).unwrap_or_default());
+        self.tables.iter().map(rows).collect()
+    }
+
+    /// What is not in the live file, in sentences: columns that it cannot have, cells it had no room for, news that came
+    /// too late. `finalize` takes them from the table.
+    pub fn notes(&self) -> Vec<String> {
+        let counted = |table: &Followed| {
+            let name = table.name.clone();
+            let note = move |(note, count): (&String, &u64)| match count {
+                1 => format!("{name}: {note}"),
+                count => format!("{name}: {note} ({count} times)"),
+            };
+            table.notes.iter().map(note).collect::<Vec<_>>()
+        };
+        let warnings = self.writer.warnings().iter().chain(&self.missing).cloned();
+        warnings.chain(self.tables.iter().flat_map(counted)).collect()
+    }
+
+    /// Takes what is left, as far as the tables can be read now, and closes the live file.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn finish(mut self) -> Result<Ended> {
+        let start = Instant::now();
+        while self.step()?.more && start.elapsed() < LAST_LOOKS {
+            std::thread::sleep(RETRY);
+        }
+        let tables = self.committed_rows();
+        let mut notes = self.notes();
+        for table in self.tables.iter().filter(|table| table.has_suspects()) {
+            notes.push(format!("{}: not all old rows were compared that may have been written again", table.name));
+        }
+        self.writer.close()?;
+        Ok(Ended { tables, notes })
+    }
+}
+
+/// The tables of a source, as they are when following begins.
+struct Found {
+    tables: Vec<FoundTable>,
+    /// What the live file cannot have, in sentences.
+    missing: Vec<String>,
+}
+
+struct FoundTable {
+    /// What a live file gets of it.
+    spec: TableSpec,
+    /// Columns that it cannot have.
+    absent: Vec<BString>,
+    path: PathBuf,
+    rows: u64,
+    columns: Vec<(BString, DataType)>,
+}
+
+impl Found {
+    /// Reads what tables there are, and for a new live file the shapes of all cells.
+    fn read(source: &Source, shapes: bool) -> Result<Self> {
+        let mut found = Found { tables: Vec::new(), missing: Vec::new() };
+        for table in source.tables() {
+            let name = if table.name == "." { "MAIN" } else { &table.name };
+            match found.table(source, table, name, shapes) {
+                Ok(table) => found.tables.push(table),
+                Err(error) if name != "MAIN" => found.missing.push(format!("{name}: {error}")),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    fn table(&mut self, source: &Source, table: &SourceTable, name: &str, shapes: bool) -> Result<FoundTable> {
+        let plain = table.content()?.as_table().filter(|table| *table.kind() == TableKind::Plain);
+        let (Some(path), Some(plain)) = (&table.path, plain) else {
+            return Err(Error::unsupported("only tables that have their own rows are followed"));
+        };
+        let parent = name.rsplit_once('/').map_or("MAIN", |(parent, _)| parent);
+        if name != "MAIN" && !self.tables.iter().any(|table| table.spec.name == parent) {
+            return Err(Error::unsupported("the table that it belongs to is not followed"));
+        }
+        let columns = plain.columns().iter().map(|info| (info.desc.name.clone(), info.data_type())).collect();
+        let found =
+            FoundTable { spec: TableSpec::new(name), absent: vec![], path: path.clone(), rows: plain.rows(), columns };
+        if !shapes {
+            return Ok(found);
+        }
+        let (mut spec, absent) = Followed::declare(name, plain)?;
+        if name == "MAIN" {
+            spec.coordinates = coordinates(source);
+        }
+        self.missing.extend(absent.iter().map(|(column, why)| format!("{name}: column {column}: {why}")));
+        Ok(FoundTable { spec, absent: absent.into_iter().map(|(column, _)| column).collect(), ..found })
+    }
+
+    /// Whether a live file would get the same.
+    fn declares_as(&self, other: &Found) -> bool {
+        let columns = |column: &super::ColumnSpec| {
+            (column.info.desc.name.clone(), column.info.data_type(), column.cells.clone(), column.info.desc.max_length)
+        };
+        let tables = |found: &Found| -> Vec<_> {
+            let table = |table: &FoundTable| {
+                let columns: Vec<_> = table.spec.columns.iter().map(columns).collect();
+                (table.spec.name.clone(), columns, table.columns.clone())
+            };
+            found.tables.iter().map(table).collect()
+        };
+        tables(self) == tables(other)
+    }
+}
+
+/// What `read` finds when nobody writes to the table meanwhile, or twice the same.
+fn wait(watch: &mut Watch, timeout: Duration, read: impl Fn() -> Result<Found>) -> Result<Found> {
+    let start = Instant::now();
+    let mut before: Option<Found> = None;
+    loop {
+        match watch.look(|_| read()) {
+            Ok(Look::Sure(found)) => return Ok(found),
+            Ok(Look::Doubtful(Ok(found))) => match before {
+                Some(before) if before.declares_as(&found) => return Ok(found),
+                _ => before = Some(found),
+            },
+            Ok(_) => {}
+            // a subtable may be in the making, which is not watched yet
+            Err(error) if error.kind() == ErrorKind::Unsupported || start.elapsed() >= timeout.min(SETTLED) => {
+                return Err(error);
+            }
+            Err(_) => {}
+        }
+        if start.elapsed() >= timeout {
+            let message = format!("the table is being written to without a pause, for {} s", timeout.as_secs_f64());
+            return Err(Error::new(ErrorKind::Locked, message));
+        }
+        std::thread::sleep(RETRY);
+    }
+}
+
+/// The columns of each table of a live file.
+type LiveTables = Vec<(String, Vec<LiveColumn>)>;
+
+/// Makes a live file.
+fn begin(
+    source: &Path,
+    live: &Path,
+    found: &[FoundTable],
+    policy: Policy,
+    overwrite: bool,
+) -> Result<(Writer, LiveTables)> {
+    if found.first().is_none_or(|table| table.rows == 0) {
+        return Err(Error::not_found("the table has no rows yet, from which shapes are known").at(source.display()));
+    }
+    let mut declaration = found.iter().map(|table| table.spec.clone()).fold(Declaration::new(), Declaration::table);
+    if overwrite {
+        declaration = declaration.overwrite();
+    }
+    let columns =
+        |spec: &TableSpec| spec.columns.iter().map(|column| (column.info.clone(), column.cells.clone())).collect();
+    let tables = found.iter().map(|table| (table.spec.name.clone(), columns(&table.spec))).collect();
+    Ok((declaration.go_live(live, policy)?, tables))
+}
+
+/// Goes on with a live file, if it is of this table.
+fn resume(live: &Path, found: &[FoundTable], policy: Policy) -> Result<(Writer, LiveTables)> {
+    let reader = Reader::open(live)?;
+    let mut tables = Vec::new();
+    for table in reader.tables() {
+        let theirs = found.iter().find(|found| found.spec.name == table.name());
+        let theirs = theirs.ok_or_else(|| other(live, format!("has no table {}", table.name())))?;
+        if theirs.rows < table.committed_rows() {
+            let rows = theirs.rows;
+            return Err(other(live, format!("{} has {rows} rows, not {}", table.name(), table.committed_rows())));
+        }
+        let mut columns = Vec::new();
+        for info in table.columns() {
+            let name = &info.desc.name;
+            if !theirs.columns.contains(&(name.clone(), info.data_type())) {
+                return Err(other(live, format!("{} has no such column {name}", table.name())));
+            }
+            columns.push((info.clone(), table.shapes(&name.to_str_lossy())?));
+        }
+        tables.push((table.name().to_owned(), columns));
+    }
+    drop(reader);
+    let start = Instant::now();
+    let writer = loop {
+        match reopen(live, policy) {
+            // somebody who is just opening the file to read it keeps HDF5's lock for a moment
+            Err(error) if error.kind() == ErrorKind::Locked && start.elapsed() < SETTLED => std::thread::sleep(RETRY),
+            reopened => break reopened?,
+        }
+    };
+    Ok((writer, tables))
+}
+
+fn reopen(live: &Path, policy: Policy) -> Result<Writer> {
+    match Writer::reopen(live, policy) {
+        // whoever followed before was killed
+        Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Format) => {
+            repair(live)?;
+            Writer::reopen(live, policy)
+        }
+        reopened => reopened,
+    }
+}
+
+fn other(live: &Path, why: String) -> Error {
+    Error::new(ErrorKind::Exists, format!("the live file is of another table: this one {why}")).at(live.display())
+}

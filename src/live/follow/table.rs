@@ -1,0 +1,370 @@
+//! One table that is followed: its new rows, and old ones that were written again.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bstr::ByteSlice;
+
+use super::cells::{self, CellBlock};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::live::{Block, CellShapes, ColumnSpec, TableSpec, Writer};
+use crate::schema::Sync;
+use crate::table::{ColumnInfo, Look, Table, Watch};
+use crate::value::{BString, DataType, Record};
+
+/// Bytes of rows that are read at a time.
+const BATCH_BYTES: u64 = 8 << 20;
+
+/// Rows of the first of them.
+const FIRST_BATCH: u64 = 1024;
+
+/// Rows compared at a time in the search for old ones that were written again.
+const COMPARED_ROWS: u64 = 4096;
+
+/// How long old rows are compared before new ones are looked for again.
+const COMPARE_FOR: Duration = Duration::from_millis(20);
+
+/// A table that is followed.
+#[derive(Debug)]
+pub(super) struct Followed {
+    /// As the live file names it.
+    pub(super) name: String,
+    path: PathBuf,
+    watch: Watch,
+    columns: Vec<FollowedColumn>,
+    /// Columns that the live file cannot have, which was said at the start.
+    absent: Vec<BString>,
+    /// What a live file could not take, or is not to: a sentence, and how often.
+    pub(super) notes: BTreeMap<String, u64>,
+    /// The sync record of the newest look.
+    seen: Option<Sync>,
+    /// Rows read at a time.
+    batch: u64,
+    /// What a doubtful look has shown: if the next one shows the same, it is so.
+    doubtful: Option<(Range<u64>, Vec<CellBlock>)>,
+    /// Columns that may have been written again.
+    suspects: BTreeMap<usize, Suspect>,
+    keywords: Record,
+}
+
+/// A column of the table as it was last seen.
+struct SeenColumn {
+    name: BString,
+    /// None of its own, if it comes from another table.
+    manager: Option<usize>,
+    /// From other columns, by an engine.
+    computed: bool,
+    keywords: Record,
+}
+
+#[derive(Debug)]
+struct FollowedColumn {
+    name: BString,
+    text: String,
+    data_type: DataType,
+    form: CellShapes,
+    string_bytes: usize,
+    keywords: Record,
+}
+
+/// Old rows that are to be compared: `left` rows from `next` on, and after the last the first ones. A column that is
+/// written again all the time is compared in circles, so that all its rows have their turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Suspect {
+    next: u64,
+    left: u64,
+}
+
+impl Suspect {
+    /// The rows to compare now, of those that there are.
+    fn rows(&self, all: u64) -> Range<u64> {
+        let next = if self.next < all { self.next } else { 0 };
+        next..all.min(next + self.left.min(COMPARED_ROWS))
+    }
+
+    /// What is left after these rows.
+    fn after(&self, compared: &Range<u64>) -> Self {
+        Suspect { next: compared.end, left: self.left.saturating_sub(compared.end - compared.start) }
+    }
+}
+
+/// A column of a live file, and the shapes that its cells can have.
+pub(super) type LiveColumn = (ColumnInfo, CellShapes);
+
+impl FollowedColumn {
+    fn new((info, form): &LiveColumn) -> Self {
+        FollowedColumn {
+            name: info.desc.name.clone(),
+            text: info.desc.name.to_str_lossy().into_owned(),
+            data_type: info.data_type(),
+            form: form.clone(),
+            string_bytes: info.desc.max_length as usize,
+            keywords: info.desc.keywords.clone(),
+        }
+    }
+}
+
+/// What a step has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Activity {
+    /// Rows that were appended.
+    pub rows: u64,
+    /// Blocks of old cells that were written again.
+    pub rewritten: u64,
+    /// Whether there is more to do at once.
+    pub more: bool,
+    /// Whether a writer has begun something that it has not yet flushed.
+    pub waiting: bool,
+}
+
+impl Followed {
+    /// What a live file gets of `table`, and the columns that it cannot get, with the reason.
+    pub(super) fn declare(name: &str, table: &Table) -> Result<(TableSpec, Vec<(BString, String)>)> {
+        let mut spec = TableSpec::new(name);
+        spec.info = table.info().clone();
+        spec.keywords = table.keywords().clone();
+        let mut absent = Vec::new();
+        for (index, info) in table.columns().iter().enumerate() {
+            match declare_column(table, index, info) {
+                Ok(column) => spec.columns.push(column),
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    absent.push((info.desc.name.clone(), error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((spec, absent))
+    }
+
+    /// Follows the table at `path` into the table `name` of a live file, which has these columns, not those that are absent,
+    /// and so many rows.
+    pub(super) fn new(path: &Path, name: &str, columns: &[LiveColumn], absent: &[BString], rows: u64) -> Result<Self> {
+        let columns: Vec<_> = columns.iter().map(FollowedColumn::new).collect();
+        // rows that are there already may have been written again since
+        let suspects = match rows {
+            0 => BTreeMap::new(),
+            rows => (0..columns.len()).map(|column| (column, Suspect { next: 0, left: rows })).collect(),
+        };
+        Ok(Followed {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            watch: Watch::new(path)?,
+            columns,
+            absent: absent.to_vec(),
+            notes: BTreeMap::new(),
+            seen: None,
+            batch: FIRST_BATCH,
+            doubtful: None,
+            suspects,
+            keywords: Record::default(),
+        })
+    }
+
+    /// Whether another program has the table open.
+    pub(super) fn is_in_use(&self) -> Result<bool> {
+        self.watch.is_in_use()
+    }
+
+    /// Whether old rows are still to be compared.
+    pub(super) fn has_suspects(&self) -> bool {
+        !self.suspects.is_empty()
+    }
+
+    /// Appends what is new, then looks for a while at what may have changed.
+    pub(super) fn step(&mut self, writer: &mut Writer) -> Result<Activity> {
+        let mut activity = Activity::default();
+        let Some(sync) = self.watch.sync()? else { return Ok(activity) };
+        if self.seen.as_ref() != Some(&sync) {
+            activity.more = !self.notice(&sync, writer.rows(&self.name)?)?;
+        }
+        while writer.rows(&self.name)? < sync.rows {
+            match self.append(writer, sync.rows)? {
+                0 => {
+                    activity.more = true;
+                    return Ok(activity);
+                }
+                rows => activity.rows += rows,
+            }
+        }
+        activity.rewritten += self.compare(writer)?;
+        activity.more |= self.has_suspects();
+        activity.waiting = !activity.more && self.watch.prompt()?;
+        Ok(activity)
+    }
+
+    /// Finds out from the counters what was written; false if the table could not be looked at yet.
+    fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
+        let look = self.watch.look(|table| {
+            let column = |(info, manager): (&ColumnInfo, Option<usize>)| SeenColumn {
+                name: info.desc.name.clone(),
+                manager,
+                computed: info.stored_column().is_some(),
+                keywords: info.desc.keywords.clone(),
+            };
+            let columns: Vec<_> = table.columns().iter().zip(table.manager_numbers()).map(column).collect();
+            Ok((table.rows(), columns, table.keywords().clone()))
+        })?;
+        let Look::Sure((rows_now, columns, keywords)) = look else { return Ok(false) };
+        if rows_now < rows {
+            let message = format!("{rows_now} rows, but there were {rows}: a live file cannot lose rows");
+            return Err(Error::unsupported(message).at(self.path.display()));
+        }
+        let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
+        let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
+            (Some(before), Some(now), Some(manager)) => before.managers.get(manager) != now.managers.get(manager),
+            _ => true,
+        };
+        let first = self.seen.is_none();
+        let mut news = Vec::new();
+        for seen in columns.iter() {
+            let name = &seen.name;
+            let Some(index) = self.columns.iter().position(|column| column.name == *name) else {
+                if !self.absent.contains(name) {
+                    news.push(format!("column {name} is new: finalize takes it"));
+                }
+                continue;
+            };
+            if rows > 0 && (seen.computed || changed(seen.manager)) {
+                let next = self.suspects.get(&index).map_or(0, |suspect| suspect.next);
+                self.suspects.insert(index, Suspect { next, left: rows });
+            }
+            if self.columns[index].keywords != seen.keywords && !first {
+                news.push(format!("keywords of column {name} changed: finalize takes them"));
+            }
+            self.columns[index].keywords = seen.keywords.clone();
+        }
+        let gone = |column: &&FollowedColumn| !columns.iter().any(|seen| column.name == seen.name);
+        if let Some(column) = self.columns.iter().find(gone) {
+            let message = format!("column {} was removed: a live file cannot lose columns", column.name);
+            return Err(Error::unsupported(message).at(self.path.display()));
+        }
+        if self.keywords != keywords && !first {
+            news.push("keywords of the table changed: finalize takes them".to_owned());
+        }
+        for note in news {
+            self.notes.insert(note, 1);
+        }
+        self.keywords = keywords;
+        self.seen = Some(sync.clone());
+        Ok(true)
+    }
+
+    /// Appends some of the rows that there are before `end`; 0 if the writer is in the middle of something.
+    fn append(&mut self, writer: &mut Writer, end: u64) -> Result<u64> {
+        let first = writer.rows(&self.name)?;
+        // the same rows again, if it was doubtful what is in them
+        let again = self.doubtful.take().filter(|(rows, _)| rows.start == first && rows.end <= end);
+        let rows = again.as_ref().map_or(first..end.min(first + self.batch), |(rows, _)| rows.clone());
+        let all: Vec<usize> = (0..self.columns.len()).collect();
+        let blocks = match self.read(&all, rows.clone())? {
+            Look::Sure(blocks) => blocks,
+            Look::Busy => return Ok(0),
+            Look::Doubtful(read) => {
+                // a program that writes all the time leaves no time to look; twice the same is hardly a mixture, and if
+                // it was one after all, the counters change and the rows are compared
+                match (read, again) {
+                    (Ok(blocks), Some((_, before))) if all.iter().all(|&i| blocks[i].same(&before[i])) => blocks,
+                    (Ok(blocks), None) => {
+                        self.doubtful = Some((rows, blocks));
+                        return Ok(0);
+                    }
+                    // fewer rows are read in less time
+                    _ => {
+                        self.batch = (self.batch / 2).max(1);
+                        return Ok(0);
+                    }
+                }
+            }
+        };
+        self.note_misfits(&all, &blocks);
+        let named: Vec<(&str, Block<'_>)> = self
+            .columns
+            .iter()
+            .zip(&blocks)
+            .map(|(column, block)| Ok((column.text.as_str(), block.block()?)))
+            .collect::<Result<_>>()?;
+        let count = rows.end - rows.start;
+        writer.append(&self.name, count, &named)?;
+        let bytes: u64 = blocks.iter().map(CellBlock::bytes).sum();
+        self.batch = (BATCH_BYTES.saturating_mul(count) / bytes.max(1)).clamp(1, 2 * self.batch.max(FIRST_BATCH));
+        Ok(count)
+    }
+
+    /// Compares old rows with what the live file has, and writes those that differ.
+    fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
+        let (start, mut rewritten) = (Instant::now(), 0);
+        while let Some((&column, &suspect)) = self.suspects.first_key_value() {
+            let rows = suspect.rows(writer.rows(&self.name)?);
+            if rows.is_empty() {
+                self.suspects.remove(&column);
+                continue;
+            }
+            let Look::Sure(blocks) = self.read(&[column], rows.clone())? else { break };
+            let (name, count) = (self.columns[column].text.clone(), rows.end - rows.start);
+            for block in &blocks {
+                let updated = writer.update(&self.name, &name, rows.start, count, &block.block()?)?;
+                rewritten += u64::from(updated.written);
+                // misfits have been counted when they were appended, unless they came later
+                for (note, times) in [(misfits(&name), block.misfits), (reshaped(&name), updated.refused)] {
+                    if times > 0 {
+                        let known = self.notes.entry(note).or_default();
+                        *known = times.max(*known);
+                    }
+                }
+            }
+            self.suspects.insert(column, suspect.after(&rows));
+            if start.elapsed() >= COMPARE_FOR {
+                break;
+            }
+        }
+        Ok(rewritten)
+    }
+
+    fn read(&mut self, wanted: &[usize], rows: Range<u64>) -> Result<Look<Vec<CellBlock>>> {
+        let columns = &self.columns;
+        self.watch.look(|table| {
+            if table.rows() < rows.end {
+                return Err(Error::format(format!("{} rows where {} were announced", table.rows(), rows.end)));
+            }
+            let read = |&index: &usize| {
+                let column = &columns[index];
+                let found = table.columns().iter().position(|info| info.desc.name == column.name);
+                let found = found.ok_or_else(|| Error::format("the column is gone"))?;
+                CellBlock::read(table.cells(found)?, column.data_type, &column.form, column.string_bytes, rows.clone())
+            };
+            wanted.iter().map(|index| read(index).at_with(|| format!("column {}", columns[*index].text))).collect()
+        })
+    }
+
+    fn note_misfits(&mut self, wanted: &[usize], blocks: &[CellBlock]) {
+        for (&index, block) in wanted.iter().zip(blocks).filter(|(_, block)| block.misfits > 0) {
+            *self.notes.entry(misfits(&self.columns[index].text)).or_default() += block.misfits;
+        }
+    }
+}
+
+/// # Errors
+/// `Unsupported` if a live file cannot have the column.
+fn declare_column(table: &Table, index: usize, info: &ColumnInfo) -> Result<ColumnSpec> {
+    if info.data_type() == DataType::Record {
+        return Err(Error::unsupported("it holds records, which a live file cannot"));
+    }
+    let column = table.cells(index)?;
+    let form = cells::shapes(column, info.shape.as_ref(), table.rows())?;
+    let form = form.ok_or_else(|| Error::unsupported("it has no cell yet that tells its shape, or too many shapes"))?;
+    let spec = ColumnSpec::like(info, form);
+    if info.data_type() != DataType::String {
+        return Ok(spec);
+    }
+    Ok(spec.string_length(cells::string_bytes(column, info.desc.max_length, table.rows())?))
+}
+
+fn misfits(column: &str) -> String {
+    format!("column {column}: cells that the live file has no room for: finalize takes them")
+}
+
+fn reshaped(column: &str) -> String {
+    format!("column {column}: cells got another shape: finalize takes them")
+}

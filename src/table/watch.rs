@@ -1,0 +1,376 @@
+//! Looking at a table while casacore writes to it, without ever being in its way. docs/decisions/0004.
+//!
+//! A casacore writer that finds its table locked looks again after a second, however short the lock was. So none is taken
+//! here: the table is read, and then it is checked that nobody wrote meanwhile. Every flush of casacore's ends with a new sync
+//! record in `table.lock`, and until then the writer holds its lock. What shows that somebody wrote: the lock, that record,
+//! and the lengths and times of the files. Times tick, so that a change may hide behind one just before it; what was read
+//! then is [`Look::Doubtful`]. Whoever relies on that reads again when the record's counters have changed.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::lock::{self, Request};
+use super::{OpenOptions, Table};
+use crate::error::{Error, Place, Result};
+use crate::io::FileSource;
+use crate::schema::Sync;
+
+/// A writer that keeps its lock is asked for it after so long.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Two writes that are closer than this may leave the same time on a file: the kernel's clock ticks 100 times a second, or more.
+const TICK: Duration = Duration::from_millis(12);
+
+/// A file with the time of the sync record was written before it, or right after it; that nobody who is in the middle of
+/// writing pauses for so long is assumed.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Where the length of the sync record is in `table.lock`, after the list of requests. formats/table.md 4.2.
+const SYNC_OFFSET: u64 = 260;
+
+/// More of it is not compared; it holds a number for each data manager.
+const MAX_SYNC: u64 = 1 << 16;
+
+/// A table that another program may be writing to.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    path: PathBuf,
+    /// Marks the table as in use.
+    lock: File,
+    writable: bool,
+    /// Asks a writer to let others have a look, until dropped.
+    request: Option<Request>,
+    /// Since when a writer has kept us from reading.
+    hindered: Option<Instant>,
+    /// The newest sync record, and the time of `table.lock` when it was first seen. Requests change that time too.
+    flushed: Option<(Vec<u8>, SystemTime)>,
+}
+
+/// What shows that somebody wrote.
+#[derive(Debug, PartialEq)]
+struct State {
+    /// The sync record as it is stored.
+    sync: Vec<u8>,
+    /// The table's files: name, length, time of the last change.
+    files: Vec<(OsString, u64, SystemTime)>,
+}
+
+impl State {
+    /// Whether a file changed so short a time ago, or in the future, that another change would not show.
+    fn is_recent(&self) -> bool {
+        self.files.iter().any(|(_, _, changed)| !is_older(*changed, TICK))
+    }
+
+    /// When the last file changed.
+    fn newest(&self) -> Option<SystemTime> {
+        self.files.iter().map(|(_, _, changed)| *changed).max()
+    }
+}
+
+fn is_older(time: SystemTime, age: Duration) -> bool {
+    time.elapsed().is_ok_and(|elapsed| elapsed >= age)
+}
+
+/// What the locks and the times of the files say.
+#[derive(Debug, PartialEq)]
+enum Quiet {
+    /// Nobody writes, or who holds the lock has not written since the last sync record.
+    Yes,
+    /// Somebody holds the lock and may have written since that record, in the tick of the clock in which it was written.
+    Perhaps,
+    /// Somebody has written and not yet finished.
+    No,
+}
+
+/// A look at a table.
+#[derive(Debug)]
+pub(crate) enum Look<T> {
+    /// Nobody wrote meanwhile.
+    Sure(T),
+    /// Somebody wrote: what was read may be a mixture.
+    Doubtful(Result<T>),
+    /// A writer is in the middle of something.
+    Busy,
+}
+
+impl Watch {
+    /// Watches the table in the directory at `path`.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none; `Unsupported` if it has no lock file.
+    pub(crate) fn new(path: &Path) -> Result<Self> {
+        let path = std::path::absolute(path)?;
+        path.metadata().at_with(|| path.display().to_string())?;
+        let opened = lock::open(&path).at_with(|| path.display().to_string())?;
+        let (lock, writable) = opened.ok_or_else(|| {
+            Error::unsupported("the table has no table.lock, or the file system no locks: writers cannot be seen")
+                .at(path.display())
+        })?;
+        Ok(Watch { path, lock, writable, request: None, hindered: None, flushed: None })
+    }
+
+    /// What the last writer left for others; `None` if there is nothing yet, or somebody is just writing it.
+    ///
+    /// # Errors
+    /// `Format` if the record is damaged.
+    pub(crate) fn sync(&self) -> Result<Option<Sync>> {
+        let record = self.record()?;
+        let sync = Sync::read(&FileSource::open(&self.path.join("table.lock"))?);
+        match sync {
+            _ if self.record()? != record => Ok(None),
+            Err(_) if lock::is_written(&self.lock)? => Ok(None),
+            sync => sync.at_with(|| self.path.display().to_string()),
+        }
+    }
+
+    /// Whether another program has the table open.
+    pub(crate) fn is_in_use(&self) -> Result<bool> {
+        lock::is_in_use(&self.lock)
+    }
+
+    /// Reads the table as it is between two changes.
+    pub(crate) fn look<T>(&mut self, read: impl FnOnce(&Table) -> Result<T>) -> Result<Look<T>> {
+        let before = self.state()?;
+        let recent = before.is_recent();
+        let quiet = self.is_quiet(&before)?;
+        if quiet == Quiet::No {
+            self.ask()?;
+            return Ok(Look::Busy);
+        }
+        let value = Table::open_with(&self.path, OpenOptions { lock_timeout: None }).and_then(|table| read(&table));
+        // who writes now may have begun while we read, in the tick of the last change
+        let unseen = recent && lock::is_written(&self.lock)?;
+        if quiet == Quiet::Yes && !unseen && self.state()? == before {
+            self.hindered = None;
+            self.request = None;
+            return value.map(Look::Sure);
+        }
+        self.ask()?;
+        Ok(Look::Doubtful(value))
+    }
+
+    /// Asks a writer for a pause that has written for some time and not flushed; says whether there is one.
+    pub(crate) fn prompt(&mut self) -> Result<bool> {
+        let state = self.state()?;
+        if self.is_quiet(&state)? != Quiet::No {
+            self.hindered = None;
+            return Ok(false);
+        }
+        self.ask()?;
+        Ok(true)
+    }
+
+    fn is_quiet(&mut self, state: &State) -> Result<Quiet> {
+        let flushed = self.flushed(state)?;
+        if !lock::is_written(&self.lock)? {
+            return Ok(Quiet::Yes);
+        }
+        Ok(match state.newest() {
+            _ if state.sync.is_empty() => Quiet::No,
+            Some(changed) if changed > flushed => Quiet::No,
+            Some(changed) if state.is_recent() || changed == flushed && !is_older(changed, PAUSE) => Quiet::Perhaps,
+            _ => Quiet::Yes,
+        })
+    }
+
+    /// When the sync record was written, or somewhat later.
+    fn flushed(&mut self, state: &State) -> Result<SystemTime> {
+        match &self.flushed {
+            Some((sync, time)) if *sync == state.sync => Ok(*time),
+            _ => {
+                let time = self.lock.metadata()?.modified()?;
+                self.flushed = Some((state.sync.clone(), time));
+                Ok(time)
+            }
+        }
+    }
+
+    fn state(&self) -> Result<State> {
+        let sync = self.record()?;
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(&self.path).at_with(|| self.path.display().to_string())? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if !name.as_encoded_bytes().starts_with(b"table.") || name == "table.lock" {
+                continue;
+            }
+            // a temporary file may be gone already
+            if let Ok(metadata) = entry.metadata() {
+                files.push((name, metadata.len(), metadata.modified()?));
+            }
+        }
+        files.sort();
+        Ok(State { sync, files })
+    }
+
+    /// The sync record with its length; empty if there is none.
+    fn record(&self) -> Result<Vec<u8>> {
+        let end = self.lock.metadata()?.len();
+        let mut record = vec![0; end.saturating_sub(SYNC_OFFSET).min(MAX_SYNC) as usize];
+        match self.lock.read_exact_at(&mut record, SYNC_OFFSET) {
+            Ok(()) => {}
+            // shortened meanwhile
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Vec::new()),
+            Err(error) => return Err(error).at_with(|| self.path.join("table.lock").display().to_string()),
+        }
+        if record.iter().all(|byte| *byte == 0) {
+            record.clear();
+        }
+        Ok(record)
+    }
+
+    /// Asks a writer that keeps its lock to let others have a look; casacore does so now and then.
+    fn ask(&mut self) -> Result<()> {
+        let since = *self.hindered.get_or_insert_with(Instant::now);
+        if self.writable && self.request.is_none() && since.elapsed() >= PATIENCE && lock::is_written(&self.lock)? {
+            self.request = Some(Request::post(&self.lock)?);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::libc;
+
+    use super::*;
+
+    /// A table, and somebody who may write to it.
+    struct Scene {
+        directory: tempfile::TempDir,
+        writer: File,
+        watch: Watch,
+    }
+
+    impl Scene {
+        /// A table whose files are all as old as said.
+        fn new(age: Duration) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let source =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/strings_boundaries/StandardStMan_256.tab");
+            for entry in std::fs::read_dir(source).unwrap() {
+                let entry = entry.unwrap();
+                std::fs::copy(entry.path(), directory.path().join(entry.file_name())).unwrap();
+            }
+            let lock = directory.path().join("table.lock");
+            let writer = File::options().read(true).write(true).open(lock).unwrap();
+            let scene = Scene { watch: Watch::new(directory.path()).unwrap(), directory, writer };
+            let time = SystemTime::now() - age;
+            for name in ["table.dat", "table.info", "table.f0", "table.lock"] {
+                scene.touch(name, time);
+            }
+            scene
+        }
+
+        fn touch(&self, name: &str, time: SystemTime) {
+            File::options().write(true).open(self.directory.path().join(name)).unwrap().set_modified(time).unwrap();
+        }
+
+        fn lock(&self, kind: i32) {
+            fcntl(&self.writer, FcntlArg::F_OFD_SETLK(&lock::record(kind, lock::DATA_BYTE))).unwrap();
+        }
+
+        fn look(&mut self) -> Look<u64> {
+            self.watch.look(|table| Ok(table.rows())).unwrap()
+        }
+    }
+
+    const LONG_AGO: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn sure_when_nobody_writes() {
+        let mut scene = Scene::new(LONG_AGO);
+        assert!(matches!(scene.look(), Look::Sure(rows) if rows > 0));
+        let rows = scene.watch.sync().unwrap().unwrap().rows;
+        assert!(matches!(scene.look(), Look::Sure(found) if found == rows));
+        // a moment after a change too: nobody has the lock
+        scene.touch("table.f0", SystemTime::now());
+        assert!(matches!(scene.look(), Look::Sure(_)));
+        assert!(!scene.watch.is_in_use().unwrap());
+    }
+
+    #[test]
+    fn sure_when_the_lock_is_kept_after_a_flush() {
+        let mut scene = Scene::new(LONG_AGO);
+        scene.touch("table.lock", SystemTime::now() - LONG_AGO / 2);
+        scene.lock(libc::F_WRLCK);
+        assert!(matches!(scene.look(), Look::Sure(_)));
+    }
+
+    #[test]
+    fn busy_when_something_was_written_since_the_flush() {
+        let mut scene = Scene::new(LONG_AGO);
+        scene.lock(libc::F_WRLCK);
+        scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
+        assert!(matches!(scene.look(), Look::Busy));
+        // another program's request changes the time of the lock file, not the sync record
+        scene.touch("table.lock", SystemTime::now() - LONG_AGO / 4);
+        assert!(matches!(scene.look(), Look::Busy));
+        scene.lock(libc::F_UNLCK);
+        assert!(matches!(scene.look(), Look::Sure(_)));
+    }
+
+    #[test]
+    fn doubtful_in_the_tick_of_the_flush() {
+        for (age, is_sure) in [(Duration::from_millis(100), false), (PAUSE, true)] {
+            let mut scene = Scene::new(LONG_AGO);
+            let time = SystemTime::now() - age;
+            scene.touch("table.f0", time);
+            scene.touch("table.lock", time);
+            scene.lock(libc::F_WRLCK);
+            assert_eq!(matches!(scene.look(), Look::Sure(_)), is_sure);
+            assert_eq!(matches!(scene.look(), Look::Doubtful(Ok(_))), !is_sure && time.elapsed().unwrap() < PAUSE);
+        }
+    }
+
+    #[test]
+    fn doubtful_when_something_changes_meanwhile() {
+        let mut scene = Scene::new(LONG_AGO);
+        let path = scene.directory.path().join("table.f0");
+        let change = |_: &Table| {
+            let file = File::options().write(true).open(&path)?;
+            Ok(file.set_modified(SystemTime::now())?)
+        };
+        assert!(matches!(scene.watch.look(change).unwrap(), Look::Doubtful(Ok(()))));
+        // somebody takes the lock in the tick of the last change: what he writes would not show
+        let begin = |_: &Table| {
+            scene.lock(libc::F_WRLCK);
+            Ok(())
+        };
+        scene.touch("table.f0", SystemTime::now() + LONG_AGO);
+        let mut watch = Watch::new(scene.directory.path()).unwrap();
+        assert!(matches!(watch.look(begin).unwrap(), Look::Doubtful(Ok(()))));
+    }
+
+    #[test]
+    fn a_record_that_is_being_written_is_waited_for() {
+        let scene = Scene::new(LONG_AGO);
+        scene.writer.write_all_at(&[0xff; 16], SYNC_OFFSET + 4).unwrap();
+        scene.lock(libc::F_WRLCK);
+        assert!(scene.watch.sync().unwrap().is_none());
+        scene.lock(libc::F_UNLCK);
+        assert!(scene.watch.sync().is_err());
+        scene.writer.set_len(SYNC_OFFSET).unwrap();
+        assert!(scene.watch.sync().unwrap().is_none());
+    }
+
+    #[test]
+    fn who_keeps_writing_is_asked_for_a_pause() {
+        let mut scene = Scene::new(LONG_AGO);
+        let list = |scene: &Scene| std::fs::read(scene.directory.path().join("table.lock")).unwrap()[3];
+        scene.lock(libc::F_WRLCK);
+        scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
+        assert!(matches!(scene.look(), Look::Busy));
+        assert_eq!(list(&scene), 0);
+        std::thread::sleep(PATIENCE);
+        assert!(matches!(scene.look(), Look::Busy));
+        assert_eq!(list(&scene), 1);
+        scene.lock(libc::F_UNLCK);
+        assert!(matches!(scene.look(), Look::Sure(_)));
+        assert_eq!(list(&scene), 0, "the request is withdrawn");
+    }
+}
