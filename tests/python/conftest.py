@@ -22,6 +22,18 @@ def counts(request):
     return COUNTS.setdefault('%s %s' % (request.path.stem, request.node.originalname), Counter())
 
 
+def pytest_sessionfinish(session):
+    # a process of pytest-xdist hands its counts to the one that prints
+    if hasattr(session.config, 'workeroutput'):
+        session.config.workeroutput['counts'] = {name: dict(counter) for name, counter in COUNTS.items()}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    for name, counts in getattr(node, 'workeroutput', {}).get('counts', {}).items():
+        COUNTS.setdefault(name, Counter()).update(counts)
+
+
 def pytest_terminal_summary(terminalreporter):
     for name, counter in COUNTS.items():
         if counter:
