@@ -228,7 +228,8 @@ impl Followed {
             };
             if rows > 0 && (seen.computed || changed(seen.manager)) {
                 let next = self.suspects.get(&index).map_or(0, |suspect| suspect.next);
-                self.suspects.insert(index, Suspect { next, left: rows });
+                // with those that are appended before they are compared: a circle over fewer would leave a gap
+                self.suspects.insert(index, Suspect { next, left: sync.rows.max(rows) });
             }
             if self.columns[index].keywords != seen.keywords && !first {
                 news.push(format!("keywords of column {name} changed: finalize takes them"));
