@@ -77,6 +77,16 @@ impl<'a> Opening<'a> {
             bindings.push((manager, counts[manager]));
             counts[manager] += 1;
         }
+        // an engine has the cells of its stored column, whatever shape its own description gives them
+        for index in 0..columns.len() {
+            let stored = columns[index].stored_column();
+            let stored = stored.and_then(|name| columns.iter().find(|column| column.desc.name == name));
+            if let Some(shape) = stored.and_then(|stored| stored.shape.clone())
+                && columns[index].shape.is_some()
+            {
+                columns[index].shape = Some(shape);
+            }
+        }
         let managers = RefCell::new(set.managers.iter().map(|_| State::Closed).collect());
         Opening { path, files, rows, order, desc, set, chain, columns, bindings, managers }
     }
