@@ -19,7 +19,7 @@ use super::tile_copy::copy_tiles;
 use super::to_h5::Progress;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::ByteOrder;
-use crate::schema::{TableInfo, stored_name};
+use crate::schema::{ColumnKind, TableInfo, stored_name};
 use crate::table::{Cells, ColumnInfo, ColumnMut, NewTable, Part, TableWriter};
 use crate::value::{Record, Shape, Value, Values};
 
@@ -310,6 +310,13 @@ impl TablePlan {
             desc.comment = column.comment.clone();
             desc.keywords = column.keywords.clone();
             desc.keywords.fields.retain(|field| !engine.contains(&field.name));
+            // the cells of an engine need not have the axes that its description says
+            if let Some(shape) = info.shape.as_ref().filter(|_| !engine.is_empty() && desc.kind == ColumnKind::Array) {
+                desc.ndim = shape.len() as i32;
+                if !desc.shape.is_empty() {
+                    desc.shape = shape.clone();
+                }
+            }
             if let Some(replaced) = managers.add(info, content, column.index)? {
                 warnings.push(format!("{}: {replaced}", place(&self.name, &info.desc.name.to_str_lossy())));
             }
