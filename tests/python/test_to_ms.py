@@ -45,8 +45,8 @@ def differences(before, after):
             continue
         described = ('option', 'comment', 'ndim', 'fixed_shape', 'maxlen', 'dm', 'dm_name')
         for key in ('dtype', 'kind', 'sha256', 'keywords_sha256') + (described if known and 'note' not in a else ()):
-            # what an engine computed is stored by another manager now, without the engine's keywords
-            if a.get(key) != b.get(key) and not (name in engines and key in ('dm', 'dm_name', 'keywords_sha256')):
+            # what an engine computed is stored by another manager now, without the engine's keywords, in cells as they are
+            if a.get(key) != b.get(key) and not (name in engines and key in ('dm', 'dm_name', 'keywords_sha256', 'ndim', 'fixed_shape')):
                 yield '%s %s' % (name, key), a.get(key), b.get(key)
 
 
