@@ -35,12 +35,18 @@ impl<'a> Managers<'a> {
         Managers { layout, chosen: Vec::new() }
     }
 
-    /// Finds a manager for a column; says so if that is another than the column had.
-    pub(super) fn add(&mut self, info: &ColumnInfo, content: &dyn Content, index: usize) -> Result<Option<String>> {
+    /// Finds a manager for a column, an engine only with `engines`; says so if that is another than the column had.
+    pub(super) fn add(
+        &mut self,
+        info: &ColumnInfo,
+        content: &dyn Content,
+        index: usize,
+        engines: bool,
+    ) -> Result<Option<String>> {
         let number = self.layout.bindings.get(index).copied().flatten();
         let had = number
             .or_else(|| self.position(|known| *known.name == info.manager_name && *known.type_name == info.manager));
-        let had = had.filter(|&had| had < self.layout.managers.len() && written().any(|name| info.manager == name));
+        let had = had.filter(|&had| had < self.layout.managers.len() && (engines || is_written(info)));
         let (known, spec, replaced) = match had {
             Some(had) => (Some(had), self.layout.managers[had].clone(), None),
             None => {
@@ -72,6 +78,11 @@ impl<'a> Managers<'a> {
         self.chosen.sort_by_key(|chosen| chosen.known.unwrap_or(usize::MAX));
         self.chosen.into_iter().map(|chosen| (chosen.spec, chosen.columns)).collect()
     }
+}
+
+/// Whether the column's manager stores cells, and can be written.
+fn is_written(info: &ColumnInfo) -> bool {
+    info.stored_column().is_none() && written().any(|name| info.manager == name)
 }
 
 /// Tiles for large arrays, one value for many rows for what seldom changes, else rows in buckets.

@@ -7,11 +7,12 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use rayon::prelude::*;
 
 use super::choose::Managers;
 use super::content::{Content, Source};
+use super::digest::digest_column;
 use super::output::Output;
 use super::pieces::{Pieces, Shapes};
 use super::plan::{MAX_CUBES, place, stored_size};
@@ -20,7 +21,7 @@ use super::to_h5::Progress;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::ByteOrder;
 use crate::schema::{ColumnKind, TableInfo, stored_name};
-use crate::table::{Cells, ColumnInfo, ColumnMut, NewTable, Part, TableWriter};
+use crate::table::{Cells, ColumnInfo, ColumnMut, NewTable, OpenOptions, Part, Table, TableWriter};
 use crate::value::{Record, Shape, Value, Values};
 
 /// Bytes that a piece of a column takes.
@@ -33,6 +34,8 @@ pub struct TableOptions {
     pub byte_order: Option<ByteOrder>,
     /// Threads that read and write; 0: one for each processor.
     pub threads: usize,
+    /// Columns that engines computed are computed by them again, where that gives the same; otherwise they are stored.
+    pub engines: bool,
 }
 
 /// What was written.
@@ -65,14 +68,43 @@ pub fn to_table(
     progress: &(dyn Progress + Sync),
 ) -> Result<TableSummary> {
     let mut warnings = Vec::new();
-    let plans = plan(source, target, &mut warnings)?;
+    let mut plans = plan(source, target, options, &mut warnings)?;
     let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
-    let output = Output::create_directory(target, overwrite, bytes)?;
     progress.expect(bytes);
+    let mut output = Output::create_directory(target, overwrite, bytes)?;
+    let mut told = write(source, &plans, options, &output, progress)?;
+    let inexact = store_inexact(source, &mut plans, output.partial())?;
+    if !inexact.is_empty() {
+        drop(output);
+        output = Output::create_directory(target, overwrite, bytes)?;
+        told = write(source, &plans, options, &output, progress)?;
+    }
+    output.commit()?;
+    warnings.extend(inexact);
+    warnings.append(&mut told);
+    Ok(TableSummary {
+        tables: plans.len(),
+        columns: plans.iter().map(|plan| plan.columns.len()).sum(),
+        missing: plans.iter().map(|plan| plan.missing).sum(),
+        rows: plans.first().map_or(0, |plan| plan.rows),
+        bytes,
+        warnings,
+    })
+}
+
+/// Writes all tables; returns what the user should know.
+fn write(
+    source: &Source,
+    plans: &[TablePlan],
+    options: &TableOptions,
+    output: &Output,
+    progress: &(dyn Progress + Sync),
+) -> Result<Vec<String>> {
+    let mut warnings = Vec::new();
     let partial = std::path::absolute(output.partial())?;
     let syncing = output.sync_behind();
     let mut writers = Vec::new();
-    for plan in &plans {
+    for plan in plans {
         writers.push(plan.create(source, options, &partial, &mut warnings).at_with(|| plan.name.clone())?);
     }
     let threads = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
@@ -89,15 +121,28 @@ pub fn to_table(
     // those inside others first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;
     drop(syncing);
-    output.commit()?;
-    Ok(TableSummary {
-        tables: plans.len(),
-        columns: plans.iter().map(|plan| plan.columns.len()).sum(),
-        missing: plans.iter().map(|plan| plan.missing).sum(),
-        rows: plans.first().map_or(0, |plan| plan.rows),
-        bytes,
-        warnings,
-    })
+    Ok(warnings)
+}
+
+/// Compares what engines of the tables written below `root` compute with the source. Columns that differ are to be stored; says
+/// which.
+fn store_inexact(source: &Source, plans: &mut [TablePlan], root: &Path) -> Result<Vec<String>> {
+    let mut inexact = Vec::new();
+    for plan in plans.iter_mut().filter(|plan| plan.columns.iter().any(|column| column.engine)) {
+        let content = source.tables[plan.source].content()?;
+        let table = Table::open_with(root.join(&plan.directory), OpenOptions { lock_timeout: None })?;
+        for column in plan.columns.iter_mut().filter(|column| column.engine) {
+            let name = &content.columns()[column.index].desc.name;
+            let again = table.columns().iter().position(|info| info.desc.name == *name);
+            let sha = |content: &dyn Content, index| digest_column(content, index, true).sha256.ok();
+            if sha(content, column.index) != again.and_then(|index| sha(&table, index)) {
+                column.engine = false;
+                let name = place(&plan.name, &name.to_str_lossy());
+                inexact.push(format!("{name}: the engine does not give the same values; they are stored"));
+            }
+        }
+    }
+    Ok(inexact)
 }
 
 /// A table that will be written.
@@ -122,10 +167,12 @@ struct ColumnPlan {
     comment: BString,
     keywords: Record,
     bytes: u64,
+    /// It is computed again by the engine that computed it.
+    engine: bool,
 }
 
 /// Where each table goes, and what is known before anything is written.
-fn plan(source: &Source, target: &Path, warnings: &mut Vec<String>) -> Result<Vec<TablePlan>> {
+fn plan(source: &Source, target: &Path, options: &TableOptions, warnings: &mut Vec<String>) -> Result<Vec<TablePlan>> {
     let target = std::path::absolute(target)?;
     let directories = directories(source, warnings)?;
     let mut plans = Vec::new();
@@ -188,7 +235,10 @@ fn plan(source: &Source, target: &Path, warnings: &mut Vec<String>) -> Result<Ve
             let bytes = elements.saturating_mul(stored_size(info.data_type()));
             plan.bytes = plan.bytes.saturating_add(bytes);
             let (comment, keywords) = &edited.columns[index];
-            plan.columns.push(ColumnPlan { index, comment: comment.clone(), keywords: rename(keywords), bytes });
+            let has = |name: &BStr| content.columns().iter().any(|other| other.desc.name == name);
+            let engine = options.engines && info.stored_column().is_some_and(has);
+            let (comment, keywords) = (comment.clone(), rename(keywords));
+            plan.columns.push(ColumnPlan { index, comment, keywords, bytes, engine });
         }
         plans.push(plan);
     }
@@ -309,18 +359,23 @@ impl TablePlan {
             let engine: Vec<BString> = info.engine_parameters().map(|field| field.name.clone()).collect();
             desc.comment = column.comment.clone();
             desc.keywords = column.keywords.clone();
-            desc.keywords.fields.retain(|field| !engine.contains(&field.name));
+            if !column.engine {
+                desc.keywords.fields.retain(|field| !engine.contains(&field.name));
+            }
             // the cells of an engine need not have the axes that its description says
-            if let Some(shape) = info.shape.as_ref().filter(|_| !engine.is_empty() && desc.kind == ColumnKind::Array) {
+            let was_engine = !engine.is_empty() && !column.engine && desc.kind == ColumnKind::Array;
+            if let Some(shape) = info.shape.as_ref().filter(|_| was_engine) {
                 desc.ndim = shape.len() as i32;
                 if !desc.shape.is_empty() {
                     desc.shape = shape.clone();
                 }
             }
-            if let Some(replaced) = managers.add(info, content, column.index)? {
+            if let Some(replaced) = managers.add(info, content, column.index, column.engine)? {
                 warnings.push(format!("{}: {replaced}", place(&self.name, &info.desc.name.to_str_lossy())));
             }
-            table = table.column_of_shape(desc, info.shape.clone());
+            let described = Some(&desc.shape).filter(|shape| !shape.is_empty()).cloned();
+            let shape = if column.engine { described } else { info.shape.clone() };
+            table = table.column_of_shape(desc, shape);
         }
         for (spec, columns) in managers.finish() {
             table = table.bind(spec, columns);
@@ -339,7 +394,8 @@ impl TablePlan {
     /// Copies the columns of a manager.
     fn fill(&self, source: &Source, mut part: Part<'_>, progress: &(dyn Progress + Sync)) -> Result<()> {
         let content = source.tables[self.source].content()?;
-        for (nth, number) in part.columns().into_iter().enumerate() {
+        for (nth, number) in part.columns().into_iter().enumerate().filter(|(_, number)| !self.columns[*number].engine)
+        {
             let index = self.columns[number].index;
             let name = content.columns()[index].desc.name.to_str_lossy();
             let advance = |bytes| progress.advance(bytes, &self.name, &name);

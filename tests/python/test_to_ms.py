@@ -352,3 +352,47 @@ def test_memory_stays_bounded(big_ms, tmp_path):
         process = subprocess.run(words, capture_output=True, text=True)
         assert process.returncode == 0, process.stderr
         assert int(process.stdout.split()[-1]) / 1024 < 150
+
+
+ENGINES = {'ScaledArrayEngine', 'ScaledComplexData', 'MappedArrayEngine', 'CompressFloat', 'CompressComplex',
+           'CompressComplexSD', 'BitFlagsEngine'}
+
+
+@pytest.mark.parametrize('case', ['bitflags_engines', 'compress_engines', 'engine_forms'])
+def test_engines_compute_again(case, tmp_path, counts):
+    """With --engines the fingerprint is that of the original, engines and their keywords included."""
+    tables = support.expected(case)['tables']
+    for root in support.roots(tables):
+        source, native, back = os.path.join(support.TESTDATA, case, root), str(tmp_path / 'n.h5'), str(tmp_path / 'b.tab')
+        h5bridge('to-hdf5', '--overwrite', '--quiet', source, native)
+        warnings = json.loads(h5bridge('to-ms', '--json', '--overwrite', '--engines', native, back).stdout)['warnings']
+        columns = tables[root]['columns']
+        engines = {n for n, c in columns.items() if (c.get('dm') or '').split('<')[0].strip() in ENGINES}
+        if not engines:
+            continue
+        assert not [w for w in warnings if any(': %s' % e in w for e in ENGINES) and 'is not written' in w], warnings
+        after = fingerprint.table_fingerprint(back)
+        for name in engines:
+            for key in ('dtype', 'kind', 'sha256', 'keywords_sha256', 'dm', 'option', 'ndim', 'fixed_shape'):
+                assert after['columns'][name].get(key) == columns[name].get(key), (root, name, key)
+            counts['columns'] += 1
+    assert counts['columns'] > 0
+
+
+def test_engines_that_do_not_fit_are_stored(tmp_path):
+    """Who edits what an engine computed gets the edit, not what the engine computes."""
+    tables = support.expected('bitflags_engines')['tables']
+    root = support.roots(tables)[0]
+    source = os.path.join(support.TESTDATA, 'bitflags_engines', root)
+    native, back = str(tmp_path / 'n.h5'), str(tmp_path / 'b.tab')
+    h5bridge('to-hdf5', '--quiet', source, native)
+    name = next(name for name, column in tables[root]['columns'].items() if column['dm'].startswith('BitFlagsEngine'))
+    with h5py.File(native, 'r+') as f:
+        data = f['MAIN'][name]
+        edited = ~data[...]
+        data[...] = edited
+    document = json.loads(h5bridge('to-ms', '--json', '--engines', native, back).stdout)
+    assert any(name in warning and 'stored' in warning for warning in document['warnings']), document['warnings']
+    table = ct.table(back, ack=False)
+    rows = [row for row in range(table.nrows()) if table.iscelldefined(name, row)]
+    assert rows and all((table.getcell(name, row) == edited[row]).all() for row in rows)

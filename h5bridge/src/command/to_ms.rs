@@ -35,6 +35,9 @@ pub struct Args {
     /// Byte order of the data files: big or little; as it was unless given
     #[arg(long, value_parser = byte_order, value_name = "ORDER")]
     byte_order: Option<ByteOrder>,
+    /// Let engines (ScaledArrayEngine, BitFlagsEngine …) compute their columns again, where that gives the same values
+    #[arg(long, conflicts_with = "exact")]
+    engines: bool,
     /// Threads that read and write; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
@@ -57,7 +60,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         return run_exact(&args, started, global, out);
     }
     let source = Source::open_with(&args.source, global.open_options())?;
-    let options = TableOptions { byte_order: args.byte_order, threads: args.threads };
+    let options = TableOptions { byte_order: args.byte_order, threads: args.threads, engines: args.engines };
     let bar = Bar::new(0, global.quiet || global.json);
     let summary = to_table(&source, &options, &args.out, args.overwrite, &bar);
     bar.finish();

@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
             Ok(BitFlags { mask: read_mask(mapping)? })
         })
     },
-    create: None,
+    create: Some(super::write::create),
 };
 
 #[derive(Debug)]

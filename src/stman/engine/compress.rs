@@ -25,7 +25,7 @@ pub(crate) static FLOAT: Kind = Kind {
             Ok(Float(Scaling::open(mapping, "_CompressFloat_", "Fixed", "Fixed")?))
         })
     },
-    create: None,
+    create: Some(super::write::create),
 };
 
 pub(crate) static COMPLEX: Kind = Kind {
@@ -37,7 +37,7 @@ pub(crate) static COMPLEX: Kind = Kind {
             Ok(Complex(Scaling::open(mapping, "_CompressComplex_", "Fixed", "Fixed")?))
         })
     },
-    create: None,
+    create: Some(super::write::create),
 };
 
 pub(crate) static SINGLE_DISH: Kind = Kind {
@@ -49,7 +49,7 @@ pub(crate) static SINGLE_DISH: Kind = Kind {
             Ok(SingleDish(Scaling::open(mapping, "_CompressComplex_", "Fixed", "Fixed")?))
         })
     },
-    create: None,
+    create: Some(super::write::create),
 };
 
 /// What casacore itself sets for a value that is not finite: all bits.

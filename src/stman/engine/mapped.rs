@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
             Ok(Mapped)
         })
     },
-    create: None,
+    create: Some(super::write::create),
 };
 
 #[derive(Debug)]

@@ -23,6 +23,7 @@ mod scaled;
 mod scaling;
 #[cfg(test)]
 mod tests;
+mod write;
 
 pub(super) use bit_flags::KIND as BIT_FLAGS;
 pub(super) use compress::{COMPLEX as COMPRESS_COMPLEX, FLOAT as COMPRESS_FLOAT, SINGLE_DISH as COMPRESS_COMPLEX_SD};

@@ -17,9 +17,10 @@ use crate::error::{Error, Result};
 use crate::stman::{Kind, Manager, OpenArgs};
 use crate::value::{Complex32, Complex64, DataType, Values};
 
-pub(crate) static ARRAY: Kind = Kind { names: &["ScaledArrayEngine"], packable: false, open: open_array, create: None };
+pub(crate) static ARRAY: Kind =
+    Kind { names: &["ScaledArrayEngine"], packable: false, open: open_array, create: Some(super::write::create) };
 pub(crate) static COMPLEX: Kind =
-    Kind { names: &["ScaledComplexData"], packable: false, open: open_complex, create: None };
+    Kind { names: &["ScaledComplexData"], packable: false, open: open_complex, create: Some(super::write::create) };
 
 /// Real numbers of type `V` from any real numbers.
 #[derive(Debug)]
