@@ -1,6 +1,6 @@
 """Runs `cp -r`, the same with a sync of all files, python-casacore's table.copy(deep=True) and `to-ms` in turn on one MeasurementSet; prints medians and ratios.
 
-`to-ms` runs from the native file, from one compressed with gzip, and from the table itself. As in bench.py only ratios
+`to-ms` runs from the native file, from one compressed with gzip, and from the table itself; `--exact` from a restorable one. As in bench.py only ratios
 within one run mean anything.
 """
 import argparse
@@ -25,7 +25,7 @@ def native(ms, *options):
     """The native file of a MeasurementSet, made once."""
     path = ms[:-len('.ms')] + ''.join(options) + '.h5'
     if not os.path.exists(path):
-        subprocess.run([os.environ['H5BRIDGE'], 'to-hdf5', '-q', '--no-digest', *options, ms, path], check=True)
+        subprocess.run([os.environ['H5BRIDGE'], 'to-hdf5', '-q', *options, ms, path], check=True)
     return path
 
 
@@ -34,7 +34,8 @@ def main():
     folder = arguments.folder or os.path.join(tempfile.gettempdir(), 'h5bridge-bench')
     os.makedirs(folder, exist_ok=True)
     ms = bench.make(folder, arguments.times)
-    plain, packed = native(ms, '--compress', 'none'), native(ms, '--compress', 'gzip')
+    plain, packed = native(ms, '--compress', 'none', '--no-digest'), native(ms, '--compress', 'gzip', '--no-digest')
+    restorable = native(ms, '--compress', 'none', '--restorable')
     out = os.path.join(folder, 'out.ms')
     to_ms = [os.environ['H5BRIDGE'], 'to-ms', '-q', '--overwrite']
     bench.compete(ms, {
@@ -43,6 +44,7 @@ def main():
         'cp -r, synced': (['sh', '-c', 'cp -r "$0" "$1" && find "$1" -type f -exec sync {} +', ms, out], out),
         'to-ms': (to_ms + [plain, out], out),
         'to-ms, gzip': (to_ms + [packed, out], out),
+        'to-ms --exact': (to_ms + ['--exact', restorable, out], out),
         'to-ms, table': (to_ms + [ms, out], out),
         'casacore copy': ([sys.executable, '-c', COPY, ms, out], out),
     }, arguments.rounds)
