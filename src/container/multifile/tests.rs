@@ -537,3 +537,25 @@ fn random_changes_do_what_they_do_to_plain_files() {
         assert_eq!(read.opened.file.len().unwrap(), header.blocks * block_bytes);
     }
 }
+
+#[test]
+fn bytes_are_copied_past_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain: Vec<u8> = (0..3000u32).map(|i| (i * 7 % 251) as u8).collect();
+    std::fs::write(folder.path().join("plain"), &plain).unwrap();
+    let from = crate::io::FileSource::open(&folder.path().join("plain")).unwrap();
+    for checksums in [false, true] {
+        let file = Arc::new(crate::io::FileTarget::create(&folder.path().join("mf")).unwrap());
+        let container = MultiFileMut::create(file, 512, checksums).unwrap();
+        let target = container.create("a").unwrap();
+        target.write_at(0, &[7; 100]).unwrap();
+        let raw = from.raw(5).unwrap();
+        let copied = target.copy_raw(100, crate::io::Raw { len: 2000, ..raw });
+        // with checksums the bytes have to be seen
+        assert_eq!(copied, if checksums { 0 } else { 2000 });
+        target.write_at(100 + copied, b"end").unwrap();
+        container.commit().unwrap();
+        let expected = [&[7; 100][..], &plain[5..5 + copied as usize], b"end"].concat();
+        assert_eq!(read_all(&*container.open("a").unwrap()).unwrap(), expected);
+    }
+}

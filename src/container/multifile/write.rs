@@ -27,7 +27,7 @@ use super::index::Index;
 use super::{MultiFile, describe, is_nested, layout, no_such_file, read_header, slots};
 use crate::container::{Container, ContainerInfo, ContainerMut, FileLayout, check_name};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::io::{ReadAt, WriteAt, past_end};
+use crate::io::{Raw, ReadAt, WriteAt, past_end};
 
 /// Copied or zeroed at once.
 const PIECE_BYTES: u64 = 1 << 18;
@@ -252,6 +252,11 @@ impl WriteAt for FileMut {
         self.state()?.write(&*self.shared.file, self.slot, offset, data)
     }
 
+    fn copy_raw(&self, offset: u64, bytes: Raw<'_>) -> u64 {
+        // the caller sees by writing why it could not be done
+        self.state().map_or(0, |mut state| state.copy_raw(&*self.shared.file, self.slot, offset, bytes))
+    }
+
     fn set_len(&self, len: u64) -> Result<()> {
         self.state()?.resize(&*self.shared.file, self.slot, len)
     }
@@ -356,6 +361,29 @@ impl State {
             }
         }
         written
+    }
+
+    /// Copies bytes that this process need not see; says how many, which may be none. With checksums it has to see them.
+    fn copy_raw(&mut self, file: &dyn WriteAt, slot: usize, offset: u64, bytes: Raw<'_>) -> u64 {
+        let block_bytes = self.header.block_bytes;
+        let end = offset.checked_add(bytes.len).filter(|&end| end <= i64::MAX as u64);
+        let Some(end) = end.filter(|_| self.header.checksums.is_none()) else { return 0 };
+        if self.prepare(file, slot, offset..end).is_err() {
+            return 0;
+        }
+        let mut copied = 0;
+        while copied < bytes.len {
+            let at = offset + copied;
+            let Some(blocks) = self.header.files[slot].index.find(at / block_bytes) else { break };
+            let room = ((blocks.end - blocks.start) * block_bytes - at % block_bytes).min(bytes.len - copied);
+            let part = Raw { file: bytes.file, offset: bytes.offset + copied, len: room };
+            let count = file.copy_raw(blocks.start * block_bytes + at % block_bytes, part);
+            copied += count;
+            if count < room {
+                break;
+            }
+        }
+        copied
     }
 
     /// Writes to blocks that [`prepare`](Self::prepare) made.
