@@ -91,8 +91,10 @@ def check(source, tables, root, folder, counts):
         theirs = {}         # what a reference or a concatenation selects is stored anew
     for name, managers in theirs.items():
         for kind, columns, spec in managers:
-            # columns of managers that are not written come in addition
-            assert any(other[0] == kind and other[1] >= columns and other[2] == spec for other in mine.get(name, ())), (
+            # columns of managers that are not written come in addition; so may the hypercube of cells that have a fixed shape
+            # and were never put, which casacore's table does not have yet
+            assert any(other[0] == kind and other[1] >= columns and other[2][:2] == spec[:2]
+                       and spec[2].items() <= other[2][2].items() for other in mine.get(name, ())), (
                 source, name, managers, mine.get(name))
     change(back, counts)
     shutil.rmtree(os.path.dirname(back))
