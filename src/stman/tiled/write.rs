@@ -110,13 +110,11 @@ impl TiledMut {
     fn first_cubes(&mut self, parameters: &Record) -> Result<()> {
         let header = &mut self.cubes.header;
         match (self.kind, self.fixed.clone()) {
-            (Type::Shape, fixed) => {
+            // cells get their cube with the first rows, also those of fixed shape
+            (Type::Shape, _) => {
                 header.files.push(None);
                 self.cubes.files.push(None);
                 header.cubes.push(CubeEntry::undefined(None));
-                if let Some(cell) = fixed {
-                    self.growing_cube(&cell)?;
-                }
             }
             (Type::Column, Some(cell)) => {
                 self.add_file()?;
