@@ -14,8 +14,27 @@ use crate::io::ReadAt;
 /// # Errors
 /// `Format` if `path` is another kind of file; those of opening the container.
 pub(crate) fn locate(path: &Path) -> Result<Arc<dyn Container>> {
+    match outermost(path)? {
+        Some(found) => found.open(),
+        None => Ok(Arc::new(Directory::new(path))),
+    }
+}
+
+/// A file that is a container, and what is wanted of it.
+pub(crate) struct Outermost<'a> {
+    pub(crate) directory: Directory,
+    pub(crate) name: &'a str,
+    pub(crate) format: &'static Format,
+    below: &'a Path,
+}
+
+/// The file that `path` is, or leads into.
+///
+/// # Errors
+/// `Format` if it is no container.
+pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
     let file = path.ancestors().find(|prefix| prefix.exists()).filter(|prefix| prefix.is_file());
-    let Some(file) = file else { return Ok(Arc::new(Directory::new(path))) };
+    let Some(file) = file else { return Ok(None) };
     let directory = Directory::new(file.parent().unwrap_or(Path::new("")));
     let name = file.file_name().unwrap_or_default().to_str();
     let name = name.ok_or_else(|| Error::unsupported("the file's name is not UTF-8"))?;
@@ -26,19 +45,26 @@ pub(crate) fn locate(path: &Path) -> Result<Arc<dyn Container>> {
             false => Error::not_found(format!("{} is neither a directory nor a container", file.display())),
         });
     };
-    let mut levels = vec![(format.open)(&directory, name)?];
-    for component in below.components() {
-        match component {
-            Component::Normal(name) => {
-                let inner = levels[levels.len() - 1].enter(&name.to_string_lossy())?;
-                levels.push(inner);
+    Ok(Some(Outermost { directory, name, format, below }))
+}
+
+impl Outermost<'_> {
+    /// Opens the container, and follows the path in it.
+    pub(crate) fn open(&self) -> Result<Arc<dyn Container>> {
+        let mut levels = vec![(self.format.open)(&self.directory, self.name)?];
+        for component in self.below.components() {
+            match component {
+                Component::Normal(name) => {
+                    let inner = levels[levels.len() - 1].enter(&name.to_string_lossy())?;
+                    levels.push(inner);
+                }
+                Component::ParentDir if levels.len() > 1 => drop(levels.pop()),
+                Component::ParentDir => return Err(Error::not_found("the path leads out of the container")),
+                _ => {}
             }
-            Component::ParentDir if levels.len() > 1 => drop(levels.pop()),
-            Component::ParentDir => return Err(Error::not_found("the path leads out of the container")),
-            _ => {}
         }
+        Ok(levels.swap_remove(levels.len() - 1))
     }
-    Ok(levels.swap_remove(levels.len() - 1))
 }
 
 /// The kind of container that a file is, by its first bytes.

@@ -7,7 +7,7 @@ mod memory;
 mod multifile;
 mod multihdf5;
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
-pub(crate) use locate::{locate, of_table, recognise};
+pub(crate) use locate::{locate, of_table, outermost, recognise};
 #[cfg(test)]
 pub(crate) use memory::Memory;
 pub(crate) use multifile::FORMAT as MULTI_FILE;
@@ -68,6 +68,15 @@ pub trait Container: Debug + Send + Sync {
     fn layout(&self, name: &str) -> Result<FileLayout> {
         Ok(FileLayout { stored_bytes: self.open(name)?.len()?, ..FileLayout::default() })
     }
+
+    /// Whether there are checksums of what is not in its files, or nothing that needs them. Those of a MultiFile were
+    /// compared when it was opened.
+    ///
+    /// # Errors
+    /// `Format` if there were and they are cut off.
+    fn is_sealed(&self) -> Result<bool> {
+        Ok(true)
+    }
 }
 
 /// A container as a whole. What its format does not have is `None`.
@@ -87,6 +96,23 @@ pub struct ContainerInfo {
     pub changes: Option<u64>,
     /// What its bytes are checked with: `crc32`, `fletcher32`.
     pub checksum: Option<&'static str>,
+}
+
+/// Bytes of a container that are not those that were stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The virtual file that they belong to, with the names of the containers in which it is nested; `None`: what holds
+    /// the container together.
+    pub file: Option<String>,
+    /// Where they are in the container's file.
+    pub bytes: Range<u64>,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range { start, end } = self.bytes;
+        write!(f, "bytes {start} to {} of the container are not those that were stored", end - 1)
+    }
 }
 
 /// How one file of a container is stored.
@@ -167,6 +193,8 @@ pub(crate) struct Format {
     pub(crate) file_name: &'static str,
     /// Whether a file is one, or may be one, by its first bytes.
     pub(crate) recognise: fn(file: &dyn ReadAt) -> Result<bool>,
+    /// Compares a file with the checksums that it has as a whole, if it has any.
+    pub(crate) damage: fn(file: &dyn ReadAt) -> Result<Vec<Damage>>,
     /// Opens the file `name` of `inside`.
     pub(crate) open: fn(inside: &dyn Container, name: &str) -> Result<Arc<dyn Container>>,
     /// Makes a file with an empty container, or empties the one that is there.

@@ -164,6 +164,11 @@ impl File {
         LiveFile::open(&path)
     }
 
+    /// Where the HDF5 file ends in the file of the system; what lies behind is not HDF5.
+    pub(crate) fn end_of_file(&self) -> Result<u64> {
+        sys::end_of_file(self.file()).at(self.path.display())
+    }
+
     /// The group that holds everything else.
     pub(crate) fn root(&self) -> Result<Group> {
         Ok(Group::new(self.file().group("/").at(self.path.display())?, String::new()))

@@ -25,8 +25,9 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
-// H5DSpublic.h of libhdf5_hl, which hdf5-sys links (its feature `hl`) and does not declare
+// what hdf5-sys links and does not declare: H5Fpublic.h, and H5DSpublic.h of libhdf5_hl (its feature `hl`)
 unsafe extern "C" {
+    fn H5Fget_eoa(file: hid_t, end: *mut u64) -> c_int;
     fn H5DSset_scale(dataset: hid_t, name: *const c_char) -> c_int;
     fn H5DSattach_scale(dataset: hid_t, scale: hid_t, axis: c_uint) -> c_int;
 }
@@ -96,6 +97,13 @@ pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<
         Mode::WriteLive => h5f::H5F_ACC_RDWR | h5f::H5F_ACC_SWMR_WRITE,
     };
     keep(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), flags, access.id()))?)
+}
+
+/// Where a file ends, if nothing is behind it that is not HDF5.
+pub(super) fn end_of_file(file: &hdf5::File) -> Result<u64> {
+    let mut end = 0;
+    call!(H5Fget_eoa(file.id(), &mut end))?;
+    Ok(end)
 }
 
 /// Keeps a file from processes that this one starts: they would have its lock, too, for as long as they run.

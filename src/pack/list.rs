@@ -7,9 +7,10 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::copy::PIECE_BYTES;
-use crate::container::{self, Container, ContainerInfo, FileLayout};
+use crate::container::{self, Container, ContainerInfo, Directory, FileLayout, Format};
 use crate::convert::{Progress, hex};
 use crate::error::{Error, Place, Result};
+use crate::io::ReadAt;
 use crate::limits;
 
 /// A directory or container, and what is in it.
@@ -37,34 +38,82 @@ pub struct ListedFile {
     pub layout: FileLayout,
 }
 
+/// Whether a container is opened, by its path below the outermost, its kind, and its file.
+type Wanted<'a> = dyn FnMut(&str, &Format, &dyn ReadAt) -> Result<bool> + 'a;
+
 impl Listing {
     /// Lists what is at `path`, whether it is a table or not: a directory, a container, a container in one.
     ///
     /// # Errors
     /// `NotFound` if there is nothing, `Format` if it is no container or a damaged one.
     pub fn open(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
-        let open = || Self::of(name.clone(), container::locate(&std::path::absolute(path)?)?, 0);
+        let listing = Self::open_if(path, &mut |_, _, _| Ok(true))?;
+        Ok(listing.expect("it was wanted"))
+    }
+
+    /// As [`open`](Self::open), but for containers that are not wanted: they are left out.
+    fn open_if(path: &Path, wanted: &mut Wanted<'_>) -> Result<Option<Self>> {
+        let (name, path) = (path.display().to_string(), std::path::absolute(path)?);
+        let mut open = || {
+            let container: Arc<dyn Container> = match container::outermost(&path)? {
+                Some(file) if !wanted(".", file.format, &*file.directory.open(file.name)?)? => return Ok(None),
+                Some(file) => file.open()?,
+                None => Arc::new(Directory::new(path.clone())),
+            };
+            Self::of("", name.clone(), container, wanted, 0).map(Some)
+        };
         open().at(&name)
     }
 
-    fn of(name: String, container: Arc<dyn Container>, depth: usize) -> Result<Self> {
+    /// `prefix` is what comes before the names of its files in their paths.
+    fn of(
+        prefix: &str,
+        name: String,
+        container: Arc<dyn Container>,
+        wanted: &mut Wanted<'_>,
+        depth: usize,
+    ) -> Result<Self> {
         limits::depth(depth, "directories and containers")?;
-        let (mut files, mut nested) = (Vec::new(), Vec::new());
+        let (mut files, mut inner) = (Vec::new(), Vec::new());
         for name in container.names()? {
-            if let Some(inner) = container_in_directory(&*container, &name).at(&name)? {
-                nested.push(Self::of(name.clone(), inner, depth + 1).at(name)?);
-                continue;
+            let file = container.open(&name)?;
+            if let Some(format) = format_in_directory(&*container, &name, &*file).at(&name)? {
+                if !wanted(&format!("{prefix}{name}"), format, &*file).at(&name)? {
+                    continue;
+                }
+                match (format.open)(&*container, &name) {
+                    Ok(container) => {
+                        inner.push((name, container));
+                        continue;
+                    }
+                    Err(error) if format.file_name == name => return Err(error.at(name)),
+                    // not all HDF5 files are containers
+                    Err(_) => {}
+                }
             }
-            let (len, layout) = (container.open(&name)?.len()?, container.layout(&name).at(&name)?);
+            let (len, layout) = (file.len()?, container.layout(&name).at(&name)?);
             files.push(ListedFile { name, len, layout });
         }
         for name in container.nested()? {
-            let inner = container.enter(&name).and_then(|inner| Self::of(name.clone(), inner, depth + 1));
-            nested.push(inner.at(name)?);
+            let container = container.enter(&name).at(&name)?;
+            inner.push((name, container));
+        }
+        let mut nested = Vec::new();
+        for (name, container) in inner {
+            let prefix = format!("{prefix}{name}/");
+            nested.push(Self::of(&prefix, name.clone(), container, wanted, depth + 1).at(name)?);
         }
         nested.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Listing { name, info: container.describe(), files, nested, container })
+    }
+
+    /// This one and all below it, with their paths.
+    fn containers<'a>(&'a self, path: String, found: &mut Vec<(String, &'a dyn Container)>) {
+        for inner in &self.nested {
+            let path = if path == "." { inner.name.clone() } else { format!("{path}/{}", inner.name) };
+            inner.containers(path, found);
+        }
+        found.push((path, &*self.container));
     }
 
     /// All files in it and below, with where they are.
@@ -79,51 +128,82 @@ impl Listing {
     }
 }
 
-/// The container that a file of a directory is, by its bytes. Those of tables have their names; others may be anything.
-fn container_in_directory(directory: &dyn Container, name: &str) -> Result<Option<Arc<dyn Container>>> {
+/// The kind of container that a file of a directory is, by its bytes. Those of tables have their names; others may be
+/// anything.
+fn format_in_directory(directory: &dyn Container, name: &str, file: &dyn ReadAt) -> Result<Option<&'static Format>> {
     if directory.path(name).is_none() {
         return Ok(None);
     }
-    if let Some(format) = container::FORMATS.iter().find(|format| format.file_name == name) {
-        return (format.open)(directory, name).map(Some);
-    }
-    let format = container::recognise(&*directory.open(name)?)?;
-    Ok(format.and_then(|format| (format.open)(directory, name).ok()))
+    let named = container::FORMATS.iter().find(|format| format.file_name == name);
+    named.map_or_else(|| container::recognise(file), |format| Ok(Some(*format)))
 }
 
 /// What was checked, and what is damaged.
 #[derive(Debug, Default)]
 pub struct Check {
+    /// What is there; `None` if it is one damaged container.
+    pub listing: Option<Listing>,
     /// Files with checksums.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Files without.
+    /// Files and containers without.
     pub unchecked: u64,
-    /// Where files are, and what is wrong with them.
+    /// Where files and containers are, and what is wrong with them.
     pub damaged: Vec<(String, Error)>,
 }
 
-/// Reads all files in `listing` and below, and compares them with their checksums: those of their blocks, and the
-/// SHA-256 of the file, where the container has them.
-pub fn check(listing: &Listing, progress: &dyn Progress) -> Check {
-    let mut files = Vec::new();
-    listing.all("", &mut files);
-    let mut check = Check::default();
-    let checked: Vec<_> =
-        files.into_par_iter().map(|(path, container, file)| (path, read(container, file), file)).collect();
-    for (path, read, file) in checked {
-        progress.advance(file.len, ".", &path);
-        match read {
-            Err(error) => check.damaged.push((path, error)),
-            Ok(()) if file.layout.checksum.is_some() || file.layout.sha256.is_some() => {
-                check.files += 1;
-                check.bytes += file.len;
+impl Check {
+    /// Lists what is at `path` and compares containers with the checksums that they have as a whole. Damaged ones are
+    /// not listed, so that nothing but their bytes is believed.
+    ///
+    /// # Errors
+    /// As [`Listing::open`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut check = Check::default();
+        let damaged = &mut check.damaged;
+        let mut whole = |path: &str, format: &Format, file: &dyn ReadAt| {
+            let before = damaged.len();
+            match (format.damage)(file) {
+                Ok(found) => damaged.extend(found.into_iter().map(|damage| {
+                    let file = damage.file.as_deref().map_or(String::new(), |file| format!("/{file}"));
+                    (format!("{path}{file}").trim_start_matches("./").to_owned(), Error::format(damage.to_string()))
+                })),
+                Err(error) => damaged.push((path.to_owned(), error)),
             }
-            Ok(()) => check.unchecked += 1,
+            Ok(damaged.len() == before)
+        };
+        check.listing = Listing::open_if(path, &mut whole)?;
+        Ok(check)
+    }
+
+    /// Reads all files and compares them with their checksums: those of their blocks, and the SHA-256 of the file,
+    /// where the container has them.
+    pub fn read(&mut self, progress: &dyn Progress) {
+        let Some(listing) = &self.listing else { return };
+        let (mut files, mut containers) = (Vec::new(), Vec::new());
+        listing.all("", &mut files);
+        listing.containers(".".to_owned(), &mut containers);
+        for (path, container) in containers {
+            match container.is_sealed() {
+                Ok(sealed) => self.unchecked += u64::from(!sealed),
+                Err(error) => self.damaged.push((path, error)),
+            }
+        }
+        let checked: Vec<_> =
+            files.into_par_iter().map(|(path, container, file)| (path, read(container, file), file)).collect();
+        for (path, read, file) in checked {
+            progress.advance(file.len, ".", &path);
+            match read {
+                Err(error) => self.damaged.push((path, error)),
+                Ok(()) if file.layout.checksum.is_some() || file.layout.sha256.is_some() => {
+                    self.files += 1;
+                    self.bytes += file.len;
+                }
+                Ok(()) => self.unchecked += 1,
+            }
         }
     }
-    check
 }
 
 fn read(container: &dyn Container, file: &ListedFile) -> Result<()> {

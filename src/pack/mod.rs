@@ -34,7 +34,7 @@ use crate::schema::{StorageOption, with_storage};
 
 pub use self::compare::{ByteComparison, ByteDifference, compare};
 use self::copy::Copier;
-pub use self::list::{Check, ListedFile, Listing, check};
+pub use self::list::{Check, ListedFile, Listing};
 pub use self::plain::Plain;
 use self::plain::{Folder, ORIGINAL_DAT, TABLE_DAT};
 

@@ -51,8 +51,8 @@ fn from_each_container_into_each() {
         let packed = open(&next);
         assert_eq!(compare(&first, &packed, &Silent).unwrap().differences, []);
         assert_eq!(Table::open(&next).unwrap().rows(), Table::open(folder.path().join("source.tab")).unwrap().rows());
-        let listing = Listing::open(&next).unwrap();
-        let check = check(&listing, &Silent);
+        let mut check = Check::open(&next).unwrap();
+        check.read(&Silent);
         assert!(check.damaged.is_empty() && check.files > 0, "{check:?}");
         last = next;
     }

@@ -251,50 +251,39 @@ def test_column_set_1_is_restored_unless_the_table_changed(tmp_path):
 @pytest.mark.parametrize('form', ['multifile-crc', 'multihdf5-gzip', 'single-multifile-crc', 'single-multihdf5-gzip',
                                   'single-multihdf5'])
 def test_flipped_bytes_are_found(form, tmp_path):
-    """Every flipped byte is found, but for those of an HDF5 file that nothing refers to."""
+    """Wherever they are: in blocks, behind the ends of files, in what holds the container together, in what checks it."""
     source, packed = tmp_path / 'source.tab', tmp_path / 'packed'
     shutil.copytree(os.path.join(support.TESTDATA, 'multifile', 'm5', 't.tab'), source)
     shutil.copytree(os.path.join(support.TESTDATA, 'multifile', 'm1', 't.tab'), source / 'SUB')
     h5bridge('pack', source, packed, *FORMS[form])
-    expected = containers.files(source)
     assert h5bridge('verify', '--bytes', packed).stdout == ''
     for container in [packed] if packed.is_file() else list(packed.rglob('table.mf*')):
         content = container.read_bytes()
-        every = list(range(len(content)))
-        if form == 'multihdf5-gzip':        # the metadata of the HDF5 files that casacore writes has no checksums
-            every = stored_bytes(container)
-        rng, used = np.random.default_rng(1), 0
-        for at in sorted({every[0], every[8], every[-1], *rng.choice(every, 120).tolist()}):
+        rng, last = np.random.default_rng(1), len(content) - 1
+        every = range(len(content)) if os.environ.get('H5BRIDGE_LONG') else rng.choice(len(content), 120).tolist()
+        for at in sorted({0, 8, last - 50, last - 20, last - 3, last, *every}):
             changed = bytearray(content)
             changed[at] ^= 1 << at % 8
             container.write_bytes(changed)
-            process = h5bridge('verify', '--bytes', packed, code=None)
-            assert process.returncode in (support.DONE, support.DAMAGED), (at, process.stderr)
-            if process.returncode == support.DAMAGED:
-                assert process.stdout + process.stderr
-                used += 1
-                continue
-            assert 'single-multihdf5' in form, (container.name, len(content), at)
-            h5bridge('unpack', packed, tmp_path / 'plain')
-            same(containers.files(tmp_path / 'plain'), expected, (form, at))
-            shutil.rmtree(tmp_path / 'plain')
+            process = h5bridge('verify', '--bytes', packed, code=support.DAMAGED)
+            assert process.stdout or container.name in process.stderr, at
         container.write_bytes(content)
-        assert used > 20        # the rest is what fills up the blocks
 
 
-def stored_bytes(file):
-    """Where the chunks of an HDF5 file are."""
-    found = []
-
-    def visit(_, item):
-        if isinstance(item, h5py.Dataset) and item.chunks:
-            for number in range(item.id.get_num_chunks()):
-                chunk = item.id.get_chunk_info(number)
-                found.extend(range(chunk.byte_offset, chunk.byte_offset + chunk.size))
-
-    with h5py.File(file) as opened:
-        opened.visititems(visit)
-    return found
+def test_who_changes_an_archive_takes_its_seal(tmp_path):
+    """libhdf5 cuts off what is behind the end: a seal cannot be older than the file."""
+    for form in ('single-multihdf5', 'multihdf5-gzip'):
+        packed = tmp_path / form
+        h5bridge('pack', DEMO, packed, *FORMS[form])
+        container = packed if packed.is_file() else packed / 'table.mfh5'
+        document = json.loads(h5bridge('ls', '--json', container).stdout)
+        assert document['checksum'] == 'crc32'
+        with h5py.File(container, 'r+') as file:
+            file.create_group('mine')
+        assert json.loads(h5bridge('ls', '--json', container).stdout)['checksum'] is None
+        process = h5bridge('verify', '--bytes', '--strict', container, code=support.WARNINGS)
+        assert '1 files or containers have no checksums' in process.stderr
+        h5bridge('verify', '--bytes', packed, DEMO)
 
 
 def test_verify_names_the_file_and_the_byte(tmp_path):

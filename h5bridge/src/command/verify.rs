@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::convert::{Comparison, Difference, Source, check as check_digests, verify};
-use ctds_hdf5::pack::{self, ByteDifference, Listing, Plain};
+use ctds_hdf5::pack::{self, ByteDifference, Check, Listing, Plain};
 use serde_json::json;
 
 use crate::cli::Global;
@@ -122,13 +122,14 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
 
 /// Prints what is damaged.
 fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let listing = Listing::open(source)?;
-    let bar = Bar::new(listing.bytes(), global.quiet || global.json);
-    let result = pack::check(&listing, &bar);
+    let mut result = Check::open(source)?;
+    let bytes = result.listing.as_ref().map_or(0, Listing::bytes);
+    let bar = Bar::new(bytes, global.quiet || global.json);
+    result.read(&bar);
     bar.finish();
     let warnings = match result.unchecked {
         0 => Vec::new(),
-        files => vec![format!("{files} files have no checksum: they can only be compared with others")],
+        count => vec![format!("{count} files or containers have no checksums: they can only be compared with others")],
     };
     let intact = result.damaged.is_empty();
     let status = if intact { report::finished(warnings.len(), global.strict) } else { Status::Source };
@@ -150,8 +151,10 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
     }
     report::warnings(&warnings);
     if !global.quiet {
-        let verdict = if intact { "no damage" } else { "damaged" };
-        eprintln!("{verdict}: {} files with checksums, {}", result.files, report::bytes(result.bytes));
+        match result.damaged.len() {
+            0 => eprintln!("no damage: {} files with checksums, {}", result.files, report::bytes(result.bytes)),
+            places => eprintln!("damaged: {places} places"),
+        }
     }
     Ok(status)
 }

@@ -44,6 +44,7 @@ pub(crate) static FORMAT: Format = Format {
         file.read_at(0, &mut head)?;
         Ok(recognise(&head))
     },
+    damage: |_| Ok(Vec::new()),
     open: |inside, name| Ok(Arc::new(MultiFile::open(inside, name)?)),
     create: |path, options| {
         if options.deflate > 0 {
@@ -187,6 +188,10 @@ impl Container for MultiFile {
 
     fn describe(&self) -> ContainerInfo {
         describe(&self.opened.header)
+    }
+
+    fn is_sealed(&self) -> Result<bool> {
+        Ok(self.opened.header.checksums.is_some())
     }
 
     fn layout(&self, name: &str) -> Result<FileLayout> {

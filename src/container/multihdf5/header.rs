@@ -108,6 +108,19 @@ impl Header {
     }
 }
 
+/// The paths of all files of the container whose group this is, and of those nested in it.
+pub(super) fn file_paths(container: &Group) -> Result<Vec<String>> {
+    let mut paths = Vec::new();
+    for (name, _) in Header::read(container)?.files {
+        let inner = container.group(&name)?;
+        match inner.has(HEADER) {
+            true => paths.extend(file_paths(&inner)?.into_iter().map(|path| format!("{name}/{path}"))),
+            false => paths.push(name),
+        }
+    }
+    Ok(paths)
+}
+
 /// The fields of the record that stands for an empty array. formats/table.md 6.3.
 const EMPTY: [&str; 3] = ["emptyarray", "rank", "casatype"];
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::header::Header;
+use super::header::{Header, file_paths};
 use super::read::{commits, committed_names, last_commit};
 use super::write::patiently;
 use super::{COMMITS, DATA, MultiHdf5Mut};
@@ -24,8 +24,7 @@ pub(super) fn prepare(root: &Group) -> Result<()> {
     if root.has(COMMITS) {
         root.remove(COMMITS)?;
     }
-    let mut names = Vec::new();
-    list(root, "", &mut names)?;
+    let names = file_paths(root)?;
     let columns = columns(names.len());
     let spec = DatasetSpec {
         element: DataType::Int64,
@@ -42,18 +41,6 @@ pub(super) fn prepare(root: &Group) -> Result<()> {
 /// The columns of the list of commits: one for each file. HDF5 has no chunks without any.
 pub(super) fn columns(files: usize) -> u64 {
     files.max(1) as u64
-}
-
-/// The paths of all files below `group`.
-fn list(group: &Group, prefix: &str, names: &mut Vec<String>) -> Result<()> {
-    for (name, _) in Header::read(group)?.files {
-        let inner = group.group(&name)?;
-        match inner.has(super::HEADER) {
-            true => list(&inner, &format!("{prefix}{name}/"), names)?,
-            false => names.push(format!("{prefix}{name}")),
-        }
-    }
-    Ok(())
 }
 
 /// A container whose files are appended to while others read them: they see what was committed, and nothing else.

@@ -9,6 +9,7 @@
 mod header;
 mod live;
 mod read;
+mod seal;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use crate::h5;
 
 pub use live::{LiveContainer, LiveContainerReader};
 use read::Opened;
+use seal::Seal;
 use virtual_file::VirtualFile;
 pub use write::MultiHdf5Mut;
 
@@ -41,6 +43,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "multihdf5",
     file_name: "table.mfh5",
     recognise: |file| h5::is_hdf5(file),
+    damage: |file| Seal::find(file)?.map_or(Ok(Vec::new()), |seal| seal.check(file)),
     open: |inside, name| {
         let path = path_of(inside, name)?;
         Opened::open(&path)?.root().at(path.display())

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::header::Header;
+use super::seal::Seal;
 use super::{COMMITS, DATA, HEADER, SHA256, VirtualFile};
 use crate::container::{Container, ContainerInfo, FileLayout, check_name};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -19,6 +20,7 @@ use crate::value::{DataType, Region, Shape, Values};
 pub(super) struct Opened {
     file: h5::File,
     source: Arc<FileSource>,
+    sealed: bool,
     /// Sizes that were committed live, by path: they are newer than those of the headers.
     committed: HashMap<String, u64>,
 }
@@ -32,7 +34,8 @@ impl Opened {
         let file = open_file(path)?;
         let open = || {
             let committed = committed(&file.root()?)?;
-            Ok::<_, Error>(Opened { source: Arc::new(FileSource::open(path)?), committed, file })
+            let source = FileSource::open(path)?;
+            Ok::<_, Error>(Opened { sealed: Seal::find(&source)?.is_some(), source: Arc::new(source), committed, file })
         };
         Ok(Arc::new(open().at(path.display())?))
     }
@@ -44,6 +47,17 @@ impl Opened {
     pub(super) fn root(self: Arc<Self>) -> Result<Arc<dyn Container>> {
         let group = self.file.root()?;
         Ok(Arc::new(Node::new(self, group, 0)?))
+    }
+
+    /// Whether it has a seal.
+    fn is_sealed(&self) -> Result<bool> {
+        let (end, len) = (self.file.end_of_file()?, self.source.len()?);
+        if !self.sealed && len > end && self.committed.is_empty() {
+            let message =
+                format!("{} bytes behind the end of the HDF5 file: its seal is damaged or cut off", len - end);
+            return Err(Error::format(message).at(format!("byte {end}")));
+        }
+        Ok(self.sealed)
     }
 }
 
@@ -208,7 +222,13 @@ impl Container for Node {
     }
 
     fn describe(&self) -> ContainerInfo {
-        info(self.header.block_bytes, self.header.counter)
+        let sealed = self.depth == 0 && self.opened.sealed;
+        ContainerInfo { checksum: sealed.then_some("crc32"), ..info(self.header.block_bytes, self.header.counter) }
+    }
+
+    /// That of a nested one is part of the outermost.
+    fn is_sealed(&self) -> Result<bool> {
+        if self.depth > 0 { Ok(true) } else { self.opened.is_sealed() }
     }
 
     fn layout(&self, name: &str) -> Result<FileLayout> {

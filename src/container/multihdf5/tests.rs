@@ -348,11 +348,84 @@ fn files_cut_short_are_errors() {
         container.commit().unwrap();
         drop(container);
         let whole = std::fs::read(&path).unwrap();
-        for len in (0..Vec::len(&whole)).step_by(101) {
+        let end = h5::File::open(&path).unwrap().end_of_file().unwrap() as usize;
+        assert_eq!(Vec::len(&whole) > end, is_sealed(&options));
+        for len in (0..end).step_by(101).chain(end..Vec::len(&whole)) {
             std::fs::write(&path, &whole[..len]).unwrap();
-            let result = open(&path).and_then(|container| read_all(&*container.open("f")?));
+            // where the seal ends all bytes of the files are there
+            let result = open(&path).and_then(|container| match container.is_sealed()? {
+                false if len == end => Err(Error::format("no seal")),
+                _ => read_all(&*container.open("f")?),
+            });
             assert!(result.is_err(), "{len} bytes of {}", Vec::len(&whole));
         }
+    }
+}
+
+fn is_sealed(options: &FormatOptions) -> bool {
+    (options.archive || options.checksums) && !options.appendable
+}
+
+/// Wherever it is: in the metadata of HDF5, in a block, behind the end of a file in its last block, in between, in the seal.
+#[test]
+fn every_flipped_byte_of_a_sealed_container_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    for options in all_options().into_iter().filter(is_sealed) {
+        let container = MultiHdf5Mut::create(&path, &options).unwrap();
+        write(&*container, "f", &Random(5).bytes(300));
+        write(&*container.create_nested("n").unwrap(), "g", b"more");
+        container.commit().unwrap();
+        drop(container);
+        let whole = std::fs::read(&path).unwrap();
+        assert_eq!((FORMAT.damage)(&whole).unwrap(), []);
+        for at in 0..Vec::len(&whole) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            let damage = (FORMAT.damage)(&bytes);
+            assert!(!damage.is_ok_and(|damage| damage.is_empty()), "byte {at} with {options:?}");
+        }
+    }
+}
+
+#[test]
+fn who_changes_a_container_seals_it_anew_unless_it_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    for options in all_options() {
+        let container = MultiHdf5Mut::create(&path, &options).unwrap();
+        write(&*container, "f", &Random(5).bytes(300));
+        container.commit().unwrap();
+        write(&*container, "g", &Random(6).bytes(3000));
+        container.commit().unwrap();
+        drop(container);
+        assert_eq!(open(&path).unwrap().is_sealed().unwrap(), is_sealed(&options));
+        let container = MultiHdf5Mut::edit(&path).unwrap();
+        container.remove("g").unwrap();
+        container.commit().unwrap();
+        drop(container);
+        assert_eq!(open(&path).unwrap().is_sealed().unwrap(), is_sealed(&options));
+        assert_eq!(open(&path).unwrap().describe().checksum.is_some(), is_sealed(&options));
+
+        // another program changes it by libhdf5
+        let file = h5::File::edit(&path, Bounds::V110).unwrap();
+        file.root().unwrap().create_group("mine").unwrap();
+        file.close().unwrap();
+        assert!(!open(&path).unwrap().is_sealed().unwrap(), "{options:?}");
+        if !is_sealed(&options) {
+            continue;
+        }
+        let container = MultiHdf5Mut::create(&path, &options).unwrap();
+        write(&*container, "f", &Random(5).bytes(300));
+        container.commit().unwrap();
+        drop(container);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let last = bytes.len() - 30;
+        bytes[last] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        let error = MultiHdf5Mut::edit(&path).unwrap().create("h").map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format, "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
 }
 

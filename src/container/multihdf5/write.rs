@@ -12,12 +12,13 @@ use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempPath;
 
 use super::header::Header;
+use super::seal::{Owners, Seal};
 use super::target::Target;
-use super::{COMMITS, HEADER, live, read};
+use super::{COMMITS, FORMAT, HEADER, live, read};
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::h5::{self, Bounds, Group};
-use crate::io::{ReadAt, WriteAt};
+use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::limits;
 
 /// How long a lock may be there that somebody has for a moment.
@@ -28,6 +29,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub(super) struct Store {
     path: PathBuf,
     pub(super) options: FormatOptions,
+    /// Whether commits put a [`Seal`] on the file.
+    sealed: bool,
     state: Mutex<State>,
 }
 
@@ -57,7 +60,9 @@ pub(super) struct Access<'a> {
 
 impl Store {
     fn create(path: &Path, options: &FormatOptions) -> Result<Self> {
-        let store = Store { path: path.to_owned(), options: *options, state: Mutex::default() };
+        // what grows while others read it is never finished
+        let sealed = (options.archive || options.checksums) && !options.appendable;
+        let store = Store { path: path.to_owned(), options: *options, sealed, state: Mutex::default() };
         let file = h5::File::create_for(store.bounds(), path)?;
         store.state().file = Some(OpenFile { file, writable: true, aside: None });
         Ok(store)
@@ -108,6 +113,10 @@ impl Store {
         let (folder, prefix) = self.aside()?;
         remove_leftovers(&folder, &prefix)?;
         let aside = tempfile::Builder::new().prefix(&prefix).tempfile_in(&folder)?.into_temp_path();
+        // a new seal would hide damage
+        if let Some(damage) = (FORMAT.damage)(&FileSource::open(&self.path)?)?.first() {
+            return Err(Error::format(damage.to_string()));
+        }
         fs::copy(&self.path, &aside)?;
         let file = h5::File::edit(&aside, self.bounds())?;
         state.generation += 1;
@@ -127,8 +136,13 @@ impl Store {
         let mut state = self.state();
         let Some(OpenFile { file, writable: true, aside }) = state.file.take() else { return Ok(()) };
         let publish = || {
+            let owners = if self.sealed { Some(Owners::of(&file.root()?)?) } else { None };
             file.close()?;
-            let written = fs::File::open(aside.as_deref().unwrap_or(&self.path))?;
+            let path = aside.as_deref().unwrap_or(&self.path);
+            if let Some(owners) = owners {
+                Seal::put(&FileTarget::open(path)?, owners)?;
+            }
+            let written = fs::File::open(path)?;
             written.sync_all()?;
             // held from before others can find it
             let lock = flock(written, FlockArg::LockSharedNonblock)?;
@@ -291,8 +305,9 @@ impl MultiHdf5Mut {
         let lock = lock(path).at(path.display())?;
         let file = h5::File::open(path)?;
         let options = options(&file.root()?).at(path.display())?;
+        let sealed = options.archive && !options.appendable || Seal::find(&FileSource::open(path)?)?.is_some();
         let state = State { file: Some(OpenFile { file, writable: false, aside: None }), generation: 1, lock };
-        let store = Arc::new(Store { path: path.to_owned(), options, state: Mutex::new(state) });
+        let store = Arc::new(Store { path: path.to_owned(), options, sealed, state: Mutex::new(state) });
         Ok(Arc::new(Self::existing(store, String::new())?))
     }
 

@@ -1,0 +1,310 @@
+//! The seal: checksums of every byte of an HDF5 file, behind its end. docs/containers.md.
+//!
+//! | bytes | field, numbers little-endian                                                                        |
+//! |-------|-----------------------------------------------------------------------------------------------------|
+//! | 16 r  | each region of the HDF5 file, in its order: length (8), owner (4), CRC-32 (4)                        |
+//! | n     | the paths of the virtual files, each with a zero behind it; owner 1 is the first, 0 is HDF5 itself   |
+//! | 8     | length of the HDF5 file, which is before the seal                                                   |
+//! | 8     | r                                                                                                   |
+//! | 8     | n                                                                                                   |
+//! | 8     | `ctdsseal`                                                                                          |
+//! | 4     | CRC-32 of the seal before                                                                           |
+//!
+//! libhdf5 neither reads nor keeps what lies there: a program that changes the file cuts the seal off. So there is none
+//! that is older than the file. It is compared without libhdf5, which some damage sends round in circles.
+
+use std::ops::Range;
+
+use libdeflater::Crc;
+use rayon::prelude::*;
+
+use super::DATA;
+use super::header::file_paths;
+use crate::container::Damage;
+use crate::error::{Error, Place, Result};
+use crate::h5::{ChunkInfo, Group};
+use crate::io::{ReadAt, WriteAt, read_array, read_bytes};
+
+/// Longest region.
+const REGION_BYTES: u64 = 1 << 22;
+/// Read at once.
+const PIECE_BYTES: u64 = 1 << 16;
+const MAGIC: [u8; 8] = *b"ctdsseal";
+const ENTRY_BYTES: usize = 16;
+const END_BYTES: usize = 36;
+
+/// Which bytes of an HDF5 file belong to virtual files.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    /// Of the virtual files.
+    paths: Vec<String>,
+    extents: Vec<Extent>,
+}
+
+#[derive(Debug, Clone)]
+struct Extent {
+    bytes: Range<u64>,
+    /// A number of a path.
+    owner: usize,
+}
+
+impl Owners {
+    /// Those of a container that is written.
+    pub(super) fn of(root: &Group) -> Result<Self> {
+        let mut owners = Owners { paths: file_paths(root)?, extents: Vec::new() };
+        for (owner, path) in owners.paths.iter().enumerate() {
+            let group = path.split('/').try_fold(root.clone(), |group, name| group.group(name))?;
+            if group.has(DATA) {
+                let add = |ChunkInfo { address, stored_bytes, .. }| {
+                    owners.extents.push(Extent { bytes: address..address + stored_bytes, owner });
+                };
+                group.dataset(DATA)?.each_chunk(add)?;
+            }
+        }
+        Ok(owners)
+    }
+}
+
+/// The last bytes of a seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seal {
+    /// Of the HDF5 file before it.
+    len: u64,
+    regions: u64,
+    names_bytes: u64,
+    magic: [u8; 8],
+    checksum: u32,
+}
+
+/// Bytes that have a checksum of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Region {
+    bytes: Range<u64>,
+    /// 0: HDF5 itself.
+    owner: u32,
+}
+
+impl Seal {
+    /// The seal of `file`, if it has one, be it damaged.
+    pub(super) fn find(file: &dyn ReadAt) -> Result<Option<Self>> {
+        let file_len = file.len()?;
+        let Some(start) = file_len.checked_sub(END_BYTES as u64) else { return Ok(None) };
+        let end: [u8; END_BYTES] = read_array(file, start)?;
+        let (numbers, _) = end.as_chunks::<8>();
+        let [len, regions, names_bytes] = [0, 1, 2].map(|at| u64::from_le_bytes(numbers[at]));
+        let checksum = u32::from_le_bytes([end[32], end[33], end[34], end[35]]);
+        let seal = Seal { len, regions, names_bytes, magic: numbers[3], checksum };
+        // either alone is enough: a byte that is flipped does not make the seal disappear
+        Ok((seal.fits(file_len) || seal.magic == MAGIC).then_some(seal))
+    }
+
+    /// Whether file and seal together have `file_len` bytes.
+    fn fits(&self, file_len: u64) -> bool {
+        let entries = self.regions.checked_mul(ENTRY_BYTES as u64);
+        let parts = [entries, Some(self.names_bytes), Some(END_BYTES as u64)];
+        parts.into_iter().try_fold(self.len, |sum, part| sum.checked_add(part?)) == Some(file_len)
+    }
+
+    /// Puts a seal behind the last byte of `file`.
+    pub(super) fn put(file: &dyn WriteAt, Owners { paths, extents }: Owners) -> Result<()> {
+        let len = file.len()?;
+        let regions = divide(len, extents)?;
+        let checksums = checksums(file, &regions)?;
+        let mut seal = Vec::with_capacity(regions.len() * ENTRY_BYTES);
+        for (Region { bytes, owner }, checksum) in regions.iter().zip(checksums) {
+            seal.extend((bytes.end - bytes.start).to_le_bytes());
+            seal.extend(owner.to_le_bytes());
+            seal.extend(checksum.to_le_bytes());
+        }
+        let names_at = seal.len();
+        paths.iter().for_each(|path| seal.extend(path.bytes().chain([0])));
+        let names_bytes = seal.len() - names_at;
+        seal.extend([len, regions.len() as u64, names_bytes as u64].into_iter().flat_map(u64::to_le_bytes));
+        seal.extend(MAGIC);
+        seal.extend(crc(&seal).to_le_bytes());
+        file.write_at(len, &seal)
+    }
+
+    /// Compares the bytes of `file` with its seal: what is damaged.
+    ///
+    /// # Errors
+    /// `Format` if the seal itself is.
+    pub(super) fn check(self, file: &dyn ReadAt) -> Result<Vec<Damage>> {
+        let (regions, expected, paths) = self.read(file).at_with(|| format!("seal at byte {}", self.len))?;
+        let found = checksums(file, &regions)?;
+        let damaged = regions.into_iter().zip(expected.into_iter().zip(found)).filter(|(_, (a, b))| a != b);
+        let mut found: Vec<Damage> = Vec::new();
+        for (Region { bytes, owner }, _) in damaged {
+            let file = (owner as usize).checked_sub(1).and_then(|owner| paths.get(owner)).cloned();
+            match found.last_mut() {
+                Some(last) if last.file == file && last.bytes.end == bytes.start => last.bytes.end = bytes.end,
+                _ => found.push(Damage { file, bytes }),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The regions, their checksums, and the paths of their owners.
+    fn read(self, file: &dyn ReadAt) -> Result<(Vec<Region>, Vec<u32>, Vec<String>)> {
+        let file_len = file.len()?;
+        if !self.fits(file_len) {
+            let message = format!("a file of {} bytes was sealed, which with the seal are not {file_len}", self.len);
+            return Err(Error::format(message));
+        }
+        let bytes = read_bytes(file, self.len, file_len - self.len - 4)?;
+        let found = crc(&bytes);
+        if found != self.checksum || self.magic != MAGIC {
+            return Err(Error::format(format!("CRC {:08x} stored, {found:08x} found: it is damaged", self.checksum)));
+        }
+        let (entries, rest) = bytes.split_at(self.regions as usize * ENTRY_BYTES);
+        let (mut regions, mut checksums, mut start) = (Vec::new(), Vec::new(), 0_u64);
+        for entry in entries.as_chunks::<ENTRY_BYTES>().0 {
+            let number = |at| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
+            let bytes = u64::from(number(0)) | u64::from(number(4)) << 32;
+            let end = start.checked_add(bytes).filter(|&end| end <= self.len);
+            let end = end.ok_or_else(|| Error::format("regions that are longer than the file"))?;
+            regions.push(Region { bytes: start..end, owner: number(8) });
+            checksums.push(number(12));
+            start = end;
+        }
+        if start != self.len {
+            return Err(Error::format(format!("regions of {start} bytes, where {} are expected", self.len)));
+        }
+        let names = rest[..self.names_bytes as usize].split(|&byte| byte == 0);
+        let names = names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        Ok((regions, checksums, names))
+    }
+}
+
+/// Divides a file into regions, each of one owner.
+///
+/// # Errors
+/// `Format` if extents overlap or end behind the file.
+fn divide(len: u64, mut extents: Vec<Extent>) -> Result<Vec<Region>> {
+    extents.retain(|extent| !extent.bytes.is_empty());
+    extents.sort_unstable_by_key(|extent| extent.bytes.start);
+    let mut runs: Vec<Region> = Vec::new();
+    let mut add = |bytes: Range<u64>, owner: u32| match runs.last_mut() {
+        _ if bytes.is_empty() => {}
+        Some(last) if last.owner == owner => last.bytes.end = bytes.end,
+        _ => runs.push(Region { bytes, owner }),
+    };
+    let mut at = 0;
+    for Extent { bytes, owner } in extents {
+        if bytes.start < at || bytes.end > len {
+            return Err(Error::format(format!("bytes {bytes:?} are in two blocks or behind the end at {len}")));
+        }
+        add(at..bytes.start, 0);
+        at = bytes.end;
+        add(bytes, u32::try_from(owner + 1).map_err(|_| Error::usage("2^32 files"))?);
+    }
+    add(at..len, 0);
+    let parts = |Region { bytes, owner }: Region| {
+        let starts = (bytes.start..bytes.end).step_by(REGION_BYTES as usize);
+        starts.map(move |start| Region { bytes: start..(start + REGION_BYTES).min(bytes.end), owner })
+    };
+    Ok(runs.into_iter().flat_map(parts).collect())
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
+
+/// Those of regions of a file.
+fn checksums(file: &dyn ReadAt, regions: &[Region]) -> Result<Vec<u32>> {
+    let checksum = |piece: &mut Vec<u8>, Region { bytes, .. }: &Region| {
+        let mut crc = Crc::new();
+        for start in bytes.clone().step_by(PIECE_BYTES as usize) {
+            let piece = &mut piece[..(bytes.end - start).min(PIECE_BYTES) as usize];
+            file.read_at(start, piece)?;
+            crc.update(piece);
+        }
+        Ok(crc.sum())
+    };
+    regions.par_iter().map_init(|| vec![0; PIECE_BYTES as usize], checksum).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::MemoryFile;
+
+    fn extent(bytes: Range<u64>, owner: usize) -> Extent {
+        Extent { bytes, owner }
+    }
+
+    fn sealed(len: usize, paths: &[&str], extents: Vec<Extent>) -> Vec<u8> {
+        let file = MemoryFile::new((0..len).map(|at| (at * at % 251) as u8).collect());
+        let paths = paths.iter().map(|&path| path.to_owned()).collect();
+        Seal::put(&file, Owners { paths, extents }).unwrap();
+        file.bytes()
+    }
+
+    fn check(bytes: &[u8]) -> Result<Vec<Damage>> {
+        Seal::find(&bytes)?.ok_or_else(|| Error::not_found("no seal"))?.check(&bytes)
+    }
+
+    #[test]
+    fn what_is_behind_the_file() {
+        let bytes = sealed(9, &["A/f"], vec![extent(0..9, 0)]);
+        let (file, seal) = bytes.split_at(9);
+        assert_eq!(file, [0, 1, 4, 9, 16, 25, 36, 49, 64]);
+        // python: zlib.crc32(bytes(i * i for i in range(9)))
+        assert_eq!(seal[..16], [9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x62, 0x46, 0xd7, 0x3b]);
+        assert_eq!(seal[16..20], *b"A/f\0");
+        assert_eq!(seal[20..44], [9, 1, 4].map(u64::to_le_bytes).concat());
+        assert_eq!((&seal[44..52], seal.len()), (&b"ctdsseal"[..], 56));
+        assert_eq!(check(&bytes).unwrap(), []);
+    }
+
+    #[test]
+    fn every_flipped_byte_is_found_and_its_owner_named() {
+        let bytes = sealed(1000, &["a", "b"], vec![extent(600..700, 0), extent(100..300, 0), extent(300..400, 1)]);
+        let regions =
+            [(0..100, None), (100..300, Some("a")), (300..400, Some("b")), (400..600, None), (600..700, Some("a"))];
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            if at >= 1000 {
+                let error = check(&damaged).unwrap_err().to_string();
+                assert!(error.contains("seal at byte "), "{at}: {error}");
+                continue;
+            }
+            let region = regions.iter().find(|(range, _)| range.contains(&(at as u64)));
+            let (range, file) = region.cloned().unwrap_or((700..1000, None));
+            assert_eq!(check(&damaged).unwrap(), [Damage { file: file.map(str::to_owned), bytes: range }], "{at}");
+        }
+    }
+
+    #[test]
+    fn long_extents_are_divided_and_damage_is_merged() {
+        let long = 2 * REGION_BYTES + 5;
+        let mut bytes = sealed(long as usize + 7, &["a"], vec![extent(3..long + 3, 0)]);
+        bytes[3] ^= 1;
+        bytes[REGION_BYTES as usize + 3] ^= 1;
+        bytes[long as usize + 3] ^= 1;
+        let (a, end) = (Some("a".to_owned()), long + 3..long + 7);
+        let expected = [Damage { file: a, bytes: 3..2 * REGION_BYTES + 3 }, Damage { file: None, bytes: end }];
+        assert_eq!(check(&bytes).unwrap(), expected);
+    }
+
+    #[test]
+    fn extents_that_cannot_be_are_refused() {
+        for bad in [vec![extent(0..5, 0), extent(4..6, 1)], vec![extent(5..11, 0)]] {
+            assert!(divide(10, bad).is_err());
+        }
+        assert_eq!(divide(0, vec![]).unwrap(), []);
+    }
+
+    #[test]
+    fn other_files_have_none() {
+        for bytes in [vec![], b"short".to_vec(), vec![0; 100]] {
+            assert_eq!(Seal::find(&bytes).unwrap(), None);
+        }
+        let mut bytes = sealed(100, &[], vec![]);
+        bytes.pop();
+        assert_eq!(Seal::find(&bytes).unwrap(), None);
+    }
+}
