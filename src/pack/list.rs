@@ -8,9 +8,10 @@ use sha2::{Digest, Sha256};
 
 use super::copy::PIECE_BYTES;
 use crate::container::{self, Container, ContainerInfo, FileLayout};
-use crate::convert::{Progress, hex};
+use crate::convert::Progress;
 use crate::error::{Error, Place, Result};
 use crate::limits;
+use crate::sha::hex;
 
 /// A directory or container, and what is in it.
 #[derive(Debug)]

@@ -272,7 +272,7 @@ fn damaged_headers_are_errors() {
 /// SHA-256 of a file's content.
 fn sha256(content: &[u8]) -> String {
     use sha2::Digest;
-    sha2::Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::sha::hex(&sha2::Sha256::digest(content).into())
 }
 
 /// testdata/multifile; casacore read the same values from these files when they were in another container.

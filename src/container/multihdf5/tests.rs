@@ -140,7 +140,7 @@ fn check_hashes(container: &dyn Container) {
     use sha2::Digest;
     for name in container.names().unwrap() {
         let bytes = read_all(&*container.open(&name).unwrap()).unwrap();
-        let hash = crate::convert::hex(&sha2::Sha256::digest(&bytes).into());
+        let hash = crate::sha::hex(&sha2::Sha256::digest(&bytes).into());
         assert_eq!(container.layout(&name).unwrap().sha256, Some(hash), "{name}");
     }
 }
