@@ -116,24 +116,44 @@ def multihdf5(data, _rest=b''):
         return {name: file[name]['FileData'][...].tobytes()[:size] for name, size in zip(names, header['sizes']) if name}
 
 
-# ---- made, to be bad -------------------------------------------------------------------------------------------------
+# ---- made by hand ----------------------------------------------------------------------------------------------------
 
 HEADER = '__MultiHDF5_Header__'
+
+
+def text(value):
+    return struct.pack('>I', len(value.encode())) + value.encode()
+
+
+def framed(name, version, content):
+    """An AipsIO object."""
+    body = text(name) + struct.pack('>I', version) + content
+    return struct.pack('>I', len(body) + 4) + body
+
+
+def make_multifile_1(files, block):
+    """A MultiFile version 1 of these files ([(name, bytes)]), whose blocks lie backwards, and what is in its _hdrext."""
+    def numbers(values):
+        return framed('Block', 1, struct.pack('>I%dq' % len(values), len(values), *values))
+
+    pieces, entries = [], b''
+    for name, content in files:
+        cut = [content[at:at + block].ljust(block, b'\0') for at in range(0, len(content), block)]
+        pieces += reversed(cut)
+        entries += text(name) + numbers([len(pieces) - i for i in range(len(cut))]) + struct.pack('>q', len(content))
+    entries = framed('Block', 1, struct.pack('>I', len(files)) + entries)
+    # one free block, the last
+    body = struct.pack('>I', 0xbebebebe) + framed('MultiFile', 1, struct.pack('>q', len(pieces) + 2) + entries + numbers([len(pieces) + 1]))
+    header = struct.pack('>qqq', 24 + len(body), block, 1) + body
+    return b''.join([header[:block].ljust(block, b'\0'), *pieces, bytes(block)]), header[block:]
 
 
 def make_multifile(files, block=512, index=None, free=(), blocks=None, crc=None):
     """The bytes of a MultiFile version 2 with these files ([(name, bytes)], for names may repeat), one after the other.
 
     INDEX: {name: packed index} in the place of the right one. CRC: {block: CRC}; right ones are in it with CRC={}."""
-    def text(value):
-        return struct.pack('>I', len(value.encode())) + value.encode()
-
     def numbers(values):
         return struct.pack('>q%dq' % len(values), len(values), *values)
-
-    def framed(name, version, content):
-        body = text(name) + struct.pack('>I', version) + content
-        return struct.pack('>I', len(body) + 4) + body
 
     counts = [-(-len(content) // block) for _, content in files]
     entries = b''.join(text(name) + struct.pack('>q?', len(content), False) for name, content in files)

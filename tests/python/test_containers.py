@@ -88,6 +88,10 @@ def forms_of(name):
     return chosen[first:] + chosen[:first]
 
 
+def fingerprints(table):
+    return {path: f.get('sha256') for path, f in fingerprint.fingerprint_tree(str(table)).items()}
+
+
 # ---- what casacore wrote ---------------------------------------------------------------------------------------------
 
 def holders(folder):
@@ -186,6 +190,35 @@ def test_testdata_containers(tmp_path, counts):
     check_casacore(tmp_path / 'tables', support.expected('multifile')['tables'], counts)
 
 
+@pytest.mark.parametrize('block', [128, 4096])
+@pytest.mark.parametrize('name', ['m1', 'm2', 'm5'])
+def test_version_1(name, block, tmp_path, counts):
+    """No casacore of today writes it. That of today reads what is made here, and makes it version 2 when it changes it."""
+    source, table = os.path.join(support.TESTDATA, 'multifile', name, 't.tab'), str(tmp_path / 'v1.tab')
+    shutil.copytree(source, table)
+    with open(os.path.join(source, 'table.mf'), 'rb') as f:
+        inside = containers.multifile(f.read())
+    content, rest = containers.make_multifile_1(list(inside.items()), block)
+    assert bool(rest) == (block == 128) and containers.multifile(content, rest) == inside
+    container = os.path.join(table, 'table.mf')
+    for path, data in ((container, content), (container + '_hdrext', rest)):
+        if data:
+            with open(path, 'wb') as f:
+                f.write(data)
+    expected = fingerprints(source)
+    assert fingerprints(table) == expected
+    plain = check_twin(table, counts)
+    assert fingerprints(plain) == expected
+    round_trip(table, forms_of(name), tmp_path, counts)
+    with ct.table(table, readonly=False, ack=False) as t:
+        t.addrows(50)
+    assert json.loads(h5bridge('ls', '--json', container).stdout)['version'] == 2
+    shutil.rmtree(plain)
+    expected = fingerprints(table)
+    assert fingerprints(check_twin(table, counts)) == expected
+    assert support.digest(table)['.']['sha256'] == expected['.']
+
+
 @pytest.mark.parametrize('kind', ['multifile', 'multihdf5'])
 def test_nested_as_casacores_library_makes_them(kind, tmp_path):
     """Its tables do not use them: nothing marks a nested MultiFile but its bytes; a nested MultiHDF5 has a FileData of
@@ -266,10 +299,6 @@ def test_corpus(entry, tmp_path, counts):
 
 
 # ---- for casacore ----------------------------------------------------------------------------------------------------
-
-def fingerprints(table):
-    return {path: f.get('sha256') for path, f in fingerprint.fingerprint_tree(str(table)).items()}
-
 
 @pytest.mark.parametrize('case,table', [(c, t) for c, t in support.convertible() if c != 'rows64'])
 def test_casacore_reads_multifile(case, table, tmp_path, counts):
