@@ -213,6 +213,23 @@ def test_names_that_lead_out_of_multihdf5(name, plain, tmp_path):
     h5bridge('ls', packed, code=None)
 
 
+def hard_link(file):
+    """Two files that are one."""
+    del file['table.f1']
+    file['table.f1'] = file['table.f0']
+
+
+def shared_data(file):
+    del file['table.f1/FileData']
+    file['table.f1/FileData'] = file['table.f0/FileData']
+
+
+@pytest.mark.parametrize('change', [hard_link, shared_data])
+def test_bytes_of_two_files_of_multihdf5(change, plain, tmp_path):
+    packed = multihdf5(tmp_path, plain, change)
+    refuse(tmp_path, packed, ': 2 links lead to it', '/table.f')
+
+
 def nest(file, depth):
     group = file
     for _ in range(depth):
@@ -233,8 +250,8 @@ def group_of_itself(file):
 
 @pytest.mark.parametrize('change,words', [
     (lambda file: nest(file, 1000), ['SUB: SUB: SUB: ', 'containers']),
-    (circle, ['SUB: ', 'links lead to this container']),
-    (group_of_itself, ['SUB: ', 'links lead to this container'])], ids=['1000', 'circle', 'itself'])
+    (circle, ['SUB: ', 'links lead to it']),
+    (group_of_itself, ['SUB: ', 'links lead to it'])], ids=['1000', 'circle', 'itself'])
 def test_multihdf5_in_multihdf5_without_end(change, words, plain, tmp_path):
     packed = tmp_path / 'packed'
     with h5py.File(packed, 'w') as file:

@@ -387,7 +387,7 @@ fn containers_in_circles_or_too_deep_are_errors() {
     inner.link("n", "/n").unwrap();
     file.close().unwrap();
     let error = open(&path).unwrap().enter("n").unwrap_err();
-    assert!(error.to_string().contains("2 links lead to this container"), "{error}");
+    assert!(error.to_string().contains("2 links lead to it"), "{error}");
 }
 
 /// What is committed is read, also from a file that a process left behind that was killed.
