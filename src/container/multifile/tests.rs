@@ -119,7 +119,7 @@ fn damaged_headers_of_version_1_are_errors() {
         (&[3, 5][..], &[4, 2][..], "blocks of a file: block 5, but there are blocks 1 to 4"),
         (&[3, 0], &[4, 2], "blocks of a file: block 0, but there are blocks 1 to 4"),
         (&[3, 1 << 60], &[4, 2], "blocks of a file: block 1152921504606846976, but there are blocks 1 to 4"),
-        (&[3, u64::MAX], &[4, 2], "block number"),
+        (&[3, u64::MAX], &[4, 2], "block 18446744073709551615, but there are"),
         (&[3, 1], &[9], "free blocks: block 9, but there are blocks 1 to 4"),
         (&[3, 3], &[4, 2], "block 3 at byte 768: belongs to \"a\" and to \"a\""),
         (&[3, 1], &[4, 3], "block 3 at byte 768: belongs to \"a\" and to \"free blocks\""),
