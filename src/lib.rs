@@ -35,6 +35,7 @@ mod limits;
 pub mod live;
 pub mod pack;
 mod schema;
+mod sha;
 mod stman;
 mod table;
 pub mod value;

@@ -1,9 +1,12 @@
 //! What all verbs print in the same way.
 
 use std::io::Write;
+use std::path::Path;
 
-use serde_json::json;
+use anyhow::Result;
+use serde_json::{Value, json};
 
+use crate::cli::Global;
 use crate::exit::Status;
 
 /// The failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
@@ -18,9 +21,50 @@ pub fn error(error: &anyhow::Error, status: Status, as_json: bool) {
     }
 }
 
-/// Warnings on stderr.
-pub fn warnings(warnings: &[String]) {
-    warnings.iter().for_each(|warning| eprintln!("h5bridge: warning: {warning}"));
+/// How a verb ends that has come to its end.
+pub struct Ending<'a> {
+    pub status: Status,
+    pub warnings: &'a [String],
+    /// What was found, a line each; it goes to stdout.
+    pub found: Vec<String>,
+    /// The summary, a line each; it goes to stderr, but not with `--quiet`.
+    pub summary: Vec<String>,
+    /// An object: what `--json` prints besides status and warnings, instead of all else.
+    pub fields: Value,
+}
+
+impl Ending<'_> {
+    /// Says it.
+    pub fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
+        if global.json {
+            self.fields["status"] = self.status.name().into();
+            self.fields["code"] = self.status.code().into();
+            self.fields["warnings"] = self.warnings.into();
+            writeln!(out, "{:#}", self.fields)?;
+            return Ok(self.status);
+        }
+        self.found.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        self.warnings.iter().for_each(|warning| eprintln!("h5bridge: warning: {warning}"));
+        if !global.quiet {
+            self.summary.iter().for_each(|line| eprintln!("{line}"));
+        }
+        Ok(self.status)
+    }
+}
+
+/// How long it took to write `bytes`, and the most memory that it took.
+pub fn speed(bytes: u64, seconds: f64) -> String {
+    let memory = peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", self::bytes(peak)));
+    format!("{seconds:.2} s, {}/s{memory}", self::bytes((bytes as f64 / seconds) as u64))
+}
+
+/// Refuses a target that is there, before any work is done; writing looks again.
+pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
+    if target.symlink_metadata().is_ok() && !overwrite {
+        let message = format!("{}: the target exists already (--overwrite replaces it)", target.display());
+        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Exists, message).into());
+    }
+    Ok(())
 }
 
 /// Bytes for people.

@@ -6,12 +6,13 @@ use rayon::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::content::{Content, Source};
-use super::digest::{ColumnDigest, Sha, digest_column, hex, keywords_sha};
+use super::digest::{ColumnDigest, digest_column, keywords_sha};
 use super::plan::place;
 use super::restore::{ChangedFile, changed_files};
 use super::verify::Comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::Attribute;
+use crate::sha::{Sha, hex};
 
 /// Of a table, in its group under `/_ctds`.
 pub(super) const ATTRIBUTE: &str = "digests";

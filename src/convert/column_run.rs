@@ -5,7 +5,7 @@ use std::ops::Range;
 use bstr::{BString, ByteSlice};
 
 use super::content::Content;
-use super::digest::{ColumnStream, Sha, digest_cells, not_wanted};
+use super::digest::{ColumnStream, digest_cells, not_wanted};
 use super::json;
 use super::lane::{Appender, Lane, OddStrings, Target};
 use super::mapping::text;
@@ -14,6 +14,7 @@ use super::plan::{ColumnPlan, Form, MAX_CUBES, Route, TablePlan, grid};
 use crate::error::{Error, Result};
 use crate::grid::unravel;
 use crate::io::{ByteOrder, swap_bytes};
+use crate::sha::Sha;
 use crate::table::{Cells, ColumnInfo, Tiling};
 use crate::value::{Region, Shape, Values, swap_width};
 

@@ -18,11 +18,9 @@ use super::pieces::{Piece, Pieces, Shapes};
 use crate::error::{Error, Place, Result};
 use crate::limits;
 use crate::schema::ColumnKind;
+use crate::sha::Sha;
 use crate::table::{Cells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
-
-/// A SHA-256.
-pub type Sha = [u8; 32];
 
 /// Elements held at a time, in bytes.
 const PIECE_BYTES: u64 = 2 << 20;
@@ -397,14 +395,10 @@ fn tag(data_type: DataType) -> u8 {
     }
 }
 
-/// As text.
-pub fn hex(sha: &Sha) -> String {
-    sha.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sha::hex;
 
     #[test]
     fn empty_keyword_set_as_the_reference_computes_it() {

@@ -22,9 +22,10 @@ mod to_h5;
 mod to_table;
 mod verify;
 
+pub use crate::sha::{Sha, hex};
 pub use check::check;
 pub use content::{DatasetInfo, Source, SourceTable};
-pub use digest::{ColumnDigest, Sha, TableDigest, digest, hex};
+pub use digest::{ColumnDigest, TableDigest, digest};
 pub use output::discard_partial;
 pub use plan::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
 pub use restore::{Cost, RestoreOptions, Restored, cost, restore};

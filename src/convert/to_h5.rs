@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::column_run::{ColumnRun, Done, write_row_numbers};
 use super::content::{Content, Source};
-use super::digest::{ColumnDigest, Sha, hex, keywords_sha, table_sha};
+use super::digest::{ColumnDigest, keywords_sha, table_sha};
 use super::lane::{self, Lane, Message, OddStrings, Target};
 use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute, unique};
 use super::output::Output;
@@ -21,6 +21,7 @@ use super::{check, exact, json, restore, scales};
 use crate::error::{Error, Place, Result};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
 use crate::io::{FileSource, ReadAt};
+use crate::sha::{Sha, hex};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Region, Shape, Values};
 

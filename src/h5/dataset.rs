@@ -348,6 +348,11 @@ impl Dataset {
         Ok(chunks)
     }
 
+    /// The number of links that lead to it.
+    pub(crate) fn link_count(&self) -> Result<usize> {
+        Ok(self.dataset.loc_info().at_with(|| self.place())?.num_links)
+    }
+
     /// Calls `visit` for each chunk that exists, in no promised order.
     pub(crate) fn each_chunk(&self, mut visit: impl FnMut(ChunkInfo)) -> Result<()> {
         let Some(chunk) = &self.layout()?.chunk else { return Ok(()) };

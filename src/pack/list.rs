@@ -8,10 +8,11 @@ use sha2::{Digest, Sha256};
 
 use super::copy::PIECE_BYTES;
 use crate::container::{self, Container, ContainerInfo, Directory, FileLayout, Format};
-use crate::convert::{Progress, hex};
+use crate::convert::Progress;
 use crate::error::{Error, Place, Result};
 use crate::io::ReadAt;
 use crate::limits;
+use crate::sha::hex;
 
 /// A directory or container, and what is in it.
 #[derive(Debug)]

@@ -145,11 +145,6 @@ fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>
     for file in &folder.files {
         copier.copy(folder, file, target)?;
     }
-    if let Some(name) = target.nested()?.first() {
-        // MultiFile knows nested ones by their content
-        let message = "the file is a container itself, and would not be a file any more; multihdf5 can hold it";
-        return Err(Error::unsupported(message).at(format!("{}{name}", folder.prefix)));
-    }
     for (name, inner) in &folder.nested {
         let nested = target.create_nested(name)?;
         copy_tree(inner, &*nested, copier).at(name)?;

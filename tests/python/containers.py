@@ -5,6 +5,7 @@ import re
 import struct
 
 import h5py
+import numpy as np
 
 
 def files(folder):
@@ -35,6 +36,8 @@ def unpacked(found):
     if name in found:
         rest = found.pop(name + '_hdrext', b'')
         found.update(read(found.pop(name), rest))
+    if 'table.dat_plain' in found:
+        found['table.dat'] = found.pop('table.dat_plain')
     return found
 
 
@@ -111,3 +114,95 @@ def multihdf5(data, _rest=b''):
             return {}
         names = [n if isinstance(n, str) else n.decode() for n in header['names']]
         return {name: file[name]['FileData'][...].tobytes()[:size] for name, size in zip(names, header['sizes']) if name}
+
+
+# ---- made by hand ----------------------------------------------------------------------------------------------------
+
+HEADER = '__MultiHDF5_Header__'
+
+
+def text(value):
+    return struct.pack('>I', len(value.encode())) + value.encode()
+
+
+def framed(name, version, content):
+    """An AipsIO object."""
+    body = text(name) + struct.pack('>I', version) + content
+    return struct.pack('>I', len(body) + 4) + body
+
+
+def make_multifile_1(files, block):
+    """A MultiFile version 1 of these files ([(name, bytes)]), whose blocks lie backwards, and what is in its _hdrext."""
+    def numbers(values):
+        return framed('Block', 1, struct.pack('>I%dq' % len(values), len(values), *values))
+
+    pieces, entries = [], b''
+    for name, content in files:
+        cut = [content[at:at + block].ljust(block, b'\0') for at in range(0, len(content), block)]
+        pieces += reversed(cut)
+        entries += text(name) + numbers([len(pieces) - i for i in range(len(cut))]) + struct.pack('>q', len(content))
+    entries = framed('Block', 1, struct.pack('>I', len(files)) + entries)
+    # one free block, the last
+    body = struct.pack('>I', 0xbebebebe) + framed('MultiFile', 1, struct.pack('>q', len(pieces) + 2) + entries + numbers([len(pieces) + 1]))
+    header = struct.pack('>qqq', 24 + len(body), block, 1) + body
+    return b''.join([header[:block].ljust(block, b'\0'), *pieces, bytes(block)]), header[block:]
+
+
+def make_multifile(files, block=512, index=None, free=(), blocks=None, crc=None):
+    """The bytes of a MultiFile version 2 with these files ([(name, bytes)], for names may repeat), one after the other.
+
+    INDEX: {name: packed index} in the place of the right one. CRC: {block: CRC}; right ones are in it with CRC={}."""
+    def numbers(values):
+        return struct.pack('>q%dq' % len(values), len(values), *values)
+
+    counts = [-(-len(content) // block) for _, content in files]
+    entries = b''.join(text(name) + struct.pack('>q?', len(content), False) for name, content in files)
+
+    def header(first, checksums):
+        starts = [first + sum(counts[:i]) for i in range(len(files))]
+        packed = [([start] + ([1 - count] if count > 1 else [])) if count else [] for start, count in zip(starts, counts)]
+        packed = [(index or {}).get(name, right) for (name, _), right in zip(files, packed)]
+        body = struct.pack('>I', 0xbebebebe) + framed('MultiFile', 2, framed('Block', 1, struct.pack('>I', len(files)) + entries))
+        body += b''.join(map(numbers, packed)) + numbers(free)
+        body += struct.pack('>q%dI' % len(checksums), len(checksums), *checksums) + bytes(24)
+        total = blocks or first + sum(counts)
+        fields = struct.pack('>qqq', 0, 0, 1), struct.pack('>qqq', 64 + len(body), block, total)
+        head = lambda check: fields[0] + struct.pack('>iI', 2, check) + fields[1] + bytes([crc is not None]) + bytes(7) + body
+        return head(crc32(head(0)) if crc is not None else 0)
+
+    content = b''.join(content.ljust(count * block, b'\0') for (_, content), count in zip(files, counts))
+    checksums = []
+    if crc is not None:
+        pieces = [content[at:at + block] for at in range(0, len(content), block)]
+        checksums = [0] + [crc.get(n + 1, crc32(piece)) for n, piece in enumerate(pieces)]
+    whole = header(1, checksums)
+    assert len(whole) <= block, 'larger blocks, please: the header has %d bytes' % len(whole)
+    return whole.ljust(block, b'\0') + content
+
+
+def crc32(data):
+    """CRC-32/BZIP2."""
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte << 24
+        for _ in range(8):
+            crc = (crc << 1) ^ (0x04c11db7 if crc >> 31 else 0)
+            crc &= 0xffffffff
+    return crc ^ 0xffffffff
+
+
+def make_multihdf5(group, files, block=512, nested=(), **how):
+    """Makes the group of an HDF5 file a MultiHDF5 with these files ({name: bytes}); NESTED are names of groups that are
+    to be containers. HOW: options of the datasets."""
+    header = group.create_group(HEADER).attrs
+    names = [*files, *nested]
+    header.create('blockSize', block, dtype='<i8')
+    header.create('hdrCounter', 1, dtype='<i8')
+    header.create('names', names, dtype=h5py.string_dtype('utf-8'))
+    header.create('sizes', [len(files.get(name, b'')) for name in names], dtype='<i8')
+    for name, content in files.items():
+        rows = -(-len(content) // block)
+        data = np.frombuffer(content.ljust(rows * block, b'\0'), 'u1').reshape(rows, block)
+        # a name with a slash would be groups
+        if '/' not in name and name != '..':
+            group.create_group(name).create_dataset('FileData', data=data, chunks=(1, block), maxshape=(None, block), **how)

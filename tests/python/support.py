@@ -125,16 +125,16 @@ def below(tables, root):
     return inside
 
 
-def corpus_entries():
-    """The manifest's entries, fewer with H5BRIDGE_CORPUS="name,name"; none when the corpus is not there."""
+def corpus_entries(every=False):
+    """The manifest's entries, fewer with H5BRIDGE_CORPUS="name,name"; none when the corpus is not there. EVERY: also
+    one with more than 2^32 rows, of which only samples can be compared."""
     manifest = os.path.join(CORPUS, 'manifest.json')
     if not os.path.exists(manifest):
         return []
     with open(manifest) as f:
         entries = json.load(f)['entries']
     only = os.environ.get('H5BRIDGE_CORPUS', '').split(',')
-    # more than 2^32 rows: only samples of it can be compared
-    return [e for e in entries if (only == [''] or e['name'] in only) and not e['name'].endswith('_rows64')]
+    return [e for e in entries if (only == [''] or e['name'] in only) and (every or not e['name'].endswith('_rows64'))]
 
 
 def corpus_missing():

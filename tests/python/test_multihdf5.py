@@ -29,14 +29,25 @@ def attribute(group, name):
             (t.is_variable_str(), t.get_cset(), t.get_strpad()) if not number else t.get_size(), a.shape)
 
 
+# Signatures of HDF5's structures: of the oldest form (groups and chunk indices are version 1 B-trees), and of newer ones
+SIGNATURES = [b'TREE', b'SNOD', b'HEAP', b'GCOL'], [b'OHDR', b'OCHK', b'BTHD', b'FRHP', b'FHDB', b'EAHD', b'FAHD', b'FSHD']
+
+
 def structure(path):
     """Everything that casacore's reader needs, of all files of a container."""
     with open(path, 'rb') as f:
-        superblock = f.read(9)[8]
+        content = f.read()
+    superblock = content[8]
     with h5py.File(path) as f:
         header = f[HEADER]
         plist = f.id.get_create_plist()
         found = {'superblock': superblock, 'userblock': f.userblock_size, 'offsets and lengths': plist.get_sizes(),
+                 'space': plist.get_file_space_strategy(), 'end of file': len(content) - f.id.get_filesize(),
+                 'signatures': {s for s in SIGNATURES[0] + SIGNATURES[1] if s in content},
+                 'order of attributes': header.id.get_create_plist().get_attr_creation_order(),
+                 'hdrCounter': int(header.attrs['hdrCounter']), 'other attributes': {
+                     name: sorted(f[name].attrs) for name in ['/', *f, *(n + '/FileData' for n in f if n != HEADER)]
+                     if name != HEADER},
                  'orders': [plist.get_link_creation_order(), *(group.id.get_create_plist().get_link_creation_order()
                                                                for group in f.values())],
                  'objects': sorted(f), 'attributes': sorted(header.attrs), 'members': list(header),
@@ -46,7 +57,9 @@ def structure(path):
         for name in found['names']:
             data = f[name]['FileData']
             plist = data.id.get_create_plist()
-            found[name] = (data.shape, data.maxshape, data.chunks, data.dtype.str, data.id.get_type().equal(h5py.h5t.STD_U8LE),
+            fill = np.ones(1, 'u1')
+            plist.get_fill_value(fill)
+            found[name] = (plist.get_layout(), plist.fill_value_defined(), int(fill[0]), data.shape, data.maxshape, data.chunks, data.dtype.str, data.id.get_type().equal(h5py.h5t.STD_U8LE),
                            plist.get_nfilters(), plist.get_alloc_time(), plist.get_fill_time(), list(f[name]),
                            data[:].ravel()[:dict(zip(found['names'], found['sizes']))[name]].tobytes())
     return found
@@ -76,6 +89,8 @@ def test_compatible_containers_have_casacores_structure(casacores, tmp_path):
     assert not containers(plain)
     support.h5bridge('pack', plain, packed, '--format', 'multihdf5', '--block-size', block)
     assert containers(packed) == paths
+    # beside the containers: the same files, and a table.dat that says the same of them
+    assert around(packed) == around(casacores)
     for path in paths:
         expected, found = (structure(os.path.join(root, path)) for root in (casacores, packed))
         # casacore lists files in the order it made them
@@ -83,6 +98,17 @@ def test_compatible_containers_have_casacores_structure(casacores, tmp_path):
             sizes = dict(zip(one.pop('names'), one.pop('sizes')))
             one['sizes'] = sizes
         assert found == expected
+        assert not found['signatures'] & set(SIGNATURES[1]) and found['superblock'] == 0
+
+
+def around(folder):
+    """{path: bytes} of what is not in a container, but for the counters of table.lock."""
+    found = {}
+    for where, _, names in os.walk(folder):
+        for name in set(names) - {'table.mfh5', 'table.lock'}:
+            with open(os.path.join(where, name), 'rb') as f:
+                found[os.path.relpath(os.path.join(where, name), folder)] = f.read()
+    return found
 
 
 @needs_fixtures

@@ -12,8 +12,9 @@ use serde_json::json;
 use super::to_hdf5::{compress, memory};
 use crate::cli::Global;
 use crate::exit::Status;
+use crate::interrupt;
 use crate::progress::Bar;
-use crate::{interrupt, report};
+use crate::report::{self, Ending};
 
 /// Arguments of `finalize`.
 #[derive(Debug, clap::Args)]
@@ -65,22 +66,28 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     bar.finish();
     let finalized = finalized?;
     let (summary, compared) = (finalized.summary, finalized.comparison);
-    let status = report::finished(summary.warnings.len(), global.strict);
     let seconds = started.elapsed().as_secs_f64();
-    if global.json {
-        let document = json!({
-            "status": status.name(), "code": status.code(), "warnings": summary.warnings,
-            "out": target.display().to_string(), "tables": summary.tables, "columns": summary.columns, "rows": summary.rows,
-            "bytes": summary.bytes, "file_bytes": summary.file_bytes, "cells_compared": compared.cells,
-            "seconds": seconds, "digest": summary.digest.as_ref().map(hex),
-        });
-        writeln!(out, "{document:#}")?;
-    } else if !global.quiet {
-        summary.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-        let (tables, columns, rows) = (summary.tables, summary.columns, summary.rows);
-        let size = report::bytes(summary.file_bytes);
-        eprintln!("{}: {tables} tables, {columns} columns, {rows} rows in {size}", target.display());
-        eprintln!("{} cells compared and equal; {seconds:.2} s", compared.cells);
+    let (tables, columns, rows) = (summary.tables, summary.columns, summary.rows);
+    let size = report::bytes(summary.file_bytes);
+    Ending {
+        status: report::finished(summary.warnings.len(), global.strict),
+        warnings: &summary.warnings,
+        found: Vec::new(),
+        summary: vec![
+            format!("{}: {tables} tables, {columns} columns, {rows} rows in {size}", target.display()),
+            format!("{} cells compared and equal; {seconds:.2} s", compared.cells),
+        ],
+        fields: json!({
+            "out": target.display().to_string(),
+            "tables": tables,
+            "columns": columns,
+            "rows": rows,
+            "bytes": summary.bytes,
+            "file_bytes": summary.file_bytes,
+            "cells_compared": compared.cells,
+            "seconds": seconds,
+            "digest": summary.digest.as_ref().map(hex),
+        }),
     }
-    Ok(status)
+    .print(global, out)
 }

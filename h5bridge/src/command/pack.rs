@@ -11,8 +11,9 @@ use serde_json::json;
 
 use crate::cli::{Global, gzip, size};
 use crate::exit::Status;
+use crate::interrupt;
 use crate::progress::Bar;
-use crate::{interrupt, report};
+use crate::report::{self, Ending};
 
 /// Arguments of `pack`.
 #[derive(Debug, clap::Args)]
@@ -94,32 +95,25 @@ pub(super) fn finish(
     global: &Global,
     out: &mut impl Write,
 ) -> Result<Status> {
-    let status = report::finished(summary.warnings.len(), global.strict);
     let seconds = started.elapsed().as_secs_f64();
-    if global.json {
-        let document = json!({
-            "status": status.name(),
-            "code": status.code(),
-            "warnings": summary.warnings,
+    let (bytes, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
+    Ending {
+        status: report::finished(summary.warnings.len(), global.strict),
+        warnings: &summary.warnings,
+        found: Vec::new(),
+        summary: vec![
+            format!("{}: {} files of {bytes} in {stored}", target.display(), summary.files),
+            report::speed(summary.bytes, seconds),
+            format!("next: {next}"),
+        ],
+        fields: json!({
             "out": target.display().to_string(),
             "files": summary.files,
             "bytes": summary.bytes,
             "stored_bytes": summary.stored_bytes,
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
-        });
-        writeln!(out, "{document:#}")?;
-        return Ok(status);
+        }),
     }
-    report::warnings(&summary.warnings);
-    if !global.quiet {
-        let (bytes, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
-        let speed = report::bytes((summary.bytes as f64 / seconds) as u64);
-        let memory =
-            report::peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", report::bytes(peak)));
-        eprintln!("{}: {} files of {bytes} in {stored}", target.display(), summary.files);
-        eprintln!("{seconds:.2} s, {speed}/s{memory}");
-        eprintln!("next: {next}");
-    }
-    Ok(status)
+    .print(global, out)
 }

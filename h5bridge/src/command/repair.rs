@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use ctds_hdf5::live::{Repaired, repair};
+use ctds_hdf5::live::{Repaired, RepairedTable, repair};
 use serde_json::json;
 
 use crate::cli::Global;
 use crate::exit::Status;
-use crate::report;
+use crate::report::{self, Ending};
 
 /// Arguments of `repair`.
 #[derive(Debug, clap::Args)]
@@ -26,43 +26,38 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let chunks = repaired.incomplete_chunks;
     let warning = (chunks > 0).then(|| format!("{chunks} chunks are not complete; what is missing reads as zeros"));
     let warnings: Vec<_> = warning.into_iter().collect();
-    let status = report::finished(warnings.len(), global.strict);
-    if global.json {
-        let tables = repaired
-            .tables
-            .iter()
-            .map(|table| json!({"name": table.name, "committed_rows": table.committed, "lost_rows": table.lost}));
-        let tables: serde_json::Value = tables.collect();
-        let document = json!({
-            "status": status.name(),
-            "code": status.code(),
-            "warnings": warnings,
+    let tables = repaired
+        .tables
+        .iter()
+        .map(|table| json!({"name": table.name, "committed_rows": table.committed, "lost_rows": table.lost}));
+    Ending {
+        status: report::finished(warnings.len(), global.strict),
+        warnings: &warnings,
+        found: describe(&repaired),
+        summary: Vec::new(),
+        fields: json!({
             "was_open": repaired.was_open,
             "end_before": repaired.end.0,
             "end": repaired.end.1,
             "datasets": repaired.datasets,
-            "incomplete_chunks": repaired.incomplete_chunks,
-            "tables": tables,
-        });
-        writeln!(out, "{document:#}")?;
-        return Ok(status);
+            "incomplete_chunks": chunks,
+            "tables": tables.collect::<Vec<_>>(),
+        }),
     }
-    describe(&repaired, out)?;
-    warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-    Ok(status)
+    .print(global, out)
 }
 
-fn describe(repaired: &Repaired, out: &mut impl Write) -> Result<()> {
-    for table in &repaired.tables {
+fn describe(repaired: &Repaired) -> Vec<String> {
+    let table = |table: &RepairedTable| {
         let lost = if table.lost > 0 { format!(", {} not committed and gone", table.lost) } else { String::new() };
-        writeln!(out, "{}: {} rows committed{lost}", table.name, table.committed)?;
-    }
+        format!("{}: {} rows committed{lost}", table.name, table.committed)
+    };
     let (before, after) = repaired.end;
     let found = match repaired.was_open {
         true if before < after => format!("was not closed; its end was set from {before} to {after} bytes"),
         true => "was not closed".to_owned(),
         false => "was closed".to_owned(),
     };
-    writeln!(out, "{} datasets checked; the file {found}", repaired.datasets)?;
-    Ok(())
+    let last = format!("{} datasets checked; the file {found}", repaired.datasets);
+    repaired.tables.iter().map(table).chain([last]).collect()
 }

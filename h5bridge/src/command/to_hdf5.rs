@@ -11,8 +11,9 @@ use serde_json::json;
 
 use crate::cli::{Global, gzip, size};
 use crate::exit::Status;
+use crate::interrupt;
 use crate::progress::Bar;
-use crate::{interrupt, report};
+use crate::report::{self, Ending};
 
 /// Arguments of `to-hdf5`.
 #[derive(Debug, clap::Args)]
@@ -107,11 +108,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         restorable: args.restorable,
     };
     if !args.dry_run {
-        // before the work of planning; checked again when writing
-        if args.out.symlink_metadata().is_ok() && !args.overwrite {
-            let message = format!("{}: the target exists already (--overwrite replaces it)", args.out.display());
-            return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Exists, message).into());
-        }
+        report::check_target(&args.out, args.overwrite)?;
         interrupt::remove_when_told_to_stop(args.out.clone())?;
     }
     let source = Source::open_with(&args.source, global.open_options())?;
@@ -124,54 +121,38 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let summary = to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &bar);
     bar.finish();
     let summary = summary?;
-    let status = report::finished(summary.warnings.len(), global.strict);
     let seconds = started.elapsed().as_secs_f64();
-    if global.json {
-        let document = json!({
-            "status": status.name(),
-            "code": status.code(),
-            "warnings": summary.warnings,
+    let Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest } = &summary;
+    let digest = digest.as_ref().map(hex);
+    let (size, stored) = (report::bytes(*bytes), report::bytes(*file_bytes));
+    let ratio = *file_bytes as f64 / (*bytes).max(1) as f64;
+    let known = digest.as_ref().map_or(String::new(), |digest| format!(", digest {}", &digest[..16]));
+    Ending {
+        status: report::finished(warnings.len(), global.strict),
+        warnings,
+        found: Vec::new(),
+        summary: vec![
+            format!(
+                "{}: {tables} tables, {columns} columns, {rows} rows; {size} of data in {stored} ({ratio:.2})",
+                args.out.display()
+            ),
+            report::speed(*bytes, seconds) + &known,
+            format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()),
+        ],
+        fields: json!({
             "out": args.out.display().to_string(),
-            "tables": summary.tables,
-            "columns": summary.columns,
-            "columns_missing": summary.missing,
-            "rows": summary.rows,
-            "bytes": summary.bytes,
-            "file_bytes": summary.file_bytes,
+            "tables": tables,
+            "columns": columns,
+            "columns_missing": missing,
+            "rows": rows,
+            "bytes": bytes,
+            "file_bytes": file_bytes,
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
-            "digest": summary.digest.as_ref().map(hex),
-        });
-        writeln!(out, "{document:#}")?;
-    } else if !global.quiet {
-        print_summary(&summary, &args.source, &args.out, seconds);
+            "digest": digest,
+        }),
     }
-    if global.quiet && !global.json {
-        summary.warnings.iter().for_each(|warning| eprintln!("h5bridge: warning: {warning}"));
-    }
-    Ok(status)
-}
-
-/// Words go to stderr.
-fn print_summary(summary: &Summary, source: &std::path::Path, out: &std::path::Path, seconds: f64) {
-    for warning in &summary.warnings {
-        eprintln!("warning: {warning}");
-    }
-    let ratio = summary.file_bytes as f64 / summary.bytes.max(1) as f64;
-    eprintln!(
-        "{}: {} tables, {} columns, {} rows; {} of data in {} ({ratio:.2})",
-        out.display(),
-        summary.tables,
-        summary.columns,
-        summary.rows,
-        report::bytes(summary.bytes),
-        report::bytes(summary.file_bytes),
-    );
-    let speed = report::bytes((summary.bytes as f64 / seconds) as u64);
-    let memory = report::peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", report::bytes(peak)));
-    let digest = summary.digest.map_or(String::new(), |digest| format!(", digest {}", &hex(&digest)[..16]));
-    eprintln!("{seconds:.2} s, {speed}/s{memory}{digest}");
-    eprintln!("next: h5bridge verify {} {}", source.display(), out.display());
+    .print(global, out)
 }
 
 fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Write) -> Result<()> {

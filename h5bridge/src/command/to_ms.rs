@@ -11,8 +11,9 @@ use serde_json::json;
 
 use crate::cli::Global;
 use crate::exit::Status;
+use crate::interrupt;
 use crate::progress::Bar;
-use crate::{interrupt, report};
+use crate::report::{self, Ending};
 
 /// Arguments of `to-ms`.
 #[derive(Debug, clap::Args)]
@@ -51,10 +52,7 @@ fn byte_order(text: &str) -> Result<ByteOrder> {
 /// Writes the table.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    if args.out.symlink_metadata().is_ok() && !args.overwrite {
-        let message = format!("{}: the target exists already (--overwrite replaces it)", args.out.display());
-        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Exists, message).into());
-    }
+    report::check_target(&args.out, args.overwrite)?;
     interrupt::remove_when_told_to_stop(args.out.clone())?;
     if args.exact {
         return run_exact(&args, started, global, out);
@@ -65,29 +63,30 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let summary = to_table(&source, &options, &args.out, args.overwrite, &bar);
     bar.finish();
     let summary = summary?;
-    let status = report::finished(summary.warnings.len(), global.strict);
     let seconds = started.elapsed().as_secs_f64();
-    if global.json {
-        let document = json!({
-            "status": status.name(),
-            "code": status.code(),
-            "warnings": summary.warnings,
+    let TableSummary { tables, columns, missing, rows, bytes, warnings } = &summary;
+    let size = report::bytes(*bytes);
+    Ending {
+        status: report::finished(warnings.len(), global.strict),
+        warnings,
+        found: Vec::new(),
+        summary: vec![
+            format!("{}: {tables} tables, {columns} columns, {rows} rows; {size} of data", args.out.display()),
+            report::speed(*bytes, seconds),
+            format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()),
+        ],
+        fields: json!({
             "out": args.out.display().to_string(),
-            "tables": summary.tables,
-            "columns": summary.columns,
-            "columns_missing": summary.missing,
-            "rows": summary.rows,
-            "bytes": summary.bytes,
+            "tables": tables,
+            "columns": columns,
+            "columns_missing": missing,
+            "rows": rows,
+            "bytes": bytes,
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
-        });
-        writeln!(out, "{document:#}")?;
-    } else if !global.quiet {
-        print_summary(&summary, &args, seconds);
-    } else {
-        summary.warnings.iter().for_each(|warning| eprintln!("h5bridge: warning: {warning}"));
+        }),
     }
-    Ok(status)
+    .print(global, out)
 }
 
 /// Restores the original directory.
@@ -98,35 +97,22 @@ fn run_exact(args: &Args, started: Instant, global: &Global, out: &mut impl Writ
     bar.finish();
     let restored = restored?;
     let seconds = started.elapsed().as_secs_f64();
-    if global.json {
-        let document = json!({
-            "status": Status::Done.name(),
-            "code": Status::Done.code(),
-            "warnings": [],
+    let size = report::bytes(restored.bytes);
+    Ending {
+        status: Status::Done,
+        warnings: &[],
+        found: Vec::new(),
+        summary: vec![
+            format!("{}: {} files, {size}, every one as it was", args.out.display(), restored.files),
+            report::speed(restored.bytes, seconds),
+        ],
+        fields: json!({
             "out": args.out.display().to_string(),
             "files": restored.files,
             "bytes": restored.bytes,
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
-        });
-        writeln!(out, "{document:#}")?;
-    } else if !global.quiet {
-        let (files, bytes) = (restored.files, report::bytes(restored.bytes));
-        let speed = report::bytes((restored.bytes as f64 / seconds) as u64);
-        eprintln!("{}: {files} files, {bytes}, every one as it was; {seconds:.2} s, {speed}/s", args.out.display());
+        }),
     }
-    Ok(Status::Done)
-}
-
-/// Words go to stderr.
-fn print_summary(summary: &TableSummary, args: &Args, seconds: f64) {
-    for warning in &summary.warnings {
-        eprintln!("warning: {warning}");
-    }
-    let TableSummary { tables, columns, rows, bytes, .. } = summary;
-    let (bytes, speed) = (report::bytes(*bytes), report::bytes((*bytes as f64 / seconds) as u64));
-    eprintln!("{}: {tables} tables, {columns} columns, {rows} rows; {bytes} of data", args.out.display());
-    let memory = report::peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", report::bytes(peak)));
-    eprintln!("{seconds:.2} s, {speed}/s{memory}");
-    eprintln!("next: h5bridge verify {} {}", args.source.display(), args.out.display());
+    .print(global, out)
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::Global;
 use crate::exit::Status;
 use crate::progress::Bar;
-use crate::report;
+use crate::report::{self, Ending};
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
@@ -53,32 +53,21 @@ fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) 
     let equal = result.differences.is_empty();
     let status = if equal { report::finished(result.skipped.len(), global.strict) } else { Status::Different };
     let warnings: Vec<_> = result.skipped.iter().map(|name| format!("not compared: {name}")).collect();
-    if global.json {
-        let differences: Vec<_> = result.differences.iter().map(to_json).collect();
-        let document = json!({
-            "status": status.name(),
-            "code": status.code(),
-            "warnings": warnings,
+    let verdict = if equal { "equal" } else { "different" };
+    let files = if result.files > 0 { format!(", {} files", result.files) } else { String::new() };
+    let (tables, columns, cells) = (result.tables, result.columns, result.cells);
+    Ending {
+        status,
+        warnings: &warnings,
+        found: result.differences.iter().map(describe).collect(),
+        summary: vec![format!("{verdict}: {tables} tables, {columns} columns, {cells} cells{files} compared")],
+        fields: json!({
             "equal": equal,
-            "compared": {
-                "tables": result.tables, "columns": result.columns, "cells": result.cells, "files": result.files,
-            },
-            "differences": differences,
-        });
-        writeln!(out, "{document:#}")?;
-        return Ok(status);
+            "compared": {"tables": tables, "columns": columns, "cells": cells, "files": result.files},
+            "differences": result.differences.iter().map(to_json).collect::<Vec<_>>(),
+        }),
     }
-    for difference in &result.differences {
-        writeln!(out, "{}", describe(difference))?;
-    }
-    if !global.quiet {
-        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-        let verdict = if equal { "equal" } else { "different" };
-        let files = if result.files > 0 { format!(", {} files", result.files) } else { String::new() };
-        let (tables, columns, cells) = (result.tables, result.columns, result.cells);
-        eprintln!("{verdict}: {tables} tables, {columns} columns, {cells} cells{files} compared");
-    }
-    Ok(status)
+    .print(global, out)
 }
 
 /// Prints what was compared and the first difference of each file.
@@ -91,33 +80,28 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
     let equal = result.differences.is_empty();
     let warnings = [left.warnings(), right.warnings()].concat();
     let status = if equal { report::finished(warnings.len(), global.strict) } else { Status::Different };
-    if global.json {
-        let differences: Vec<_> = result
-            .differences
-            .iter()
-            .map(|found| json!({"file": found.file, "offset": found.offset, "left": found.left, "right": found.right}))
-            .collect();
-        let document = json!({
-            "status": status.name(),
-            "code": status.code(),
-            "warnings": warnings,
+    let verdict = if equal { "equal" } else { "different" };
+    let line = |found: &ByteDifference| {
+        let offset = found.offset.map_or(String::new(), |offset| format!(" byte {offset}"));
+        format!("{}{offset}: {} | {}", found.file, found.left, found.right)
+    };
+    let differences: Vec<_> = result
+        .differences
+        .iter()
+        .map(|found| json!({"file": found.file, "offset": found.offset, "left": found.left, "right": found.right}))
+        .collect();
+    Ending {
+        status,
+        warnings: &warnings,
+        found: result.differences.iter().map(line).collect(),
+        summary: vec![format!("{verdict}: {} files, {} compared", result.files, report::bytes(result.bytes))],
+        fields: json!({
             "equal": equal,
             "compared": {"files": result.files, "bytes": result.bytes},
             "differences": differences,
-        });
-        writeln!(out, "{document:#}")?;
-        return Ok(status);
+        }),
     }
-    for ByteDifference { file, offset, left, right } in &result.differences {
-        let offset = offset.map_or(String::new(), |offset| format!(" byte {offset}"));
-        writeln!(out, "{file}{offset}: {left} | {right}")?;
-    }
-    report::warnings(&warnings);
-    if !global.quiet {
-        let verdict = if equal { "equal" } else { "different" };
-        eprintln!("{verdict}: {} files, {} compared", result.files, report::bytes(result.bytes));
-    }
-    Ok(status)
+    .print(global, out)
 }
 
 /// Prints what is damaged.
@@ -133,30 +117,24 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
     };
     let intact = result.damaged.is_empty();
     let status = if intact { report::finished(warnings.len(), global.strict) } else { Status::Source };
-    if global.json {
-        let damaged = result.damaged.iter().map(|(file, error)| json!({"file": file, "error": error.to_string()}));
-        let document = json!({
-            "status": status.name(),
-            "code": status.code(),
-            "warnings": warnings,
+    let summary = match result.damaged.len() {
+        0 => format!("no damage: {} files with checksums, {}", result.files, report::bytes(result.bytes)),
+        places => format!("damaged: {places} places"),
+    };
+    let damaged = result.damaged.iter().map(|(file, error)| json!({"file": file, "error": error.to_string()}));
+    let damaged: Vec<_> = damaged.collect();
+    Ending {
+        status,
+        warnings: &warnings,
+        found: result.damaged.iter().map(|(file, error)| format!("{file}: {error}")).collect(),
+        summary: vec![summary],
+        fields: json!({
             "intact": intact,
             "checked": {"files": result.files, "bytes": result.bytes},
-            "damaged": damaged.collect::<Vec<_>>(),
-        });
-        writeln!(out, "{document:#}")?;
-        return Ok(status);
+            "damaged": damaged,
+        }),
     }
-    for (file, error) in &result.damaged {
-        writeln!(out, "{file}: {error}")?;
-    }
-    report::warnings(&warnings);
-    if !global.quiet {
-        match result.damaged.len() {
-            0 => eprintln!("no damage: {} files with checksums, {}", result.files, report::bytes(result.bytes)),
-            places => eprintln!("damaged: {places} places"),
-        }
-    }
-    Ok(status)
+    .print(global, out)
 }
 
 fn to_json(difference: &Difference) -> serde_json::Value {

@@ -1,5 +1,6 @@
 //! The header of a MultiFile: whose the blocks are. formats/table.md 5.2 and 5.3.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,12 +12,16 @@ use crate::aipsio::{Decoder, Encoder, MAGIC};
 use crate::error::{Error, Place, Result};
 use crate::io::{ByteOrder, ReadAt, past_end, read_array};
 
+/// What errors call it.
+const PLACE: &str = "MultiFile header";
 /// The name of the AipsIO object.
 const OBJECT: &str = "MultiFile";
 /// Where it starts in version 1.
 const START_V1: u64 = 24;
 /// Where it starts in version 2.
 const START_V2: u64 = 64;
+/// Where version 2 has the number of the first continuation block.
+const FIRST_LINK_AT: u64 = 8;
 /// Where version 2 has its checksum.
 const CRC_AT: u64 = 28;
 /// The fields of fixed size and the beginning of the object are in block 0.
@@ -41,7 +46,8 @@ const LINK_BYTES: u64 = 8;
 /// | 32     | i64           | size of the header H                                                      |
 /// | 40     | i64           | block size B                                                              |
 /// | 48     | i64           | number of blocks                                                          |
-/// | 56     | u8, u8\[7\]   | 1 with checksums; 0                                                       |
+/// | 56     | u8            | 1 with checksums                                                          |
+/// | 57     | u8, u8\[6\]   | 1 if the flags `nested` count, else 0, as casacore has it; 0              |
 /// | 64     | AipsIO object | `MultiFile` 2: `Block` 1 of {name, i64 size, Bool nested}                 |
 /// |        | packed index  | blocks of each file                                                       |
 /// |        | packed index  | free blocks, descending                                                   |
@@ -56,6 +62,8 @@ pub(super) struct Header {
     pub(super) version: u32,
     pub(super) counter: u64,
     pub(super) block_bytes: u64,
+    /// Whether each entry says if it is a container.
+    pub(super) marked: bool,
     /// Block 0, continuation and free blocks included.
     pub(super) blocks: u64,
     /// Slots of removed files included: they have no name and no blocks.
@@ -79,19 +87,23 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// In bytes.
     pub(super) len: u64,
+    /// Whether it is a container, if the header is `marked`.
+    pub(super) nested: bool,
     pub(super) index: Index,
 }
 
 impl Entry {
-    /// Refuses a file with a block behind the end of `container`: its length, too, has no bytes behind it then.
+    /// Refuses a file of which a block is not, or not all, in `container`: every writer writes whole blocks.
     pub(super) fn check_present(&self, container: &dyn ReadAt, block_bytes: u64) -> Result<()> {
         let there = container.len()?;
-        match self.index.ranges().map(|range| range.end - 1).max() {
-            Some(block) if block * block_bytes >= there => Err(Error::format(format!(
-                "block {block} is at byte {}, but the container has {there} bytes",
-                block * block_bytes
-            ))
-            .at(&self.name)),
+        match self.index.ranges().map(|range| range.end).max() {
+            Some(end) if end * block_bytes > there => {
+                let (block, at) = (end - 1, (end - 1) * block_bytes);
+                let message = format!(
+                    "block {block} of {block_bytes} bytes is at byte {at}, but the container has {there} bytes"
+                );
+                Err(Error::format(message).at(&self.name))
+            }
             _ => Ok(()),
         }
     }
@@ -117,12 +129,14 @@ pub(super) fn recognise(head: &[u8]) -> bool {
 }
 
 impl Header {
-    /// Of a container that holds nothing and was never written.
-    pub(super) fn empty(block_bytes: u64, checksums: bool) -> Self {
+    /// Of a container that holds nothing and was never written; `marked` if its entries are to say whether they are
+    /// containers.
+    pub(super) fn empty(block_bytes: u64, checksums: bool, marked: bool) -> Self {
         Header {
             version: 2,
             counter: 0,
             block_bytes,
+            marked,
             blocks: 1,
             files: Vec::new(),
             free: Index::default(),
@@ -142,7 +156,7 @@ impl Header {
         } else {
             Self::read_v1(file, extension)?
         };
-        header.check()?;
+        header.check().at(PLACE)?;
         Ok(header)
     }
 
@@ -169,18 +183,18 @@ impl Header {
         for _ in 0..d.u32("number of files")? {
             let name = name(&mut d)?;
             let index = Index::decode_block(&mut d, "blocks of a file", blocks)?;
-            files.push(Entry { name, len: d.u64("file size")?, index });
+            files.push(Entry { name, len: d.u64("file size")?, nested: false, index });
         }
         d.end()?;
         let free = Index::decode_block(&mut d, "free blocks", blocks)?;
         d.end()?;
         let extent = d.position().min(block_bytes);
-        let empty = Header::empty(block_bytes, false);
+        let empty = Header::empty(block_bytes, false, false);
         Ok(Header { version: 1, counter, blocks, files, free, extent, ..empty })
     }
 
     fn read_v2(file: &dyn ReadAt) -> Result<Self> {
-        let mut d = decoder(file, 8)?;
+        let mut d = decoder(file, FIRST_LINK_AT)?;
         let first = d.u64("first continuation block")?;
         let counter = d.u64("counter")?;
         let version = d.u32("version")?;
@@ -195,6 +209,7 @@ impl Header {
         if has_checksums > 1 {
             return Err(d.error_at(56, format!("{has_checksums} where 1 says that there are CRCs, and 0 that not")));
         }
+        let marked = d.u8("whether files that are containers are marked")? == 1;
         if len < START_V2 || len > file.len()? {
             return Err(d.error_at(32, format!("a header of {len} bytes in a file of {}", file.len()?)));
         }
@@ -215,8 +230,8 @@ impl Header {
             let name = name(&mut d)?;
             let len = d.u64("file size")?;
             // casacore never sets it, not even for files that are MultiFiles
-            d.bool("nested")?;
-            files.push(Entry { name, len, index: Index::default() });
+            let nested = d.bool("nested")?;
+            files.push(Entry { name, len, nested, index: Index::default() });
         }
         d.end()?;
         d.end()?;
@@ -244,6 +259,7 @@ impl Header {
             version,
             counter,
             block_bytes,
+            marked,
             blocks,
             files,
             free,
@@ -257,7 +273,7 @@ impl Header {
 
     /// What all who use the header rely on: each block has one owner, each file as many blocks as its bytes take.
     fn check(&self) -> Result<()> {
-        let mut names = std::collections::BTreeSet::new();
+        let mut names = BTreeSet::new();
         for file in &self.files {
             let wanted = file.len.div_ceil(self.block_bytes);
             if file.len > i64::MAX as u64 || wanted != file.index.len() {
@@ -286,11 +302,18 @@ impl Header {
         for pair in owned.windows(2) {
             let ((left, one), (right, other)) = (&pair[0], &pair[1]);
             if right.start < left.end {
-                let message = format!("block {} belongs to {one:?} and to {other:?}", right.start);
-                return Err(Error::format(message));
+                let message = format!("belongs to {one:?} and to {other:?}");
+                let (block, at) = (right.start, right.start * self.block_bytes);
+                return Err(Error::format(message).at(format!("block {block} at byte {at}")));
             }
         }
         Ok(())
+    }
+
+    /// The names of the files, and whether they are containers, if that is known without looking into them.
+    pub(super) fn marks(&self) -> BTreeMap<String, Option<bool>> {
+        let named = self.files.iter().filter(|file| !file.name.is_empty());
+        named.map(|file| (file.name.clone(), self.marked.then_some(file.nested))).collect()
     }
 
     /// Notes the checksum of a block.
@@ -371,14 +394,15 @@ impl Header {
         e.u64(self.block_bytes);
         e.u64(self.blocks);
         e.bool(self.checksums.is_some());
-        e.bytes(&[0; 7]);
+        e.bool(self.marked);
+        e.bytes(&[0; 6]);
         e.root(OBJECT, 2);
         e.start("Block", 1);
         e.u32(self.files.len() as u32);
         for file in &self.files {
             e.string(&file.name);
             e.u64(file.len);
-            e.bool(false);
+            e.bool(file.nested);
         }
         e.end();
         e.end();
@@ -392,7 +416,7 @@ impl Header {
 }
 
 fn decoder(source: &dyn ReadAt, position: u64) -> Result<Decoder<'_>> {
-    Decoder::new(source, position, ByteOrder::Big, "MultiFile header")
+    Decoder::new(source, position, ByteOrder::Big, PLACE)
 }
 
 fn block_bytes(d: &mut Decoder<'_>) -> Result<u64> {
@@ -433,25 +457,26 @@ fn numbers<'a, T>(
 /// The continuation blocks of a header of `len` bytes, from the first one on.
 fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Result<Vec<u64>> {
     let wanted = len.saturating_sub(block_bytes).div_ceil(block_bytes - LINK_BYTES);
-    let file_blocks = file.len()?.div_ceil(block_bytes);
+    let file_len = file.len()?;
     let mut chain = Vec::new();
-    let mut next = first;
+    let (mut next, mut link_at) = (first, FIRST_LINK_AT);
     while (chain.len() as u64) < wanted {
-        if next == 0 || next >= file_blocks {
+        if next == 0 || next >= file_len / block_bytes {
             let message = format!(
-                "continuation block {next} after {} of {wanted}, in a file of {file_blocks} blocks",
+                "continuation block {next} of {block_bytes} bytes after {} of {wanted}, in a file of {file_len} bytes",
                 chain.len()
             );
-            return Err(Error::format(message).at("MultiFile header"));
+            return Err(Error::format(message).at(format!("{PLACE} at byte {link_at}")));
         }
         chain.push(next);
-        next = u64::from_be_bytes(read_array(file, next * block_bytes)?);
+        link_at = next * block_bytes;
+        next = u64::from_be_bytes(read_array(file, link_at)?);
     }
     match chain.last() {
         // a chain that comes back to itself has no last block
         Some(last) if next != 0 => {
             let message = format!("after the last of {wanted} continuation blocks, {last}, comes block {next}");
-            Err(Error::format(message).at(format!("MultiFile header at byte {}", last * block_bytes)))
+            Err(Error::format(message).at(format!("{PLACE} at byte {link_at}")))
         }
         _ => Ok(chain),
     }

@@ -63,7 +63,10 @@ impl Index {
     fn push_checked(&mut self, d: &Decoder<'_>, start: u64, what: &str, range: Range<u64>, blocks: u64) -> Result<()> {
         if range.start == 0 || range.end > blocks {
             let message = match range.end - range.start {
-                1 => format!("{what}: block {}, but there are blocks 1 to {}", range.start, blocks.saturating_sub(1)),
+                // 0: the number after it is none
+                0 | 1 => {
+                    format!("{what}: block {}, but there are blocks 1 to {}", range.start, blocks.saturating_sub(1))
+                }
                 count => format!("{what}: {count} blocks after block {}, of {blocks}", range.start - 1),
             };
             return Err(d.error_at(start, message));

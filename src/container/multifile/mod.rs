@@ -7,9 +7,10 @@
 //!  └────────┴───────┴───────┴───────┴───────┴────────┘     [`BlockSet`]  free blocks and the like
 //! ```
 //!
-//! [`MultiFile`] reads versions 1 and 2, [`MultiFileMut`] writes version 2. A file of a MultiFile that is itself a
-//! MultiFile is *nested*. Nothing marks it, so it is known by its content: a header that is valid in every number. What
-//! begins as one but is damaged is listed as a file; entering it says what is wrong.
+//! [`MultiFile`] reads versions 1 and 2, [`MultiFileMut`] writes version 2. A file of a MultiFile can be a MultiFile
+//! *nested* in it. Archives mark those, so that any file can be in them. Elsewhere nothing does, and they are known by
+//! their content: a header that is valid in every number. What begins as one but is damaged is listed as a file there;
+//! entering it says what is wrong.
 
 mod block_set;
 mod blocks;
@@ -51,7 +52,7 @@ pub(crate) static FORMAT: Format = Format {
             return Err(Error::usage("a MultiFile is not compressed"));
         }
         let file = Arc::new(FileTarget::create(path)?);
-        Ok(Arc::new(MultiFileMut::create(file, options.block_bytes, options.checksums)?))
+        Ok(Arc::new(MultiFileMut::create_with(file, options.block_bytes, options.checksums, options.archive)?))
     },
 };
 
@@ -129,8 +130,15 @@ fn read_header(file: &dyn ReadAt, inside: &dyn Container, name: &str) -> Result<
     Header::read(file, || inside.open(&extension_name(name))).at(name)
 }
 
-/// Whether the file `name` is itself a MultiFile. What cannot be read is a file: whoever opens it sees why.
-fn is_nested(inside: &dyn Container, name: &str) -> bool {
+/// The names of the files that are nested containers, or of those that are not.
+fn select(inside: &dyn Container, marks: BTreeMap<String, Option<bool>>, nested: bool) -> Vec<String> {
+    let wanted = |name: &str, mark: Option<bool>| mark.unwrap_or_else(|| looks_nested(inside, name)) == nested;
+    marks.into_iter().filter(|(name, mark)| wanted(name, *mark)).map(|(name, _)| name).collect()
+}
+
+/// Whether the file `name` of a container without marks is itself a MultiFile. What cannot be read is a file: whoever
+/// opens it sees why.
+fn looks_nested(inside: &dyn Container, name: &str) -> bool {
     let Ok(file) = inside.open(name) else { return false };
     let mut head = [0; HEAD_BYTES as usize];
     file.len().is_ok_and(|len| len >= HEAD_BYTES)
@@ -168,7 +176,7 @@ fn no_such_file(name: &str) -> Error {
 
 impl Container for MultiFile {
     fn names(&self) -> Result<Vec<String>> {
-        Ok(self.opened.slots.keys().filter(|name| !is_nested(self, name)).cloned().collect())
+        Ok(select(self, self.opened.header.marks(), false))
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
@@ -179,10 +187,13 @@ impl Container for MultiFile {
     }
 
     fn nested(&self) -> Result<Vec<String>> {
-        Ok(self.opened.slots.keys().filter(|name| is_nested(self, name)).cloned().collect())
+        Ok(select(self, self.opened.header.marks(), true))
     }
 
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        if self.opened.header.marked && !self.entry(name)?.nested {
+            return Err(Error::not_found("it is a file, not a container").at(name));
+        }
         Ok(Arc::new(MultiFile::open_at(self, name, self.depth + 1)?))
     }
 

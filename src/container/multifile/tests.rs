@@ -80,38 +80,64 @@ fn writes_the_sample_of_the_format() {
     assert_eq!(file.bytes(), expected);
 }
 
+/// A container of version 1, of five blocks, and its extension: `a`, which ends with the first byte of the last of these
+/// blocks, and a removed file.
+fn version_1(block_bytes: u64, blocks_of_a: &[u64], free: &[u64]) -> (Vec<u8>, Vec<u8>) {
+    let mut e = crate::aipsio::Encoder::new(crate::io::ByteOrder::Big);
+    let put_blocks = |e: &mut crate::aipsio::Encoder, blocks: &[u64]| {
+        e.start("Block", 1);
+        e.u32(blocks.len() as u32);
+        blocks.iter().for_each(|&block| e.u64(block));
+        e.end();
+    };
+    e.u64(0);
+    e.u64(block_bytes);
+    e.u64(7);
+    e.root("MultiFile", 1);
+    e.u64(5);
+    e.start("Block", 1);
+    e.u32(2);
+    for (name, blocks, len) in [("a", blocks_of_a, (blocks_of_a.len() as u64 - 1) * block_bytes + 1), ("", &[], 0)] {
+        e.string(name);
+        put_blocks(&mut e, blocks);
+        e.u64(len);
+    }
+    e.end();
+    put_blocks(&mut e, free);
+    e.end();
+    let mut bytes = e.into_bytes();
+    let len = bytes.len() as u64;
+    bytes[..8].copy_from_slice(&len.to_be_bytes());
+    let extension = bytes.split_off(bytes.len().min(block_bytes as usize));
+    bytes.resize(5 * block_bytes as usize, 0x55);
+    (bytes, extension)
+}
+
+#[test]
+fn damaged_headers_of_version_1_are_errors() {
+    for (blocks, free, words) in [
+        (&[3, 5][..], &[4, 2][..], "blocks of a file: block 5, but there are blocks 1 to 4"),
+        (&[3, 0], &[4, 2], "blocks of a file: block 0, but there are blocks 1 to 4"),
+        (&[3, 1 << 60], &[4, 2], "blocks of a file: block 1152921504606846976, but there are blocks 1 to 4"),
+        (&[3, u64::MAX], &[4, 2], "block 18446744073709551615, but there are"),
+        (&[3, 1], &[9], "free blocks: block 9, but there are blocks 1 to 4"),
+        (&[3, 3], &[4, 2], "block 3 at byte 768: belongs to \"a\" and to \"a\""),
+        (&[3, 1], &[4, 3], "block 3 at byte 768: belongs to \"a\" and to \"free blocks\""),
+        (&[1, 2, 1, 2, 1, 2], &[], "blocks of a file: more than 5 blocks"),
+    ] {
+        let (bytes, extension) = version_1(256, blocks, free);
+        assert!(extension.is_empty());
+        let message = open(bytes).unwrap_err().to_string();
+        assert!(message.starts_with("table.mf: ") && message.contains(words), "{words}: {message}");
+        assert!(message.contains("at byte"), "{message}");
+    }
+}
+
 #[test]
 fn version_1_is_read_and_becomes_version_2() {
     for block_bytes in [128, 256] {
-        let mut e = crate::aipsio::Encoder::new(crate::io::ByteOrder::Big);
-        e.u64(0);
-        e.u64(block_bytes);
-        e.u64(7);
-        e.root("MultiFile", 1);
-        e.u64(5);
-        e.start("Block", 1);
-        e.u32(2);
-        for (name, blocks, len) in [("a", vec![3, 1], block_bytes + 1), ("", vec![], 0)] {
-            e.string(name);
-            e.start("Block", 1);
-            e.u32(blocks.len() as u32);
-            blocks.iter().for_each(|&block| e.u64(block));
-            e.end();
-            e.u64(len);
-        }
-        e.end();
-        e.start("Block", 1);
-        e.u32(2);
-        e.u64(4);
-        e.u64(2);
-        e.end();
-        e.end();
-        let mut bytes = e.into_bytes();
-        let len = bytes.len() as u64;
-        assert!(len > 128 && len < 256, "one has an extension, one has not");
-        bytes[..8].copy_from_slice(&len.to_be_bytes());
-        let extension = bytes.split_off(bytes.len().min(block_bytes as usize));
-        bytes.resize(5 * block_bytes as usize, 0x55);
+        let (mut bytes, extension) = version_1(block_bytes, &[3, 1], &[4, 2]);
+        assert_eq!(extension.is_empty(), block_bytes == 256);
         bytes[3 * block_bytes as usize..][..block_bytes as usize].fill(1);
         bytes[block_bytes as usize] = 2;
         let inside = Memory::new([("table.mf", bytes.clone()), ("table.mf_hdrext", extension.clone())]);
@@ -193,13 +219,58 @@ fn nested_containers() {
     let x = sub.enter("SUBSUB").unwrap().open("x").unwrap();
     assert_eq!(read_all(x.as_ref()).unwrap(), [3; 70]);
 
-    // a nested one that is damaged is a file, and entering it says why
+    // a nested one that is damaged is a file, for nothing marks it, and entering it says why
     container.edit("SUB").unwrap().write_at(48, &[0; 8]).unwrap();
     container.commit().unwrap();
     let read = MultiFile::open(&inside, "table.mf").unwrap();
     assert_eq!(read.names().unwrap(), ["SUB", "plain"]);
     let message = read.enter("SUB").unwrap_err().to_string();
     assert!(message.contains("SUB: MultiFile header at byte 48: 0 blocks of 256 bytes"), "{message}");
+}
+
+#[test]
+fn archives_tell_containers_from_files_that_look_like_them() {
+    let inside = Memory::new([]);
+    let file = ContainerMut::create(&inside, "table.mf").unwrap();
+    let container = MultiFileMut::create_with(file, 256, false, true).unwrap();
+    container.create("copy").unwrap().write_at(0, &sample()).unwrap();
+    let nested = container.create_nested("SUB").unwrap();
+    nested.create("copy").unwrap().write_at(0, &sample()).unwrap();
+    nested.create_nested("SUBSUB").unwrap().commit().unwrap();
+    nested.commit().unwrap();
+    // a container in the place of a file, and the other way round
+    container.create_nested("once").unwrap().commit().unwrap();
+    container.create("once").unwrap();
+    assert_eq!(container.nested().unwrap(), ["SUB"]);
+    container.commit().unwrap();
+
+    let expect = |container: &MultiFile| {
+        assert_eq!(
+            (container.names().unwrap(), container.nested().unwrap().len()),
+            (vec!["copy".into(), "once".into()], 1)
+        );
+        assert_eq!(read_all(container.open("copy").unwrap().as_ref()).unwrap(), sample());
+        assert!(container.enter("copy").unwrap_err().to_string().contains("copy: it is a file, not a container"));
+        let sub = container.enter("SUB").unwrap();
+        assert_eq!((sub.names().unwrap(), sub.nested().unwrap()), (vec!["copy".into()], vec!["SUBSUB".into()]));
+    };
+    expect(&MultiFile::open(&inside, "table.mf").unwrap());
+    // what is changed later is marked, too
+    let changed = MultiFileMut::edit(&inside, "table.mf").unwrap();
+    changed.create("once").unwrap().write_at(0, b"changed").unwrap();
+    changed.commit().unwrap();
+    expect(&MultiFile::open(&inside, "table.mf").unwrap());
+
+    // what is marked stays a container when it is damaged
+    ContainerMut::edit(&changed, "SUB").unwrap().write_at(48, &[0; 8]).unwrap();
+    changed.commit().unwrap();
+    let read = MultiFile::open(&inside, "table.mf").unwrap();
+    assert_eq!(read.nested().unwrap(), ["SUB"]);
+    assert!(read.enter("SUB").unwrap_err().to_string().contains("SUB: MultiFile header at byte 48: 0 blocks"));
+    // without the mark, which casacore does not keep, the bytes tell
+    let mut bytes = read_all(inside.open("table.mf").unwrap().as_ref()).unwrap();
+    assert_eq!(std::mem::replace(&mut bytes[57], 0), 1);
+    assert_eq!(open(bytes).unwrap().nested().unwrap(), ["copy"]);
 }
 
 #[test]
@@ -252,7 +323,7 @@ fn damaged_headers_are_errors() {
         (0x7b, &[101], "\"top\": a file of 25956 bytes in 1 blocks of 512 bytes, where 51 are expected"),
         (0x8e, &[1], "at byte 142: blocks of a file: 72057594037927937 items announced"),
         (0x9d, &[9], "at byte 150: blocks of a file: block 9, but there are blocks 1 to 3"),
-        (0x9d, &[2], "block 2 belongs to \"top\" and to \"SUB\""),
+        (0x9d, &[2], "block 2 at byte 1024: belongs to \"top\" and to \"SUB\""),
         (
             0xae,
             &(-(1_i64 << 60)).to_be_bytes(),
@@ -272,7 +343,7 @@ fn damaged_headers_are_errors() {
 /// SHA-256 of a file's content.
 fn sha256(content: &[u8]) -> String {
     use sha2::Digest;
-    sha2::Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::sha::hex(&sha2::Sha256::digest(content).into())
 }
 
 /// testdata/multifile; casacore read the same values from these files when they were in another container.
@@ -311,7 +382,7 @@ fn cut_containers_are_errors() {
     for len in 0..whole.len() {
         let error = contents(&in_memory(whole[..len].to_vec())).map(drop);
         let message = error.map_or_else(|error| error.to_string(), |()| format!("{len} bytes suffice"));
-        assert!(message.contains("at byte") || message.contains("in a file of"), "{len}: {message}");
+        assert!(message.contains("at byte"), "{len}: {message}");
     }
     // the file's bytes count, not the blocks'
     let mut longer = whole;
@@ -324,7 +395,8 @@ fn cut_containers_are_errors() {
     let container = open(absurd.clone()).unwrap();
     assert!(container.open("top").is_ok());
     let message = container.open("SUB").unwrap_err().to_string();
-    assert_eq!(message, "SUB: block 562949953421314 is at byte 288230376151712768, but the container has 2048 bytes");
+    let at = "SUB: block 562949953421314 of 512 bytes is at byte 288230376151712768";
+    assert_eq!(message, format!("{at}, but the container has 2048 bytes"));
     assert!(MultiFileMut::edit(&in_memory(absurd), "table.mf").is_err());
 }
 
@@ -342,8 +414,8 @@ fn loops_of_continuation_blocks_are_errors() {
     for (from, to, words) in [
         (chain.len() - 1, chain[0], "after the last of"),
         (0, chain[0], "after the last of"),
-        (1, 0, "continuation block 0 after 2 of"),
-        (0, 1 << 40, "continuation block 1099511627776 after 1 of"),
+        (1, 0, "continuation block 0 of 128 bytes after 2 of"),
+        (0, 1 << 40, "continuation block 1099511627776 of 128 bytes after 1 of"),
     ] {
         let mut bytes = bytes.clone();
         bytes[chain[from] as usize * 128..][..8].copy_from_slice(&to.to_be_bytes());

@@ -24,7 +24,7 @@ use super::blocks::Blocks;
 use super::crc::Crc;
 use super::header::{Encoded, Entry, Header, MAX_BLOCK_BYTES, MIN_BLOCK_BYTES};
 use super::index::Index;
-use super::{MultiFile, describe, is_nested, layout, no_such_file, read_header, slots};
+use super::{MultiFile, describe, layout, no_such_file, read_header, select, slots};
 use crate::container::{Container, ContainerInfo, ContainerMut, FileLayout, check_name};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::io::{Raw, ReadAt, WriteAt, past_end};
@@ -75,13 +75,18 @@ impl MultiFileMut {
     /// # Errors
     /// `Usage` if `block_bytes` is not in 128 … 2^30; those of writing.
     pub fn create(file: Arc<dyn WriteAt>, block_bytes: u64, checksums: bool) -> Result<Self> {
+        Self::create_with(file, block_bytes, checksums, false)
+    }
+
+    /// The same; `marked` if files that are containers are to be told from those that only look like one.
+    pub(super) fn create_with(file: Arc<dyn WriteAt>, block_bytes: u64, checksums: bool, marked: bool) -> Result<Self> {
         if !(MIN_BLOCK_BYTES..=MAX_BLOCK_BYTES).contains(&block_bytes) {
             return Err(Error::usage(format!(
                 "a block size of {block_bytes} bytes, {MIN_BLOCK_BYTES} to {MAX_BLOCK_BYTES} are possible"
             )));
         }
         file.set_len(0)?;
-        Ok(Self::over(file, Header::empty(block_bytes, checksums), None))
+        Ok(Self::over(file, Header::empty(block_bytes, checksums, marked), None))
     }
 
     /// Opens the file `name` of `inside` to change what is in it. Version 1 becomes version 2 with the first commit;
@@ -131,8 +136,19 @@ impl MultiFileMut {
         MultiFileMut { shared: Arc::new(Shared { file, state: Mutex::new(state) }) }
     }
 
-    fn all_names(&self) -> Vec<String> {
-        self.shared.state().slots.keys().cloned().collect()
+    fn create_file(&self, name: &str, nested: bool) -> Result<Arc<dyn WriteAt>> {
+        check_name(name)?;
+        let mut state = self.shared.state();
+        let slot = match state.slots.get(name).copied() {
+            Some(slot) => {
+                state.resize(&*self.shared.file, slot, 0)?;
+                slot
+            }
+            None => state.add_file(name),
+        };
+        state.header.files[slot].nested = nested && state.header.marked;
+        drop(state);
+        Ok(Arc::new(self.handle(name)?))
     }
 
     fn handle(&self, name: &str) -> Result<FileMut> {
@@ -144,7 +160,8 @@ impl MultiFileMut {
 
 impl Container for MultiFileMut {
     fn names(&self) -> Result<Vec<String>> {
-        Ok(self.all_names().into_iter().filter(|name| !is_nested(self, name)).collect())
+        let marks = self.shared.state().header.marks();
+        Ok(select(self, marks, false))
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
@@ -152,7 +169,8 @@ impl Container for MultiFileMut {
     }
 
     fn nested(&self) -> Result<Vec<String>> {
-        Ok(self.all_names().into_iter().filter(|name| is_nested(self, name)).collect())
+        let marks = self.shared.state().header.marks();
+        Ok(select(self, marks, true))
     }
 
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
@@ -173,14 +191,7 @@ impl Container for MultiFileMut {
 
 impl ContainerMut for MultiFileMut {
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
-        check_name(name)?;
-        let mut state = self.shared.state();
-        match state.slots.get(name).copied() {
-            Some(slot) => state.resize(&*self.shared.file, slot, 0)?,
-            None => state.add_file(name),
-        }
-        drop(state);
-        Ok(Arc::new(self.handle(name)?))
+        self.create_file(name, false)
     }
 
     fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
@@ -201,10 +212,10 @@ impl ContainerMut for MultiFileMut {
         if self.shared.state().slots.contains_key(name) {
             return Err(Error::new(ErrorKind::Exists, "there is a file of this name").at(name));
         }
-        let file = ContainerMut::create(self, name)?;
+        let file = self.create_file(name, true)?;
+        let Header { block_bytes, marked, .. } = self.shared.state().header;
         // the parent has the checksums
-        let block_bytes = self.shared.state().header.block_bytes;
-        Ok(Arc::new(MultiFileMut::create(file, block_bytes, false)?))
+        Ok(Arc::new(MultiFileMut::create_with(file, block_bytes, false, marked)?))
     }
 
     fn commit(&self) -> Result<()> {
@@ -298,7 +309,7 @@ struct State {
 
 impl State {
     /// Gives `name`, which there is not, a slot.
-    fn add_file(&mut self, name: &str) {
+    fn add_file(&mut self, name: &str) -> usize {
         let entry = Entry { name: name.to_owned(), ..Entry::default() };
         let slot = match self.header.files.iter().rposition(|entry| entry.name.is_empty()) {
             Some(slot) => {
@@ -313,6 +324,7 @@ impl State {
         };
         self.slots.insert(name.to_owned(), slot);
         self.changed = true;
+        slot
     }
 
     fn read(&self, file: &dyn WriteAt, slot: usize, offset: u64, out: &mut [u8]) -> Result<()> {

@@ -125,6 +125,11 @@ pub(super) fn info(block_bytes: u64, counter: i64) -> ContainerInfo {
     }
 }
 
+/// So no two files share their bytes, and there are neither circles nor containers that are found again and again.
+fn check_links(links: usize) -> Result<()> {
+    if links == 1 { Ok(()) } else { Err(Error::format(format!("{links} links lead to it"))) }
+}
+
 /// A container: the root group or one below it.
 pub(super) struct Node {
     opened: Arc<Opened>,
@@ -161,13 +166,15 @@ impl Node {
         format!("{}/{name}", self.group.path()).trim_start_matches('/').to_owned()
     }
 
-    /// The group of an entry, of which this one has a link by exactly this name.
+    /// The group of an entry, to which leads a link of this one by exactly this name, and no other.
     fn group_of(&self, name: &str) -> Result<Group> {
         check_name(name)?;
         if self.links.get(name) != Some(&LinkKind::Group) {
             return Err(Error::format(format!("{name} is listed, but there is no group of this name")));
         }
-        self.group.group(name)
+        let group = self.group.group(name)?;
+        check_links(group.link_count()?).at_with(|| format!("group {}", group.path()))?;
+        Ok(group)
     }
 
     fn dataset(&self, name: &str) -> Result<(Dataset, u64)> {
@@ -180,7 +187,9 @@ impl Node {
             if !group.links()?.iter().any(hard) {
                 return Err(Error::format(format!("group {} has no dataset {DATA}", group.path())));
             }
-            group.dataset(DATA)
+            let dataset = group.dataset(DATA)?;
+            check_links(dataset.link_count()?).at_with(|| format!("dataset {}", dataset.path()))?;
+            Ok(dataset)
         };
         let size = self.opened.committed.get(&self.path_of(name)).copied().unwrap_or(*size);
         Ok((open().at(name)?, size))
@@ -210,14 +219,7 @@ impl Container for Node {
         if !matches!(self.entries.get(name), Some(Entry::Nested)) {
             return Err(Error::not_found("no such container").at(name));
         }
-        let enter = || {
-            let group = self.group_of(name)?;
-            // so there are neither circles nor containers that are found again and again
-            match group.link_count()? {
-                1 => Node::new(self.opened.clone(), group, self.depth + 1),
-                links => Err(Error::format(format!("group {}: {links} links lead to this container", group.path()))),
-            }
-        };
+        let enter = || Node::new(self.opened.clone(), self.group_of(name)?, self.depth + 1);
         Ok(Arc::new(enter().at(name)?))
     }
 

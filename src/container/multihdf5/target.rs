@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 
 use super::write::{Access, Store, group};
 use super::{DATA, SHA256, VirtualFile};
-use crate::convert::hex;
 use crate::error::{Error, Place, Result};
 use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Coder, Dataset, Group, Pipeline, Storage};
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
+use crate::sha::hex;
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Blocks of a file that are kept in memory, and filtered blocks on their way to the file.

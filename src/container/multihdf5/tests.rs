@@ -140,7 +140,7 @@ fn check_hashes(container: &dyn Container) {
     use sha2::Digest;
     for name in container.names().unwrap() {
         let bytes = read_all(&*container.open(&name).unwrap()).unwrap();
-        let hash = crate::convert::hex(&sha2::Sha256::digest(&bytes).into());
+        let hash = crate::sha::hex(&sha2::Sha256::digest(&bytes).into());
         assert_eq!(container.layout(&name).unwrap().sha256, Some(hash), "{name}");
     }
 }
@@ -460,7 +460,7 @@ fn containers_in_circles_or_too_deep_are_errors() {
     inner.link("n", "/n").unwrap();
     file.close().unwrap();
     let error = open(&path).unwrap().enter("n").unwrap_err();
-    assert!(error.to_string().contains("2 links lead to this container"), "{error}");
+    assert!(error.to_string().contains("2 links lead to it"), "{error}");
 }
 
 /// What is committed is read, also from a file that a process left behind that was killed.

@@ -18,7 +18,6 @@ use self::rebuild::rebuild;
 use self::recipe::{Archive, GROUP, relative};
 use super::check::changed_columns;
 use super::content::Source;
-use super::digest::Sha;
 use super::native;
 use super::output::Output;
 use super::to_h5::{Progress, thread_pool};
@@ -26,6 +25,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::h5::{File, Group, LinkKind};
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::limits;
+use crate::sha::Sha;
 
 pub(super) use self::record::{Tree, record};
 

@@ -6,11 +6,11 @@ use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 use super::recipe::{Encoding, LITERALS, OpenStream, Segment, Sources};
-use crate::convert::digest::Sha;
 use crate::convert::lane::Buffers;
 use crate::error::{Error, Result};
 use crate::grid::copy_box;
 use crate::io::{ByteOrder, swap_bytes};
+use crate::sha::Sha;
 use crate::value::{Region, Shape, Values, swap_width};
 
 /// Bytes of a file that a thread works on.

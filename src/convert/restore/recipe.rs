@@ -8,13 +8,13 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 use serde_json::{Value as Json, json};
 
-use crate::convert::digest::{Sha, hex};
 use crate::convert::json;
 use crate::convert::native::Reader;
 use crate::error::{Error, Place, Result};
 use crate::grid::Grid;
 use crate::h5::Group;
 use crate::io::{ByteOrder, ReadAt};
+use crate::sha::{Sha, hex};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// The group of the recipes, in `/_ctds`.
