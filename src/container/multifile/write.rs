@@ -257,6 +257,10 @@ impl WriteAt for FileMut {
         self.state().map_or(0, |mut state| state.copy_raw(&*self.shared.file, self.slot, offset, bytes))
     }
 
+    fn reserve(&self, len: u64) -> Result<()> {
+        self.state()?.reserve(&*self.shared.file, self.slot, len)
+    }
+
     fn set_len(&self, len: u64) -> Result<()> {
         self.state()?.resize(&*self.shared.file, self.slot, len)
     }
@@ -400,6 +404,13 @@ impl State {
             data = rest;
         }
         Ok(())
+    }
+
+    /// Room for the blocks that the file still needs; they are taken when it gets longer.
+    fn reserve(&self, file: &dyn WriteAt, slot: usize, len: u64) -> Result<()> {
+        let Header { block_bytes, blocks, ref files, .. } = self.header;
+        let missing = len.div_ceil(block_bytes).saturating_sub(files[slot].index.len() + self.free.len());
+        file.reserve(blocks.saturating_add(missing).saturating_mul(block_bytes))
     }
 
     fn resize(&mut self, file: &dyn WriteAt, slot: usize, len: u64) -> Result<()> {

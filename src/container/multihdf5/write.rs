@@ -17,11 +17,14 @@ use super::{COMMITS, HEADER, live, read};
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::h5::{self, Bounds, Group};
-use crate::io::{ReadAt, WriteAt};
+use crate::io::{self, ReadAt, WriteAt};
 use crate::limits;
 
 /// How long a lock may be there that somebody has for a moment.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Bytes of a new file that are given to the disk at a time.
+const WRITE_BACK_BYTES: u64 = 4 << 20;
 
 /// The HDF5 file behind a container and those nested in it.
 #[derive(Debug)]
@@ -38,6 +41,15 @@ struct State {
     generation: u64,
     /// HDF5's own lock on a container that is there, shared: others may read it, nobody else change it.
     lock: Option<Flock<fs::File>>,
+    /// A new file, as the system sees it.
+    disk: Option<Disk>,
+}
+
+/// A file that gets longer, and as how much of it was given to the disk.
+#[derive(Debug)]
+struct Disk {
+    file: fs::File,
+    begun: u64,
 }
 
 #[derive(Debug)]
@@ -59,7 +71,9 @@ impl Store {
     fn create(path: &Path, options: &FormatOptions) -> Result<Self> {
         let store = Store { path: path.to_owned(), options: *options, state: Mutex::default() };
         let file = h5::File::create_for(store.bounds(), path)?;
-        store.state().file = Some(OpenFile { file, writable: true, aside: None });
+        let disk = Disk { file: fs::File::options().write(true).open(path)?, begun: 0 };
+        *store.state() =
+            State { file: Some(OpenFile { file, writable: true, aside: None }), disk: Some(disk), ..State::default() };
         Ok(store)
     }
 
@@ -96,6 +110,25 @@ impl Store {
         self.call(&state, call)
     }
 
+    /// Takes room on the disk for so many bytes more of a new file.
+    pub(super) fn reserve(&self, bytes: u64) -> Result<()> {
+        match &self.state().disk {
+            Some(Disk { file, .. }) => io::reserve(file, file.metadata()?.len().saturating_add(bytes)),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins to write what a new file has got to the disk.
+    pub(super) fn write_back(&self) {
+        if let Some(Disk { file, begun }) = &mut self.state().disk
+            && let Ok(len) = file.metadata().map(|metadata| metadata.len())
+            && len >= *begun + WRITE_BACK_BYTES
+        {
+            io::write_back(file, *begun, len - *begun);
+            *begun = len;
+        }
+    }
+
     fn call<T>(&self, state: &State, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let open = state.file.as_ref().ok_or_else(|| Error::usage("the container is closed"))?;
         let path = open.aside.as_deref().unwrap_or(&self.path);
@@ -104,7 +137,7 @@ impl Store {
 
     /// Copies the container to a file beside it, to be changed.
     fn begin(&self, state: &mut State) -> Result<()> {
-        state.file = None;
+        (state.file, state.disk) = (None, None);
         let (folder, prefix) = self.aside()?;
         remove_leftovers(&folder, &prefix)?;
         let aside = tempfile::Builder::new().prefix(&prefix).tempfile_in(&folder)?.into_temp_path();
@@ -291,7 +324,8 @@ impl MultiHdf5Mut {
         let lock = lock(path).at(path.display())?;
         let file = h5::File::open(path)?;
         let options = options(&file.root()?).at(path.display())?;
-        let state = State { file: Some(OpenFile { file, writable: false, aside: None }), generation: 1, lock };
+        let file = Some(OpenFile { file, writable: false, aside: None });
+        let state = State { file, generation: 1, lock, disk: None };
         let store = Arc::new(Store { path: path.to_owned(), options, state: Mutex::new(state) });
         Ok(Arc::new(Self::existing(store, String::new())?))
     }
