@@ -367,11 +367,13 @@ impl Target {
         let options = &self.store.options;
         let wait = options.archive && !options.appendable && !state.is_final && end <= CACHE_BYTES;
         let wait = wait && state.open.as_ref().is_none_or(|open| open.rows.is_none());
+        let size = self.block_bytes as usize;
+        // blocks are filtered on all threads, if there are several
+        let direct = if self.filters() == ByteFilters::default() { size } else { size.max(CACHE_BYTES as usize) };
         let (mut at, mut data) = (offset, data);
         while !data.is_empty() {
             let (number, within) = (at / self.block_bytes, (at % self.block_bytes) as usize);
-            let size = self.block_bytes as usize;
-            let count = match within == 0 && data.len() >= size && !wait {
+            let count = match within == 0 && data.len() >= direct && !wait {
                 true => {
                     let whole = &data[..data.len() / size * size];
                     let blocks: Vec<_> = (number..).zip(whole.chunks_exact(size)).collect();
