@@ -1,6 +1,6 @@
 """Runs `cp -r`, casacore+h5py, dask-ms and h5bridge in turn on the same MeasurementSet; prints medians and ratios.
 
-With --pack: `pack` and `unpack` in all forms against `cp -r` instead.
+With --pack: `pack` and `unpack` in all forms against `cp -r` instead, and against one that is made durable, as theirs are.
 
 The reference is 284,200 rows, 864 MB; --big adds one four times as large, on which h5bridge must not need more memory.
 Only ratios within one run mean anything: every contender runs once a round, on a warm page cache, into a file that is
@@ -112,12 +112,14 @@ def compete(ms, chosen, rounds):
 def report(ms, results, sizes):
     median = {name: statistics.median(r[0] for r in runs) for name, runs in results.items()}
     print('\n%s, %.0f MB, %d rounds' % (os.path.basename(ms), size(ms) / 1e6, len(results['cp -r'])))
-    print('%-20s %8s %8s %8s %10s %10s %9s' % ('', 'median s', 'min s', 'max s', 'x cp -r', 'peak MB', 'out MB'))
+    peers = [name for name in ('cp -r', pack.DURABLE) if name in results]
+    columns = ''.join(' %14s' % ('x ' + peer) for peer in peers)
+    print('%-20s %8s %8s %8s%s %10s %9s' % ('', 'median s', 'min s', 'max s', columns, 'peak MB', 'out MB'))
     for name, runs in results.items():
         seconds = [r[0] for r in runs]
-        print('%-20s %8.2f %8.2f %8.2f %10.2f %10.0f %9.0f' % (
-            name, median[name], min(seconds), max(seconds), median[name] / median['cp -r'],
-            max(r[1] for r in runs), sizes[name] / 1e6))
+        ratios = ''.join(' %14.2f' % (median[name] / median[peer]) for peer in peers)
+        print('%-20s %8.3f %8.3f %8.3f%s %10.0f %9.0f' % (
+            name, median[name], min(seconds), max(seconds), ratios, max(r[1] for r in runs), sizes[name] / 1e6))
     for name, runs in results.items():
         if name in ('casacore+h5py', 'dask-ms'):
             inner = statistics.median(r[2] for r in runs)

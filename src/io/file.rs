@@ -4,10 +4,14 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use nix::fcntl::copy_file_range;
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, PosixFadviseAdvice, copy_file_range, fallocate, posix_fadvise};
 
 use super::{Raw, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
+
+/// Less than this is not worth being reserved.
+const RESERVED_BYTES: u64 = 1 << 20;
 
 /// A file opened for reading.
 #[derive(Debug)]
@@ -87,7 +91,14 @@ impl WriteAt for FileTarget {
     fn copy_raw(&self, offset: u64, bytes: Raw<'_>) -> u64 {
         let (mut from, mut to) = (bytes.offset as i64, offset as i64);
         // where this cannot be done the caller reads and writes, and sees why
-        copy_file_range(bytes.file, Some(&mut from), &self.file, Some(&mut to), bytes.len as usize).unwrap_or(0) as u64
+        let count = copy_file_range(bytes.file, Some(&mut from), &self.file, Some(&mut to), bytes.len as usize);
+        let count = count.unwrap_or(0) as u64;
+        write_back(&self.file, offset, count);
+        count
+    }
+
+    fn reserve(&self, len: u64) -> Result<()> {
+        reserve(&self.file, len)
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
@@ -96,6 +107,28 @@ impl WriteAt for FileTarget {
 
     fn sync(&self) -> Result<()> {
         Ok(self.file.sync_all()?)
+    }
+}
+
+/// Begins to write bytes of a file to the disk, so that little is left to do when it is made durable.
+pub(crate) fn write_back(file: &File, offset: u64, len: u64) {
+    // bytes that are not on the disk yet stay in memory as well; it matters to nobody if nothing is begun
+    let _ = posix_fadvise(file, offset as i64, len as i64, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+}
+
+/// Takes room on the disk for a file that is going to have `len` bytes; it does not get longer by that.
+///
+/// # Errors
+/// `NoSpace`.
+pub(crate) fn reserve(file: &File, len: u64) -> Result<()> {
+    let there = file.metadata()?.len();
+    if len.saturating_sub(there) < RESERVED_BYTES {
+        return Ok(());
+    }
+    match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, there as i64, (len - there) as i64) {
+        Err(Errno::ENOSPC) => Err(std::io::Error::from(Errno::ENOSPC).into()),
+        // not all file systems can do it
+        _ => Ok(()),
     }
 }
 

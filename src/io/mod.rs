@@ -15,6 +15,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 
 pub use file::{FileSource, FileTarget};
+pub(crate) use file::{reserve, write_back};
 #[cfg(test)]
 pub(crate) use memory::MemoryFile;
 pub(crate) use paged::Paged;
@@ -73,6 +74,14 @@ pub trait WriteAt: ReadAt {
     /// Lets the system copy bytes of another file to `offset`, as many as it can; 0 if none.
     fn copy_raw(&self, _offset: u64, _bytes: Raw<'_>) -> u64 {
         0
+    }
+
+    /// Says that the file is going to have `len` bytes, all of which are written: room for them can be taken at once.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`.
+    fn reserve(&self, _len: u64) -> Result<()> {
+        Ok(())
     }
 
     /// Cuts the file off, or lengthens it with zeros.

@@ -10,22 +10,28 @@ use crate::io::{Raw, ReadAt, WriteAt};
 pub(super) const PIECE_BYTES: usize = 1 << 18;
 
 /// Bytes that the system copies at a time.
-const RAW_BYTES: u64 = 16 << 20;
+const RAW_BYTES: u64 = 4 << 20;
+
+/// Most bytes of a block that is copied as a whole.
+const MOST_BLOCK_BYTES: u64 = 4 << 20;
 
 /// Copies files one after the other.
 pub(super) struct Copier<'a> {
     progress: &'a dyn Progress,
+    /// For a piece.
     buffer: Vec<u8>,
 }
 
 impl<'a> Copier<'a> {
     pub(super) fn new(progress: &'a dyn Progress) -> Self {
-        Copier { progress, buffer: vec![0; PIECE_BYTES] }
+        Copier { progress, buffer: Vec::new() }
     }
 
     /// Copies a file to one of the same name.
     pub(super) fn copy(&mut self, folder: &Folder, file: &PlainFile, target: &dyn ContainerMut) -> Result<()> {
         let (from, to) = (file.open()?, target.create(&file.name)?);
+        to.reserve(file.len).at(&file.name)?;
+        self.buffer.resize(piece_bytes(target).min(file.len) as usize, 0);
         let mut at = 0;
         while at < file.len {
             let copied = self.copy_piece(&*from, &*to, at, file.len - at).at(&file.name)?;
@@ -43,7 +49,8 @@ impl<'a> Copier<'a> {
                 return Ok(copied);
             }
         }
-        let piece = &mut self.buffer[..count.min(PIECE_BYTES as u64) as usize];
+        let count = count.min(self.buffer.len() as u64) as usize;
+        let piece = &mut self.buffer[..count];
         from.read_at(at, piece)?;
         to.write_at(at, piece)?;
         Ok(piece.len() as u64)
@@ -53,4 +60,10 @@ impl<'a> Copier<'a> {
     pub(super) fn advance(&self, bytes: u64, folder: &Folder, file: &PlainFile) {
         self.progress.advance(bytes, folder.name(), &file.name);
     }
+}
+
+/// Bytes that are read and written at a time: whole blocks, so that none has to be put together.
+fn piece_bytes(target: &dyn ContainerMut) -> u64 {
+    let block = target.describe().block_bytes.filter(|&bytes| bytes <= MOST_BLOCK_BYTES);
+    (PIECE_BYTES as u64).next_multiple_of(block.unwrap_or(1))
 }

@@ -52,7 +52,7 @@ pub enum PackFormat {
 pub struct PackOptions {
     /// The kind of container.
     pub format: PackFormat,
-    /// Size of a block in bytes; `None`: 4 MiB, less for small tables.
+    /// Size of a block in bytes; `None`: 1 MiB, less for small tables.
     pub block_bytes: Option<u64>,
     /// Whether each block has a checksum.
     pub checksums: bool,
@@ -77,8 +77,9 @@ pub struct PackSummary {
     pub warnings: Vec<String>,
 }
 
-/// Largest block that is chosen without being asked for; casacore's default.
-const LARGEST_BLOCK: u64 = 4 << 20;
+/// Largest block that is chosen without being asked for: larger ones do not fit in a processor's cache, and HDF5 takes a
+/// block as a whole.
+const LARGEST_BLOCK: u64 = 1 << 20;
 
 /// Smallest such block.
 const SMALLEST_BLOCK: u64 = 4 << 10;

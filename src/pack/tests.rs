@@ -67,6 +67,35 @@ fn from_each_container_into_each() {
 }
 
 #[test]
+fn pieces_fit_blocks_of_any_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = folder.path().join("plain");
+    unpack(&open(&source(folder.path())), &plain, false, &Silent).unwrap();
+    // as long as several pieces, and a file of a manager
+    let large: Vec<u8> = (0..(5 << 20) + 17u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    fs::write(plain.join("table.f0"), &large).unwrap();
+    fs::write(plain.join("large"), &large).unwrap();
+    let first = open(&plain);
+    for (number, form) in ALL.into_iter().enumerate() {
+        for block_bytes in [4096, 300_000, 1 << 20, 8 << 20] {
+            for checksums in [false, true] {
+                let packed = folder.path().join(format!("{number}-{block_bytes}-{checksums}"));
+                let options = PackOptions { block_bytes: Some(block_bytes), checksums, ..options(form) };
+                pack(&first, &packed, &options, &Silent).unwrap();
+                assert_eq!(compare(&first, &open(&packed), &Silent).unwrap().differences, [], "{options:?}");
+                let mut check = Check::open(&packed).unwrap();
+                check.read(&Silent);
+                assert!(check.damaged.is_empty(), "{check:?}");
+                let unpacked = folder.path().join("unpacked");
+                unpack(&open(&packed), &unpacked, true, &Silent).unwrap();
+                assert_eq!(fs::read(unpacked.join("large")).unwrap(), large);
+                assert_eq!(fs::read(unpacked.join("table.f0")).unwrap(), large);
+            }
+        }
+    }
+}
+
+#[test]
 fn an_odd_table_dat_comes_back_unless_the_table_changed() {
     let folder = tempfile::tempdir().unwrap();
     let plain = folder.path().join("plain");

@@ -17,6 +17,7 @@ mod blocks;
 mod crc;
 mod header;
 mod index;
+mod state;
 mod write;
 
 #[cfg(test)]

@@ -631,3 +631,24 @@ fn bytes_are_copied_past_the_process() {
         assert_eq!(read_all(&*container.open("a").unwrap()).unwrap(), expected);
     }
 }
+
+#[test]
+fn what_is_reserved_is_no_part_of_a_file() {
+    use std::os::unix::fs::MetadataExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mf");
+    let container = MultiFileMut::create(Arc::new(crate::io::FileTarget::create(&path).unwrap()), 512, true).unwrap();
+    let file = container.create("a").unwrap();
+    file.reserve(3 << 20).unwrap();
+    assert_eq!(file.len().unwrap(), 0);
+    // not all file systems can do it
+    let reserved = std::fs::metadata(&path).unwrap().blocks() * 512;
+    assert!(reserved == 0 || reserved >= 3 << 20);
+    let bytes: Vec<u8> = (0..3 << 20).map(|i: u32| (i % 251) as u8).collect();
+    file.write_at(0, &bytes).unwrap();
+    container.commit().unwrap();
+    assert_eq!(read_all(&*container.open("a").unwrap()).unwrap(), bytes);
+    let metadata = std::fs::metadata(&path).unwrap();
+    assert!(metadata.blocks() * 512 <= metadata.len().next_multiple_of(1 << 16));
+}

@@ -171,6 +171,9 @@ impl Target {
     /// Makes the dataset one of at least `count` rows into which blocks can be stored.
     fn ready(&self, state: &mut State, access: &Access<'_>, count: u64) -> Result<()> {
         self.attach(state, access)?;
+        if self.rows(state).is_some_and(|rows| rows.ready && rows.count >= count) {
+            return Ok(());
+        }
         let (stored_len, len, is_final) = (state.stored_len, state.len, state.is_final);
         let group = group(access, &self.path)?;
         let Some(rows) = self.rows(state) else {
@@ -268,6 +271,7 @@ impl Target {
                 }
                 Ok(())
             })?;
+            self.store.write_back();
         }
         state.stored_len = state.stored_len.max(((last + 1) * self.block_bytes).min(state.len));
         Ok(())
@@ -363,11 +367,13 @@ impl Target {
         let options = &self.store.options;
         let wait = options.archive && !options.appendable && !state.is_final && end <= CACHE_BYTES;
         let wait = wait && state.open.as_ref().is_none_or(|open| open.rows.is_none());
+        let size = self.block_bytes as usize;
+        // blocks are filtered on all threads, if there are several
+        let direct = if self.filters() == ByteFilters::default() { size } else { size.max(CACHE_BYTES as usize) };
         let (mut at, mut data) = (offset, data);
         while !data.is_empty() {
             let (number, within) = (at / self.block_bytes, (at % self.block_bytes) as usize);
-            let size = self.block_bytes as usize;
-            let count = match within == 0 && data.len() >= size && !wait {
+            let count = match within == 0 && data.len() >= direct && !wait {
                 true => {
                     let whole = &data[..data.len() / size * size];
                     let blocks: Vec<_> = (number..).zip(whole.chunks_exact(size)).collect();
@@ -459,6 +465,17 @@ impl WriteAt for Target {
         };
         state.hash = hash;
         written.at_with(|| &self.path)
+    }
+
+    /// Known before the first byte, the length makes the dataset one that need not grow.
+    fn reserve(&self, len: u64) -> Result<()> {
+        if self.len()? == 0 {
+            self.set_len(len)?;
+            if self.store.options.deflate == 0 {
+                self.store.reserve(len.next_multiple_of(self.block_bytes)).at_with(|| &self.path)?;
+            }
+        }
+        Ok(())
     }
 
     fn set_len(&self, len: u64) -> Result<()> {

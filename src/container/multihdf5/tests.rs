@@ -7,10 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
+
 use super::header::Header;
 use super::write::MultiHdf5Mut;
 use super::*;
 use crate::container::{ContainerMut, Directory, FormatOptions};
+use crate::convert::hex;
 use crate::error::ErrorKind;
 use crate::h5::{self, Attribute, Bounds, ByteFilters, ByteRows, IndexKind, LinkKind};
 use crate::io::{ReadAt, read_all};
@@ -59,6 +62,57 @@ impl Random {
 
     fn bytes(&mut self, count: u64) -> Vec<u8> {
         (0..count).map(|_| self.below(7) as u8).collect()
+    }
+}
+
+#[test]
+fn a_length_known_before_changes_no_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(7);
+    for (number, options) in all_options().into_iter().enumerate() {
+        // with small blocks, and with those that the disk gets while others are written
+        for (block_bytes, lengths) in [(64, vec![1, 63, 64, 65, 128, 191, 192, 193]), (1 << 20, vec![(6 << 20) + 5])] {
+            let options = FormatOptions { block_bytes, ..options };
+            let path = folder.path().join(format!("{number}-{block_bytes}.mfh5"));
+            let container = MultiHdf5Mut::create(&path, &options).unwrap();
+            let mut expected = BTreeMap::new();
+            for &len in &lengths {
+                for blocks in [1, 3] {
+                    let (name, bytes) = (format!("{len}-{blocks}"), random.bytes(len));
+                    let file = container.create(&name).unwrap();
+                    file.reserve(len).unwrap();
+                    for (number, piece) in bytes.chunks((blocks * block_bytes) as usize).enumerate() {
+                        file.write_at(number as u64 * blocks * block_bytes, piece).unwrap();
+                    }
+                    expected.insert(name, bytes);
+                }
+            }
+            // less than was said is filled with zeros, more makes the file longer
+            let file = container.create("less").unwrap();
+            file.reserve(3 * block_bytes).unwrap();
+            file.write_at(0, b"some").unwrap();
+            let zeros = vec![0; 3 * block_bytes as usize - 4];
+            expected.insert("less".to_owned(), [b"some", &zeros[..]].concat());
+            let file = container.create("more").unwrap();
+            file.reserve(2).unwrap();
+            file.write_at(0, b"some more").unwrap();
+            expected.insert("more".to_owned(), b"some more".to_vec());
+            container.commit().unwrap();
+            drop((file, container));
+            let read = open(&path).unwrap();
+            assert!(content(&*read) == expected, "{options:?}");
+            for name in expected.keys().filter(|_| options.archive && !options.appendable) {
+                let layout = read.layout(name).unwrap();
+                let kind = if layout.blocks == 1 { IndexKind::Single } else { IndexKind::FixedArray };
+                assert_eq!(layout.index, Some(kind.to_string()), "{name} {options:?}");
+                let sha256: [u8; 32] = Sha256::digest(&expected[name]).into();
+                assert_eq!(layout.sha256, Some(hex(&sha256)), "{name} {options:?}");
+            }
+            let most = expected.values().map(|bytes| bytes.len() as u64 + block_bytes).sum::<u64>() + (1 << 17);
+            // what was reserved is part of the file, or was given back
+            let disk = std::fs::metadata(&path).unwrap().blocks() * 512;
+            assert!(disk <= most, "{disk} bytes on the disk, {most} at most");
+        }
     }
 }
 

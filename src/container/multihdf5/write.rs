@@ -18,11 +18,14 @@ use super::{COMMITS, FORMAT, HEADER, live, read};
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::h5::{self, Bounds, Group};
-use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
+use crate::io::{self, FileSource, FileTarget, ReadAt, WriteAt};
 use crate::limits;
 
 /// How long a lock may be there that somebody has for a moment.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Bytes of a new file that are given to the disk at a time.
+const WRITE_BACK_BYTES: u64 = 4 << 20;
 
 /// The HDF5 file behind a container and those nested in it.
 #[derive(Debug)]
@@ -41,6 +44,15 @@ struct State {
     generation: u64,
     /// HDF5's own lock on a container that is there, shared: others may read it, nobody else change it.
     lock: Option<Flock<fs::File>>,
+    /// A new file, as the system sees it.
+    disk: Option<Disk>,
+}
+
+/// A file that gets longer, and as how much of it was given to the disk.
+#[derive(Debug)]
+struct Disk {
+    file: fs::File,
+    begun: u64,
 }
 
 #[derive(Debug)]
@@ -64,7 +76,9 @@ impl Store {
         let sealed = (options.archive || options.checksums) && !options.appendable;
         let store = Store { path: path.to_owned(), options: *options, sealed, state: Mutex::default() };
         let file = h5::File::create_for(store.bounds(), path)?;
-        store.state().file = Some(OpenFile { file, writable: true, aside: None });
+        let disk = Disk { file: fs::File::options().write(true).open(path)?, begun: 0 };
+        *store.state() =
+            State { file: Some(OpenFile { file, writable: true, aside: None }), disk: Some(disk), ..State::default() };
         Ok(store)
     }
 
@@ -101,6 +115,25 @@ impl Store {
         self.call(&state, call)
     }
 
+    /// Takes room on the disk for so many bytes more of a new file.
+    pub(super) fn reserve(&self, bytes: u64) -> Result<()> {
+        match &self.state().disk {
+            Some(Disk { file, .. }) => io::reserve(file, file.metadata()?.len().saturating_add(bytes)),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins to write what a new file has got to the disk.
+    pub(super) fn write_back(&self) {
+        if let Some(Disk { file, begun }) = &mut self.state().disk
+            && let Ok(len) = file.metadata().map(|metadata| metadata.len())
+            && len >= *begun + WRITE_BACK_BYTES
+        {
+            io::write_back(file, *begun, len - *begun);
+            *begun = len;
+        }
+    }
+
     fn call<T>(&self, state: &State, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let open = state.file.as_ref().ok_or_else(|| Error::usage("the container is closed"))?;
         let path = open.aside.as_deref().unwrap_or(&self.path);
@@ -109,7 +142,7 @@ impl Store {
 
     /// Copies the container to a file beside it, to be changed.
     fn begin(&self, state: &mut State) -> Result<()> {
-        state.file = None;
+        (state.file, state.disk) = (None, None);
         let (folder, prefix) = self.aside()?;
         remove_leftovers(&folder, &prefix)?;
         let aside = tempfile::Builder::new().prefix(&prefix).tempfile_in(&folder)?.into_temp_path();
@@ -306,7 +339,8 @@ impl MultiHdf5Mut {
         let file = h5::File::open(path)?;
         let options = options(&file.root()?).at(path.display())?;
         let sealed = options.archive && !options.appendable || Seal::find(&FileSource::open(path)?)?.is_some();
-        let state = State { file: Some(OpenFile { file, writable: false, aside: None }), generation: 1, lock };
+        let file = Some(OpenFile { file, writable: false, aside: None });
+        let state = State { file, generation: 1, lock, disk: None };
         let store = Arc::new(Store { path: path.to_owned(), options, sealed, state: Mutex::new(state) });
         Ok(Arc::new(Self::existing(store, String::new())?))
     }
