@@ -19,6 +19,7 @@ use self::recipe::{Archive, GROUP, relative};
 use super::check::changed_columns;
 use super::content::Source;
 use super::digest::Sha;
+use super::lane::Buffers;
 use super::native;
 use super::output::Output;
 use super::to_h5::{Progress, thread_pool};
@@ -77,7 +78,7 @@ pub fn restore(
     if !changed.is_empty() {
         return Err(Error::format(format!("changed since the conversion: {}", changed.join(", "))).at(place));
     }
-    let pool = thread_pool(options.threads)?;
+    let (pool, buffers) = (thread_pool(options.threads)?, Buffers::default());
     for directory in &recipe.directories {
         std::fs::create_dir(output.partial().join(inside(directory)?)).at_with(|| directory.to_string())?;
     }
@@ -90,8 +91,10 @@ pub fn restore(
                 false => output.partial().join(inside(&file.path)?),
             };
             let to = FileTarget::create(&to)?;
+            // a file that grows with every write has its length written each time too
+            to.set_len(file.len)?;
             let (segments, sources) = archive.file(number)?;
-            rebuild(file.len, segments, &sources, &pool, |offset, bytes| {
+            rebuild(file.len, segments, &sources, (&pool, &buffers), |offset, bytes| {
                 progress.advance(bytes.len() as u64, &name, "");
                 to.write_at(offset, bytes)
             })
@@ -135,12 +138,12 @@ pub(super) struct ChangedFile {
 /// The files of a restorable file that would not be what they were; and how many files there are.
 pub(super) fn changed_files(path: &Path) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
-    let pool = thread_pool(0)?;
+    let (pool, buffers) = (thread_pool(0)?, Buffers::default());
     let mut changed = Vec::new();
     for (number, file) in archive.recipe.files.iter().enumerate() {
         let found = archive
             .file(number)
-            .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, &pool, |_, _| Ok(())));
+            .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, (&pool, &buffers), |_, _| Ok(())));
         match found {
             Err(error) if error.kind() == ErrorKind::Io => return Err(error),
             Ok(sha) if sha == file.sha256 => {}
