@@ -90,10 +90,10 @@ pub fn restore(
                 true => output.partial().to_owned(),
                 false => output.partial().join(inside(&file.path)?),
             };
+            let (segments, sources) = archive.file(number)?;
             let to = FileTarget::create(&to)?;
             // a file that grows with every write has its length written each time too
             to.set_len(file.len)?;
-            let (segments, sources) = archive.file(number)?;
             rebuild(file.len, segments, &sources, (&pool, &buffers), |offset, bytes| {
                 progress.advance(bytes.len() as u64, &name, "");
                 to.write_at(offset, bytes)
