@@ -74,16 +74,16 @@ pub fn restore(
     };
     // what files do not show
     let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
-    let changed = changed_columns(&source, &whole)?;
+    let (pool, buffers) = (thread_pool(options.threads)?, Buffers::default());
+    let changed = pool.install(|| changed_columns(&source, &whole))?;
     if !changed.is_empty() {
         return Err(Error::format(format!("changed since the conversion: {}", changed.join(", "))).at(place));
     }
-    let (pool, buffers) = (thread_pool(options.threads)?, Buffers::default());
     for directory in &recipe.directories {
         std::fs::create_dir(output.partial().join(inside(directory)?)).at_with(|| directory.to_string())?;
     }
     let syncing = output.sync_behind();
-    for (number, file) in recipe.files.iter().enumerate() {
+    let restore = |(number, file): (usize, &recipe::File)| -> Result<()> {
         let name = file.path.to_str_lossy();
         let put = || -> Result<Sha> {
             let to = match file.path.is_empty() {
@@ -106,9 +106,11 @@ pub fn restore(
                 true => "and no column has changed: the recipe is damaged".to_owned(),
                 false => format!("changed since the conversion: {}", changed.join(", ")),
             };
-            return Err(Error::format(format!("it would not be what it was, {why}")).at(name).at(place));
+            return Err(Error::format(format!("it would not be what it was, {why}")).at(name).at(&place));
         }
-    }
+        Ok(())
+    };
+    pool.install(|| recipe.files.iter().enumerate().try_for_each(restore))?;
     drop(syncing);
     output.commit()?;
     Ok(Restored { files: recipe.files.len() as u64, bytes })
