@@ -425,7 +425,7 @@ impl Copy<'_> {
             for run in &tiling.runs {
                 let cube = tiling.cubes.get(run.cube).ok_or_else(|| Error::format("a row in no hypercube"))?;
                 let Some((cell, _)) = cube.grid().shape.split_last() else { continue };
-                run.rows.clone().try_for_each(|row| column.set_shape(row, &cell))?;
+                column.set_shapes(run.rows.clone(), &cell)?;
             }
             if copy_tiles(&tiling, &column.cubes()?, self.advance)? {
                 return Ok(());

@@ -309,6 +309,16 @@ pub(crate) trait ManagerMut: Debug + Send {
     /// Gives a cell whose shape is not fixed a shape; what it held is lost if it had another.
     fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()>;
 
+    /// Gives the cells of `rows` a shape, where they have another or none.
+    fn set_shapes(&mut self, column: usize, rows: Range<u64>, shape: &Shape) -> Result<()> {
+        for row in rows {
+            if self.cell_shape(column, row)?.as_ref() != Some(shape) {
+                self.set_shape(column, row, shape)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes all elements of a cell, or those of a region of it. The cell has its shape.
     fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()>;
 

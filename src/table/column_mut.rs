@@ -135,9 +135,14 @@ impl<'a> ColumnMut<'a> {
     /// # Errors
     /// As [`put_cell`](Self::put_cell).
     pub fn set_shape(&mut self, row: u64, shape: &Shape) -> Result<()> {
-        self.check_rows(&(row..row.saturating_add(1)))?;
+        self.set_shapes(row..row.saturating_add(1), shape)
+    }
+
+    /// Gives cells a shape, as [`set_shape`](Self::set_shape) one.
+    pub(crate) fn set_shapes(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
+        self.check_rows(&rows)?;
         self.check_shape(shape)?;
-        self.need_shape(row, shape).map_err(|error| self.error(error))
+        self.manager.set_shapes(self.index, rows, shape).map_err(|error| self.error(error))
     }
 
     /// Puts cells of one shape, first axis fastest, into `rows`: the untyped form of all the others.
@@ -197,7 +202,7 @@ impl<'a> ColumnMut<'a> {
             return rows.zip(records).try_for_each(|(row, record)| self.write_record(row, record));
         }
         if self.info.desc.kind == ColumnKind::Array {
-            rows.clone().try_for_each(|row| self.need_shape(row, shape))?;
+            self.manager.set_shapes(self.index, rows.clone(), shape)?;
         }
         self.manager.write_rows(self.index, rows, values)
     }
@@ -207,15 +212,8 @@ impl<'a> ColumnMut<'a> {
         let mut encoder = Encoder::new(ByteOrder::Big);
         encoder.root_record(record)?;
         let bytes = encoder.into_bytes();
-        self.need_shape(row, &Shape::from([bytes.len() as u64]))?;
+        self.manager.set_shapes(self.index, row..row + 1, &Shape::from([bytes.len() as u64]))?;
         self.manager.write_cell(self.index, row, None, &Values::UChar(bytes))
-    }
-
-    fn need_shape(&mut self, row: u64, shape: &Shape) -> Result<()> {
-        match self.manager.cell_shape(self.index, row)? {
-            Some(found) if found == *shape => Ok(()),
-            _ => self.manager.set_shape(self.index, row, shape),
-        }
     }
 
     fn check_rows(&self, rows: &Range<u64>) -> Result<()> {

@@ -221,11 +221,16 @@ def test_edits_are_refused(dataset, name, restorable, tmp_path):
     assert name in [difference['column'] for difference in json.loads(process.stdout)['differences']]
 
 
-def test_edited_keywords_are_refused(restorable, tmp_path):
+# (attribute, its new value, of what, what is named)
+@pytest.mark.parametrize('path, attribute, value, name', [
+    ('MAIN/DATA', 'units', 'K', 'DATA (keywords)'), ('MAIN/TIME', 'note', 'added', 'TIME (keywords)'),
+    ('MAIN/DATA', 'long_name', 'edited', 'DATA (comment)'), ('MAIN', 'note', 'added', 'the main table (keywords)'),
+    ('ANTENNA', 'table_subtype', 'edited', 'subtable ANTENNA (info)')])
+def test_edited_attributes_are_refused(path, attribute, value, name, restorable, tmp_path):
     with h5py.File(restorable, 'r+') as file:
-        file['MAIN/DATA'].attrs['units'] = 'K'
-        file['ANTENNA'].attrs['table_subtype'] = 'edited'
-    refused(restorable, tmp_path, 'DATA', 'ANTENNA')
+        file[path].attrs[attribute] = value
+    refused(restorable, tmp_path, name)
+    support.h5bridge('verify', restorable, code=support.DIFFERENT)
 
 
 def test_added_column_is_refused(restorable, tmp_path):

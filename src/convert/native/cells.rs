@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::BString;
 
@@ -195,27 +196,65 @@ pub(super) struct Ragged {
     pub(super) shape: Reader,
     pub(super) defined: Reader,
     pub(super) odd: HashMap<u64, BString>,
+    /// The rows that were asked for last.
+    pub(super) known: Mutex<Arc<RaggedRows>>,
+}
+
+/// Where the cells of consecutive rows are, and their shapes.
+#[derive(Debug, Default)]
+pub(super) struct RaggedRows {
+    rows: Range<u64>,
+    defined: Vec<i64>,
+    /// As many of each row, -1 where it has no such axis.
+    extents: Vec<i32>,
+    /// One more than rows.
+    offsets: Vec<i64>,
+}
+
+/// Extents that are read at a time.
+const RAGGED_EXTENTS: u64 = 1 << 9;
+
+impl Ragged {
+    /// The rows around `row`, and its number among them.
+    fn rows(&self, row: u64) -> Result<(Arc<RaggedRows>, usize)> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.rows.contains(&row) {
+            let width = self.shape.shape[0];
+            let count = (RAGGED_EXTENTS / width.max(1)).max(1);
+            let start = row - row % count;
+            // one that grows need not have the same length everywhere
+            let there = self.defined.rows().min(self.shape.rows()).min(self.offset.rows().saturating_sub(1));
+            let rows = start..there.min(start + count);
+            if !rows.contains(&row) {
+                return Err(Error::format(format!("row {row} of {there}")));
+            }
+            let region = Region { start: Shape::from([0, start]), shape: Shape::from([width, rows.end - start]) };
+            let mut extents = Values::new(DataType::Int);
+            self.shape.read(&region, &mut extents)?;
+            let Values::Int(extents) = extents else { return Err(Error::format("extents that are no integers")) };
+            let (defined, offsets) = (self.defined.integers(rows.clone())?, self.offset.integers(start..rows.end + 1)?);
+            *known = Arc::new(RaggedRows { rows, defined, extents, offsets });
+        }
+        Ok((known.clone(), (row - known.rows.start) as usize))
+    }
 }
 
 impl Cells for Ragged {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        if self.defined.integers(row..row + 1)? != [1] {
+        let (rows, number) = self.rows(row)?;
+        if rows.defined[number] != 1 {
             return Ok(None);
         }
-        let mut extents = Values::new(DataType::Int);
-        let width = self.shape.shape[0];
-        self.shape.read(&Region { start: Shape::from([0, row]), shape: Shape::from([width, 1]) }, &mut extents)?;
-        let Values::Int(extents) = extents else { unreachable!("read as Int") };
-        let extents: Vec<u64> = extents.iter().map_while(|&extent| u64::try_from(extent).ok()).collect();
+        let width = self.shape.shape[0] as usize;
+        let extents = rows.extents[number * width..].iter().take(width);
+        let extents: Vec<u64> = extents.map_while(|&extent| u64::try_from(extent).ok()).collect();
         Ok(Some(Shape::from_reversed(&extents)))
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let shape = self.cell_shape(row)?.ok_or_else(|| Error::not_found(format!("row {row} is undefined")))?;
-        let ends = self.offset.integers(row..row + 2)?;
-        let (&[start, end], elements) = (ends.as_slice(), shape.elements()?) else {
-            return Err(Error::format("two offsets are expected"));
-        };
+        let (rows, number) = self.rows(row)?;
+        let (start, end, elements) = (rows.offsets[number], rows.offsets[number + 1], shape.elements()?);
         if start < 0 || end.checked_sub(start) != Some(elements as i64) || end as u64 > self.values.rows() {
             return Err(Error::format(format!("row {row}: elements {start} to {end} for a cell of shape {shape}")));
         }

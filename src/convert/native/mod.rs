@@ -5,7 +5,7 @@ mod reader;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bstr::{BStr, BString, ByteSlice};
 use serde_json::Value as Json;
@@ -429,6 +429,7 @@ impl Content for NativeTable {
                     shape: self.reader(&group, "shape")?.with_axes(2)?,
                     defined: self.reader(&group, "defined")?.with_axes(1)?,
                     odd: self.odd_strings(link)?,
+                    known: Mutex::default(),
                 };
                 self.check_rows(link, ragged.defined.rows(), self.rows)?;
                 self.check_rows(link, ragged.shape.rows(), self.rows)?;

@@ -18,6 +18,7 @@ use self::rebuild::rebuild;
 use self::recipe::{Archive, GROUP, relative};
 use super::check::changed_columns;
 use super::content::Source;
+use super::lane::Buffers;
 use super::native;
 use super::output::Output;
 use super::to_h5::{Progress, thread_pool};
@@ -73,25 +74,27 @@ pub fn restore(
     };
     // what files do not show
     let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
-    let changed = changed_columns(&source, &whole)?;
+    let (pool, buffers) = (thread_pool(options.threads)?, Buffers::default());
+    let changed = pool.install(|| changed_columns(&source, &whole))?;
     if !changed.is_empty() {
         return Err(Error::format(format!("changed since the conversion: {}", changed.join(", "))).at(place));
     }
-    let pool = thread_pool(options.threads)?;
     for directory in &recipe.directories {
         std::fs::create_dir(output.partial().join(inside(directory)?)).at_with(|| directory.to_string())?;
     }
     let syncing = output.sync_behind();
-    for (number, file) in recipe.files.iter().enumerate() {
+    let restore = |(number, file): (usize, &recipe::File)| -> Result<()> {
         let name = file.path.to_str_lossy();
         let put = || -> Result<Sha> {
             let to = match file.path.is_empty() {
                 true => output.partial().to_owned(),
                 false => output.partial().join(inside(&file.path)?),
             };
-            let to = FileTarget::create(&to)?;
             let (segments, sources) = archive.file(number)?;
-            rebuild(file.len, segments, &sources, &pool, |offset, bytes| {
+            let to = FileTarget::create(&to)?;
+            // a file that grows with every write has its length written each time too
+            to.set_len(file.len)?;
+            rebuild(file.len, segments, &sources, (&pool, &buffers), |offset, bytes| {
                 progress.advance(bytes.len() as u64, &name, "");
                 to.write_at(offset, bytes)
             })
@@ -103,9 +106,11 @@ pub fn restore(
                 true => "and no column has changed: the recipe is damaged".to_owned(),
                 false => format!("changed since the conversion: {}", changed.join(", ")),
             };
-            return Err(Error::format(format!("it would not be what it was, {why}")).at(name).at(place));
+            return Err(Error::format(format!("it would not be what it was, {why}")).at(name).at(&place));
         }
-    }
+        Ok(())
+    };
+    pool.install(|| recipe.files.iter().enumerate().try_for_each(restore))?;
     drop(syncing);
     output.commit()?;
     Ok(Restored { files: recipe.files.len() as u64, bytes })
@@ -135,12 +140,12 @@ pub(super) struct ChangedFile {
 /// The files of a restorable file that would not be what they were; and how many files there are.
 pub(super) fn changed_files(path: &Path) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
-    let pool = thread_pool(0)?;
+    let (pool, buffers) = (thread_pool(0)?, Buffers::default());
     let mut changed = Vec::new();
     for (number, file) in archive.recipe.files.iter().enumerate() {
         let found = archive
             .file(number)
-            .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, &pool, |_, _| Ok(())));
+            .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, (&pool, &buffers), |_, _| Ok(())));
         match found {
             Err(error) if error.kind() == ErrorKind::Io => return Err(error),
             Ok(sha) if sha == file.sha256 => {}

@@ -14,7 +14,7 @@ use crate::sha::Sha;
 use crate::value::{Region, Shape, Values, swap_width};
 
 /// Bytes of a file that a thread works on.
-pub(super) const WINDOW_BYTES: u64 = 4 << 20;
+pub(super) const WINDOW_BYTES: u64 = 2 << 20;
 /// Windows worked on together, at most; as many wait to be hashed or written.
 pub(super) const WINDOWS: usize = 4;
 /// Bytes of a dataset that are read at a time, if a box is not larger.
@@ -91,24 +91,24 @@ pub(super) fn for_windows<T: Send>(
     }
 }
 
-/// Rebuilds a file, hands its bytes to `write` in order, and returns their SHA-256.
+/// Rebuilds a file, hands its bytes to `write`, several threads at a time and in no order, and returns their SHA-256.
 pub(super) fn rebuild(
     len: u64,
     segments: Vec<Segment>,
     sources: &Sources,
-    pool: &rayon::ThreadPool,
-    mut write: impl FnMut(u64, &[u8]) -> Result<()> + Send,
+    (pool, buffers): (&rayon::ThreadPool, &Buffers),
+    write: impl Fn(u64, &[u8]) -> Result<()> + Sync,
 ) -> Result<Sha> {
     let mut sha = Sha256::new();
-    let buffers = Buffers::default();
     let work = |window: Window| {
         let mut bytes = buffers.zeros(window.len());
         window.fill(sources, &mut bytes, None)?;
-        Ok((window.bytes.start, bytes))
+        write(window.bytes.start, &bytes)?;
+        Ok(bytes)
     };
-    let take = |(offset, bytes): (u64, Vec<u8>)| {
+    // only this cannot be done in parallel
+    let take = |bytes: Vec<u8>| {
         sha.update(&bytes);
-        write(offset, &bytes)?;
         buffers.give(bytes);
         Ok(())
     };

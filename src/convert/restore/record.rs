@@ -26,6 +26,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks of literals that are compressed together.
 const CHUNKS: usize = 8;
 const LEVEL: u8 = 6;
+/// Of a dataset that is one chunk, which takes little time.
+const LEVEL_ALONE: u8 = 9;
 /// What a window takes in all: three times its bytes, those that wait, and its share of caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
 /// Matching bytes between two literals that are not worth a segment of their own.
@@ -136,7 +138,10 @@ pub(in crate::convert) fn record(
     let mut found = recorder.find_segments(tree, tables, plan)?;
     recorder.recipe.directories = tree.directories.clone();
     let mut elements = HashMap::new();
-    for (name, path) in &tree.files {
+    // files of one name are alike, and compressed best side by side
+    let mut files: Vec<_> = tree.files.iter().collect();
+    files.sort_by_key(|(name, _)| name.rsplit(|&byte| byte == b'/').next());
+    for (name, path) in files {
         let segments = found.remove(path).unwrap_or_default();
         recorder.file(name, path, segments, &mut elements).at_with(|| path.display().to_string())?;
     }
@@ -451,6 +456,7 @@ struct Growing {
     element: DataType,
     /// Made when there is more than one chunk.
     dataset: Option<Dataset>,
+    level: u8,
     /// Chunks written.
     chunks: u64,
     pending: Vec<u8>,
@@ -458,7 +464,7 @@ struct Growing {
 
 impl Growing {
     fn new(group: &Group, name: &'static str, element: DataType) -> Self {
-        Growing { group: group.clone(), name, element, dataset: None, chunks: 0, pending: Vec::new() }
+        Growing { group: group.clone(), name, element, dataset: None, level: LEVEL, chunks: 0, pending: Vec::new() }
     }
 
     /// Elements so far.
@@ -483,8 +489,8 @@ impl Growing {
         let len = self.len();
         if self.dataset.is_none() && self.pending.len() <= CHUNK_BYTES {
             let shape = Shape::from([len]);
-            let dataset = self.create(&shape, &shape, false)?;
-            self.dataset = Some(dataset);
+            self.level = LEVEL_ALONE;
+            self.dataset = Some(self.create(&shape, &shape, false)?);
             if len == 0 {
                 return Ok(());
             }
@@ -497,7 +503,7 @@ impl Growing {
     }
 
     fn create(&self, shape: &Shape, chunk: &Shape, appendable: bool) -> Result<Dataset> {
-        let filter = Some(Deflate { level: LEVEL });
+        let filter = Some(Deflate { level: self.level });
         let spec = DatasetSpec { element: self.element, shape, chunk: Some(chunk.clone()), appendable, filter };
         self.group.create_dataset(self.name, &spec)
     }
@@ -513,7 +519,7 @@ impl Growing {
         let chunk = dataset.chunk()?.ok_or_else(|| Error::format("no chunks"))?.elements()?;
         let chunk_bytes = chunk as usize * size;
         let pipeline =
-            Pipeline::new(vec![Stage::Shuffle { element_size: size }, Stage::Deflate(Deflate { level: LEVEL })]);
+            Pipeline::new(vec![Stage::Shuffle { element_size: size }, Stage::Deflate(Deflate { level: self.level })]);
         self.pending.resize(self.pending.len().next_multiple_of(chunk_bytes), 0);
         let filter = |coder: &mut Coder, bytes: &[u8]| {
             let mut packed = Vec::new();

@@ -485,7 +485,7 @@ impl ManagerMut for TiledMut {
                 cubes.extend((0..count).map(|_| CubeEntry::undefined(Some(0))));
                 if let Some(cell) = fixed {
                     self.rows = rows.end;
-                    rows.clone().try_for_each(|row| self.set_shape_of(row, &cell))?;
+                    self.set_shape_of(rows.clone(), &cell)?;
                 }
             }
             _ => {}
@@ -512,8 +512,18 @@ impl ManagerMut for TiledMut {
             return Err(self.columns[column].misfit(row, message));
         }
         self.columns[column].check_shape(row, shape)?;
-        let set = self.set_shape_of(row, shape);
+        let set = self.set_shape_of(row..row + 1, shape);
         set.at_with(|| self.cell(column, row))
+    }
+
+    fn set_shapes(&mut self, column: usize, rows: Range<u64>, shape: &Shape) -> Result<()> {
+        let is_new = |row| matches!(self.cell_shape(column, row), Ok(None));
+        if rows.is_empty() || !rows.clone().all(is_new) || !matches!(self.roles[column], Role::Data(_)) {
+            return rows.into_iter().try_for_each(|row| self.set_shape(column, row, shape));
+        }
+        self.columns[column].check_shape(rows.start, shape)?;
+        let first = rows.start;
+        self.set_shape_of(rows, shape).at_with(|| self.cell(column, first))
     }
 
     fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {
@@ -551,8 +561,8 @@ impl ManagerMut for TiledMut {
 }
 
 impl TiledMut {
-    /// Gives the cells of a row a shape that they do not have.
-    fn set_shape_of(&mut self, row: u64, shape: &Shape) -> Result<()> {
+    /// Gives the cells of rows a shape that they do not have.
+    fn set_shape_of(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
         let wrong = |message: String| Err(Error::usage(message));
         if shape.len() != self.cubes.cell_axes {
             return wrong(format!("shape {shape}, but all cells have {} axes", self.cubes.cell_axes));
@@ -565,20 +575,20 @@ impl TiledMut {
         }
         match self.kind {
             Type::Column => wrong(format!("shape {shape}, but the shape of the cells is fixed")),
-            Type::Shape => self.add_to_cube(row..row + 1, shape),
-            Type::Cell => {
+            Type::Shape => self.add_to_cube(rows, shape),
+            Type::Cell => rows.into_iter().try_for_each(|row| {
                 let tile = tile_shape::choose(shape, &self.wanted.tile(shape), false);
                 let mut cube = CubeEntry { shape: shape.clone(), tile, ..CubeEntry::undefined(Some(0)) };
                 self.allot(&mut cube)?;
                 self.cubes.header.cubes[row as usize] = cube;
                 Ok(())
-            }
+            }),
             Type::Data => {
                 let end = self.cubes.map.intervals().last().map_or(0, |last| last.end_row);
-                if row != end || self.cubes.header.ndim != self.cubes.cell_axes + 1 {
+                if rows.start != end || self.cubes.header.ndim != self.cubes.cell_axes + 1 {
                     return wrong(format!("shape {shape}: rows of a TiledDataStMan get their hypercubes in order"));
                 }
-                self.add_to_cube(row..row + 1, shape)
+                self.add_to_cube(rows, shape)
             }
         }
     }
