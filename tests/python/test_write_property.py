@@ -63,9 +63,23 @@ class Model:
                 axes = ndim + (kind != 'TiledCellStMan')
                 parameters['DEFAULTTILESHAPE'] = [rng.randint(1, 4) for _ in range(axes)]
             elif kind != 'StManAipsIO' and rng.random() < .5:
-                parameters['BUCKETSIZE'] = rng.choice([512, 1000, 4096])
+                size = rng.choice([512, 1000, 4096])
+                # a bucket that does not hold a row is refused, here and by casacore: test_write_buckets
+                if kind == 'IncrementalStMan':
+                    size = max(size, 4 + sum(16 + self.stored_bytes(c) for c in described))
+                parameters['BUCKETSIZE'] = size
             found.append((described, manager(kind, 'M%d' % number, [c['name'] for c in described], **parameters)))
         return found
+
+    def stored_bytes(self, description):
+        """Of the longest value that an IncrementalStMan may have to store for a cell."""
+        dtype = description['type']
+        if description['kind'] == 'array' and not description.get('direct'):
+            return 8
+        if dtype == 'string':
+            return 4 + (description.get('max_length') or 30 * len('☃'.encode()))
+        count = int(np.prod(description['shape'] or [1]))
+        return -(-count // 8) if dtype == 'boolean' else count * np.dtype(TYPES[dtype]).itemsize
 
     def element(self, dtype, shape, longest=0):
         rng = self.rng
