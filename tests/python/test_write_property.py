@@ -1,6 +1,6 @@
 """Random tables through the writing API: random columns in random managers, random operations, a dictionary as model.
 
-python-casacore reads what came out. H5BRIDGE_LONG=1 takes many more; H5BRIDGE_SEED others."""
+python-casacore reads what came out. H5BRIDGE_LONG=1 and H5BRIDGE_SEED: support.seeds."""
 import os
 import random
 import sys
@@ -17,8 +17,6 @@ import fingerprint  # noqa: E402
 
 TYPES = {'boolean': '?', 'uchar': 'u1', 'short': 'i2', 'int': 'i4', 'uint': 'u4', 'int64': 'i8', 'float': 'f4',
          'double': 'f8', 'complex': 'c8', 'dcomplex': 'c16', 'string': object}
-SEED = int(os.environ.get('H5BRIDGE_SEED', 1))
-COUNT = 400 if os.environ.get('H5BRIDGE_LONG') else 40
 
 
 class Model:
@@ -234,7 +232,7 @@ class Model:
         table.close()
 
 
-@pytest.mark.parametrize('seed', range(SEED, SEED + COUNT))
+@pytest.mark.parametrize('seed', support.seeds(1, 40, 400))
 def test_random_operations(seed, tmp_path, counts):
     rng = random.Random(seed)
     model, path = Model(rng), str(tmp_path / 'x.tab')
