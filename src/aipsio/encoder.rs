@@ -257,3 +257,20 @@ fn array_name(data_type: DataType) -> &'static str {
         _ => "Array<void>",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aipsio::Decoder;
+
+    #[test]
+    fn comments_of_fields_are_written() {
+        let mut record = Record::default();
+        record.set("K", Value::string("x"));
+        record.fields[0].comment = "why".into();
+        let mut encoder = Encoder::new(ByteOrder::Big);
+        encoder.record("TableRecord", &record).unwrap();
+        let bytes = encoder.into_bytes();
+        assert_eq!(Decoder::new(&bytes, 0, ByteOrder::Big, "record").unwrap().record().unwrap(), record);
+    }
+}

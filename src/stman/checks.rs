@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::ColumnSpec;
-use crate::error::{Error, Result};
-use crate::value::{Shape, Values};
+use crate::error::{Error, Place, Result};
+use crate::value::{Region, Shape, Values};
 
 impl ColumnSpec {
     /// The error of a write that does not fit the column.
@@ -20,6 +20,22 @@ impl ColumnSpec {
             return Err(self.misfit(rows.start, message));
         }
         Ok(())
+    }
+
+    /// Checks that `values` fit `region` of the cell in `row`, which has `shape`; returns that.
+    pub(super) fn check_part(
+        &self,
+        row: u64,
+        table_rows: u64,
+        shape: Option<Shape>,
+        region: &Region,
+        values: &Values,
+    ) -> Result<Shape> {
+        self.check_write(&(row..row.saturating_add(1)), table_rows, values)?;
+        let shape = shape.ok_or_else(|| self.without_shape(row))?;
+        region.check(&shape).at_with(|| format!("column {}, row {row}", self.name))?;
+        self.check_count(row, 1, &region.shape, values.len())?;
+        Ok(shape)
     }
 
     /// Checks that the table has all of `rows`.
@@ -69,6 +85,23 @@ impl ColumnSpec {
     pub(super) fn without_shape(&self, row: u64) -> Error {
         self.misfit(row, "the cell has no shape yet")
     }
+}
+
+/// Checks that a table of so many rows has one to remove.
+pub(super) fn check_removal(row: u64, table_rows: u64) -> Result<()> {
+    if row < table_rows {
+        return Ok(());
+    }
+    Err(Error::usage(format!("row {row} is to be removed, the table has {table_rows} rows")))
+}
+
+/// The rows of a table that gets `count` more.
+///
+/// # Errors
+/// `Limit` if 63 bits do not count them.
+pub(super) fn more_rows(table_rows: u64, count: u64) -> Result<u64> {
+    let rows = table_rows.checked_add(count).filter(|&rows| rows <= i64::MAX as u64);
+    rows.ok_or_else(|| Error::limit("more rows than 63 bits count"))
 }
 
 #[cfg(test)]

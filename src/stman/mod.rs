@@ -15,6 +15,7 @@ mod indirect;
 mod memory;
 #[cfg(test)]
 mod model;
+mod placed;
 #[cfg(test)]
 mod samples;
 mod standard;

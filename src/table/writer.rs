@@ -484,4 +484,61 @@ mod tests {
         assert_eq!(table.columns()[2].manager_name, "StandardStMan");
         assert_eq!(table.column("E").unwrap().cell::<f32>(1).unwrap().as_slice(), Some([1., 2., 3.].as_slice()));
     }
+
+    /// What casacore compares with what it knows, to see whether a table has changed.
+    #[test]
+    fn counters_are_those_of_a_new_table() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.tab");
+        let mut table = new_table().create(&path).unwrap();
+        table.add_rows(4).unwrap();
+        table.close().unwrap();
+        let sync = Sync::read(&fs::read(path.join("table.lock")).unwrap()).unwrap();
+        let counters = Counters { columns: 2, table: 1, managers: vec![1, 1] };
+        assert_eq!(sync, Some(Sync { rows: 4, modify: 1, counters: Some(counters) }));
+        let dat = TableDat::decode(&fs::read(path.join("table.dat")).unwrap()).unwrap();
+        let Body::Plain(plain) = dat.body else { panic!("a plain table") };
+        assert_eq!(plain.1.counter, 2);
+    }
+
+    #[test]
+    fn files_of_other_managers_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.tab");
+        let table = (0..11).fold(NewTable::new(), |table, number| {
+            let name = format!("C{number}");
+            table
+                .column(ColumnDesc::scalar::<i32>(name.as_str()))
+                .bind(ManagerSpec::standard(name.as_str()), [name.as_str()])
+        });
+        let mut table = table.create(&path).unwrap();
+        table.remove_column("C1").unwrap();
+        assert!(!path.join("table.f1").exists() && path.join("table.f10").exists());
+        table.close().unwrap();
+        assert_eq!(Table::open(&path).unwrap().columns().len(), 10);
+    }
+
+    #[test]
+    fn managers_have_names_of_their_own_and_columns() {
+        let directory = tempfile::tempdir().unwrap();
+        let columns = || NewTable::new().column(ColumnDesc::scalar::<i32>("A")).column(ColumnDesc::scalar::<i32>("B"));
+        let twice = columns().bind(ManagerSpec::standard("x"), ["A"]).bind(ManagerSpec::incremental("x"), ["B"]);
+        assert_eq!(twice.create(directory.path().join("x.tab")).unwrap_err().kind(), ErrorKind::Usage);
+        let path = directory.path().join("y.tab");
+        let none: [&str; 0] = [];
+        columns().bind(ManagerSpec::incremental("empty"), none).create(&path).unwrap().close().unwrap();
+        assert_eq!(Table::open(&path).unwrap().managers().count(), 1);
+    }
+
+    #[test]
+    fn strings_are_no_longer_than_described() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut desc = ColumnDesc::scalar::<BString>("S");
+        desc.max_length = 3;
+        let mut table = NewTable::new().column(desc).create(directory.path().join("x.tab")).unwrap();
+        table.add_rows(1).unwrap();
+        let mut put = |text: &str| table.column("S")?.put_scalar(0, BString::from(text));
+        assert!(put("abc").is_ok());
+        assert!(put("abcd").unwrap_err().to_string().contains("the longest of this column has 3"));
+    }
 }

@@ -99,6 +99,12 @@ def convertible():
             if outcome(expected(case)['tables'], root)[0] == {DONE}]
 
 
+def seeds(first, count, many):
+    """Of random tests: COUNT of them from FIRST on. H5BRIDGE_LONG=1: MANY; H5BRIDGE_SEED=n: from there on."""
+    first = int(os.environ.get('H5BRIDGE_SEED', first))
+    return range(first, first + (many if os.environ.get('H5BRIDGE_LONG') else count))
+
+
 def cases():
     """Names of the folders of testdata/ whose tables have fingerprints."""
     return [name for name in sorted(os.listdir(TESTDATA))

@@ -1,6 +1,6 @@
 """`to-ms`: tables come back from native files, and python-casacore sees what it saw before.
 
-H5BRIDGE_LONG=1 takes a few hundred generated tables instead of a couple of dozen."""
+H5BRIDGE_LONG=1 takes a few hundred generated tables instead of a couple of dozen; H5BRIDGE_SEED: support.seeds."""
 import json
 import os
 import random
@@ -24,7 +24,6 @@ import fingerprint  # noqa: E402
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 WRITTEN = {'StandardStMan', 'IncrementalStMan', 'StManAipsIO',
            'TiledColumnStMan', 'TiledShapeStMan', 'TiledCellStMan', 'TiledDataStMan'}
-LONG = bool(os.environ.get('H5BRIDGE_LONG'))
 
 
 def differences(before, after):
@@ -148,10 +147,7 @@ def test_testdata(case, tmp_path, counts):
             check(os.path.join(support.TESTDATA, case, root), tables, root, str(tmp_path), counts)
 
 
-SEED = int(os.environ.get('H5BRIDGE_SEED', 300))
-
-
-@pytest.mark.parametrize('seed', range(SEED, SEED + (40 if LONG else 2)))
+@pytest.mark.parametrize('seed', support.seeds(300, 2, 40))
 def test_generated(seed, tmp_path, counts):
     folder = tmp_path / 'made'
     folder.mkdir()

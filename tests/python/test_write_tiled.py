@@ -1,4 +1,6 @@
-"""Tiled tables that this crate writes: the same files as python-casacore's own, which also goes on with them."""
+"""Tiled tables that this crate writes: the same files as python-casacore's own, which also goes on with them.
+
+H5BRIDGE_LONG=1 and H5BRIDGE_SEED: support.seeds."""
 import glob
 import itertools
 import os
@@ -111,7 +113,7 @@ def random_columns(rng, kind):
 
 @pytest.mark.parametrize('order', ['little', 'big'])
 @pytest.mark.parametrize('kind', ['TiledColumnStMan', 'TiledShapeStMan', 'TiledCellStMan'])
-@pytest.mark.parametrize('seed', range(15))
+@pytest.mark.parametrize('seed', support.seeds(0, 15, 100))
 def test_the_files_are_those_of_casacore(tmp_path, kind, order, seed):
     rng = np.random.default_rng(seed)
     columns, shapes = random_columns(rng, kind)

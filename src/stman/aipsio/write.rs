@@ -14,8 +14,10 @@ use crate::container::ContainerMut;
 use crate::error::{Error, Result};
 use crate::grid::for_each_run;
 use crate::io::{PagedMut, WriteAt, bits, read_array, read_bytes};
+use crate::stman::checks::check_removal;
 use crate::stman::elements::{ElementsMut, element_bits};
 use crate::stman::indirect::ArraysMut;
+use crate::stman::placed::Placed;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage};
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -63,21 +65,25 @@ enum Cells {
 
 /// Makes a manager without rows.
 pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
-    let mut manager = AipsIoMut {
-        name: args.name.to_owned(),
-        sequence: args.sequence,
-        files: args.files.clone(),
-        file: args.file("")?,
-        arrays: None,
-        unique: 0,
-        rows: 0,
-        columns: Vec::new(),
-    };
-    args.columns.iter().try_for_each(|spec| manager.add_column(spec))?;
-    Ok(Box::new(manager))
+    Placed::create(args, "StManAipsIO", || AipsIoMut::new(args))
 }
 
 impl AipsIoMut {
+    fn new(args: &CreateArgs<'_>) -> Result<Self> {
+        let mut manager = AipsIoMut {
+            name: args.name.to_owned(),
+            sequence: args.sequence,
+            files: args.files.clone(),
+            file: args.file("")?,
+            arrays: None,
+            unique: 0,
+            rows: 0,
+            columns: Vec::new(),
+        };
+        args.columns.iter().try_for_each(|spec| manager.add_column(spec))?;
+        Ok(manager)
+    }
+
     fn scratch(&self) -> Result<PagedMut> {
         let name = format!("table.f{}_scratch", self.sequence);
         let file = self.files.create(&name)?;
@@ -270,9 +276,7 @@ impl ManagerMut for AipsIoMut {
     }
 
     fn remove_row(&mut self, row: u64) -> Result<()> {
-        if row >= self.rows {
-            return Err(Error::usage(format!("row {row} is to be removed, the table has {} rows", self.rows)));
-        }
+        check_removal(row, self.rows)?;
         self.columns.iter_mut().try_for_each(|column| column.remove(row, self.rows))?;
         self.rows -= 1;
         Ok(())
@@ -334,22 +338,19 @@ impl ManagerMut for AipsIoMut {
 
     fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {
         let Some(region) = region else { return self.write_rows(column, row..row + 1, values) };
-        let spec = &self.columns[column].spec;
-        spec.check_write(&(row..row + 1), self.rows, values)?;
-        spec.check_count(row, 1, &region.shape, values.len())?;
+        let shape = self.cell_shape(column, row)?;
+        let shape = self.columns[column].spec.check_part(row, self.rows, shape, region, values)?;
         if let Cells::Array(_) = self.columns[column].kind {
             let offset = self.defined_array(column, row)?;
             return self.arrays()?.write_region(offset, region, values);
         }
         let column = &mut self.columns[column];
-        let (Cells::Elements(shape) | Cells::Strings(shape, ..)) = &column.kind else { return Ok(()) };
-        region.check(shape)?;
         let Values::String(strings) = values else {
-            return column.elements(row).write_array(shape, Some(region), values);
+            return column.elements(row).write_array(&shape, Some(region), values);
         };
         let mut runs = Vec::new();
         let zero = vec![0; shape.len()];
-        for_each_run(&region.shape, &zero, shape, &region.start, &region.shape, |from, to, run| {
+        for_each_run(&region.shape, &zero, &shape, &region.start, &region.shape, |from, to, run| {
             runs.push((from, to, run));
         });
         runs.into_iter().try_for_each(|(from, to, run)| column.write_strings(row, to, &strings[from..from + run]))
@@ -359,18 +360,16 @@ impl ManagerMut for AipsIoMut {
         self.columns[column].spec.check_write(&rows, self.rows, values)?;
         if let Cells::Array(_) = self.columns[column].kind {
             let mut done = 0;
-            for row in rows {
+            for row in rows.clone() {
                 let offset = self.defined_array(column, row)?;
-                let count = self.arrays()?.shape(offset)?.elements()? as usize;
-                let end = done + count;
+                let end = done + self.arrays()?.shape(offset)?.elements()? as usize;
                 if end > values.len() {
-                    let message = format!("{} elements where {count} are expected", values.len() - done);
-                    return Err(self.columns[column].spec.misfit(row, message));
+                    return Err(self.columns[column].spec.too_few(row, values.len()));
                 }
                 self.arrays()?.write(offset, values, done..end)?;
                 done = end;
             }
-            return Ok(());
+            return self.columns[column].spec.check_all_used(&rows, done, values.len());
         }
         let column = &mut self.columns[column];
         let (Cells::Elements(shape) | Cells::Strings(shape, ..)) = &column.kind else { return Ok(()) };

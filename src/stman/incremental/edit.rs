@@ -134,10 +134,6 @@ impl BucketMut {
                 merged.push(entry);
             }
         }
-        // the next value may be the same as the last one now
-        let next = entries.get(behind).map(|next| &next.value);
-        let last = merged.last().map(|last| &last.value).or(before.as_ref());
-        let behind = if next.is_some() && next == last { behind + 1 } else { behind };
         let mut changes: Changes = merged.iter().map(|entry| (entry.value.clone(), 1)).collect();
         self.bytes += merged.iter().map(Entry::bytes).sum::<usize>();
         for gone in entries.splice(first..behind, merged) {
@@ -224,5 +220,41 @@ impl BucketMut {
 impl Entry {
     fn bytes(&self) -> usize {
         ENTRY_BYTES + self.value.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(row: u64, byte: u8) -> Entry {
+        Entry { row, value: Stored::from_slice(&[byte]) }
+    }
+
+    #[test]
+    fn neighbours_differ() {
+        let mut bucket = BucketMut::new([entry(0, 1).value].into_iter());
+        let mut replace = |range, new: &[Entry]| {
+            bucket.replace(0, range, 9, new.to_vec());
+            (bucket.columns[0].clone(), bucket.bytes())
+        };
+        let reckoned = |entries: usize| HEADER_BYTES + COUNT_BYTES + entries * (ENTRY_BYTES + 1);
+        let three = replace(3..5, &[entry(3, 2)]);
+        assert_eq!(three, (vec![entry(0, 1), entry(3, 2), entry(5, 1)], reckoned(3)));
+        let three = replace(4..5, &[entry(4, 1)]);
+        assert_eq!(three, (vec![entry(0, 1), entry(3, 2), entry(4, 1)], reckoned(3)));
+        let last = replace(8..9, &[entry(8, 3)]);
+        assert_eq!(last, (vec![entry(0, 1), entry(3, 2), entry(4, 1), entry(8, 3)], reckoned(4)));
+        let two = replace(3..4, &[entry(3, 1)]);
+        assert_eq!(two, (vec![entry(0, 1), entry(8, 3)], reckoned(2)));
+    }
+
+    #[test]
+    fn rows_have_64_bits_where_31_do_not_suffice() {
+        for (row, wide) in [(i32::MAX as u64, false), (1 << 31, true)] {
+            let mut bucket = BucketMut::new([entry(0, 1).value].into_iter());
+            bucket.replace(0, row..row + 1, row + 1, vec![entry(row, 2)]);
+            assert_eq!(bucket.encode(ByteOrder::Big, 64)[0], if wide { 0x80 } else { 0 });
+        }
     }
 }

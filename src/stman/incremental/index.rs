@@ -117,4 +117,10 @@ mod tests {
         let empty = Index { offset: 612, rows: vec![0, 0], buckets: vec![0] };
         assert!(empty.find(0).is_err());
     }
+
+    #[test]
+    fn rows_beyond_31_bits_need_version_2() {
+        let version = |rows| Index { rows: vec![0, rows], ..Index::new(0) }.encode(ByteOrder::Big)[23];
+        assert_eq!((version(i32::MAX as u64), version(1 << 31)), (1, 2));
+    }
 }

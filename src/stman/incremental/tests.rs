@@ -1,10 +1,10 @@
 //! The sample of formats/stman.md 2.8, and its damaged forms.
 
 use super::*;
-use crate::container::Memory;
-use crate::stman::ColumnSpec;
+use crate::container::{Container, Memory};
 use crate::stman::samples::{self, bytes, column};
-use crate::value::{DataType, Shape, Values};
+use crate::stman::{ColumnSpec, ManagerMut};
+use crate::value::{DataType, Shape, Value, Values};
 
 const FILE: &str = "
     bebebebe 35000000 10000000 'IncrementalStMan' 05000000 00
@@ -124,4 +124,100 @@ fn holds_what_was_written() {
     for seed in 0..40 {
         crate::stman::model::random_edits(&KIND, seed, &[("BUCKETSIZE", [0, 8000, 20000, 12000][seed as usize % 4])]);
     }
+}
+
+fn create(files: &Arc<Memory>, columns: &[ColumnSpec], bucket_bytes: i32) -> Box<dyn ManagerMut> {
+    let mut parameters = Record::default();
+    parameters.set("BUCKETSIZE", Value::Scalar(Values::Int(vec![bucket_bytes])));
+    write::create(&samples::create_args(files, ByteOrder::Little, columns, &parameters)).unwrap()
+}
+
+fn strings(range: std::ops::Range<u64>) -> Values {
+    Values::String(range.map(|row| format!("{row:030}").into()).collect())
+}
+
+/// Arrays are counted as often as entries of buckets have them; buckets that lose their rows are free.
+#[test]
+fn references_and_free_buckets_are_counted() {
+    let columns = [
+        column("S", DataType::String, Storage::Scalar, None),
+        column("F", DataType::Int, Storage::Indirect, Some(&[2])),
+        column("V", DataType::Int, Storage::Indirect, None),
+    ];
+    let files = Arc::new(Memory::default());
+    let mut manager = create(&files, &columns, 300);
+    manager.add_rows(60).unwrap();
+    for row in [7, 30, 31, 50] {
+        manager.write_cell(1, row, None, &Values::Int(vec![1, row as i32])).unwrap();
+        manager.set_shape(2, row, &Shape::from([1])).unwrap();
+        manager.write_cell(2, row, None, &Values::Int(vec![row as i32])).unwrap();
+    }
+    // many buckets, and the arrays of some rows are in two of them
+    manager.write_rows(0, 0..60, &strings(0..60)).unwrap();
+    (10..40).for_each(|_| manager.remove_row(10).unwrap());
+    let info = manager.flush().unwrap();
+    let file = files.open("table.f0").unwrap();
+    let header = Header::decode(&file, ByteOrder::Little).unwrap();
+    let buckets = Buckets::new(file, header.bucket_bytes, header.buckets).unwrap();
+    let index = Index::read(&buckets, ByteOrder::Little).unwrap();
+    let mut counts = std::collections::BTreeMap::new();
+    for &number in &index.buckets {
+        let bytes = read_bytes(&buckets.file, buckets.offset(number, "").unwrap(), 300).unwrap();
+        let bucket = Bucket::decode(bytes, ByteOrder::Little, 3).unwrap();
+        for run in [1, 2].iter().flat_map(|&column| bucket.runs(column, 0)) {
+            let &offset = run.unwrap().value.first_chunk().unwrap();
+            *counts.entry(u64::from_le_bytes(offset)).or_insert(0) += 1;
+        }
+    }
+    counts.remove(&0);
+    assert!(counts.len() >= 3 && counts.values().any(|&count| count > 1), "{counts:?}");
+    let arrays = files.open("table.f0i").unwrap();
+    for (offset, count) in counts {
+        assert_eq!(u32::from_le_bytes(crate::io::read_array(&arrays, offset).unwrap()), count, "at {offset}");
+    }
+    let mut free = Vec::new();
+    let mut next = header.first_free;
+    while let Ok(number) = u32::try_from(next) {
+        free.push(number);
+        next = i32::from_be_bytes(crate::io::read_array(&buckets.file, buckets.offset(number, "").unwrap()).unwrap());
+    }
+    assert!(free.len() >= 3 && free.len() == header.free as usize);
+    let mut all = [free, index.buckets.clone()].concat();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..header.buckets));
+    let reader = open(&samples::args(&*files, ByteOrder::Little, 30, &columns, &info)).unwrap();
+    let read = |column: usize| samples::read_both_ways(reader.column(column), 30, columns[column].data_type).unwrap();
+    let Values::String(kept) = strings(0..60) else { panic!("strings") };
+    assert_eq!(read(0), Values::String([&kept[..10], &kept[40..]].concat()));
+    assert_eq!(read(2), Values::Int(vec![7, 50]));
+}
+
+#[test]
+fn zeros_are_shared_only_as_long_as_they_are_zeros() {
+    let columns = [column("F", DataType::Int, Storage::Indirect, Some(&[2]))];
+    let files = Arc::new(Memory::default());
+    let mut manager = create(&files, &columns, 300);
+    manager.add_rows(1).unwrap();
+    manager.write_cell(0, 0, None, &Values::Int(vec![7, 8])).unwrap();
+    manager.add_rows(1).unwrap();
+    let info = manager.flush().unwrap();
+    let reader = open(&samples::args(&*files, ByteOrder::Little, 2, &columns, &info)).unwrap();
+    let found = samples::read_both_ways(reader.column(0), 2, DataType::Int).unwrap();
+    assert_eq!(found, Values::Int(vec![7, 8, 0, 0]));
+}
+
+#[test]
+fn a_value_that_fits_no_bucket_changes_nothing() {
+    let columns = [column("S", DataType::String, Storage::Scalar, None)];
+    let files = Arc::new(Memory::default());
+    let mut manager = create(&files, &columns, 100);
+    manager.add_rows(3).unwrap();
+    manager.write_rows(0, 0..3, &strings(0..3)).unwrap();
+    let long = Values::String(vec!["ab".into(), "x".repeat(77).into()]);
+    let error = manager.write_rows(0, 1..3, &long).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Limit);
+    assert!(error.to_string().contains("the values of row 2 take 101 bytes, but a bucket has 100"), "{error}");
+    let info = manager.flush().unwrap();
+    let reader = open(&samples::args(&*files, ByteOrder::Little, 3, &columns, &info)).unwrap();
+    assert_eq!(samples::read_both_ways(reader.column(0), 3, DataType::String).unwrap(), strings(0..3));
 }

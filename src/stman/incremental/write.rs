@@ -10,10 +10,12 @@ use super::cell::{Cell, Stored, array_offset};
 use super::edit::{BucketMut, Changes, Entry};
 use super::header::{Header, Info};
 use super::index::{Found, Index};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result};
 use crate::io::{ByteOrder, read_bytes};
 use crate::stman::bucket::{BucketsMut, CACHE_PARAMETER, link, parameter};
+use crate::stman::checks::{check_removal, more_rows};
 use crate::stman::indirect::ArraysMut;
+use crate::stman::placed::Placed;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage, write_part};
 use crate::value::{Region, Shape, Values};
 
@@ -27,8 +29,6 @@ const STEP_ROWS: u64 = 1 << 14;
 
 #[derive(Debug)]
 struct IncrementalMut {
-    /// For errors: file and manager.
-    place: String,
     name: BString,
     order: ByteOrder,
     cache: u32,
@@ -57,12 +57,7 @@ struct Loaded {
 }
 
 pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
-    let incremental = IncrementalMut::new(args).at_with(|| place(args))?;
-    Ok(Box::new(incremental))
-}
-
-fn place(args: &CreateArgs<'_>) -> String {
-    format!("{} (IncrementalStMan)", args.file_name(""))
+    Placed::create(args, "IncrementalStMan", || IncrementalMut::new(args))
 }
 
 /// The size of a bucket in bytes. formats/stman.md 2.6.
@@ -100,7 +95,6 @@ impl IncrementalMut {
         let mut buckets = BucketsMut::create(args.file("")?, bucket_bytes(args, &columns)?)?;
         let first = buckets.take()?;
         let mut incremental = IncrementalMut {
-            place: place(args),
             name: args.name.into(),
             order,
             cache: parameter(args.parameters, CACHE_PARAMETER, 1, 0..=i64::from(i32::MAX))?.max(1) as u32,
@@ -253,6 +247,10 @@ impl IncrementalMut {
         Ok(())
     }
 
+    fn settle_all(&mut self, changes: Vec<Changes>) -> Result<()> {
+        changes.into_iter().enumerate().try_for_each(|(column, changes)| self.settle(column, changes))
+    }
+
     /// The value of new rows: zeros, or an undefined cell.
     fn empty(&mut self, column: usize) -> Result<Stored> {
         let ColumnMut { spec, cell, zeros } = &self.columns[column];
@@ -350,12 +348,10 @@ impl IncrementalMut {
     }
 }
 
-/// What [`ManagerMut`] asks for.
-impl IncrementalMut {
-    fn extend(&mut self, count: u64) -> Result<()> {
+impl ManagerMut for IncrementalMut {
+    fn add_rows(&mut self, count: u64) -> Result<()> {
         let rows = self.index.table_rows();
-        let end = rows.checked_add(count).filter(|&end| end <= i64::MAX as u64);
-        let end = end.ok_or_else(|| Error::limit("more rows than 63 bits count"))?;
+        let end = more_rows(rows, count)?;
         if count == 0 {
             return Ok(());
         }
@@ -370,11 +366,12 @@ impl IncrementalMut {
         Ok(())
     }
 
-    fn remove(&mut self, row: u64) -> Result<()> {
-        let rows = self.index.table_rows();
-        if row >= rows {
-            return Err(Error::usage(format!("row {row} is to be removed, the table has {rows} rows")));
-        }
+    fn can_remove_rows(&self) -> bool {
+        true
+    }
+
+    fn remove_row(&mut self, row: u64) -> Result<()> {
+        check_removal(row, self.index.table_rows())?;
         let found = self.index.find(row)?;
         let next = self.index.next_entry(row);
         let in_bucket = found.end - found.start;
@@ -397,11 +394,7 @@ impl IncrementalMut {
         Ok(())
     }
 
-    fn settle_all(&mut self, changes: Vec<Changes>) -> Result<()> {
-        changes.into_iter().enumerate().try_for_each(|(column, changes)| self.settle(column, changes))
-    }
-
-    fn shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
+    fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
         let ColumnMut { spec, cell, .. } = &self.columns[column];
         spec.check_rows(&(row..row.saturating_add(1)), self.index.table_rows())?;
         match (&spec.shape, cell, &self.arrays) {
@@ -414,8 +407,8 @@ impl IncrementalMut {
         }
     }
 
-    fn reshape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
-        let old = self.shape(column, row)?;
+    fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
+        let old = self.cell_shape(column, row)?;
         self.columns[column].spec.check_shape(row, shape)?;
         if old.as_ref() == Some(shape) {
             return Ok(());
@@ -424,7 +417,7 @@ impl IncrementalMut {
         self.refer(column, row, array)
     }
 
-    fn put(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
+    fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let ColumnMut { spec, cell, .. } = &self.columns[column];
         spec.check_write(&rows, self.index.table_rows(), values)?;
         if let Some(shape) = &spec.shape {
@@ -436,14 +429,12 @@ impl IncrementalMut {
         }
     }
 
-    fn put_region(&mut self, column: usize, row: u64, region: &Region, values: &Values) -> Result<()> {
+    fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {
         let rows = row..row.saturating_add(1);
-        let shape = self.shape(column, row)?;
+        let Some(region) = region else { return self.write_rows(column, rows, values) };
+        let shape = self.cell_shape(column, row)?;
         let ColumnMut { spec, cell, .. } = &self.columns[column];
-        spec.check_write(&rows, self.index.table_rows(), values)?;
-        let shape = shape.ok_or_else(|| spec.without_shape(row))?;
-        region.check(&shape).at_with(|| format!("column {}, row {row}", spec.name))?;
-        spec.check_count(row, 1, &region.shape, values.len())?;
+        let shape = spec.check_part(row, self.index.table_rows(), shape, region, values)?;
         let mut whole = Values::new(spec.data_type);
         if let Cell::Array(()) = cell {
             let (offset, held) = self.array(column, row)?;
@@ -455,10 +446,10 @@ impl IncrementalMut {
             cell.read(&self.value(column, row)?.0, self.order, &mut whole)?;
         }
         write_part(region, &shape, &mut whole, values);
-        self.put(column, rows, &whole)
+        self.write_rows(column, rows, &whole)
     }
 
-    fn store(&mut self) -> Result<Vec<u8>> {
+    fn flush(&mut self) -> Result<Vec<u8>> {
         self.loaded.borrow_mut().iter_mut().try_for_each(|loaded| self.write_bucket(loaded))?;
         if let Some(arrays) = &mut self.arrays {
             arrays.flush()?;
@@ -477,43 +468,5 @@ impl IncrementalMut {
         self.buckets.file().write(self.buckets.buckets.end(), &self.index.encode(self.order))?;
         self.buckets.flush(&header.encode(self.order))?;
         Ok(Info { version: SHARED_ARRAYS, name: self.name.clone() }.encode())
-    }
-}
-
-impl ManagerMut for IncrementalMut {
-    fn add_rows(&mut self, count: u64) -> Result<()> {
-        self.extend(count).at(&self.place)
-    }
-
-    fn can_remove_rows(&self) -> bool {
-        true
-    }
-
-    fn remove_row(&mut self, row: u64) -> Result<()> {
-        self.remove(row).at(&self.place)
-    }
-
-    fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
-        self.shape(column, row).at(&self.place)
-    }
-
-    fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
-        self.reshape(column, row, shape).at(&self.place)
-    }
-
-    fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {
-        match region {
-            Some(region) => self.put_region(column, row, region, values),
-            None => self.put(column, row..row.saturating_add(1), values),
-        }
-        .at(&self.place)
-    }
-
-    fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
-        self.put(column, rows, values).at(&self.place)
-    }
-
-    fn flush(&mut self) -> Result<Vec<u8>> {
-        self.store().at(&self.place)
     }
 }

@@ -158,4 +158,17 @@ mod tests {
         // nothing was lost on the way
         assert_eq!((buckets.free, heap.last), (buckets.buckets.count, None));
     }
+
+    #[test]
+    fn where_items_begin() {
+        // 112 bytes of data in a bucket
+        let mut buckets = BucketsMut::create(Arc::new(MemoryFile::default()), 128).unwrap();
+        let mut heap = Heap::default();
+        let mut append = |len| {
+            let item = heap.replace(&mut buckets, Item::ABSENT, &vec![1; len]).unwrap();
+            (item.bucket, item.offset)
+        };
+        // the second fits exactly, the fourth finds 49 bytes left, the last 62, which are worth filling
+        assert_eq!([70, 42, 63, 50, 80].map(&mut append), [(0, 0), (0, 70), (1, 0), (2, 0), (2, 50)]);
+    }
 }

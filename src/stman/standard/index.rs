@@ -14,6 +14,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Error, Place, Result};
 use crate::io::{ByteOrder, read_array, read_bytes};
 use crate::stman::bucket::{Buckets, BucketsMut, link};
+use crate::stman::checks::more_rows;
 
 /// Two i32, big-endian: the number of the next index bucket, twice. Casacore reads the second.
 const LINK_BYTES: u64 = 8;
@@ -133,8 +134,7 @@ impl Index {
     /// Adds rows at the end: to the last bucket as long as it has room, then to new ones.
     pub(super) fn add_rows(&mut self, count: u64, buckets: &mut BucketsMut) -> Result<()> {
         let mut next = self.last_rows.last().map_or(0, |&last| last + 1);
-        let end = next.checked_add(count).filter(|&end| end <= i64::MAX as u64);
-        let end = end.ok_or_else(|| Error::limit("more rows than 63 bits count"))?;
+        let end = more_rows(next, count)?;
         if let Some(entry) = self.buckets.len().checked_sub(1) {
             let full = self.start(entry) + u64::from(self.rows_per_bucket);
             next = next.max(full.min(end));
@@ -273,7 +273,10 @@ fn gather(header: &Header, buckets: &Buckets) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::io::MemoryFile;
 
     #[test]
     fn rows_are_found_by_the_last_of_each_bucket() {
@@ -294,5 +297,32 @@ mod tests {
         let error = index.find(8, 9).unwrap_err();
         assert_eq!(error.to_string(), "index at byte 520: row 8 is not stored: the index has rows 0 to 7");
         assert_eq!(error.kind(), crate::ErrorKind::Format);
+    }
+
+    #[test]
+    fn free_parts_are_joined_and_used() {
+        let mut index = Index::new(8, 96, 32);
+        for (offset, bytes) in [(0, 16), (80, 16), (32, 8)] {
+            index.vacate(offset, bytes);
+        }
+        assert_eq!(index.free, [(0, 16), (32, 8), (80, 48)]);
+        assert_eq!((index.best_fit(9), index.best_fit(17)), (Some((0, 16)), Some((80, 48))));
+        index.occupy(80, 40);
+        index.occupy(0, 16);
+        assert_eq!(index.free, [(32, 8), (120, 8)]);
+    }
+
+    #[test]
+    fn indices_are_never_written_over_the_last_ones() {
+        let mut buckets = BucketsMut::create(Arc::new(MemoryFile::default()), 128).unwrap();
+        let mut index = IndexBuckets::default();
+        let mut write = |len| {
+            index.write(&vec![7; len], &mut buckets).unwrap();
+            (index.offset, index.numbers.clone(), buckets.free)
+        };
+        // two fit a bucket
+        assert_eq!([60; 3].map(&mut write), [(8, vec![0], 0), (68, vec![0], 0), (8, vec![0], 0)]);
+        assert_eq!(write(130), (0, vec![2, 1], 1));
+        assert_eq!(write(60), (8, vec![0], 2));
     }
 }

@@ -103,6 +103,7 @@ mod tests {
         assert_eq!(choose(Some(("BUCKETSIZE", 1)), &[32]), (128, 32));
         assert_eq!(choose(Some(("BUCKETSIZE", 1)), &[8 * 1000]), (1000, 1));
         assert_eq!(choose(Some(("BUCKETROWS", 10000)), &[64]), (26672, 3334));
+        assert_eq!(choose(Some(("BUCKETROWS", 8192)), &[64]), (32768, 4096));
         assert_eq!(choose(None, &[0]), (128, 1024));
     }
 

@@ -13,11 +13,13 @@ use super::layout::{Layout, column_bytes};
 use super::strings::{self, CELL_BYTES, INLINE_BYTES, Item};
 use crate::aipsio::Encoder;
 use crate::container::ContainerMut;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result};
 use crate::io::{ByteOrder, PagedMut, ReadAt, bits};
 use crate::stman::bucket::{BucketsMut, CACHE_PARAMETER, link, parameter};
+use crate::stman::checks::check_removal;
 use crate::stman::elements::ElementsMut;
 use crate::stman::indirect::ArraysMut;
+use crate::stman::placed::Placed;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, write_part};
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -26,8 +28,6 @@ const DEFAULT_CACHE: i64 = 2;
 
 #[derive(Debug)]
 struct StandardMut {
-    /// For errors: file and manager.
-    place: String,
     name: BString,
     files: Arc<dyn ContainerMut>,
     /// Of the array file, which is made when a column needs it.
@@ -64,12 +64,7 @@ struct Stretch {
 }
 
 pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
-    let standard = StandardMut::new(args).at_with(|| place(args))?;
-    Ok(Box::new(standard))
-}
-
-fn place(args: &CreateArgs<'_>) -> String {
-    format!("{} (StandardStMan)", args.file_name(""))
+    Placed::create(args, "StandardStMan", || StandardMut::new(args))
 }
 
 impl StandardMut {
@@ -78,7 +73,6 @@ impl StandardMut {
         let layout = Layout::choose(args.parameters, &cells.iter().map(Cell::bits).collect::<Vec<_>>())?;
         let cache = parameter(args.parameters, CACHE_PARAMETER, DEFAULT_CACHE, 0..=i64::from(i32::MAX))?;
         let mut standard = StandardMut {
-            place: place(args),
             name: args.name.into(),
             files: args.files.clone(),
             arrays_name: args.file_name("i"),
@@ -350,9 +344,8 @@ impl StandardMut {
     }
 }
 
-/// What [`ManagerMut`] asks for.
-impl StandardMut {
-    fn extend(&mut self, count: u64) -> Result<()> {
+impl ManagerMut for StandardMut {
+    fn add_rows(&mut self, count: u64) -> Result<()> {
         for index in &mut self.indices {
             index.add_rows(count, &mut self.buckets)?;
         }
@@ -360,10 +353,12 @@ impl StandardMut {
         Ok(())
     }
 
-    fn remove(&mut self, row: u64) -> Result<()> {
-        if row >= self.rows {
-            return Err(Error::usage(format!("row {row} is to be removed, the table has {} rows", self.rows)));
-        }
+    fn can_remove_rows(&self) -> bool {
+        true
+    }
+
+    fn remove_row(&mut self, row: u64) -> Result<()> {
+        check_removal(row, self.rows)?;
         for column in 0..self.columns.len() {
             self.forget_strings(column, row..row + 1)?;
             self.close_gap(&self.columns[column], row)?;
@@ -380,7 +375,7 @@ impl StandardMut {
         Ok(())
     }
 
-    fn insert_column(&mut self, spec: &ColumnSpec) -> Result<()> {
+    fn add_column(&mut self, spec: &ColumnSpec) -> Result<()> {
         let cell = Cell::new(spec)?;
         let bits = cell.bits();
         let fits = self.indices.iter().enumerate().filter_map(|(set, index)| {
@@ -402,7 +397,7 @@ impl StandardMut {
         self.add_set(rows, std::iter::once((spec, cell)))
     }
 
-    fn drop_column(&mut self, column: usize) -> Result<()> {
+    fn remove_column(&mut self, column: usize) -> Result<()> {
         self.forget_strings(column, 0..self.rows)?;
         let ColumnMut { cell, offset, set, .. } = self.columns.remove(column);
         let index = &mut self.indices[set];
@@ -421,7 +416,7 @@ impl StandardMut {
         Ok(())
     }
 
-    fn shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
+    fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
         let spec = &self.columns[column].spec;
         spec.check_rows(&(row..row.saturating_add(1)), self.rows)?;
         match (&spec.shape, &self.columns[column].cell) {
@@ -438,8 +433,8 @@ impl StandardMut {
         }
     }
 
-    fn reshape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
-        let old = self.shape(column, row)?;
+    fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
+        let old = self.cell_shape(column, row)?;
         self.columns[column].spec.check_shape(row, shape)?;
         if old.as_ref() == Some(shape) {
             return Ok(());
@@ -460,7 +455,7 @@ impl StandardMut {
         })
     }
 
-    fn put(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
+    fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let ColumnMut { spec, cell, .. } = &self.columns[column];
         spec.check_write(&rows, self.rows, values)?;
         if let Some(shape) = &spec.shape {
@@ -477,14 +472,12 @@ impl StandardMut {
         }
     }
 
-    fn put_region(&mut self, column: usize, row: u64, region: &Region, values: &Values) -> Result<()> {
+    fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {
         let rows = row..row.saturating_add(1);
-        let shape = self.shape(column, row)?;
+        let Some(region) = region else { return self.write_rows(column, rows, values) };
+        let shape = self.cell_shape(column, row)?;
         let ColumnMut { spec, cell, .. } = &self.columns[column];
-        spec.check_write(&rows, self.rows, values)?;
-        let shape = shape.ok_or_else(|| spec.without_shape(row))?;
-        region.check(&shape).at_with(|| format!("column {}, row {row}", spec.name))?;
-        spec.check_count(row, 1, &region.shape, values.len())?;
+        let shape = spec.check_part(row, self.rows, shape, region, values)?;
         match cell {
             Cell::Elements { count, .. } => {
                 let stretch = self.stretch(column, row, row + 1)?;
@@ -507,14 +500,14 @@ impl StandardMut {
                     None => strings::read_variable(&item, &self.buckets.buckets, None, &mut whole)?,
                 }
                 write_part(region, &shape, &mut whole, values);
-                self.put(column, rows, &whole)
+                self.write_rows(column, rows, &whole)
             }
             // a scalar's only region is all of it
-            Cell::String | Cell::FixedString { .. } => self.put(column, rows, values),
+            Cell::String | Cell::FixedString { .. } => self.write_rows(column, rows, values),
         }
     }
 
-    fn store(&mut self) -> Result<Vec<u8>> {
+    fn flush(&mut self) -> Result<Vec<u8>> {
         self.make_arrays()?;
         if let Some(arrays) = &mut self.arrays {
             arrays.flush()?;
@@ -540,51 +533,5 @@ impl StandardMut {
         let offsets = self.columns.iter().map(|column| column.offset).collect();
         let sets = self.columns.iter().map(|column| column.set as u32).collect();
         Ok(Info { name: self.name.clone(), offsets, sets }.encode())
-    }
-}
-
-impl ManagerMut for StandardMut {
-    fn add_rows(&mut self, count: u64) -> Result<()> {
-        self.extend(count).at(&self.place)
-    }
-
-    fn can_remove_rows(&self) -> bool {
-        true
-    }
-
-    fn remove_row(&mut self, row: u64) -> Result<()> {
-        self.remove(row).at(&self.place)
-    }
-
-    fn add_column(&mut self, spec: &ColumnSpec) -> Result<()> {
-        self.insert_column(spec).at(&self.place)
-    }
-
-    fn remove_column(&mut self, column: usize) -> Result<()> {
-        self.drop_column(column).at(&self.place)
-    }
-
-    fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
-        self.shape(column, row).at(&self.place)
-    }
-
-    fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
-        self.reshape(column, row, shape).at(&self.place)
-    }
-
-    fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {
-        match region {
-            Some(region) => self.put_region(column, row, region, values),
-            None => self.put(column, row..row.saturating_add(1), values),
-        }
-        .at(&self.place)
-    }
-
-    fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
-        self.put(column, rows, values).at(&self.place)
-    }
-
-    fn flush(&mut self) -> Result<Vec<u8>> {
-        self.store().at(&self.place)
     }
 }

@@ -13,6 +13,7 @@ use crate::container::ContainerMut;
 use crate::error::{Error, Place, Result};
 use crate::grid::{ChunkWrite, Grid, copy_box};
 use crate::io::{ByteOrder, PagedMut, WriteAt};
+use crate::stman::placed::Placed;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut};
 use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Values};
 
@@ -46,9 +47,7 @@ struct TiledMut {
 
 /// Makes a manager without rows.
 pub(super) fn create(args: &CreateArgs<'_>, kind: Type) -> Result<Box<dyn ManagerMut>> {
-    let place = || format!("table.f{} ({})", args.sequence, kind.name());
-    let manager = TiledMut::new(args, kind).at_with(place)?;
-    Ok(Box::new(manager))
+    Placed::create(args, kind.name(), || TiledMut::new(args, kind))
 }
 
 impl TiledMut {
