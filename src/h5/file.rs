@@ -125,12 +125,17 @@ impl File {
         }
     }
 
-    /// Opens a file for reading that another program appends to under SWMR, or did when it was killed.
+    /// Opens a file for reading that another program appends to under SWMR, or did when it was killed. HDF5's lock is held
+    /// only meanwhile.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
-        Self::open_for(Mode::ReadLive, path, || access().metadata_read_attempts(READ_ATTEMPTS).finish())
+        let opened =
+            Self::open_for(Mode::ReadLive, path, || access().metadata_read_attempts(READ_ATTEMPTS).finish())?;
+        // with it a writer that ended could not go on before all readers have gone; there may be no locks
+        let _ = fs::File::from(sys::descriptor(opened.file())?).unlock();
+        Ok(opened)
     }
 
     /// Opens a file to change it; what is new in it is for readers within `bounds`.
