@@ -131,8 +131,7 @@ impl File {
     /// # Errors
     /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
-        let opened =
-            Self::open_for(Mode::ReadLive, path, || access().metadata_read_attempts(READ_ATTEMPTS).finish())?;
+        let opened = Self::open_for(Mode::ReadLive, path, || access().metadata_read_attempts(READ_ATTEMPTS).finish())?;
         // with it a writer that ended could not go on before all readers have gone; there may be no locks
         let _ = fs::File::from(sys::descriptor(opened.file())?).unlock();
         Ok(opened)
