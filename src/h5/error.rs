@@ -29,11 +29,7 @@ impl From<hdf5::Error> for Error {
             return Error::unsupported(format!("HDF5: {}", frame.desc()));
         }
         if inner.desc().contains("already open for") {
-            // libhdf5's own advice, h5clear, may cut a file that is being written
-            return Error::new(
-                ErrorKind::Locked,
-                "a program is writing the file, or did not close it: then h5bridge repair brings it in order",
-            );
+            return being_written();
         }
         let kind = if stack.contains_minor(hdf5::MinorErrorCode::NotHdf5) {
             return Error::format("not an HDF5 file");
@@ -44,6 +40,12 @@ impl From<hdf5::Error> for Error {
         };
         Error::new(kind, format!("HDF5: {} ({})", inner.desc(), outer.func()))
     }
+}
+
+/// A file that is marked so. libhdf5's own advice, h5clear, may cut it.
+pub(super) fn being_written() -> Error {
+    let message = "a program is writing the file, or did not close it: then h5bridge repair brings it in order";
+    Error::new(ErrorKind::Locked, message)
 }
 
 /// The number after `errno = `.

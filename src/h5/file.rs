@@ -7,9 +7,9 @@ use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, Lib
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
-use super::{Group, LiveFile, live, sys};
-use crate::error::{Place, Result};
-use crate::io::ReadAt;
+use super::{Group, LiveFile, Superblock, error, live, sys};
+use crate::error::{ErrorKind, Place, Result};
+use crate::io::{FileSource, ReadAt};
 
 /// What the HDF5 part of a file begins with.
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
@@ -109,12 +109,32 @@ impl File {
         Self::open_for(Mode::Read, path, || access().finish())
     }
 
-    /// Opens a file for reading that another program appends to under SWMR, or did when it was killed.
+    /// Opens a file for reading, whether or not another program appends to it under SWMR, or did when it was killed.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), of a writer that keeps others out.
+    pub(crate) fn open_shared(path: &Path) -> Result<Self> {
+        let is_live = || superblock(path).is_some_and(|superblock| superblock.is_live());
+        loop {
+            let live = is_live();
+            match if live { Self::open_live(path) } else { Self::open(path) } {
+                // a writer began or ended meanwhile
+                Err(_) if is_live() != live => {}
+                opened => return opened,
+            }
+        }
+    }
+
+    /// Opens a file for reading that another program appends to under SWMR, or did when it was killed. HDF5's lock is held
+    /// only meanwhile.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
-        Self::open_for(Mode::ReadLive, path, || access().metadata_read_attempts(READ_ATTEMPTS).finish())
+        let opened = Self::open_for(Mode::ReadLive, path, || access().metadata_read_attempts(READ_ATTEMPTS).finish())?;
+        // with it a writer that ended could not go on before all readers have gone; there may be no locks
+        let _ = fs::File::from(sys::descriptor(opened.file())?).unlock();
+        Ok(opened)
     }
 
     /// Opens a file to change it; what is new in it is for readers within `bounds`.
@@ -126,9 +146,8 @@ impl File {
     }
 
     fn open_for(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<Self> {
-        let open = || sys::open_file(path, mode, &access()?);
         let writable = matches!(mode, Mode::Write | Mode::WriteLive);
-        Ok(File { file: Some(open().at(path.display())?), writable, path: path.to_owned() })
+        Ok(File { file: Some(open(mode, path, access)?), writable, path: path.to_owned() })
     }
 
     /// Opens a file to append to it while others read. No group, dataset or attribute may be made or changed, only the
@@ -186,6 +205,24 @@ impl File {
     fn end(&mut self) -> Result<()> {
         self.file.take().map_or(Ok(()), |file| end(file, self.writable))
     }
+}
+
+/// Opens a file that is there.
+pub(super) fn open(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
+    let open = || sys::open_file(path, mode, &access()?);
+    // libhdf5 asks how long a file is before it reads how long it should be: one that grows meanwhile is "truncated" unless
+    // it is read live, and so is one whose writer was killed before it lengthened it
+    let is_being_written = || superblock(path).is_some_and(|superblock| superblock.is_being_written());
+    let opened = open().map_err(|found| match found.kind() {
+        ErrorKind::Format if mode != Mode::ReadLive && is_being_written() => error::being_written(),
+        _ => found,
+    });
+    opened.at_with(|| path.display())
+}
+
+/// The superblock of a file that may be live.
+fn superblock(path: &Path) -> Option<Superblock> {
+    Superblock::read(&FileSource::open(path).ok()?).ok()
 }
 
 /// Flushes and closes a file; `writable` if its lock keeps everybody else out.

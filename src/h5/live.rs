@@ -15,7 +15,7 @@ use hdf5::file::{FileAccess, LibraryVersion};
 use hdf5::{Dataspace, Datatype};
 
 use super::sys::{self, Foreign, Mode, Target};
-use super::{Dataset, Group, dataset, group};
+use super::{Dataset, Group, dataset, file, group};
 use crate::error::{Error, Place, Result};
 use crate::value::{DataType, Shape};
 
@@ -93,17 +93,16 @@ impl LiveFile {
     /// # Errors
     /// `Locked` if another program has it open otherwise, or the program that wrote it did not close it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let open = || {
-            let access = FileAccess::build()
+        let access = || {
+            FileAccess::build()
                 .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
                 // elements go to their place
                 .chunk_cache(1, 0, 0.0)
                 .sieve_buf_size(0)
                 .alignment(8, ALIGNMENT)
-                .finish()?;
-            sys::open_file(path, Mode::WriteLive, &access)
+                .finish()
         };
-        Ok(LiveFile { file: Some(open().at(path.display())?), path: path.to_owned() })
+        Ok(LiveFile { file: Some(file::open(Mode::WriteLive, path, access)?), path: path.to_owned() })
     }
 
     /// Takes notice that the open file has been given another name, for errors.

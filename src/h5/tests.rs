@@ -342,3 +342,39 @@ fn nothing_is_allocated_that_the_file_does_not_back() {
     let error = dataset.read_region(&Region::whole(&shape), &mut Values::new(DataType::Double)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
+
+/// A writer that is killed between writing the superblock and lengthening the file leaves one that is shorter than it says.
+#[test]
+fn a_file_that_grows_is_read_whatever_its_length() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy) = (dir.path().join("live.h5"), dir.path().join("copy.h5"));
+    let file = File::create_for_live(&path).unwrap();
+    let element = Element::Number(DataType::Double);
+    let root = file.root().unwrap();
+    root.create_live("x", &LiveSpec { element, cell: &Shape::scalar(), chunk_rows: 1000 }).unwrap();
+    drop(root);
+    let file = file.go_live().unwrap();
+    let dataset = file.dataset("/x").unwrap();
+    dataset.append(&1.5f64.to_le_bytes()).unwrap();
+    file.flush().unwrap();
+    // the rest of the chunk has its place and was not written
+    std::fs::copy(&path, &copy).unwrap();
+    let target = std::fs::File::options().write(true).open(&copy).unwrap();
+    let end = target.metadata().unwrap().len();
+    assert_eq!(Superblock::read(&FileSource::open(&copy).unwrap()).unwrap().end(), end);
+    target.set_len(end - 7000).unwrap();
+    let error = File::open(&copy).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+    assert_eq!(LiveFile::open(&copy).unwrap_err().kind(), ErrorKind::Locked);
+    let shared = File::open_shared(&copy).unwrap();
+    let mut found = Values::new(DataType::Double);
+    shared.root().unwrap().dataset("x").unwrap().read_region(&Region::whole(&Shape::from([1])), &mut found).unwrap();
+    assert_eq!(found, Values::Double(vec![1.5]));
+    // a closed one that is short is damaged
+    drop((dataset, shared));
+    file.close().unwrap();
+    assert!(File::open_shared(&path).is_ok());
+    let target = std::fs::File::options().write(true).open(&path).unwrap();
+    target.set_len(end - 7000).unwrap();
+    assert_eq!(File::open_shared(&path).unwrap_err().kind(), ErrorKind::Format);
+}

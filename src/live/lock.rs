@@ -59,6 +59,15 @@ impl WriterLock {
     }
 }
 
+/// Removes the lock of the live file at `path` if this process has it: for one that is told to stop and ends at once.
+pub fn discard_lock(path: &Path) {
+    let path = lock_path(path);
+    let is_ours = |owner: String| parse(&owner) == Some((std::process::id(), &host()));
+    if fs::read_to_string(&path).is_ok_and(is_ours) {
+        let _ = fs::remove_file(path);
+    }
+}
+
 impl Drop for WriterLock {
     fn drop(&mut self) {
         // before it is unlocked, so that nobody waits for a file that goes; one that stays does no harm

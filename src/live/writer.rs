@@ -127,6 +127,8 @@ pub struct Writer {
     tables: Vec<Table>,
     policy: Policy,
     last_commit: Instant,
+    /// Whether cells were written anew since.
+    rewritten: bool,
     /// For `fsync`.
     descriptor: File,
     warnings: Vec<String>,
@@ -163,6 +165,7 @@ impl Writer {
             tables,
             policy,
             last_commit: Instant::now(),
+            rewritten: false,
             descriptor,
             warnings,
             lock: Some(lock),
@@ -238,7 +241,7 @@ impl Writer {
     }
 
     /// Writes cells of rows that were appended before anew, in their place. Those who read them meanwhile may see some of
-    /// the old and some of the new.
+    /// the old and some of the new; the next commit makes them as durable as new rows.
     ///
     /// # Errors
     /// As [`append`](Self::append); `Unsupported` if a cell would get another shape.
@@ -255,7 +258,10 @@ impl Writer {
         match column.rewrite(first_row, &cells).at_with(place) {
             // nothing was written
             Err(error) if error.kind() == ErrorKind::Unsupported => Err(error),
-            written => self.guard(written),
+            written => {
+                self.rewritten = true;
+                self.guard(written)
+            }
         }
     }
 
@@ -274,7 +280,9 @@ impl Writer {
         let found = self.table_mut(table)?.column(column)?;
         let cells = found.check(block, rows).at_with(place)?;
         let updated = found.update(first_row, rows, &cells).at_with(place);
-        self.guard(updated)
+        let updated = self.guard(updated)?;
+        self.rewritten |= updated.written;
+        Ok(updated)
     }
 
     /// Commits if the [`Policy`] says that it is time; for those who have nothing to append at the moment.
@@ -285,7 +293,7 @@ impl Writer {
         let waiting: u64 = self.tables.iter().map(|table| table.rows - table.committed).sum();
         let late = self.policy.every.is_some_and(|every| self.last_commit.elapsed() >= every);
         let many = self.policy.rows.is_some_and(|rows| waiting >= rows);
-        if waiting > 0 && (late || many) { self.commit() } else { Ok(()) }
+        if waiting > 0 && (late || many) || self.rewritten && late { self.commit() } else { Ok(()) }
     }
 
     /// Lets readers see all rows that were appended: when it returns, the rows that [`committed_rows`](Self::committed_rows)
@@ -301,6 +309,7 @@ impl Writer {
     fn commit_in_order(&mut self) -> Result<()> {
         self.file()?;
         self.last_commit = Instant::now();
+        self.rewritten = false;
         let changed = |table: &&mut Table| table.rows > table.committed;
         // the cells of every column
         for table in self.tables.iter_mut().filter(changed) {

@@ -12,6 +12,7 @@
 //! | 4 + 8 k | i32, i32 | request k: process id, host id (0)  |
 
 use std::fs::{File, OpenOptions as FileOptions};
+use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -77,7 +78,8 @@ pub(super) fn open(path: &Path) -> Result<Option<(File, bool)>> {
         Err(_) => match File::open(&path) {
             Ok(file) => (file, false),
             // without a lock file, or a right to it, casacore does not lock either
-            Err(_) => return Ok(None),
+            Err(error) if matches!(error.kind(), NotADirectory | NotFound | PermissionDenied) => return Ok(None),
+            Err(error) => return Err(error).at("table.lock"),
         },
     };
     match try_lock(&file, IN_USE_BYTE) {

@@ -77,8 +77,11 @@ fn is_older(time: SystemTime, age: Duration) -> bool {
 /// What the locks and the times of the files say.
 #[derive(Debug, PartialEq)]
 enum Quiet {
-    /// Nobody writes, or who holds the lock has not written since the last sync record.
+    /// Nobody writes.
     Yes,
+    /// Somebody holds the lock and has not written since the last sync record, if its time is right: a request for the lock
+    /// changes that, too.
+    Flushed,
     /// Somebody holds the lock and may have written since that record, in the tick of the clock in which it was written.
     Perhaps,
     /// Somebody has written and not yet finished.
@@ -143,7 +146,13 @@ impl Watch {
         let value = Table::open_with(&self.path, OpenOptions { lock_timeout: None }).and_then(|table| read(&table));
         // who writes now may have begun while we read, in the tick of the last change
         let unseen = recent && lock::is_written(&self.lock)?;
-        if quiet == Quiet::Yes && !unseen && self.state()? == before {
+        // what makes no sense while somebody holds the lock is of somebody who is in the middle of writing
+        let believed = match quiet {
+            Quiet::Yes => true,
+            Quiet::Flushed => value.is_ok(),
+            Quiet::Perhaps | Quiet::No => false,
+        };
+        if believed && !unseen && self.state()? == before {
             self.hindered = None;
             self.request = None;
             return value.map(Look::Sure);
@@ -172,7 +181,7 @@ impl Watch {
             _ if state.sync.is_empty() => Quiet::No,
             Some(changed) if changed > flushed => Quiet::No,
             Some(changed) if state.is_recent() || changed == flushed && !is_older(changed, PAUSE) => Quiet::Perhaps,
-            _ => Quiet::Yes,
+            _ => Quiet::Flushed,
         })
     }
 
@@ -312,6 +321,22 @@ mod tests {
         assert!(matches!(scene.look(), Look::Busy));
         scene.lock(libc::F_UNLCK);
         assert!(matches!(scene.look(), Look::Sure(_)));
+    }
+
+    #[test]
+    fn nonsense_is_no_error_while_the_lock_is_held() {
+        let mut scene = Scene::new(LONG_AGO);
+        let path = scene.directory.path().join("table.f0");
+        std::fs::write(&path, b"half of it").unwrap();
+        scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
+        // after the flush, as somebody's request for the lock makes it seem
+        scene.touch("table.lock", SystemTime::now() - LONG_AGO / 4);
+        let cell = |table: &Table| table.cells(0).and_then(|cells| cells.cell_shape(0)).map(drop);
+        scene.lock(libc::F_WRLCK);
+        assert!(matches!(scene.watch.look(cell).unwrap(), Look::Doubtful(Err(_))));
+        assert!(matches!(scene.watch.look(|_| Ok(1)).unwrap(), Look::Sure(1)));
+        scene.lock(libc::F_UNLCK);
+        assert!(scene.watch.look(cell).is_err());
     }
 
     #[test]

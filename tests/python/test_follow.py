@@ -398,8 +398,9 @@ def test_starts_before_there_are_rows_and_ends_when_idle(tmp_path):
         assert not live.exists() and follow.poll() is None
         casacore.run('add(5)')
         wait_for_rows(live, 5, follow)
+        start = time.time()
         second = h5bridge('follow', table, live, '--idle', '1s', code=EXISTS)
-        assert 'a writer has the file' in second.stderr
+        assert 'a writer has the file' in second.stderr and time.time() - start < 1.5
         start = time.time()
         assert ended(follow)['tables'] == {'MAIN': 5}
         assert time.time() - start < 20
@@ -484,6 +485,22 @@ def test_finalize(tmp_path):
     assert set(os.listdir(tmp_path)) == before | {'final.h5'}
     with h5py.File(live) as f:
         assert 'committed_rows' not in f['MAIN']
+
+
+def test_finalize_keeps_the_files_of_the_source(tmp_path):
+    table, live = finished_live(tmp_path)
+    final, back = tmp_path / 'final.h5', tmp_path / 'back.tab'
+    h5bridge('finalize', live, final, '--restorable', code=support.USAGE)
+    h5bridge('finalize', live, final, '--source', table, '--restorable')
+    h5bridge('verify', table, final)
+    h5bridge('verify', final)
+    h5bridge('to-ms', '--exact', final, back)
+    assert subprocess.run(['diff', '-r', table, back]).returncode == 0
+    # a live file has none of them, nor what is made from it alone
+    for source in (live, final):
+        h5bridge('to-ms', '--exact', source, tmp_path / 'no.tab', code=support.USAGE)
+        assert not (tmp_path / 'no.tab').exists()
+        h5bridge('finalize', live, final, '--overwrite')
 
 
 def test_finalize_refuses_while_a_writer_lives_and_leaves_nothing_behind(tmp_path):

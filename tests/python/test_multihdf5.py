@@ -342,12 +342,17 @@ def test_kinds_of_hdf5_files_are_told_apart(tmp_path):
             assert HEADER in support.h5bridge(*words, code=support.DAMAGED).stderr
     assert 'ctds-hdf5' in support.h5bridge('digest', other, code=support.UNSUPPORTED).stderr
     process = live_writer(live)
-    for _ in range(2):
-        # while it is written, and when its writer is gone
-        listed = json.loads(support.h5bridge('ls', '--json', live).stdout)
-        assert [file['name'] for file in listed['files']] == ['table.f0', 'table.f1']
-        assert listed['files'][0]['size'] == listed['files'][1]['size']
-        assert 'table.dat' in support.h5bridge('digest', live, code=support.DAMAGED).stderr
+    try:
+        for number in range(100):
+            # while it grows, at any moment of a commit, and when its writer is gone
+            listed = json.loads(support.h5bridge('ls', '--json', live).stdout)
+            assert [file['name'] for file in listed['files']] == ['table.f0', 'table.f1']
+            assert listed['files'][0]['size'] == listed['files'][1]['size']
+            if number >= 98:
+                assert 'table.dat' in support.h5bridge('digest', live, code=support.DAMAGED).stderr
+                process.kill()
+                process.wait()
+    finally:
         process.kill()
         process.wait()
 

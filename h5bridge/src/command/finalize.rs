@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{Compress, Options, Source, hex};
-use ctds_hdf5::live::finalize;
+use ctds_hdf5::convert::{Compress, Options, Source, discard_partial, hex};
+use ctds_hdf5::live::{discard_lock, finalize};
 use serde_json::json;
 
 use super::to_hdf5::{compress, memory};
@@ -51,7 +51,11 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);
-    interrupt::remove_when_told_to_stop(target.clone())?;
+    let (made, live) = (target.clone(), args.live.clone());
+    interrupt::when_told_to_stop(move || {
+        discard_partial(&made);
+        discard_lock(&live);
+    })?;
     let source = args.source.as_ref().map(|path| Source::open_with(path, global.open_options())).transpose()?;
     let options = Options {
         compress: args.compress,

@@ -53,7 +53,7 @@ pub(crate) static FORMAT: Format = Format {
 
 /// Whether the HDF5 file at `path` is such a container. One that is being written is, if it is appended to live.
 pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
-    match read::open_file(path) {
+    match h5::File::open_shared(path) {
         Ok(file) => Ok(file.root()?.has(HEADER)),
         Err(error) if error.kind() == ErrorKind::Locked => Ok(false),
         Err(error) => Err(error),

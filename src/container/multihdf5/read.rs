@@ -9,7 +9,7 @@ use super::header::Header;
 use super::seal::Seal;
 use super::{COMMITS, DATA, HEADER, SHA256, VirtualFile};
 use crate::container::{Container, ContainerInfo, FileLayout, check_name};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, Place, Result};
 use crate::h5::{self, Attribute, Dataset, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
 use crate::limits;
@@ -31,7 +31,7 @@ impl Opened {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if it is being changed.
     pub(super) fn open(path: &Path) -> Result<Arc<Self>> {
-        let file = open_file(path)?;
+        let file = h5::File::open_shared(path)?;
         let open = || {
             let committed = committed(&file.root()?)?;
             let source = FileSource::open(path)?;
@@ -59,19 +59,6 @@ impl Opened {
         }
         Ok(self.sealed)
     }
-}
-
-/// Opens an HDF5 file, also a container that is appended to meanwhile.
-///
-/// # Errors
-/// `Locked` if it is being changed.
-pub(super) fn open_file(path: &Path) -> Result<h5::File> {
-    let is_live = |file: &h5::File| file.root().is_ok_and(|root| root.has(COMMITS));
-    h5::File::open(path).or_else(|error| match error.kind() {
-        // marked as being written: by one who appends, or was killed when he did
-        ErrorKind::Locked => h5::File::open_live(path).ok().filter(is_live).ok_or(error),
-        _ => Err(error),
-    })
 }
 
 /// The list of what was committed live, if the container has one.

@@ -17,7 +17,7 @@ use super::edits::{Edited, Object};
 use super::mapping::Attributes;
 use super::{by_layout, check, edits, json};
 use crate::container;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, Place, Result};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, LinkKind};
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
@@ -31,7 +31,7 @@ pub(super) fn is_native(path: &Path) -> Result<bool> {
 
 /// Opens a native file: its tables in the order in which they were written.
 pub(super) fn open(path: &Path) -> Result<Source> {
-    let file = open_file(path)?;
+    let file = File::open_shared(path)?;
     let open = || -> Result<Source> {
         let root = file.root()?;
         let text = |name: &str| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
@@ -57,14 +57,6 @@ pub(super) fn open(path: &Path) -> Result<Source> {
         Ok(Source { name, tables })
     };
     open().at_with(|| path.display().to_string())
-}
-
-/// Opens a file, also one that a writer appends to, of which only what is committed is read.
-fn open_file(path: &Path) -> Result<File> {
-    match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::Locked => File::open_live(path).map_err(|_| error),
-        opened => opened,
-    }
 }
 
 fn string(attribute: &Attribute) -> Option<String> {

@@ -125,7 +125,7 @@ fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
 fn open(path: &Path) -> Result<Option<Archive>> {
     let open = || -> Result<_> {
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
-        Archive::open(&File::open(path)?.root()?, source)
+        Archive::open(&File::open_shared(path)?.root()?, source)
     };
     open().at_with(|| path.display().to_string())
 }
@@ -181,7 +181,7 @@ pub fn cost(path: &Path) -> Result<Option<Cost>> {
         return Ok(None);
     }
     let add = || -> Result<Cost> {
-        let root = File::open(path)?.root()?;
+        let root = File::open_shared(path)?.root()?;
         let mut cost = Cost { file: path.metadata()?.len(), ..Cost::default() };
         add_datasets(&root, &mut cost, 0)?;
         let known = cost.datasets + cost.recipes + cost.literals;

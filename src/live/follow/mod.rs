@@ -10,6 +10,7 @@ use bstr::{BString, ByteSlice};
 
 pub use self::table::Activity;
 use self::table::{Followed, LiveColumn};
+use super::lock::WriterLock;
 use super::{Declaration, Policy, Reader, Sync, TableSpec, Writer, repair};
 use crate::convert::scales::coordinates;
 use crate::convert::{Source, SourceTable};
@@ -87,6 +88,10 @@ impl Follow {
         let (source, live) = (source.as_ref(), live.as_ref());
         let unlocked = OpenOptions { lock_timeout: None };
         let mut watch = Watch::new(source)?;
+        if live.exists() {
+            // who writes it does so for long
+            drop(WriterLock::take(live)?);
+        }
         let resumed = live.exists() && !options.overwrite;
         let found = wait(&mut watch, options.timeout, || Found::read(&Source::open_with(source, unlocked)?, !resumed))?;
         let policy = Policy { every: None, rows: None, sync: options.sync };
@@ -121,7 +126,7 @@ impl Follow {
             all.more |= one.more;
             all.waiting |= one.waiting;
         }
-        if all.rows > 0 {
+        if all.rows > 0 || all.rewritten > 0 {
             self.writer.commit()?;
         }
         Ok(all)

@@ -69,24 +69,32 @@ struct FollowedColumn {
     keywords: Record,
 }
 
-/// Old rows that are to be compared: `left` rows from `next` on, and after the last the first ones. A column that is
-/// written again all the time is compared in circles, so that all its rows have their turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Old rows that are to be compared: `now`, and after them those before. A column that is written again all the time is
+/// compared in circles, so that all its rows have their turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Suspect {
-    next: u64,
-    left: u64,
+    now: Range<u64>,
+    later: Range<u64>,
 }
 
 impl Suspect {
-    /// The rows to compare now, of those that there are.
-    fn rows(&self, all: u64) -> Range<u64> {
-        let next = if self.next < all { self.next } else { 0 };
-        next..all.min(next + self.left.min(COMPARED_ROWS))
+    /// The first `all` rows, from where it has come to before.
+    fn new(all: u64, before: Option<&Suspect>) -> Self {
+        let next = before.map_or(0, |before| before.batch().start).min(all);
+        Suspect { now: next..all, later: 0..next }
     }
 
-    /// What is left after these rows.
-    fn after(&self, compared: &Range<u64>) -> Self {
-        Suspect { next: compared.end, left: self.left.saturating_sub(compared.end - compared.start) }
+    /// The rows to compare next; none if all are compared.
+    fn batch(&self) -> Range<u64> {
+        let rows = if self.now.is_empty() { &self.later } else { &self.now };
+        rows.start..rows.end.min(rows.start + COMPARED_ROWS)
+    }
+
+    /// The rows of [`batch`](Self::batch) have been compared.
+    fn advance(&mut self) {
+        let end = self.batch().end;
+        let rows = if self.now.is_empty() { &mut self.later } else { &mut self.now };
+        rows.start = end;
     }
 }
 
@@ -145,7 +153,7 @@ impl Followed {
         // rows that are there already may have been written again since
         let suspects = match rows {
             0 => BTreeMap::new(),
-            rows => (0..columns.len()).map(|column| (column, Suspect { next: 0, left: rows })).collect(),
+            rows => (0..columns.len()).map(|column| (column, Suspect::new(rows, None))).collect(),
         };
         Ok(Followed {
             name: name.to_owned(),
@@ -227,9 +235,9 @@ impl Followed {
                 continue;
             };
             if rows > 0 && (seen.computed || changed(seen.manager)) {
-                let next = self.suspects.get(&index).map_or(0, |suspect| suspect.next);
-                // with those that are appended before they are compared: a circle over fewer would leave a gap
-                self.suspects.insert(index, Suspect { next, left: sync.rows.max(rows) });
+                // with those that are appended before they are compared
+                let suspect = Suspect::new(sync.rows.max(rows), self.suspects.get(&index));
+                self.suspects.insert(index, suspect);
             }
             if self.columns[index].keywords != seen.keywords && !first {
                 news.push(format!("keywords of column {name} changed: finalize takes them"));
@@ -296,8 +304,10 @@ impl Followed {
     /// Compares old rows with what the live file has, and writes those that differ.
     fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
         let (start, mut rewritten) = (Instant::now(), 0);
-        while let Some((&column, &suspect)) = self.suspects.first_key_value() {
-            let rows = suspect.rows(writer.rows(&self.name)?);
+        while let Some((&column, suspect)) = self.suspects.first_key_value() {
+            let batch = suspect.batch();
+            // rows that are not in the live file yet may be gone
+            let rows = batch.start..batch.end.min(writer.rows(&self.name)?);
             if rows.is_empty() {
                 self.suspects.remove(&column);
                 continue;
@@ -315,7 +325,7 @@ impl Followed {
                     }
                 }
             }
-            self.suspects.insert(column, suspect.after(&rows));
+            self.suspects.entry(column).and_modify(Suspect::advance);
             if start.elapsed() >= COMPARE_FOR {
                 break;
             }
@@ -368,4 +378,63 @@ fn misfits(column: &str) -> String {
 
 fn reshaped(column: &str) -> String {
     format!("column {column}: cells got another shape: finalize takes them")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares `batches` batches; the rows.
+    fn compare(suspect: &mut Suspect, batches: usize) -> Vec<u64> {
+        let mut rows = Vec::new();
+        for _ in 0..batches {
+            rows.extend(suspect.batch());
+            suspect.advance();
+        }
+        rows
+    }
+
+    #[test]
+    fn all_rows_are_compared_once() {
+        for all in [0, 1, COMPARED_ROWS - 1, COMPARED_ROWS, 3 * COMPARED_ROWS + 7] {
+            let mut suspect = Suspect::new(all, None);
+            assert_eq!(compare(&mut suspect, 5), (0..all).collect::<Vec<_>>());
+            assert!(suspect.batch().is_empty());
+            suspect.advance();
+            assert!(suspect.batch().is_empty());
+        }
+    }
+
+    /// What is written again while it is compared is compared again: each row after that, from where it has come to.
+    #[test]
+    fn a_circle_leaves_no_gap() {
+        let rows = 3 * COMPARED_ROWS + 5;
+        for done in 0..6 {
+            for more in [0, 1, 7, COMPARED_ROWS, 2 * COMPARED_ROWS + 1] {
+                let mut first = Suspect::new(rows, None);
+                let before = compare(&mut first, done);
+                let mut again = Suspect::new(rows + more, Some(&first));
+                let next = if (1..4).contains(&done) { before.len() as u64 } else { 0 };
+                assert_eq!(again.batch().start, next, "not from the start: others have waited longer");
+                let mut found = compare(&mut again, 8);
+                assert!(again.batch().is_empty());
+                found.sort_unstable();
+                assert_eq!(found, (0..rows + more).collect::<Vec<_>>(), "{done} batches, then {more} rows more");
+            }
+        }
+    }
+
+    /// A column whose rows are written again faster than they can be compared.
+    #[test]
+    fn every_row_has_its_turn() {
+        let (mut rows, mut suspect) = (10 * COMPARED_ROWS, None);
+        let mut compared = std::collections::BTreeSet::new();
+        for _ in 0..12 {
+            rows += 7;
+            let mut again = Suspect::new(rows, suspect.as_ref());
+            compared.extend(compare(&mut again, 1));
+            suspect = Some(again);
+        }
+        assert!((0..10 * COMPARED_ROWS).all(|row| compared.contains(&row)));
+    }
 }
