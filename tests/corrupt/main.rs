@@ -66,9 +66,11 @@ fn convert(path: &Path, target: &Path) -> Result<()> {
         let options = Options { threads: 1, ..Options::default() };
         let plan = Plan::new(&source, &options)?;
         let made = to_hdf5(&source, &plan, &options, target, false, &Silent)?;
-        // what can be read is what is written
-        let differences = verify(&source, &Source::open(target)?)?.differences;
-        assert!(made.missing > 0 || differences.is_empty(), "{differences:?}");
+        if made.missing == 0 {
+            // what can be read is what is written
+            let differences = verify(&source, &Source::open(target)?)?.differences;
+            assert!(differences.is_empty(), "{differences:?}");
+        }
         Ok(())
     };
     let made = make();
