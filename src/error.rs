@@ -80,7 +80,19 @@ impl Error {
     /// Adds the place, outside of those already known: file, table, column …
     #[must_use]
     pub fn at(mut self, place: impl fmt::Display) -> Self {
-        self.0.place.push(one_line(place.to_string()));
+        let place = one_line(place.to_string());
+        // what is opened inside a file may have named it
+        if self.0.place.last() != Some(&place) {
+            self.0.place.push(place);
+        }
+        self
+    }
+
+    /// The same error where arguments came from a file: what would be a wrong call is a file that contradicts itself.
+    pub(crate) fn of_input(mut self) -> Self {
+        if self.0.kind == ErrorKind::Usage {
+            self.0.kind = ErrorKind::Format;
+        }
         self
     }
 
@@ -178,6 +190,10 @@ mod tests {
         let error = Error::format("9000 rows claimed").at("index at byte 4196").at("table.f3").at("a.ms");
         assert_eq!(error.to_string(), "a.ms: table.f3: index at byte 4196: 9000 rows claimed");
         assert_eq!(error.kind(), ErrorKind::Format);
+        assert_eq!(
+            error.at("a.ms").at("b.ms").to_string(),
+            "b.ms: a.ms: table.f3: index at byte 4196: 9000 rows claimed"
+        );
     }
 
     #[test]

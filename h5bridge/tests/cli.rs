@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Copy, Random, mutate, testdata};
+use common::{Copy, Random, mutate, setting, testdata};
 
 /// Address space of a run in KiB.
 const MEMORY_KIB: u64 = 3 << 20;
@@ -203,7 +203,6 @@ fn truncated_native_files() {
 /// For longer runs: `CTDS_FUZZ_CHANGES`, `CTDS_FUZZ_SEED`.
 #[test]
 fn changed_native_files() {
-    let setting = |name: &str, default| std::env::var(name).map_or(default, |text| text.parse::<u64>().unwrap());
     let (changes, seed) = (setting("CTDS_FUZZ_CHANGES", 100), setting("CTDS_FUZZ_SEED", 1));
     let folder = tempfile::tempdir().unwrap();
     let mut failures = Vec::new();

@@ -189,6 +189,8 @@ pub(crate) fn always_defined(info: &ColumnInfo) -> bool {
 pub struct Source {
     /// The last component of the path.
     pub(crate) name: String,
+    /// The path as it was given, for errors.
+    pub(crate) place: String,
     /// The main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
 }
@@ -224,7 +226,8 @@ impl Source {
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let path = path.as_ref();
-        if path.is_file() && native::is_native(path).at_with(|| path.display().to_string())? {
+        let place = path.display().to_string();
+        if path.is_file() && native::is_native(path).at(&place)? {
             return native::open(path);
         }
         let table = Table::open_with(path, options)?;
@@ -241,7 +244,7 @@ impl Source {
             open_subtables(&mut tables, next, options, &mut seen, &mut depth)?;
             next += 1;
         }
-        Ok(Source { name, tables })
+        Ok(Source { name, place, tables })
     }
 
     /// The number of the table that a keyword of table number `of` stores as `stored`.
@@ -369,6 +372,7 @@ impl SourceTable {
     pub(crate) fn content(&self) -> Result<&dyn Content> {
         match &self.content {
             Ok(content) => Ok(&**content),
+            Err(error) if self.name == "." => Err(error.again()),
             Err(error) => Err(error.again()).at_with(|| format!("subtable {}", self.name)),
         }
     }

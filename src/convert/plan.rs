@@ -11,7 +11,7 @@ use super::mapping::Names;
 use super::restore::Tree;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::grid::{ChunkRead, Grid};
-use crate::h5::{Coder, Deflate, Pipeline, Stage};
+use crate::h5::{self, Coder, Deflate, Pipeline, Stage};
 use crate::limits;
 use crate::table::{Cells, ColumnInfo, Table, Tiling};
 use crate::value::{DataType, Region, Shape, Values};
@@ -428,6 +428,7 @@ impl ColumnPlan {
         let all = *rows == (0..content.rows());
         touch_last_row(info, &*cells, rows)?;
         let form = Survey { info, cells: &*cells, rows, appendable: options.appendable }.form(all)?;
+        form.check_axes()?;
         let link = names.unique(group, &name);
         let data_type = info.data_type();
         let bytes = form.elements()?.saturating_mul(stored_size(data_type));
@@ -531,6 +532,20 @@ impl Form {
             Form::Ragged { elements, .. } if elements * 16 <= CHUNK_BYTES => "single",
             Form::Ragged { .. } => "fixed_array",
         }
+    }
+
+    /// Refuses more axes than HDF5 has, also for shapes that are only listed: none are real.
+    fn check_axes(&self) -> Result<()> {
+        let axes = match self {
+            Form::Dense { shape, .. } => shape.len(),
+            Form::Cubes { cubes } => cubes.iter().map(|(shape, _)| shape.len()).max().unwrap_or_default(),
+            Form::Ragged { axes, .. } => axes + 1,
+        };
+        if axes > h5::MAX_AXES {
+            let message = format!("cells of {} axes; in HDF5 they have at most {}", axes - 1, h5::MAX_AXES - 1);
+            return Err(Error::unsupported(message));
+        }
+        Ok(())
     }
 
     fn elements(&self) -> Result<u64> {

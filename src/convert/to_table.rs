@@ -72,12 +72,12 @@ pub fn to_table(
     let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
     progress.expect(bytes);
     let mut output = Output::create_directory(target, overwrite, bytes)?;
-    let mut told = write(source, &plans, options, &output, progress)?;
+    let mut told = write(source, &plans, options, &output, progress).map_err(Error::of_input)?;
     let inexact = store_inexact(source, &mut plans, output.partial())?;
     if !inexact.is_empty() {
         drop(output);
         output = Output::create_directory(target, overwrite, bytes)?;
-        told = write(source, &plans, options, &output, progress)?;
+        told = write(source, &plans, options, &output, progress).map_err(Error::of_input)?;
     }
     output.commit()?;
     warnings.extend(inexact);
@@ -249,7 +249,7 @@ fn plan(source: &Source, target: &Path, options: &TableOptions, warnings: &mut V
 fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
     let mut directories: Vec<Option<PathBuf>> = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
-        match &table.content {
+        match table.content() {
             Ok(_) => {}
             // a subtable that was not there is not there either
             Err(error) if error.kind() == ErrorKind::NotFound && number > 0 => {
@@ -257,7 +257,7 @@ fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option
                 directories.push(None);
                 continue;
             }
-            Err(error) => return Err(error.again().at(format!("subtable {}", table.name))),
+            Err(error) => return Err(error),
         }
         let Some(parent) = table.parent else {
             directories.push(Some(PathBuf::new()));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bstr::ByteSlice;
 use rayon::prelude::*;
 
-use super::content::{Content, Source};
+use super::content::{Content, Source, SourceTable};
 use super::pieces::{Pieces, Shapes};
 use super::plan::place;
 use crate::error::{ErrorKind, Place, Result};
@@ -72,7 +72,8 @@ pub fn verify(left: &Source, right: &Source) -> Result<Comparison> {
             continue;
         }
         all.tables += 1;
-        compare_tables(&table.name, table.content()?, other.content()?, &mut all)?;
+        let sides = (Side::of(left, table)?, Side::of(right, other)?);
+        compare_tables(&table.name, sides, &mut all)?;
     }
     for table in &right.tables {
         if table.content.is_ok() && !left.tables.iter().any(|other| other.name == table.name) {
@@ -80,6 +81,20 @@ pub fn verify(left: &Source, right: &Source) -> Result<Comparison> {
         }
     }
     Ok(all)
+}
+
+/// A table of one of the sources.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    content: &'a dyn Content,
+    /// Of the source, for errors.
+    place: &'a str,
+}
+
+impl<'a> Side<'a> {
+    fn of(source: &'a Source, table: &'a SourceTable) -> Result<Self> {
+        Ok(Side { content: table.content().at(&source.place)?, place: &source.place })
+    }
 }
 
 impl Comparison {
@@ -101,7 +116,8 @@ impl Comparison {
     }
 }
 
-fn compare_tables(name: &str, left: &dyn Content, right: &dyn Content, all: &mut Comparison) -> Result<()> {
+fn compare_tables(name: &str, sides: (Side<'_>, Side<'_>), all: &mut Comparison) -> Result<()> {
+    let (left, right) = (sides.0.content, sides.1.content);
     if left.rows() != right.rows() {
         all.differ(name, None, format!("{} rows", left.rows()), format!("{} rows", right.rows()));
         return Ok(());
@@ -141,7 +157,7 @@ fn compare_tables(name: &str, left: &dyn Content, right: &dyn Content, all: &mut
         .into_par_iter()
         .map(|(a, b)| {
             let column = left.columns()[a].desc.name.to_str_lossy().into_owned();
-            let found = compare_columns((left, a), (right, b), &cells).at_with(|| place(name, &column))?;
+            let found = compare_columns((sides.0, a), (sides.1, b), &cells).at_with(|| place(name, &column))?;
             Ok(found.map(|(row, index, left, right)| Difference {
                 table: name.to_owned(),
                 column: Some(column),
@@ -163,8 +179,8 @@ fn compare_tables(name: &str, left: &dyn Content, right: &dyn Content, all: &mut
 type Found = (Option<u64>, Option<Vec<u64>>, String, String);
 
 fn compare_columns(
-    (left, a): (&dyn Content, usize),
-    (right, b): (&dyn Content, usize),
+    (Side { content: left, place: left_place }, a): (Side<'_>, usize),
+    (Side { content: right, place: right_place }, b): (Side<'_>, usize),
     cells: &AtomicU64,
 ) -> Result<Option<Found>> {
     let (info, other) = (&left.columns()[a], &right.columns()[b]);
@@ -175,18 +191,18 @@ fn compare_columns(
     if let Some((l, r)) = compare_records(&info.desc.keywords, &other.desc.keywords, left, right) {
         return Ok(Some((None, None, l, r)));
     }
-    limits::rows(left.rows())?;
-    let (a, b) = (left.cells(a)?, right.cells(b)?);
+    limits::rows(left.rows()).at(left_place)?;
+    let (a, b) = (left.cells(a).at(left_place)?, right.cells(b).at(right_place)?);
     let mut values = (Values::new(info.data_type()), Values::new(info.data_type()));
     for piece in Pieces::new(info, &*a, 0..left.rows(), PIECE_BYTES) {
-        let piece = piece?;
-        if let Some(found) = compare_shapes(&piece.shapes, piece.rows.start, piece.rows.end, &*b)? {
+        let piece = piece.at(left_place)?;
+        if let Some(found) = compare_shapes(&piece.shapes, piece.rows.start, piece.rows.end, &*b).at(right_place)? {
             return Ok(Some(found));
         }
         values.0.clear();
         values.1.clear();
-        piece.read(&*a, &mut values.0)?;
-        piece.read(&*b, &mut values.1)?;
+        piece.read(&*a, &mut values.0).at(left_place)?;
+        piece.read(&*b, &mut values.1).at(right_place)?;
         if let Some(element) = first_difference(&values.0, &values.1, left, right) {
             let (row, index) = locate(&piece, element)?;
             return Ok(Some((Some(row), Some(index), show(&values.0, element), show(&values.1, element))));

@@ -3,7 +3,8 @@
 use hdf5::plist::attribute_create::AttributeCreate;
 use hdf5::plist::link_create::CharEncoding;
 use hdf5::types::{IntSize, TypeDescriptor};
-use hdf5::{Datatype, IndexType, IterationOrder, Location};
+use hdf5::{Datatype, Location};
+use hdf5_sys::h5::H5_index_t;
 use hdf5_sys::h5t::H5T_class_t;
 
 use super::sys::{self, Charset, Foreign, Strings, Target};
@@ -76,8 +77,8 @@ pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Char
 
 pub(super) fn names(owner: &Location) -> Result<Vec<String>> {
     // files of other programs need not keep the order of creation
-    let in_order = owner.attr_names_by(IndexType::CreationOrder, IterationOrder::Increasing);
-    Ok(in_order.or_else(|_| owner.attr_names_by(IndexType::Name, IterationOrder::Increasing))?)
+    sys::attribute_names(owner, H5_index_t::H5_INDEX_CRT_ORDER)
+        .or_else(|_| sys::attribute_names(owner, H5_index_t::H5_INDEX_NAME))
 }
 
 pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {

@@ -22,6 +22,9 @@ mod live;
 mod repair;
 mod sys;
 
+/// Axes that a dataset can have.
+pub(crate) const MAX_AXES: usize = 32;
+
 pub(crate) use attribute::Attribute;
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};

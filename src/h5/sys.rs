@@ -15,6 +15,7 @@ use hdf5::globals::*;
 use hdf5::plist::{AttributeCreate, DatasetCreate, FileAccess, FileCreate, LinkCreate};
 use hdf5::sync::sync;
 use hdf5::{Dataspace, Datatype, Location, h5check};
+use hdf5_sys::h5::{H5_index_t, H5_iter_order_t};
 use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5s::{H5S_UNLIMITED, H5S_seloper_t};
@@ -330,6 +331,29 @@ pub(super) fn attach_scale(dataset: &hdf5::Dataset, scale: &hdf5::Dataset, axis:
 pub(super) fn has_attribute(owner: &Location, name: &str) -> Result<bool> {
     let name = c_name(name)?;
     Ok(call!(h5a::H5Aexists(owner.id(), name.as_ptr()))? > 0)
+}
+
+/// The names of the attributes of an object.
+///
+/// The `hdf5` crate's own takes the character set of a name for an enum, whatever byte the file has there.
+pub(super) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec<String>> {
+    /// # Safety
+    /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
+    unsafe extern "C" fn collect(
+        _: hid_t,
+        name: *const c_char,
+        _: *const h5a::H5A_info_t,
+        names: *mut c_void,
+    ) -> c_int {
+        // SAFETY: as this function demands
+        let (name, names) = unsafe { (CStr::from_ptr(name), &mut *names.cast::<Vec<String>>()) };
+        names.push(name.to_string_lossy().into_owned());
+        0
+    }
+    let mut names: Vec<String> = Vec::new();
+    let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
+    call!(h5a::H5Aiterate2(owner.id(), order, increasing, ptr::null_mut(), Some(collect), data))?;
+    Ok(names)
 }
 
 pub(super) fn create_attribute(

@@ -378,3 +378,20 @@ fn a_file_that_grows_is_read_whatever_its_length() {
     target.set_len(end - 7000).unwrap();
     assert_eq!(File::open_shared(&path).unwrap_err().kind(), ErrorKind::Format);
 }
+
+#[test]
+fn attribute_names_in_no_character_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("names.h5");
+    let file = File::create_for(Bounds::Earliest, &path).unwrap();
+    file.root().unwrap().set_attribute("attribute", &Attribute::string("text")).unwrap();
+    file.close().unwrap();
+    // the character set is the byte before the name; HDF5 knows 0 and 1
+    let mut bytes = std::fs::read(&path).unwrap();
+    let name = bytes.windows(10).position(|window| window == b"attribute\0").unwrap();
+    assert_eq!(bytes[name - 1], 1);
+    bytes[name - 1] = 0x7f;
+    std::fs::write(&path, &bytes).unwrap();
+    let names = File::open(&path).unwrap().root().unwrap().attributes();
+    assert_eq!(names.unwrap(), ["attribute"]);
+}

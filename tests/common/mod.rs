@@ -129,6 +129,11 @@ pub fn fields_of(bytes: &[u8], name: &str) -> usize {
     start + framed.len() + 4
 }
 
+/// A number from the environment.
+pub fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
 /// Random numbers that are the same in every run.
 pub struct Random(u64);
 

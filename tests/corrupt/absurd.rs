@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use ctds_hdf5::ErrorKind;
+use ctds_hdf5::convert::{Options, Plan, Source};
+use ctds_hdf5::{ColumnDesc, ErrorKind, NewTable};
+use ndarray::ArrayD;
 
 use super::common::{Copy, fields_of};
 use super::{convert, limit_memory, read_all};
@@ -164,4 +166,27 @@ fn giant_tiles_of_an_empty_cube() {
     limit_memory();
     read_all(&copy.path()).unwrap();
     convert(&copy.path(), &copy.beside("out.h5")).unwrap();
+}
+
+/// Columns whose cells have more axes than HDF5 has are left out, and named.
+#[test]
+fn axes_beyond_reason() {
+    limit_memory();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, rows, ndim) in [("forty", 1, 40), ("none", 0, i32::MAX as u32)] {
+        let path = folder.path().join(name);
+        let column = ColumnDesc::array::<f32>("A").ndim(ndim);
+        let mut table = NewTable::new().column(column).column(ColumnDesc::scalar::<i32>("B")).create(&path).unwrap();
+        table.add_rows(rows).unwrap();
+        for row in 0..rows {
+            table.column("A").unwrap().put_cell(row, &ArrayD::from_elem(vec![1; 40], 1f32)).unwrap();
+        }
+        table.close().unwrap();
+        let source = Source::open(&path).unwrap();
+        let plan = Plan::new(&source, &Options::default()).unwrap();
+        let missing: Vec<_> = plan.tables[0].missing.iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(missing, ["A"]);
+        assert!(plan.warnings[0].contains(&format!("cells of {ndim} axes; in HDF5 they have at most 31")), "{plan:?}");
+        convert(&path, &folder.path().join("out.h5")).unwrap();
+    }
 }

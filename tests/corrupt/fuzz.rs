@@ -10,14 +10,10 @@ use std::time::{Duration, Instant};
 
 use ctds_hdf5::{ErrorKind, Table};
 
-use super::common::{Copy, Random, Watch, mutate, peak_memory_mib, tables_below, testdata};
+use super::common::{Copy, Random, Watch, mutate, peak_memory_mib, setting, tables_below, testdata};
 use super::{check, limit_memory, read_all};
 
 const MANY_ROWS: u64 = 1 << 24;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap())
-}
 
 #[test]
 fn random_changes_end_in_ok_or_err() {

@@ -7,6 +7,7 @@
 //! | `fuzz`     | thousands of random changes to all tables of testdata/                    |
 //! | `named`    | one thing each, and what the message must say of it                       |
 //! | `native`   | HDF5 files that are not what they should be                                |
+//! | `documents`| random changes to the JSON documents in them                              |
 //! | `absurd`   | sizes that no bytes back                                                  |
 //!
 //! The whole process has a memory limit; a test that asks for more aborts it.
@@ -15,6 +16,7 @@
 mod common;
 
 mod absurd;
+mod documents;
 mod flips;
 mod fuzz;
 mod named;
@@ -24,7 +26,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Once;
 
-use ctds_hdf5::convert::{Options, Plan, Progress, Source, digest, to_hdf5};
+use ctds_hdf5::convert::{Options, Plan, Progress, Source, digest, to_hdf5, verify};
 use ctds_hdf5::{Error, ErrorKind, Result, Table};
 
 const MEMORY_LIMIT_BYTES: u64 = 4 << 30;
@@ -63,7 +65,12 @@ fn convert(path: &Path, target: &Path) -> Result<()> {
         let source = Source::open(path)?;
         let options = Options { threads: 1, ..Options::default() };
         let plan = Plan::new(&source, &options)?;
-        to_hdf5(&source, &plan, &options, target, false, &Silent)?;
+        let made = to_hdf5(&source, &plan, &options, target, false, &Silent)?;
+        if made.missing == 0 {
+            // what can be read is what is written
+            let differences = verify(&source, &Source::open(target)?)?.differences;
+            assert!(differences.is_empty(), "{differences:?}");
+        }
         Ok(())
     };
     let made = make();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::ErrorKind;
-use ctds_hdf5::convert::{Options, Plan, Source, to_hdf5};
+use ctds_hdf5::convert::{Options, Plan, Source, TableOptions, to_hdf5, to_table, verify};
 use hdf5::types::VarLenUnicode;
 use hdf5::{File, Group};
 use tempfile::TempDir;
@@ -225,14 +225,49 @@ fn documents() {
         ("\"dtype\":\"int\"", "\"dtype\":\"quad\"", "a known dtype is missing"),
         ("\"dtype\":\"int\"", "\"dtype\":\"double\"", "elements of type int, but the column's are double"),
         ("\"form\":\"dense\"", "\"form\":\"ragged\"", "group /MAIN/s_int"),
-        ("\"form\":\"dense\"", "\"form\":\"record\"", "elements of type int, but the column's are string"),
+        ("\"form\":\"dense\"", "\"form\":\"record\"", "column.s_int: elements of type int in the form record"),
+        ("\"dtype\":\"int\"", "\"dtype\":\"record\"", "column.s_int: elements of type record in the form dense"),
         ("\"link\":\"s_int\"", "\"link\":\"d_int\"", "d_int has cells of shape [3, 2]"),
     ] {
         let change = |_: &Group, exact: &Group| edit_text(exact, "column.s_int", from, to);
         Native::fails(DENSE, change, Format, &[part]);
     }
+    let record = |_: &Group, exact: &Group| {
+        edit_text(exact, "column.s_record", "\"dtype\":\"record\"", "\"dtype\":\"string\"");
+    };
+    let parts = ["native.h5: group /MAIN: _ctds attribute column.s_record: elements of type string in the form record"];
+    Native::fails(DENSE, record, Format, &parts);
     let loops = |_: &Group, exact: &Group| exact.link_hard("/_ctds/MAIN", "loop").unwrap();
     Native::fails(DENSE, loops, Limit, &["groups nested deeper than 40 levels"]);
+}
+
+/// What a table cannot hold is the file's fault, not the caller's.
+#[test]
+fn documents_that_contradict_the_data() {
+    let native = Native::of(&testdata().join("strings_boundaries/StandardStMan_128.tab"));
+    let exact = File::open_rw(&native.path).unwrap().group("_ctds/MAIN").unwrap();
+    edit_text(&exact, "column.M20", "\"max_length\":20", "\"max_length\":2");
+    drop(exact);
+    let target = native.path.with_file_name("out.tab");
+    let source = Source::open(&native.path).unwrap();
+    let error = to_table(&source, &TableOptions::default(), &target, false, &Silent).unwrap_err();
+    assert_eq!(error.kind(), Format, "{error}");
+    assert!(error.to_string().contains("the longest of this column has 2"), "{error}");
+    assert!(!target.exists());
+}
+
+#[test]
+fn verify_says_which_side_is_damaged() {
+    let good = Source::open(testdata().join(DENSE)).unwrap();
+    let native = Native::of(&testdata().join(DENSE));
+    let main = File::open_rw(&native.path).unwrap().group("MAIN").unwrap();
+    replace(&main, "s_int", &[5], &[0f32; 5]);
+    drop(main);
+    let bad = Source::open(&native.path).unwrap();
+    for error in [verify(&good, &bad).unwrap_err(), verify(&bad, &good).unwrap_err()] {
+        let place = format!("column s_int: {}: dataset /MAIN/s_int: elements of type float", native.path.display());
+        assert!(error.to_string().contains(&place), "{error}");
+    }
 }
 
 #[test]

@@ -430,7 +430,8 @@ impl State {
         if let Some(checksums) = &mut next.checksums {
             checksums.truncate(next.blocks as usize);
         }
-        next.counter += 1;
+        // it only tells headers apart, and may be anything in a file
+        next.counter = next.counter.wrapping_add(1);
         let encoded = next.encode(target);
         Ok((next, free, encoded))
     }

@@ -462,6 +462,15 @@ fn every_flipped_byte_is_noticed_where_there_are_checksums() {
 }
 
 #[test]
+fn the_counter_may_be_anything() {
+    let inside = in_memory(damaged(0x10, &[0xff; 8]));
+    let container = MultiFileMut::edit(&inside, "table.mf").unwrap();
+    container.create("new").unwrap().write_at(0, b"bytes").unwrap();
+    container.commit().unwrap();
+    assert_eq!(contents(&inside).unwrap()["new"], b"bytes");
+}
+
+#[test]
 fn damage_at_random_never_panics() {
     let mut random = Random(11);
     let file = Arc::new(MemoryFile::default());

@@ -32,6 +32,7 @@ pub(super) fn is_native(path: &Path) -> Result<bool> {
 /// Opens a native file: its tables in the order in which they were written.
 pub(super) fn open(path: &Path) -> Result<Source> {
     let file = File::open_shared(path)?;
+    let place = path.display().to_string();
     let open = || -> Result<Source> {
         let root = file.root()?;
         let text = |name: &str| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
@@ -53,10 +54,12 @@ pub(super) fn open(path: &Path) -> Result<Source> {
         if tables.first().is_none_or(|table| table.name != ".") {
             return Err(Error::format("there is no table /MAIN"));
         }
+        let placed = |table: SourceTable| SourceTable { content: table.content.at(&place), ..table };
+        let tables = tables.into_iter().map(placed).collect();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Source { name, tables })
+        Ok(Source { name, place: place.clone(), tables })
     };
-    open().at_with(|| path.display().to_string())
+    open().at(&place)
 }
 
 fn string(attribute: &Attribute) -> Option<String> {
@@ -654,6 +657,9 @@ fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
         b"missing" => FormKind::Missing,
         _ => return Err(missing("a known form")),
     };
+    if (form == FormKind::Record) != (data_type == DataType::Record) && form != FormKind::Missing {
+        return Err(Error::format(format!("elements of type {data_type} in the form {}", text("form")?)));
+    }
     let shape = match document.get("shape").and_then(Json::as_array) {
         Some(extents) => {
             let extents: Option<Vec<u64>> = extents.iter().map(Json::as_u64).collect();

@@ -1,0 +1,174 @@
+//! Random changes to the documents of native files (docs/layout.md), the same ones in every run: they stay JSON mostly, with
+//! other numbers, names and shapes.
+//!
+//! For longer runs: `CTDS_FUZZ_CHANGES` is how often each file is changed, `CTDS_FUZZ_SEED` what the changes depend on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::Duration;
+
+use ctds_hdf5::convert::{
+    Options, Plan, RestoreOptions, Source, TableOptions, check, restore, to_hdf5, to_table, verify,
+};
+use ctds_hdf5::{ErrorKind, Result};
+use hdf5::types::VarLenUnicode;
+use hdf5::{File, Group};
+
+use super::common::{Random, Watch, setting, testdata};
+use super::{Silent, is_of_damage, limit_memory, read_all};
+
+const TABLES: [&str; 4] = [
+    "dtypes_all_managers/StandardStMan_little.tab",
+    "dtypes_tiled/TiledShapeStMan_float_big.tab",
+    "strings_boundaries/IncrementalStMan_128.tab",
+    "keywords/t.tab",
+];
+
+/// What takes the place of a value, of a name, of anything.
+const TOKENS: [&str; 24] = [
+    "0",
+    "1",
+    "7",
+    "-1",
+    "2147483648",
+    "4294967296",
+    "9223372036854775807",
+    "18446744073709551615",
+    "-9223372036854775808",
+    "1e300",
+    "null",
+    "true",
+    "[]",
+    "{}",
+    "[0]",
+    "[4294967296,4294967296]",
+    "\"\"",
+    "\"../x\"",
+    "\"a/b\"",
+    "\"record\"",
+    "\"string\"",
+    "\"ragged\"",
+    "\"cubes\"",
+    "\"TiledShapeStMan\"",
+];
+
+/// The documents below a group: the group of each, the name of the attribute and its text.
+fn documents(group: &Group, found: &mut Vec<(Group, String, String)>) {
+    for name in group.attr_names().unwrap() {
+        if let Ok(text) = group.attr(&name).unwrap().read_scalar::<VarLenUnicode>() {
+            found.push((group.clone(), name, text.to_string()));
+        }
+    }
+    for inside in group.groups().unwrap() {
+        documents(&inside, found);
+    }
+}
+
+fn set(group: &Group, name: &str, text: &str) {
+    group.delete_attr(name).unwrap();
+    let attribute = group.new_attr::<VarLenUnicode>().create(name).unwrap();
+    attribute.write_scalar(&text.parse::<VarLenUnicode>().unwrap()).unwrap();
+}
+
+/// Where the numbers, strings, words and brackets of a document are.
+fn tokens(text: &str) -> Vec<(usize, usize)> {
+    let bytes = text.as_bytes();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        at += match bytes[at] {
+            b'"' => bytes[at + 1..].iter().position(|&byte| byte == b'"').map_or(1, |len| len + 2),
+            b'[' | b']' | b'{' | b'}' => 1,
+            _ => bytes[at..].iter().position(|byte| b",:[]{}\"".contains(byte)).unwrap_or(bytes.len() - at).max(1),
+        };
+        if !b",:".contains(&bytes[start]) {
+            tokens.push((start, at));
+        }
+    }
+    tokens
+}
+
+/// The text with a token replaced by another, or by one of its own, or without what is between two of them.
+fn change(text: &str, random: &mut Random) -> String {
+    let tokens = tokens(text);
+    let mut any = || tokens[random.below(tokens.len())];
+    let ((start, end), (from, to), (_, behind)) = (any(), any(), any());
+    let replaced = |end: usize, new: &str| [&text[..start], new, &text[end..]].concat();
+    match random.below(8) {
+        0 => replaced(end, &text[from..to]),
+        1 => replaced(behind.max(end).min(start + 200), "").to_string(),
+        _ => replaced(end, TOKENS[random.below(TOKENS.len())]),
+    }
+}
+
+/// All that reads a native file; the first failure that damage does not explain.
+fn use_all(path: &Path, original: &Source) -> std::result::Result<(), String> {
+    let target = path.with_file_name("out");
+    let threads = 1;
+    let to_table =
+        |source: &Source| to_table(source, &TableOptions { threads, ..Default::default() }, &target, false, &Silent);
+    let uses: [(&str, &dyn Fn() -> Result<()>); 5] = [
+        ("read", &|| read_all(path)),
+        ("check", &|| check(path).map(drop)),
+        ("verify", &|| verify(original, &Source::open(path)?).map(drop)),
+        ("to_table", &|| to_table(&Source::open(path)?).map(drop)),
+        ("restore", &|| restore(path, &target, &RestoreOptions { threads, ..Default::default() }, &Silent).map(drop)),
+    ];
+    for (name, use_it) in uses {
+        let used = use_it();
+        let there = fs::read_dir(path.parent().unwrap()).unwrap().count();
+        if there != 1 + usize::from(used.is_ok() && target.exists()) {
+            return Err(format!("{name} leaves files behind"));
+        }
+        let _ = fs::remove_dir_all(&target);
+        match used {
+            // a file without recipes or digests is no damage
+            Err(error) if name == "restore" || name == "check" => match error.kind() {
+                ErrorKind::Usage => {}
+                _ if is_of_damage(&error) => {}
+                _ => return Err(format!("{name}: unsuitable error: {error:?}")),
+            },
+            Err(error) if !is_of_damage(&error) => return Err(format!("{name}: unsuitable error: {error:?}")),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn changed_documents_end_in_ok_or_err() {
+    limit_memory();
+    let (changes, seed) = (setting("CTDS_FUZZ_CHANGES", 60), setting("CTDS_FUZZ_SEED", 1));
+    let watch = Watch::new(Duration::from_secs(20));
+    let mut failures = BTreeMap::new();
+    for (number, name) in TABLES.into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("native.h5");
+        let original = Source::open(testdata().join(name)).unwrap();
+        let options = Options { threads: 1, restorable: true, ..Options::default() };
+        let plan = Plan::new(&original, &options).unwrap();
+        to_hdf5(&original, &plan, &options, &path, false, &Silent).unwrap();
+        let whole = fs::read(&path).unwrap();
+        let mut random = Random::new(seed << 32 | number as u64);
+        for _ in 0..changes {
+            let file = File::open_rw(&path).unwrap();
+            let mut found = Vec::new();
+            documents(&file.group("_ctds").unwrap(), &mut found);
+            let (group, attribute, text) = &found[random.below(found.len())];
+            let changed = change(text, &mut random);
+            set(group, attribute, &changed);
+            let what = format!("{name}: {} of {}: {changed}", attribute, group.name());
+            drop(found);
+            file.close().unwrap();
+            let used = watch.over(&what, || catch_unwind(AssertUnwindSafe(|| use_all(&path, &original))));
+            if let Err(failure) = used.unwrap_or_else(|_| Err("panic".to_owned())) {
+                failures.entry(failure).or_insert(what);
+            }
+            fs::write(&path, &whole).unwrap();
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
