@@ -101,7 +101,10 @@ impl WriteAt for FileTarget {
         // where this cannot be done the caller reads and writes, and sees why
         let count = copy_file_range(bytes.file, Some(&mut from), &self.file, Some(&mut to), bytes.len as usize);
         let count = count.unwrap_or(0) as u64;
-        write_back(&self.file, offset, count);
+        // 0 would mean all of the file
+        if count > 0 {
+            write_back(&self.file, offset, count);
+        }
         count
     }
 
