@@ -369,6 +369,12 @@ impl Dataset {
                 0
             })
             .at_with(|| self.place())?;
+        // before 1.14 addresses are counted from the user block, or from the start of the file
+        #[cfg(not(feature = "static-hdf5"))]
+        if hdf5::library_version() < (1, 14, 0) && self.dataset.file()?.userblock() > 0 {
+            let message = "chunks behind a user block, which takes HDF5 1.14";
+            return Err(Error::unsupported(message).at(self.place()));
+        }
         // H5Dchunk_iter is newer than HDF5 1.10. This walks the index anew for every chunk.
         #[cfg(not(feature = "static-hdf5"))]
         for number in 0..self.dataset.num_chunks().unwrap_or(0) {
