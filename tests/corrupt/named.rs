@@ -361,9 +361,20 @@ fn one_damaged_manager_leaves_the_others() {
 #[test]
 fn tiles_larger_than_their_cube() {
     // values differ then, but all of them are there: what is read is what is written
-    let copy = Copy::of("dtypes_tiled/TiledColumnStMan_complex_little.tab");
-    copy.put("table.f0", 228, &2u32.to_be_bytes());
+    let copy = Copy::of("dtypes_tiled/TiledShapeStMan_complex_little.tab");
+    copy.edit("table.f0", |header| {
+        let shape = find(header, b"\0\0\0\x03\0\0\0\x05\0\0\0\x04");
+        header[shape + 7] = 2;
+    });
     limit_memory();
     read_all(&copy.path()).unwrap();
     convert(&copy.path(), &copy.beside("out.h5")).unwrap();
+}
+
+#[test]
+fn cubes_of_another_shape_than_the_column() {
+    let copy = Copy::of("dtypes_tiled/TiledColumnStMan_complex_little.tab");
+    copy.put("table.f0", 228, &2u32.to_be_bytes());
+    let parts = ["table.f0 (TiledColumnStMan): hypercube of shape [3, 2, 9] for column D, whose cells are [3, 5]"];
+    is_damaged(&copy, &parts);
 }

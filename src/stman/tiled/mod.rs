@@ -155,6 +155,7 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
     let order = tile_order(args.columns, &roles);
     let data_types = tile_types(args.columns, &order)?;
     let cell_axes = cell_axes(kind, header.ndim, args.columns, &roles)?;
+    check_fixed_shapes(args.columns, &roles, &header, cell_axes)?;
     map.check(&header.cubes, args.rows)?;
     let files = open_files(args, &header, &data_types)?;
     let cubes = Arc::new(Cubes { header, order: args.order, files, data_types, map, cell_axes });
@@ -230,6 +231,21 @@ fn cell_axes(kind: Type, ndim: usize, columns: &[ColumnSpec], roles: &[Role]) ->
         }
     };
     axes.ok_or_else(|| Error::format(format!("hypercubes of {ndim} axes do not suit the columns")))
+}
+
+/// Checks that the cells of columns whose shape is fixed have it in all hypercubes.
+fn check_fixed_shapes(columns: &[ColumnSpec], roles: &[Role], header: &Header, cell_axes: usize) -> Result<()> {
+    let data = columns.iter().zip(roles).filter(|(_, role)| matches!(role, Role::Data(_)));
+    for (column, fixed) in data.filter_map(|(column, _)| Some((column, column.shape.as_ref()?))) {
+        let other = header.cubes.iter().find(|cube| cube.is_defined() && cube.shape[..cell_axes] != fixed[..]);
+        if let Some(cube) = other {
+            let (shape, name) = (&cube.shape, &column.name);
+            return Err(Error::format(format!(
+                "hypercube of shape {shape} for column {name}, whose cells are {fixed}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The types of the data columns in their order in a tile.
