@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::cli::Global;
 use crate::exit::Status;
-use crate::report::{self, Ending};
+use crate::report::Ending;
 
 /// Arguments of `repair`.
 #[derive(Debug, clap::Args)]
