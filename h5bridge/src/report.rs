@@ -22,8 +22,10 @@ pub fn error(error: &anyhow::Error, status: Status, as_json: bool) {
 }
 
 /// How a verb ends that has come to its end.
+#[derive(Default)]
 pub struct Ending<'a> {
-    pub status: Status,
+    /// What was found is not as it should be.
+    pub failed: Option<Status>,
     pub warnings: &'a [String],
     /// What was found, a line each; it goes to stdout.
     pub found: Vec<String>,
@@ -36,19 +38,20 @@ pub struct Ending<'a> {
 impl Ending<'_> {
     /// Says it.
     pub fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
+        let status = self.failed.unwrap_or_else(|| finished(self.warnings.len(), global.strict));
         if global.json {
-            self.fields["status"] = self.status.name().into();
-            self.fields["code"] = self.status.code().into();
+            self.fields["status"] = status.name().into();
+            self.fields["code"] = status.code().into();
             self.fields["warnings"] = self.warnings.into();
             writeln!(out, "{:#}", self.fields)?;
-            return Ok(self.status);
+            return Ok(status);
         }
         self.found.iter().try_for_each(|line| writeln!(out, "{line}"))?;
         self.warnings.iter().for_each(|warning| eprintln!("h5bridge: warning: {warning}"));
         if !global.quiet {
             self.summary.iter().for_each(|line| eprintln!("{line}"));
         }
-        Ok(self.status)
+        Ok(status)
     }
 }
 

@@ -98,9 +98,7 @@ pub(super) fn finish(
     let seconds = started.elapsed().as_secs_f64();
     let (bytes, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
     Ending {
-        status: report::finished(summary.warnings.len(), global.strict),
         warnings: &summary.warnings,
-        found: Vec::new(),
         summary: vec![
             format!("{}: {} files of {bytes} in {stored}", target.display(), summary.files),
             report::speed(summary.bytes, seconds),
@@ -114,6 +112,7 @@ pub(super) fn finish(
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::cli::Global;
 use crate::exit::Status;
-use crate::report::{self, Ending};
+use crate::report::Ending;
 
 /// Arguments of `repair`.
 #[derive(Debug, clap::Args)]
@@ -31,10 +31,8 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         .iter()
         .map(|table| json!({"name": table.name, "committed_rows": table.committed, "lost_rows": table.lost}));
     Ending {
-        status: report::finished(warnings.len(), global.strict),
         warnings: &warnings,
         found: describe(&repaired),
-        summary: Vec::new(),
         fields: json!({
             "was_open": repaired.was_open,
             "end_before": repaired.end.0,
@@ -43,6 +41,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "incomplete_chunks": chunks,
             "tables": tables.collect::<Vec<_>>(),
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }

@@ -128,9 +128,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let ratio = *file_bytes as f64 / (*bytes).max(1) as f64;
     let known = digest.as_ref().map_or(String::new(), |digest| format!(", digest {}", &digest[..16]));
     Ending {
-        status: report::finished(warnings.len(), global.strict),
         warnings,
-        found: Vec::new(),
         summary: vec![
             format!(
                 "{}: {tables} tables, {columns} columns, {rows} rows; {size} of data in {stored} ({ratio:.2})",
@@ -151,6 +149,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "peak_memory": report::peak_memory(),
             "digest": digest,
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }

@@ -67,9 +67,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let TableSummary { tables, columns, missing, rows, bytes, warnings } = &summary;
     let size = report::bytes(*bytes);
     Ending {
-        status: report::finished(warnings.len(), global.strict),
         warnings,
-        found: Vec::new(),
         summary: vec![
             format!("{}: {tables} tables, {columns} columns, {rows} rows; {size} of data", args.out.display()),
             report::speed(*bytes, seconds),
@@ -85,6 +83,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }
@@ -99,9 +98,6 @@ fn run_exact(args: &Args, started: Instant, global: &Global, out: &mut impl Writ
     let seconds = started.elapsed().as_secs_f64();
     let size = report::bytes(restored.bytes);
     Ending {
-        status: Status::Done,
-        warnings: &[],
-        found: Vec::new(),
         summary: vec![
             format!("{}: {} files, {size}, every one as it was", args.out.display(), restored.files),
             report::speed(restored.bytes, seconds),
@@ -113,6 +109,7 @@ fn run_exact(args: &Args, started: Instant, global: &Global, out: &mut impl Writ
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }

@@ -51,13 +51,13 @@ fn compare(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> 
 /// Prints what was compared and the first difference of each column.
 fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) -> Result<Status> {
     let equal = result.differences.is_empty();
-    let status = if equal { report::finished(result.skipped.len(), global.strict) } else { Status::Different };
+    let failed = (!equal).then_some(Status::Different);
     let warnings: Vec<_> = result.skipped.iter().map(|name| format!("not compared: {name}")).collect();
     let verdict = if equal { "equal" } else { "different" };
     let files = if result.files > 0 { format!(", {} files", result.files) } else { String::new() };
     let (tables, columns, cells) = (result.tables, result.columns, result.cells);
     Ending {
-        status,
+        failed,
         warnings: &warnings,
         found: result.differences.iter().map(describe).collect(),
         summary: vec![format!("{verdict}: {tables} tables, {columns} columns, {cells} cells{files} compared")],
@@ -79,7 +79,7 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
     let result = result?;
     let equal = result.differences.is_empty();
     let warnings = [left.warnings(), right.warnings()].concat();
-    let status = if equal { report::finished(warnings.len(), global.strict) } else { Status::Different };
+    let failed = (!equal).then_some(Status::Different);
     let verdict = if equal { "equal" } else { "different" };
     let line = |found: &ByteDifference| {
         let offset = found.offset.map_or(String::new(), |offset| format!(" byte {offset}"));
@@ -91,7 +91,7 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
         .map(|found| json!({"file": found.file, "offset": found.offset, "left": found.left, "right": found.right}))
         .collect();
     Ending {
-        status,
+        failed,
         warnings: &warnings,
         found: result.differences.iter().map(line).collect(),
         summary: vec![format!("{verdict}: {} files, {} compared", result.files, report::bytes(result.bytes))],
@@ -116,7 +116,7 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
         count => vec![format!("{count} files or containers have no checksums: they can only be compared with others")],
     };
     let intact = result.damaged.is_empty();
-    let status = if intact { report::finished(warnings.len(), global.strict) } else { Status::Source };
+    let failed = (!intact).then_some(Status::Source);
     let summary = match result.damaged.len() {
         0 => format!("no damage: {} files with checksums, {}", result.files, report::bytes(result.bytes)),
         places => format!("damaged: {places} places"),
@@ -124,7 +124,7 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
     let damaged = result.damaged.iter().map(|(file, error)| json!({"file": file, "error": error.to_string()}));
     let damaged: Vec<_> = damaged.collect();
     Ending {
-        status,
+        failed,
         warnings: &warnings,
         found: result.damaged.iter().map(|(file, error)| format!("{file}: {error}")).collect(),
         summary: vec![summary],
