@@ -225,6 +225,7 @@ def test_edits_are_refused(dataset, name, restorable, tmp_path):
 @pytest.mark.parametrize('path, attribute, value, name', [
     ('MAIN/DATA', 'units', 'K', 'DATA (keywords)'), ('MAIN/TIME', 'note', 'added', 'TIME (keywords)'),
     ('MAIN/DATA', 'long_name', 'edited', 'DATA (comment)'), ('MAIN', 'note', 'added', 'the main table (keywords)'),
+    ('MAIN', 'MS_VERSION', 3.0, 'the main table (keywords)'),
     ('ANTENNA', 'table_subtype', 'edited', 'subtable ANTENNA (info)')])
 def test_edited_attributes_are_refused(path, attribute, value, name, restorable, tmp_path):
     with h5py.File(restorable, 'r+') as file:
