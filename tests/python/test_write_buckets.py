@@ -244,7 +244,9 @@ def test_same_bytes_as_casacore(tmp_path, order, size):
     with Script(tmp_path / 'ours', columns=[column('I', 'int'), column('B', 'boolean'), column('S', 'string'),
                                             column('D', 'double', shape=[2, 3], direct=True), column('V', 'short', ndim=1)],
                 managers=[manager('StandardStMan', 'ssm', ['I', 'B', 'S', 'D', 'V'], **size)], order=order) as script:
-        script.add_rows(rows)
+        # the second ones fill the last bucket up
+        script.add_rows(3)
+        script.add_rows(rows - 3)
         script.put('I', 0, numbers)
         script.put('B', 0, numbers % 3 == 0)
         script.put('S', 0, ['x' * (i % 23) for i in range(rows)])
@@ -289,6 +291,56 @@ def test_same_bytes_as_casacore_incremental(tmp_path, order):
         theirs.putcell('B', row, row % 5 == 0)
     theirs.close()
     assert os.path.getsize(tmp_path / 'ours' / 'table.f0') == os.path.getsize(tmp_path / 'theirs' / 'table.f0')
+
+
+@pytest.mark.parametrize('kind', ['StandardStMan', 'IncrementalStMan'])
+def test_casacore_takes_the_buckets_that_are_free(tmp_path, kind):
+    path, rows = str(tmp_path / 'x.tab'), 400
+    with Script(path, columns=[column('I', 'int'), column('S', 'string')],
+                managers=[manager(kind, 'x', ['I', 'S'], BUCKETSIZE=500)]) as script:
+        script.add_rows(rows)
+        for row in range(rows):
+            script.put('I', row, [row])
+        script.put('S', 0, ['%030d' % row for row in range(rows)])
+        if kind == 'StandardStMan':
+            script.add_column(column('GONE', 'dcomplex', shape=[5], direct=True), manager(kind, 'x'))
+            script.remove_column('GONE')
+        for _ in range(300):
+            script.remove_row(50)
+    size = os.path.getsize(path + '/table.f0')
+    with ct.table(path, readonly=False, ack=False) as table:
+        assert table.getcol('I').tolist() == list(range(50)) + list(range(350, 400))
+        table.addrows(250)
+        for row in range(250):
+            table.putcell('I', 100 + row, 1000 + row)
+            table.putcell('S', 100 + row, '%030d' % (1000 + row))
+    # the index of an IncrementalStMan may become longer
+    assert os.path.getsize(path + '/table.f0') <= size + (0 if kind == 'StandardStMan' else 400)
+    expected = [*range(50), *range(350, 400), *range(1000, 1250)]
+    with ct.table(path, ack=False) as table:
+        assert table.getcol('I').tolist() == expected
+        assert table.getcol('S') == ['%030d' % number for number in expected]
+
+
+def test_bucket_size_that_casacore_chooses(tmp_path):
+    """IncrementalStMan with BUCKETSIZE 0."""
+    for count in 3, 25, 300, 3000:
+        names = ['C%d' % i for i in range(count)]
+        indirect = [name for i, name in enumerate(names) if i % 3]
+        with Script(tmp_path / ('ours%d' % count), columns=[column(n, 'float', ndim=1) if n in indirect else
+                                                            column(n, 'string') for n in names],
+                    managers=[manager('IncrementalStMan', 'ism', names, BUCKETSIZE=0)]):
+            pass
+        description = ct.maketabdesc([ct.makearrcoldesc(n, 0., ndim=1, valuetype='float') if n in indirect else
+                                      ct.makescacoldesc(n, '') for n in names])
+        ct.table(str(tmp_path / ('theirs%d' % count)), description, ack=False, dminfo={
+            '*1': {'TYPE': 'IncrementalStMan', 'NAME': 'ism', 'SEQNR': 0, 'COLUMNS': names,
+                   'SPEC': {'BUCKETSIZE': 0}}}).close()
+        sizes = []
+        for whose in 'ours', 'theirs':
+            with ct.table(str(tmp_path / ('%s%d' % (whose, count))), ack=False) as table:
+                sizes.append(table.getdminfo()['*1']['SPEC']['BUCKETSIZE'])
+        assert sizes[0] == sizes[1], count
 
 
 FILL = """

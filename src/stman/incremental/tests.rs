@@ -214,9 +214,9 @@ fn a_value_that_fits_no_bucket_changes_nothing() {
     manager.add_rows(3).unwrap();
     manager.write_rows(0, 0..3, &strings(0..3)).unwrap();
     let long = Values::String(vec!["ab".into(), "x".repeat(77).into()]);
-    let error = manager.write_rows(0, 1..3, &long).unwrap_err();
+    let error = manager.write_rows(0, 0..2, &long).unwrap_err();
     assert_eq!(error.kind(), crate::ErrorKind::Limit);
-    assert!(error.to_string().contains("the values of row 2 take 101 bytes, but a bucket has 100"), "{error}");
+    assert!(error.to_string().contains("the values of row 1 take 101 bytes, but a bucket has 100"), "{error}");
     let info = manager.flush().unwrap();
     let reader = open(&samples::args(&*files, ByteOrder::Little, 3, &columns, &info)).unwrap();
     assert_eq!(samples::read_both_ways(reader.column(0), 3, DataType::String).unwrap(), strings(0..3));

@@ -67,13 +67,9 @@ fn bucket_bytes(args: &CreateArgs<'_>, columns: &[ColumnMut]) -> Result<u32> {
         return Ok(given as u32);
     }
     let head = 4 * (columns.len() as u64 + 1);
-    let row = columns.iter().map(|column| match &column.cell {
-        Cell::Elements { bytes, .. } => 8 + bytes,
-        Cell::String { .. } => 8 + 4 * 2 + 32,
-        Cell::Strings { count, .. } => 8 + 4 * (count + 1) + 32 * count,
-        Cell::Array(()) => 8 + 8,
-    });
-    let row = row.fold(0, u64::saturating_add);
+    // casacore takes all elements for strings here
+    let row = columns.iter().map(|column| 36u64.saturating_mul(column.cell.count().unwrap_or(1) as u64));
+    let row = row.fold(0, |sum, bytes| bytes.saturating_add(sum).saturating_add(12));
     let (usual, most) = (DEFAULT_BYTES as u64, 10 * DEFAULT_BYTES as u64);
     let rows = |count: u64| row.saturating_mul(count).saturating_add(head);
     let bytes = [rows(100).max(usual), rows(10)].into_iter().find(|&bytes| bytes <= most);

@@ -230,7 +230,10 @@ mod written {
         for name in files.names().unwrap() {
             assert_eq!(contents(&again, &name), contents(&files, &name), "{name}");
         }
-        let message = |result: Result<()>| result.unwrap_err().to_string();
+        let message = |result: Result<()>| {
+            let text = result.unwrap_err().to_string();
+            text.strip_prefix("table.f0 (TiledDataStMan): ").unwrap_or_else(|| panic!("no place: {text}")).to_owned()
+        };
         assert_eq!(
             message(manager.write_cell(3, 2, None, &Values::Int(vec![6]))),
             "column ID, row 2: TiledDataStMan shares one value among the rows of a hypercube, and another row has another"
@@ -299,7 +302,10 @@ mod written {
         );
         let mut manager = create(Type::Shape, &[free]).unwrap();
         manager.add_rows(2).unwrap();
-        let message = |result: Result<()>| result.unwrap_err().to_string();
+        let message = |result: Result<()>| {
+            let text = result.unwrap_err().to_string();
+            text.strip_prefix("table.f0 (TiledShapeStMan): ").unwrap_or_else(|| panic!("no place: {text}")).to_owned()
+        };
         let values = Values::Int(vec![1, 2]);
         assert_eq!(message(manager.write_rows(0, 0..1, &values)), "column V, row 0: the cell has no shape yet");
         assert!(
