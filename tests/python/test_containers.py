@@ -396,6 +396,24 @@ def test_who_changes_an_archive_takes_its_seal(tmp_path):
         h5bridge('verify', '--bytes', packed, DEMO)
 
 
+def test_damage_that_libhdf5_does_not_survive(tmp_path):
+    """Zeros in a global heap, which has no checksums, send libhdf5 round in circles: it does not see them."""
+    for form in ('single-multihdf5', 'multihdf5-gzip'):
+        packed = tmp_path / form
+        h5bridge('pack', DEMO, packed, *FORMS[form])
+        container = packed if packed.is_file() else packed / 'table.mfh5'
+        content = bytearray(container.read_bytes())
+        heap = content.index(b'GCOL')
+        content[heap + 16:heap + 32] = bytes(16)
+        container.write_bytes(content)
+        for words in (['info', packed], ['digest', packed], ['ls', packed], ['unpack', packed, tmp_path / 'x'],
+                      ['to-hdf5', packed, tmp_path / 'x'], ['verify', '--bytes', packed, DEMO]):
+            stderr = h5bridge(*words, code=support.DAMAGED).stderr
+            assert container.name in stderr and 'are not those that were stored' in stderr, words
+        process = h5bridge('verify', '--bytes', packed, code=support.DAMAGED)
+        assert 'are not those that were stored' in process.stdout
+
+
 def test_verify_names_the_file_and_the_byte(tmp_path):
     shutil.copytree(DEMO, tmp_path / 'other.ms')
     path = tmp_path / 'other.ms' / 'ANTENNA' / 'table.f0'

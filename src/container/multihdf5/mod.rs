@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use super::{Container, Format};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::h5;
+use crate::io::FileSource;
 
 pub use live::{LiveContainer, LiveContainerReader};
 use read::Opened;
@@ -53,6 +54,10 @@ pub(crate) static FORMAT: Format = Format {
 
 /// Whether the HDF5 file at `path` is such a container. One that is being written is, if it is appended to live.
 pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
+    // no other file has a seal, and libhdf5 need not see one that is damaged
+    if Seal::find(&FileSource::open(path)?)?.is_some() {
+        return Ok(true);
+    }
     match h5::File::open_shared(path) {
         Ok(file) => Ok(file.root()?.has(HEADER)),
         Err(error) if error.kind() == ErrorKind::Locked => Ok(false),

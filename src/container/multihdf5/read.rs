@@ -31,11 +31,12 @@ impl Opened {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if it is being changed.
     pub(super) fn open(path: &Path) -> Result<Arc<Self>> {
-        let file = h5::File::open_shared(path)?;
         let open = || {
-            let committed = committed(&file.root()?)?;
             let source = FileSource::open(path)?;
-            Ok::<_, Error>(Opened { sealed: Seal::find(&source)?.is_some(), source: Arc::new(source), committed, file })
+            let sealed = Seal::check_structure(&source)?;
+            let file = h5::File::open_shared(path)?;
+            let committed = committed(&file.root()?)?;
+            Ok::<_, Error>(Opened { sealed, source: Arc::new(source), committed, file })
         };
         Ok(Arc::new(open().at(path.display())?))
     }

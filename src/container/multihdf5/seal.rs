@@ -82,6 +82,8 @@ struct Region {
     bytes: Range<u64>,
     /// 0: HDF5 itself.
     owner: u32,
+    /// 0 before it is known.
+    checksum: u32,
 }
 
 impl Seal {
@@ -108,10 +110,13 @@ impl Seal {
     /// Puts a seal behind the last byte of `file`.
     pub(super) fn put(file: &dyn WriteAt, Owners { paths, extents }: Owners) -> Result<()> {
         let len = file.len()?;
-        let regions = divide(len, extents)?;
-        let checksums = checksums(file, &regions)?;
+        let mut regions = divide(len, extents)?;
+        regions.par_iter_mut().try_for_each_init(Vec::new, |piece, region| {
+            region.checksum = region.find_checksum(file, piece)?;
+            Ok::<_, Error>(())
+        })?;
         let mut seal = Vec::with_capacity(regions.len() * ENTRY_BYTES);
-        for (Region { bytes, owner }, checksum) in regions.iter().zip(checksums) {
+        for Region { bytes, owner, checksum } in &regions {
             seal.extend((bytes.end - bytes.start).to_le_bytes());
             seal.extend(owner.to_le_bytes());
             seal.extend(checksum.to_le_bytes());
@@ -130,11 +135,9 @@ impl Seal {
     /// # Errors
     /// `Format` if the seal itself is.
     pub(super) fn check(self, file: &dyn ReadAt) -> Result<Vec<Damage>> {
-        let (regions, expected, paths) = self.read(file).at_with(|| format!("seal at byte {}", self.len))?;
-        let found = checksums(file, &regions)?;
-        let damaged = regions.into_iter().zip(expected.into_iter().zip(found)).filter(|(_, (a, b))| a != b);
+        let (regions, paths) = self.read(file).at_with(|| format!("seal at byte {}", self.len))?;
         let mut found: Vec<Damage> = Vec::new();
-        for (Region { bytes, owner }, _) in damaged {
+        for Region { bytes, owner, .. } in damaged(file, regions)? {
             let file = (owner as usize).checked_sub(1).and_then(|owner| paths.get(owner)).cloned();
             match found.last_mut() {
                 Some(last) if last.file == file && last.bytes.end == bytes.start => last.bytes.end = bytes.end,
@@ -144,8 +147,23 @@ impl Seal {
         Ok(found)
     }
 
-    /// The regions, their checksums, and the paths of their owners.
-    fn read(self, file: &dyn ReadAt) -> Result<(Vec<Region>, Vec<u32>, Vec<String>)> {
+    /// Whether `file` has a seal. Refuses one in which what holds the container together is damaged: libhdf5 may crash or
+    /// run in circles there.
+    ///
+    /// # Errors
+    /// `Format`; not for a damaged seal, of which nothing is known.
+    pub(super) fn check_structure(file: &dyn ReadAt) -> Result<bool> {
+        let Some(seal) = Self::find(file)? else { return Ok(false) };
+        let Ok((mut regions, _)) = seal.read(file) else { return Ok(true) };
+        regions.retain(|region| region.owner == 0);
+        match damaged(file, regions)?.into_iter().next() {
+            Some(Region { bytes, .. }) => Err(Error::format(Damage { file: None, bytes }.to_string())),
+            None => Ok(true),
+        }
+    }
+
+    /// The regions, and the paths of their owners.
+    fn read(self, file: &dyn ReadAt) -> Result<(Vec<Region>, Vec<String>)> {
         let file_len = file.len()?;
         if !self.fits(file_len) {
             let message = format!("a file of {} bytes was sealed, which with the seal are not {file_len}", self.len);
@@ -157,14 +175,13 @@ impl Seal {
             return Err(Error::format(format!("CRC {:08x} stored, {found:08x} found: it is damaged", self.checksum)));
         }
         let (entries, rest) = bytes.split_at(self.regions as usize * ENTRY_BYTES);
-        let (mut regions, mut checksums, mut start) = (Vec::new(), Vec::new(), 0_u64);
+        let (mut regions, mut start) = (Vec::new(), 0_u64);
         for entry in entries.as_chunks::<ENTRY_BYTES>().0 {
             let number = |at| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
             let bytes = u64::from(number(0)) | u64::from(number(4)) << 32;
             let end = start.checked_add(bytes).filter(|&end| end <= self.len);
             let end = end.ok_or_else(|| Error::format("regions that are longer than the file"))?;
-            regions.push(Region { bytes: start..end, owner: number(8) });
-            checksums.push(number(12));
+            regions.push(Region { bytes: start..end, owner: number(8), checksum: number(12) });
             start = end;
         }
         if start != self.len {
@@ -172,7 +189,7 @@ impl Seal {
         }
         let names = rest[..self.names_bytes as usize].split(|&byte| byte == 0);
         let names = names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-        Ok((regions, checksums, names))
+        Ok((regions, names))
     }
 }
 
@@ -187,7 +204,7 @@ fn divide(len: u64, mut extents: Vec<Extent>) -> Result<Vec<Region>> {
     let mut add = |bytes: Range<u64>, owner: u32| match runs.last_mut() {
         _ if bytes.is_empty() => {}
         Some(last) if last.owner == owner => last.bytes.end = bytes.end,
-        _ => runs.push(Region { bytes, owner }),
+        _ => runs.push(Region { bytes, owner, checksum: 0 }),
     };
     let mut at = 0;
     for Extent { bytes, owner } in extents {
@@ -199,9 +216,9 @@ fn divide(len: u64, mut extents: Vec<Extent>) -> Result<Vec<Region>> {
         add(bytes, u32::try_from(owner + 1).map_err(|_| Error::usage("2^32 files"))?);
     }
     add(at..len, 0);
-    let parts = |Region { bytes, owner }: Region| {
+    let parts = |Region { bytes, owner, checksum }: Region| {
         let starts = (bytes.start..bytes.end).step_by(REGION_BYTES as usize);
-        starts.map(move |start| Region { bytes: start..(start + REGION_BYTES).min(bytes.end), owner })
+        starts.map(move |start| Region { bytes: start..(start + REGION_BYTES).min(bytes.end), owner, checksum })
     };
     Ok(runs.into_iter().flat_map(parts).collect())
 }
@@ -212,18 +229,27 @@ fn crc(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// Those of regions of a file.
-fn checksums(file: &dyn ReadAt, regions: &[Region]) -> Result<Vec<u32>> {
-    let checksum = |piece: &mut Vec<u8>, Region { bytes, .. }: &Region| {
+/// The regions of a file that have not their checksums.
+fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
+    let compare = |piece: &mut Vec<u8>, region: Region| match region.find_checksum(file, piece) {
+        Ok(found) if found == region.checksum => None,
+        Ok(_) => Some(Ok(region)),
+        Err(error) => Some(Err(error)),
+    };
+    regions.into_par_iter().map_init(Vec::new, compare).flatten().collect()
+}
+
+impl Region {
+    /// The checksum of what is there; it is read in pieces.
+    fn find_checksum(&self, file: &dyn ReadAt, piece: &mut Vec<u8>) -> Result<u32> {
         let mut crc = Crc::new();
-        for start in bytes.clone().step_by(PIECE_BYTES as usize) {
-            let piece = &mut piece[..(bytes.end - start).min(PIECE_BYTES) as usize];
+        for start in self.bytes.clone().step_by(PIECE_BYTES as usize) {
+            piece.resize((self.bytes.end - start).min(PIECE_BYTES) as usize, 0);
             file.read_at(start, piece)?;
             crc.update(piece);
         }
         Ok(crc.sum())
-    };
-    regions.par_iter().map_init(|| vec![0; PIECE_BYTES as usize], checksum).collect()
+    }
 }
 
 #[cfg(test)]

@@ -437,7 +437,15 @@ fn every_flipped_byte_of_a_sealed_container_is_found() {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
             let damage = (FORMAT.damage)(&bytes);
-            assert!(!damage.is_ok_and(|damage| damage.is_empty()), "byte {at} with {options:?}");
+            // what libhdf5 would see is refused before; the bytes of files are read, and nobody knows with a damaged seal
+            match damage {
+                Ok(found) => {
+                    let structure = found.iter().any(|damage| damage.file.is_none());
+                    assert!(!found.is_empty(), "byte {at} with {options:?}");
+                    assert_eq!(Seal::check_structure(&bytes).is_err(), structure, "byte {at} with {options:?}");
+                }
+                Err(error) => assert!(error.to_string().contains("seal at byte "), "byte {at}: {error}"),
+            }
         }
     }
 }

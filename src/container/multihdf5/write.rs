@@ -336,9 +336,10 @@ impl MultiHdf5Mut {
     /// `Locked` if somebody else has it open; those of reading it.
     pub fn edit(path: &Path) -> Result<Arc<Self>> {
         let lock = lock(path).at(path.display())?;
+        let sealed = FileSource::open(path).and_then(|file| Seal::check_structure(&file)).at(path.display())?;
         let file = h5::File::open(path)?;
         let options = options(&file.root()?).at(path.display())?;
-        let sealed = options.archive && !options.appendable || Seal::find(&FileSource::open(path)?)?.is_some();
+        let sealed = options.archive && !options.appendable || sealed;
         let file = Some(OpenFile { file, writable: false, aside: None });
         let state = State { file, generation: 1, lock, disk: None };
         let store = Arc::new(Store { path: path.to_owned(), options, sealed, state: Mutex::new(state) });
