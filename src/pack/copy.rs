@@ -19,47 +19,67 @@ const MOST_BLOCK_BYTES: u64 = 4 << 20;
 pub(super) struct Copier<'a> {
     progress: &'a dyn Progress,
     /// For a piece.
-    buffer: Vec<u8>,
+    buffers: [Vec<u8>; 2],
 }
 
 impl<'a> Copier<'a> {
     pub(super) fn new(progress: &'a dyn Progress) -> Self {
-        Copier { progress, buffer: Vec::new() }
+        Copier { progress, buffers: Default::default() }
     }
 
     /// Copies a file to one of the same name.
     pub(super) fn copy(&mut self, folder: &Folder, file: &PlainFile, target: &dyn ContainerMut) -> Result<()> {
         let (from, to) = (file.open()?, target.create(&file.name)?);
         to.reserve(file.len).at(&file.name)?;
-        self.buffer.resize(piece_bytes(target).min(file.len) as usize, 0);
         let mut at = 0;
         while at < file.len {
-            let copied = self.copy_piece(&*from, &*to, at, file.len - at).at(&file.name)?;
+            let copied = copy_raw(&*from, &*to, at, file.len - at);
+            if copied == 0 {
+                return self.copy_rest(folder, file, &*from, &*to, at, piece_bytes(target)).at(&file.name);
+            }
             at += copied;
             self.advance(copied, folder, file);
         }
         Ok(())
     }
 
-    /// How many of `count` bytes were copied.
-    fn copy_piece(&mut self, from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64) -> Result<u64> {
-        if let Some(raw) = from.raw(at) {
-            let copied = to.copy_raw(at, Raw { len: raw.len.min(count).min(RAW_BYTES), ..raw });
-            if copied > 0 {
-                return Ok(copied);
-            }
+    /// Copies the bytes from `at` on: a piece is read while the one before is written.
+    fn copy_rest(
+        &mut self,
+        folder: &Folder,
+        file: &PlainFile,
+        from: &dyn ReadAt,
+        to: &dyn WriteAt,
+        mut at: u64,
+        piece_bytes: u64,
+    ) -> Result<()> {
+        let read = |start: u64, piece: &mut Vec<u8>| {
+            piece.resize((file.len - start.min(file.len)).min(piece_bytes) as usize, 0);
+            from.read_at(start, piece)
+        };
+        let [mut now, mut next] = std::mem::take(&mut self.buffers);
+        read(at, &mut now)?;
+        while !now.is_empty() {
+            let end = at + now.len() as u64;
+            let (written, read) = rayon::join(|| to.write_at(at, &now), || read(end, &mut next));
+            written.and(read)?;
+            self.advance(now.len() as u64, folder, file);
+            std::mem::swap(&mut now, &mut next);
+            at = end;
         }
-        let count = count.min(self.buffer.len() as u64) as usize;
-        let piece = &mut self.buffer[..count];
-        from.read_at(at, piece)?;
-        to.write_at(at, piece)?;
-        Ok(piece.len() as u64)
+        self.buffers = [now, next];
+        Ok(())
     }
 
     /// Says that `bytes` of a file were written.
     pub(super) fn advance(&self, bytes: u64, folder: &Folder, file: &PlainFile) {
         self.progress.advance(bytes, folder.name(), &file.name);
     }
+}
+
+/// How many of `count` bytes the system copied by itself, which may be none.
+fn copy_raw(from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64) -> u64 {
+    from.raw(at).map_or(0, |raw| to.copy_raw(at, Raw { len: raw.len.min(count).min(RAW_BYTES), ..raw }))
 }
 
 /// Bytes that are read and written at a time: whole blocks, so that none has to be put together.

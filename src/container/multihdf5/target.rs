@@ -452,15 +452,16 @@ impl WriteAt for Target {
         }
         state.changed = true;
         let mut hash = if self.store.options.archive { state.hash.take() } else { None };
-        let (written, ()) = match &mut hash {
+        let written = match &mut hash {
             Some((hash, hashed)) if *hashed == offset => {
                 *hashed += data.len() as u64;
-                rayon::join(|| self.write(state, offset, data), || hash.update(data))
+                // the longer one first, so that it is not what others wait for
+                rayon::join(|| hash.update(data), || self.write(state, offset, data)).1
             }
             _ => {
                 // what was hashed has changed
                 hash = hash.filter(|(_, hashed)| *hashed <= offset);
-                (self.write(state, offset, data), ())
+                self.write(state, offset, data)
             }
         };
         state.hash = hash;
