@@ -306,10 +306,14 @@ impl Followed {
         let (start, mut rewritten) = (Instant::now(), 0);
         while let Some((&column, suspect)) = self.suspects.first_key_value() {
             let batch = suspect.batch();
-            // rows that are not in the live file yet may be gone
+            if batch.is_empty() {
+                self.suspects.remove(&column);
+                continue;
+            }
+            // rows that were announced and did not come are gone
             let rows = batch.start..batch.end.min(writer.rows(&self.name)?);
             if rows.is_empty() {
-                self.suspects.remove(&column);
+                self.suspects.entry(column).and_modify(Suspect::advance);
                 continue;
             }
             let Look::Sure(blocks) = self.read(&[column], rows.clone())? else { break };
