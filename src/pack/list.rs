@@ -108,19 +108,18 @@ impl Listing {
         Ok(Listing { name, info: container.describe(), files, nested, container })
     }
 
-    /// This one and all below it, with their paths.
-    fn containers<'a>(&'a self, path: String, found: &mut Vec<(String, &'a dyn Container)>) {
-        for inner in &self.nested {
-            let path = if path == "." { inner.name.clone() } else { format!("{path}/{}", inner.name) };
-            inner.containers(path, found);
-        }
-        found.push((path, &*self.container));
-    }
-
-    /// All files in it and below, with where they are.
-    fn all<'a>(&'a self, prefix: &str, found: &mut Vec<(String, &'a dyn Container, &'a ListedFile)>) {
-        found.extend(self.files.iter().map(|file| (format!("{prefix}{}", file.name), &*self.container, file)));
-        self.nested.iter().for_each(|inner| inner.all(&format!("{prefix}{}/", inner.name), found));
+    /// What is to be checked in it and below; `is_covered` if a container around it has checksums of all its bytes.
+    fn all<'a>(&'a self, prefix: &str, is_covered: bool, found: &mut Vec<Checked<'a>>) {
+        let path = if prefix.is_empty() { "." } else { prefix.trim_end_matches('/') };
+        found.push(Checked { path: path.to_owned(), container: &*self.container, file: None, is_covered });
+        let is_covered = is_covered || self.info.checksum.is_some();
+        found.extend(self.files.iter().map(|file| Checked {
+            path: format!("{prefix}{}", file.name),
+            container: &*self.container,
+            file: Some(file),
+            is_covered,
+        }));
+        self.nested.iter().for_each(|inner| inner.all(&format!("{prefix}{}/", inner.name), is_covered, found));
     }
 
     /// Bytes of all files in it and below.
@@ -181,29 +180,47 @@ impl Check {
     /// Reads all files and compares them with their checksums: those of their blocks, and the SHA-256 of the file,
     /// where the container has them.
     pub fn read(&mut self, progress: &dyn Progress) {
-        let Some(listing) = &self.listing else { return };
-        let (mut files, mut containers) = (Vec::new(), Vec::new());
-        listing.all("", &mut files);
-        listing.containers(".".to_owned(), &mut containers);
-        for (path, container) in containers {
-            match container.is_sealed() {
-                Ok(sealed) => self.unchecked += u64::from(!sealed),
-                Err(error) => self.damaged.push((path, error)),
-            }
+        let mut all = Vec::new();
+        if let Some(listing) = &self.listing {
+            listing.all("", false, &mut all);
         }
-        let checked: Vec<_> =
-            files.into_par_iter().map(|(path, container, file)| (path, read(container, file), file)).collect();
-        for (path, read, file) in checked {
-            progress.advance(file.len, ".", &path);
-            match read {
-                Err(error) => self.damaged.push((path, error)),
-                Ok(()) if file.layout.checksum.is_some() || file.layout.sha256.is_some() => {
+        let checked: Vec<_> = all.into_par_iter().map(|one| (one.check(), one)).collect();
+        for (has_checksums, Checked { path, file, .. }) in checked {
+            let bytes = file.map(|file| file.len);
+            progress.advance(bytes.unwrap_or(0), ".", &path);
+            match (has_checksums, bytes) {
+                (Err(error), _) => self.damaged.push((path, error)),
+                (Ok(false), _) => self.unchecked += 1,
+                (Ok(true), None) => {}
+                (Ok(true), Some(bytes)) => {
                     self.files += 1;
-                    self.bytes += file.len;
+                    self.bytes += bytes;
                 }
-                Ok(()) => self.unchecked += 1,
             }
         }
+    }
+}
+
+/// A file or container that is checked.
+struct Checked<'a> {
+    path: String,
+    /// It, or what the file is in.
+    container: &'a dyn Container,
+    file: Option<&'a ListedFile>,
+    is_covered: bool,
+}
+
+impl Checked<'_> {
+    /// Whether it has checksums, or something around it.
+    fn check(&self) -> Result<bool> {
+        let own = match self.file {
+            Some(file) => {
+                read(self.container, file)?;
+                file.layout.checksum.is_some() || file.layout.sha256.is_some()
+            }
+            None => self.container.is_sealed()?,
+        };
+        Ok(own || self.is_covered)
     }
 }
 
