@@ -6,11 +6,12 @@ use bstr::{BString, ByteSlice};
 
 use super::content::Content;
 use super::digest::{ColumnStream, digest_cells, not_wanted};
+use super::form::{Form, MAX_CUBES, Route, grid};
 use super::json;
 use super::lane::{Appender, Lane, OddStrings, Target};
 use super::mapping::text;
 use super::pieces::{Pieces, Shapes};
-use super::plan::{ColumnPlan, Form, MAX_CUBES, Route, TablePlan, grid};
+use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::grid::unravel;
 use crate::io::{ByteOrder, swap_bytes};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use bstr::ByteSlice;
 
 use super::edits::Edited;
+use super::form::MAX_CUBES;
 use super::native;
-use super::plan::MAX_CUBES;
 use crate::container::FileLayout;
 use crate::error::{Error, Place, Result};
 use crate::io::ByteOrder;

@@ -1,6 +1,7 @@
 //! Tables in native HDF5 files, read back. docs/layout.md.
 
 mod cells;
+mod document;
 mod reader;
 
 use std::collections::HashMap;
@@ -11,6 +12,8 @@ use bstr::{BStr, BString, ByteSlice};
 use serde_json::Value as Json;
 
 use self::cells::{Cubes, Dense, Ragged, Records};
+pub(crate) use self::document::{Form, FormKind, columns, parse};
+use self::document::{collect_names, layout, missing};
 pub(super) use self::reader::Reader;
 use super::content::{Content, Layout, Source, SourceTable};
 use super::edits::{Edited, Object};
@@ -19,10 +22,10 @@ use super::{by_layout, check, edits, json};
 use crate::container;
 use crate::error::{Error, Place, Result};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, LinkKind};
-use crate::io::{ByteOrder, FileSource, ReadAt};
-use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
-use crate::table::{Cells, ColumnInfo, ManagerSpec};
-use crate::value::{DataType, Record, Region, Shape, Value, Values};
+use crate::io::{FileSource, ReadAt};
+use crate::schema::TableInfo;
+use crate::table::{Cells, ColumnInfo};
+use crate::value::{DataType, Record, Region, Value, Values};
 
 /// Whether the file at `path` is HDF5 and not a container of casacore's.
 pub(super) fn is_native(path: &Path) -> Result<bool> {
@@ -169,26 +172,6 @@ struct NativeTable {
     /// Under `_ctds`; `None` if nothing there describes the table.
     exact: Option<Group>,
     source: Arc<dyn ReadAt>,
-}
-
-/// Where the cells of a column are.
-#[derive(Debug, Clone)]
-pub(crate) struct Form {
-    pub(crate) kind: FormKind,
-    /// The name of its dataset or group.
-    pub(crate) link: String,
-    /// Why the column is missing.
-    pub(super) reason: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FormKind {
-    Dense,
-    Cubes,
-    Ragged,
-    Record,
-    /// Not converted.
-    Missing,
 }
 
 impl NativeTable {
@@ -510,61 +493,6 @@ impl Content for NativeTable {
     }
 }
 
-pub(crate) fn parse(attribute: &Attribute) -> Result<Json> {
-    let text = string(attribute).ok_or_else(|| Error::format("not a string"))?;
-    serde_json::from_str(&text).map_err(|error| Error::format(format!("not JSON: {error}")).caused_by(error))
-}
-
-fn missing(name: &str) -> Error {
-    Error::format(format!("{name} is missing"))
-}
-
-/// The names of subtables in the JSON of a record.
-fn collect_names(record: &Json, names: &mut HashMap<BString, String>) {
-    for field in record.as_array().into_iter().flatten() {
-        let Some(value) = field.get(1) else { continue };
-        match value.get("type").and_then(Json::as_str) {
-            Some("table") => {
-                let stored = value.get("value").and_then(|stored| json::to_string(stored).ok());
-                let name = value.get("name").and_then(Json::as_str);
-                if let (Some(stored), Some(name)) = (stored, name) {
-                    names.insert(stored, name.to_owned());
-                }
-            }
-            Some("record") => collect_names(&value["value"], names),
-            _ => {}
-        }
-    }
-}
-
-/// What the document of a table says of the way it was stored; files of format version 1.0 need not say anything.
-fn layout(document: &Json) -> Result<Layout> {
-    let text = |json: Option<&Json>| json.map_or(Ok(BString::default()), json::to_string);
-    let record = |json: Option<&Json>| json.map_or(Ok(Record::default()), json::to_record);
-    let order = match document.get("byte_order").and_then(Json::as_str) {
-        Some("big") => Some(ByteOrder::Big),
-        Some("little") => Some(ByteOrder::Little),
-        _ => None,
-    };
-    let manager = |json: &Json| {
-        Ok(ManagerSpec {
-            type_name: text(json.get("type"))?,
-            name: text(json.get("name"))?,
-            parameters: record(json.get("parameters"))?,
-        })
-    };
-    let managers = document.get("managers").and_then(Json::as_array);
-    let desc = TableDesc {
-        name: text(document.pointer("/description/name"))?,
-        version: text(document.pointer("/description/version"))?,
-        comment: text(document.pointer("/description/comment"))?,
-        private_keywords: record(document.get("private_keywords"))?,
-        ..TableDesc::default()
-    };
-    let managers = managers.into_iter().flatten().map(manager).collect::<Result<_>>()?;
-    Ok(Layout { order, desc, managers, bindings: Vec::new() })
-}
-
 /// The groups that the readable forms of keywords name, by the names that the keywords store.
 fn groups(
     group: &Group,
@@ -614,97 +542,4 @@ fn table_fields<'a>(prefix: &str, record: &'a Record) -> Vec<(String, &'a BStrin
         }
     }
     found
-}
-
-/// A column, where its cells are, and the number of its data manager.
-pub(crate) type Described = (ColumnInfo, Form, Option<usize>);
-
-/// What the documents in `exact` say of the columns of a table, in their order; collects the names of subtables.
-pub(crate) fn columns(exact: &Group, table_names: &mut HashMap<BString, String>) -> Result<Vec<Described>> {
-    let mut found = Vec::new();
-    for name in exact.attributes()? {
-        if !name.starts_with("column.") {
-            continue;
-        }
-        let document = exact.attribute(&name)?.ok_or_else(|| missing(&name))?;
-        let document = parse(&document).at_with(|| format!("_ctds attribute {name}"))?;
-        let (column, form) = column(&document).at_with(|| format!("_ctds attribute {name}"))?;
-        let manager = document.get("manager_number").and_then(Json::as_u64).map(|number| number as usize);
-        collect_names(&document["keywords"], table_names);
-        found.push((document.get("position").and_then(Json::as_u64), (column, form, manager)));
-    }
-    found.sort_by_key(|(position, _)| *position);
-    Ok(found.into_iter().map(|(_, column)| column).collect())
-}
-
-fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
-    let text = |name: &str| match document.get(name) {
-        Some(text) => json::to_string(text),
-        None => Ok(BString::default()),
-    };
-    let number = |name: &str| document.get(name).and_then(Json::as_i64).ok_or_else(|| missing(name));
-    let data_type = DataType::from_name(&text("dtype")?.to_str_lossy()).ok_or_else(|| missing("a known dtype"))?;
-    let kind = match text("kind")?.as_slice() {
-        b"array" => ColumnKind::Array,
-        b"scalar" => ColumnKind::Scalar,
-        _ => return Err(missing("kind array or scalar")),
-    };
-    let form = match text("form")?.as_slice() {
-        b"dense" => FormKind::Dense,
-        b"cubes" => FormKind::Cubes,
-        b"ragged" => FormKind::Ragged,
-        b"record" => FormKind::Record,
-        b"missing" => FormKind::Missing,
-        _ => return Err(missing("a known form")),
-    };
-    if (form == FormKind::Record) != (data_type == DataType::Record) && form != FormKind::Missing {
-        return Err(Error::format(format!("elements of type {data_type} in the form {}", text("form")?)));
-    }
-    let shape = match document.get("shape").and_then(Json::as_array) {
-        Some(extents) => {
-            let extents: Option<Vec<u64>> = extents.iter().map(Json::as_u64).collect();
-            Some(Shape::from_reversed(&extents.ok_or_else(|| missing("shape"))?))
-        }
-        None if kind == ColumnKind::Scalar => Some(Shape::scalar()),
-        None => None,
-    };
-    let manager = |index: usize| {
-        document.pointer(&format!("/default_manager/{index}")).map_or(Ok(BString::default()), json::to_string)
-    };
-    let keywords = json::to_record(document.get("keywords").ok_or_else(|| missing("keywords"))?).at("keywords")?;
-    let desc = ColumnDesc {
-        name: text("name")?,
-        comment: text("comment")?,
-        manager_type: manager(0)?,
-        manager_group: manager(1)?,
-        data_type,
-        kind,
-        options: number("options")? as i32,
-        ndim: number("ndim")? as i32,
-        shape: shape.clone().filter(|_| document["shape_described"] == true).unwrap_or_default(),
-        max_length: number("max_length")? as u32,
-        keywords,
-        default: None,
-    };
-    let info = ColumnInfo { desc, shape, manager: text("manager")?, manager_name: text("manager_name")? };
-    let (link, reason) = (text("link")?.to_str_lossy().into_owned(), text("reason")?.to_str_lossy().into_owned());
-    Ok((info, Form { kind: form, link, reason }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::value::Value;
-
-    #[test]
-    fn names_of_subtables_come_from_the_document() {
-        let mut record = Record::default();
-        record.set("SUB", Value::Table("inner/.".into()));
-        let mut outer = Record::default();
-        outer.set("nested", Value::Record(record));
-        let document = json::from_record(&outer, &|_| "p.tab".into());
-        let mut names = HashMap::new();
-        collect_names(&document, &mut names);
-        assert_eq!(names[&BString::from("inner/.")], "p.tab");
-    }
 }
