@@ -64,9 +64,12 @@ print(json.dumps(waits), flush=True)
 '''
 
 
-def start_writer(path, locking, rewrite=False, rows=ROWS):
+def start_writer(path, locking, rewrite=False, rows=ROWS, storage=None):
     words = [sys.executable, '-c', WRITER, str(path), locking, str(rows), 'rewrite' if rewrite else 'append']
-    writer = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    settings = path.with_suffix('.rc')
+    settings.write_text('table.storage.option: %s\ntable.storage.blocksize: 4096\n' % (storage or 'sepfile'))
+    environment = dict(os.environ, CASARCFILES=str(settings))
+    writer = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
     assert writer.stdout.readline() == 'ready\n'
     return writer
 
@@ -112,13 +115,32 @@ def test_every_row_arrives(tmp_path, locking, rewrite):
     assert seen == sorted(seen) and len(set(seen)) > 5, seen
     document = json.loads(out)
     assert document['tables'] == {'MAIN': ROWS} and document['warnings'] == []
-    # every column is the same as in the table
+    same_columns(table, live)
+    print('%s: %d commits seen' % (locking, len(set(seen))))
+    check_waits(locking, waits)
+
+
+def same_columns(table, live):
+    """Every column is the same as in the table."""
     theirs, ours = support.digest(table)['.'], support.digest(live)['.']
     assert ours['nrow'] == theirs['nrow'] == ROWS
     for name, column in theirs['columns'].items():
         assert ours['columns'][name] == column, name
-    print('%s: %d commits seen' % (locking, len(set(seen))))
-    check_waits(locking, waits)
+
+
+@pytest.mark.parametrize('locking', ['user', 'auto'])
+def test_a_table_in_a_container(tmp_path, locking):
+    """All its files are in one that casacore writes to while it is read."""
+    table, live = tmp_path / 'live.tab', tmp_path / 'live.h5'
+    writer = start_writer(table, locking, rewrite=True, storage='multifile')
+    follow = start_follow(table, live)
+    out, err = follow.communicate()
+    assert follow.returncode == 0, err
+    check_waits(locking, json.loads(writer.stdout.readline()))
+    assert writer.wait() == 0
+    assert os.path.exists(table / 'table.mf') and not os.path.exists(table / 'table.f0')
+    assert json.loads(out)['tables'] == {'MAIN': ROWS}
+    same_columns(table, live)
 
 
 def check_waits(title, waits):
