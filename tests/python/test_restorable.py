@@ -4,7 +4,9 @@ import json
 import os
 import random
 import shutil
+import struct
 
+import casacore.tables as ct
 import h5py
 import numpy as np
 import pytest
@@ -219,6 +221,58 @@ def test_edits_are_refused(dataset, name, restorable, tmp_path):
     refused(restorable, tmp_path, name)
     process = support.h5bridge('verify', '--json', restorable, code=support.DIFFERENT)
     assert name in [difference['column'] for difference in json.loads(process.stdout)['differences']]
+
+
+def test_edit_of_a_cell_that_no_recipe_covers_is_refused(tmp_path):
+    """More cells of one shape than cubes are listed: recipes give those that are one tile. The one that is two lies in
+    literals, so that its file would come back as it was, without the edit."""
+    path, row = str(tmp_path / 'cells.tab'), 5
+    description = ct.maketabdesc(ct.makearrcoldesc('C', 0., ndim=2, valuetype='float'))
+    managers = {'*1': {'TYPE': 'TiledCellStMan', 'NAME': 'T', 'COLUMNS': ['C'], 'SPEC': {'DEFAULTTILESHAPE': [4, 8]}}}
+    values = np.random.default_rng(1).random((70, 8, 4), dtype='f4')
+    with ct.table(path, description, nrow=len(values), dminfo=managers, ack=False) as table:
+        table.putcol('C', values)
+    # of each cube the header has its shape, then that of its tiles; tiles of half the rows lie just as the whole one
+    header = open(path + '/table.f0', 'rb').read()
+    shape = struct.pack('=2i', 4, 8)
+    parts = header.split(shape)
+    assert len(parts) == 1 + 2 * len(values)
+    pair = 2 * row + 2
+    header = shape.join(parts[:pair]) + struct.pack('=2i', 4, 4) + shape.join(parts[pair:])
+    open(path + '/table.f0', 'wb').write(header)
+    with ct.table(path, ack=False) as table:
+        assert np.array_equal(table.getcol('C'), values)
+    native = tmp_path / 'cells.h5'
+    support.h5bridge('to-hdf5', '--restorable', path, native)
+    with h5py.File(native) as file:
+        literals = file['_ctds/restore/literals'][...].tobytes()
+        assert [values[at].tobytes() in literals for at in (row - 1, row, row + 1)] == [False, True, False]
+    with h5py.File(native, 'r+') as file:
+        file['MAIN/C'][row, 0, 0] += 1
+    refused(native, tmp_path, 'C')
+
+
+@pytest.mark.parametrize('row', [0, 1])
+def test_edit_of_a_cell_that_shares_its_bytes_is_refused(row, tmp_path):
+    """Both cells are covered by the recipe of one array, and whichever comes later would hide an edit of the other."""
+    path = str(tmp_path / 'shared.tab')
+    values = np.random.default_rng(1).random((4, 8, 4), dtype='f4')
+    description = ct.maketabdesc(ct.makearrcoldesc('C', 0., ndim=2, valuetype='float'))
+    with ct.table(path, description, nrow=len(values), ack=False) as table:
+        table.putcol('C', values)
+    # the first bucket is places in table.f0i
+    data = np.fromfile(path + '/table.f0', 'u1')
+    places = data[512:512 + 8 * len(values)].view('=i8')
+    assert len(set(np.diff(places))) == 1
+    places[1] = places[0]
+    data.tofile(path + '/table.f0')
+    with ct.table(path, ack=False) as table:
+        assert np.array_equal(table.getcol('C'), values[[0, 0, 2, 3]])
+    native = tmp_path / 'shared.h5'
+    support.h5bridge('to-hdf5', '--restorable', path, native)
+    with h5py.File(native, 'r+') as file:
+        file['MAIN/C'][row, 0, 0] += 1
+    refused(native, tmp_path, 'C')
 
 
 # (attribute, its new value, of what, what is named)
