@@ -39,11 +39,13 @@ def test_errors_say_what_is_wrong(tmp_path):
     (tmp_path / 'there').mkdir()
     with pytest.raises(ScriptError, match='^Exists'):
         Script(tmp_path / 'there')
-    script = Script(tmp_path / 'y.tab')
+    script = Script(tmp_path / 'y.tab', columns=[column('B', 'int')])
     with pytest.raises(ScriptError, match='^Usage.*cannot be named'):
         script.do('subtable', name='table.dat')
     with pytest.raises(ScriptError, match='^NotFound.*no column'):
         script.put('A', 0, [1])
+    with pytest.raises(ScriptError, match='^Usage.*rows 0 to 1 of a table of 0'):
+        script.put('B', 0, [1])
     # nothing that was not closed is a table
     with pytest.raises(RuntimeError):
         ct.table(str(tmp_path / 'y.tab'), ack=False)
