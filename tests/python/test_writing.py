@@ -30,6 +30,14 @@ def test_keywords_and_subtables(tmp_path):
     assert ct.table(path, ack=False).getkeywords()['NEW'] == 'from casacore'
 
 
+def test_casacore_reads_records_in_cells(tmp_path):
+    path = str(tmp_path / 'x.tab')
+    with Script(path, columns=[column('R', 'record')]) as script:
+        script.add_rows(1)
+        script.do('put', column='R', row=0, rows=1, shape=[], values=[{'x': 1, 'y': 'z'}])
+    assert ct.table(path, ack=False).getcell('R', 0) == {'x': 1, 'y': 'z'}
+
+
 def test_errors_say_what_is_wrong(tmp_path):
     with pytest.raises(ScriptError, match='^Exists.*there is a column of this name'):
         Script(tmp_path / 'x.tab', columns=[column('A', 'int'), column('A', 'int')])
