@@ -226,12 +226,15 @@ def test_hypercubes_with_ids_coordinates_and_several_row_axes(tmp_path, order):
 def test_coordinates_that_nobody_wrote_are_0(tmp_path):
     path = str(tmp_path / 'x.tab')
     strings = lambda *names: {'type': 'string', 'shape': [len(names)], 'values': names}     # noqa: E731
-    definition = {'ndim': {'type': 'uint', 'values': [2]}, 'data': strings('D'), 'coord': strings('F', 'T')}
-    cubes = {'*1': dict(CubeShape=[5, 3], TileShape=[5, 3], CellShape=[5])}
+    definition = {'ndim': {'type': 'uint', 'values': [2]}, 'data': strings('D'), 'coord': strings('F', 'T'),
+                  'id': strings('ID')}
+    cubes = {'*1': dict(CubeShape=[5, 3], TileShape=[5, 3], CellShape=[5], ID={'ID': 5})}
     rows = {'ROWS': [0], 'CUBES': [0], 'POSITIONS': [0], 'END': 3}
-    columns = [column('D', 'float', ndim=1), column('F', 'double', ndim=1), column('T', 'float')]
+    columns = [column('D', 'float', ndim=1), column('F', 'double', ndim=1), column('T', 'float'),
+               column('ID', 'int')]
     with Script(path, columns=columns, private_keywords={'Hypercolumn_cubes': definition},
-                managers=[manager('TiledDataStMan', 'cubes', ['D', 'F', 'T'], HYPERCUBES=cubes, ROWMAP=rows)]) as script:
+                managers=[manager('TiledDataStMan', 'cubes', ['D', 'F', 'T', 'ID'],
+                                  HYPERCUBES=cubes, ROWMAP=rows)]) as script:
         script.add_rows(3)
         script.put_cell('D', 1, np.arange(5, dtype='f4'))
     table = Table(path, ack=False)
