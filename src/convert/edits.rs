@@ -90,8 +90,15 @@ pub(crate) fn changes(object: &Object, expected: &Attributes, keywords: &Record)
                 let shape = get(&format!("{name}__shape")).and_then(Option::as_ref).and_then(extents);
                 field.and_then(|old| Some((converted(old, value, shape)?, old))).map(|(new, old)| *old = new)
             }
-            // the shape is looked at with the values
-            (Origin::Shape(_), _) => continue,
+            (Origin::Shape(path), Some(value)) => match (field(&mut changes.keywords, path), extents(value)) {
+                // as it became with the values
+                (Some(Value::Array(shape, _)), Some(new)) if *shape == new => continue,
+                (Some(Value::Array(shape, _)), Some(new)) if shape.elements().ok() == new.elements().ok() => {
+                    *shape = new;
+                    Some(())
+                }
+                _ => None,
+            },
             (_, None) => None,
         };
         changes.notes.push(match edit {

@@ -288,6 +288,16 @@ def test_edited_attributes_are_refused(path, attribute, value, name, restorable,
     support.h5bridge('verify', restorable, code=support.DIFFERENT)
 
 
+def test_edited_shape_of_a_keyword_is_refused(tmp_path):
+    path, native = str(tmp_path / 'x.tab'), tmp_path / 'x.h5'
+    with ct.table(path, ct.maketabdesc([ct.makescacoldesc('A', 0)]), ack=False) as table:
+        table.putkeyword('GRID', np.arange(6, dtype='i4').reshape(2, 3))
+    support.h5bridge('to-hdf5', '--restorable', path, native)
+    with h5py.File(native, 'r+') as file:
+        file['MAIN'].attrs['GRID__shape'] = [3, 2]
+    refused(native, tmp_path, 'the main table (keywords)')
+
+
 def test_added_column_is_refused(restorable, tmp_path):
     with h5py.File(restorable, 'r+') as file:
         file['MAIN'].create_dataset('EXTRA', data=np.arange(len(file['MAIN/row'])))

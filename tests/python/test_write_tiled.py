@@ -223,6 +223,25 @@ def test_hypercubes_with_ids_coordinates_and_several_row_axes(tmp_path, order):
     assert support.digest(path)['.']['nrow'] == 14
 
 
+def test_coordinates_that_nobody_wrote_are_0(tmp_path):
+    path = str(tmp_path / 'x.tab')
+    strings = lambda *names: {'type': 'string', 'shape': [len(names)], 'values': names}     # noqa: E731
+    definition = {'ndim': {'type': 'uint', 'values': [2]}, 'data': strings('D'), 'coord': strings('F', 'T'),
+                  'id': strings('ID')}
+    cubes = {'*1': dict(CubeShape=[5, 3], TileShape=[5, 3], CellShape=[5], ID={'ID': 5})}
+    rows = {'ROWS': [0], 'CUBES': [0], 'POSITIONS': [0], 'END': 3}
+    columns = [column('D', 'float', ndim=1), column('F', 'double', ndim=1), column('T', 'float'),
+               column('ID', 'int')]
+    with Script(path, columns=columns, private_keywords={'Hypercolumn_cubes': definition},
+                managers=[manager('TiledDataStMan', 'cubes', ['D', 'F', 'T', 'ID'],
+                                  HYPERCUBES=cubes, ROWMAP=rows)]) as script:
+        script.add_rows(3)
+        script.put_cell('D', 1, np.arange(5, dtype='f4'))
+    table = Table(path, ack=False)
+    assert table.getcell('D', 1).tolist() == [0, 1, 2, 3, 4]
+    assert table.getcell('F', 1).tolist() == [0] * 5 and table.getcell('T', 2) == 0
+
+
 def test_scalars_in_a_hypercube(tmp_path):
     strings = {'type': 'string', 'shape': [2], 'values': ['A', 'B']}
     none = {'type': 'string', 'shape': [0], 'values': []}

@@ -30,6 +30,14 @@ def test_keywords_and_subtables(tmp_path):
     assert ct.table(path, ack=False).getkeywords()['NEW'] == 'from casacore'
 
 
+def test_casacore_reads_records_in_cells(tmp_path):
+    path = str(tmp_path / 'x.tab')
+    with Script(path, columns=[column('R', 'record')]) as script:
+        script.add_rows(1)
+        script.do('put', column='R', row=0, rows=1, shape=[], values=[{'x': 1, 'y': 'z'}])
+    assert ct.table(path, ack=False).getcell('R', 0) == {'x': 1, 'y': 'z'}
+
+
 def test_errors_say_what_is_wrong(tmp_path):
     with pytest.raises(ScriptError, match='^Exists.*there is a column of this name'):
         Script(tmp_path / 'x.tab', columns=[column('A', 'int'), column('A', 'int')])
@@ -39,11 +47,13 @@ def test_errors_say_what_is_wrong(tmp_path):
     (tmp_path / 'there').mkdir()
     with pytest.raises(ScriptError, match='^Exists'):
         Script(tmp_path / 'there')
-    script = Script(tmp_path / 'y.tab')
+    script = Script(tmp_path / 'y.tab', columns=[column('B', 'int')])
     with pytest.raises(ScriptError, match='^Usage.*cannot be named'):
         script.do('subtable', name='table.dat')
     with pytest.raises(ScriptError, match='^NotFound.*no column'):
         script.put('A', 0, [1])
+    with pytest.raises(ScriptError, match='^Usage.*rows 0 to 1 of a table of 0'):
+        script.put('B', 0, [1])
     # nothing that was not closed is a table
     with pytest.raises(RuntimeError):
         ct.table(str(tmp_path / 'y.tab'), ack=False)
