@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tarfile
@@ -379,6 +380,31 @@ def test_flipped_bytes_are_found(form, tmp_path):
             process = h5bridge('verify', '--bytes', packed, code=support.DAMAGED)
             assert process.stdout or container.name in process.stderr, at
         container.write_bytes(content)
+
+
+@pytest.mark.parametrize('form', ['single-multihdf5', 'single-multihdf5-gzip', 'multihdf5-gzip'])
+def test_seal_is_as_documented(form, tmp_path):
+    """Read by docs/containers.md alone: zlib knows the checksums, h5py where the blocks of each file are."""
+    h5bridge('pack', DEMO, tmp_path / 'x', *FORMS[form])
+    container = tmp_path / 'x' if form.startswith('single') else tmp_path / 'x' / 'table.mfh5'
+    content = container.read_bytes()
+    length, count, names_bytes, magic, crc = struct.unpack('<QQQ8sI', content[-36:])
+    assert magic == b'ctdsseal' and zlib.crc32(content[length:-4]) == crc
+    paths = content[length + 16 * count:-36].decode().split('\0')[:-1]
+    assert length + 16 * count + names_bytes + 36 == len(content)
+    owners, at = np.zeros(length, int), 0
+    for size, owner, checksum in struct.iter_unpack('<QII', content[length:length + 16 * count]):
+        assert 0 < size <= 4 << 20 and zlib.crc32(content[at:at + size]) == checksum
+        owners[at:at + size] = owner
+        at += size
+    assert at == length
+    expected = np.zeros(length, int)
+    with h5py.File(container) as file:
+        for number, path in enumerate(paths, 1):
+            data = file[path + '/FileData'].id
+            for chunk in map(data.get_chunk_info, range(data.get_num_chunks())):
+                expected[chunk.byte_offset:chunk.byte_offset + chunk.size] = number
+    assert (owners == expected).all() and len(paths) > 5
 
 
 def test_who_changes_an_archive_takes_its_seal(tmp_path):

@@ -150,15 +150,8 @@ fn integers(group: &Group, name: &str) -> Result<Vec<i64>> {
     if is_empty_array(group, name)? {
         return Ok(Vec::new());
     }
-    Ok(match attribute(group, name)?.values() {
-        Values::UChar(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::Short(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::UShort(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::Int(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::UInt(v) => v.iter().map(|&value| value.into()).collect(),
-        Values::Int64(v) => v.clone(),
-        _ => return Err(Error::format(format!("attribute {name}: no integers"))),
-    })
+    let integers = attribute(group, name)?.values().integers();
+    integers.ok_or_else(|| Error::format(format!("attribute {name}: no integers")))
 }
 
 fn integer(group: &Group, name: &str) -> Result<i64> {
