@@ -2,6 +2,8 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What the caller can do about an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,17 +31,120 @@ pub enum ErrorKind {
     Interrupted,
 }
 
-/// A failure: its kind, its place (outermost first) and one sentence.
+/// One step on the way to an error: the file, table, column, row or byte at which it happened.
+///
+/// [`Error::contexts`] lists them, so that a caller can skip a damaged column, say, without parsing the message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Context {
+    /// A file or directory, as the caller named it.
+    Path(PathBuf),
+    /// A file of a table or container (`table.f3`), with the manager that reads it where that is known.
+    Member(String),
+    /// A table of the source: `.` is the main table, `ANTENNA` a subtable.
+    Table(String),
+    /// A column, and the table that it belongs to: `MAIN/DATA` is column `DATA` of the main table.
+    Column {
+        /// The table, as in [`Context::Table`]; empty where only one table is in question.
+        table: String,
+        /// The name of the column.
+        column: String,
+    },
+    /// A row, counted from 0.
+    Row(u64),
+    /// A structure of a file, and where it begins.
+    Offset {
+        /// The name of the structure in its format: `index`, `TableDesc`.
+        structure: String,
+        /// Bytes from the start of the file, or of the enclosing object where that is all that is known.
+        offset: u64,
+    },
+    /// Any other step, in words.
+    Other(String),
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Context::Path(path) => f.write_str(&one_line(path.display().to_string())),
+            Context::Member(name) | Context::Table(name) | Context::Other(name) => f.write_str(&one_line(name.clone())),
+            Context::Column { table, column } if table.is_empty() => f.write_str(&one_line(column.clone())),
+            Context::Column { table, column } => f.write_str(&one_line(format!("{table}/{column}"))),
+            Context::Row(row) => write!(f, "row {row}"),
+            Context::Offset { structure, offset } => {
+                write!(f, "{} at byte {offset}", one_line(structure.clone()))
+            }
+        }
+    }
+}
+
+impl From<&Path> for Context {
+    fn from(path: &Path) -> Self {
+        Context::Path(path.to_path_buf())
+    }
+}
+
+impl From<&PathBuf> for Context {
+    fn from(path: &PathBuf) -> Self {
+        Context::Path(path.clone())
+    }
+}
+
+impl From<PathBuf> for Context {
+    fn from(path: PathBuf) -> Self {
+        Context::Path(path)
+    }
+}
+
+impl From<&str> for Context {
+    fn from(text: &str) -> Self {
+        Context::Other(text.into())
+    }
+}
+
+impl From<String> for Context {
+    fn from(text: String) -> Self {
+        Context::Other(text)
+    }
+}
+
+impl From<std::borrow::Cow<'_, str>> for Context {
+    fn from(text: std::borrow::Cow<'_, str>) -> Self {
+        Context::Other(text.into_owned())
+    }
+}
+
+impl From<&String> for Context {
+    fn from(text: &String) -> Self {
+        Context::Other(text.clone())
+    }
+}
+
+impl From<std::path::Display<'_>> for Context {
+    fn from(path: std::path::Display<'_>) -> Self {
+        Context::Path(path.to_string().into())
+    }
+}
+
+impl From<&Context> for Context {
+    fn from(context: &Context) -> Self {
+        context.clone()
+    }
+}
+
+/// A failure: its kind, its context (outermost first) and one sentence.
 ///
 /// Printed as `a.ms: table.f3 (StandardStMan): index at byte 4196: last row 9000, table has 120 rows`.
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     /// Innermost first; printed in reverse.
-    place: Vec<String>,
+    contexts: Vec<Context>,
     message: String,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 /// The result of everything in this crate.
@@ -48,7 +153,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of `kind` with a sentence that says what was found and what was expected.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error(Box::new(Inner { kind, place: Vec::new(), message: one_line(message.into()), source: None }))
+        Error(Box::new(Inner { kind, contexts: Vec::new(), message: one_line(message.into()), source: None }))
     }
 
     pub(crate) fn format(message: impl Into<String>) -> Self {
@@ -73,33 +178,40 @@ impl Error {
 
     /// Keeps the error underneath.
     pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(Arc::from(source.into()));
         self
     }
 
-    /// Adds the place, outside of those already known: file, table, column …
+    /// Adds a step outside of those already known: file, table, column …
+    ///
+    /// The outermost step is not repeated.
     #[must_use]
-    pub fn at(mut self, place: impl fmt::Display) -> Self {
-        let place = one_line(place.to_string());
-        // what is opened inside a file may have named it
-        if self.0.place.last() != Some(&place) {
-            self.0.place.push(place);
+    pub fn context(mut self, context: impl Into<Context>) -> Self {
+        let context = context.into();
+        // what is opened inside a file may have named it, as a path or as text
+        if self.0.contexts.last().is_none_or(|last| last.to_string() != context.to_string()) {
+            self.0.contexts.push(context);
         }
         self
     }
 
-    /// The same error where arguments came from a file: what would be a wrong call is a file that contradicts itself.
-    pub(crate) fn of_input(mut self) -> Self {
+    /// The steps that lead to the error, outermost first: path, file of the table, structure and offset.
+    pub fn contexts(&self) -> impl Iterator<Item = &Context> {
+        self.0.contexts.iter().rev()
+    }
+
+    /// The sentence alone, without its context.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Where the input was read from a file, an argument out of range means that the file contradicts itself:
+    /// `Usage` becomes `Format`.
+    pub(crate) fn blame_source(mut self) -> Self {
         if self.0.kind == ErrorKind::Usage {
             self.0.kind = ErrorKind::Format;
         }
         self
-    }
-
-    /// The same error once more, without the error underneath.
-    pub(crate) fn again(&self) -> Self {
-        let Inner { kind, place, message, .. } = &*self.0;
-        Error(Box::new(Inner { kind: *kind, place: place.clone(), message: message.clone(), source: None }))
     }
 
     /// What kind of failure this is.
@@ -131,8 +243,8 @@ fn one_line(text: String) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for place in self.0.place.iter().rev() {
-            write!(f, "{place}: ")?;
+        for context in self.contexts() {
+            write!(f, "{context}: ")?;
         }
         f.write_str(&self.0.message)
     }
@@ -165,19 +277,19 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// Adds the place to the error of a result.
-pub(crate) trait Place<T> {
-    fn at(self, place: impl fmt::Display) -> Result<T>;
-    fn at_with<P: fmt::Display>(self, place: impl FnOnce() -> P) -> Result<T>;
+/// Adds context to the error of a result.
+pub(crate) trait ResultExt<T> {
+    fn context(self, context: impl Into<Context>) -> Result<T>;
+    fn with_context<C: Into<Context>>(self, context: impl FnOnce() -> C) -> Result<T>;
 }
 
-impl<T, E: Into<Error>> Place<T> for Result<T, E> {
-    fn at(self, place: impl fmt::Display) -> Result<T> {
-        self.map_err(|error| error.into().at(place))
+impl<T, E: Into<Error>> ResultExt<T> for Result<T, E> {
+    fn context(self, context: impl Into<Context>) -> Result<T> {
+        self.map_err(|error| error.into().context(context))
     }
 
-    fn at_with<P: fmt::Display>(self, place: impl FnOnce() -> P) -> Result<T> {
-        self.map_err(|error| error.into().at(place()))
+    fn with_context<C: Into<Context>>(self, context: impl FnOnce() -> C) -> Result<T> {
+        self.map_err(|error| error.into().context(context()))
     }
 }
 
@@ -187,18 +299,19 @@ mod tests {
 
     #[test]
     fn places_print_outermost_first() {
-        let error = Error::format("9000 rows claimed").at("index at byte 4196").at("table.f3").at("a.ms");
+        let error =
+            Error::format("9000 rows claimed").context("index at byte 4196").context("table.f3").context("a.ms");
         assert_eq!(error.to_string(), "a.ms: table.f3: index at byte 4196: 9000 rows claimed");
         assert_eq!(error.kind(), ErrorKind::Format);
         assert_eq!(
-            error.at("a.ms").at("b.ms").to_string(),
+            error.context("a.ms").context("b.ms").to_string(),
             "b.ms: a.ms: table.f3: index at byte 4196: 9000 rows claimed"
         );
     }
 
     #[test]
     fn text_from_files_stays_in_one_short_line() {
-        let error = Error::format(format!("object {}", "a\n\x1b".repeat(9999))).at("x\r");
+        let error = Error::format(format!("object {}", "a\n\x1b".repeat(9999))).context("x\r");
         let text = error.to_string();
         assert!(text.starts_with("x\\r: object a\\n\\u{1b}a"), "{text}");
         assert!(text.contains('…') && text.len() < 6 * MOST_CHARACTERS && !text.contains('\n'), "{text}");

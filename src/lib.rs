@@ -44,7 +44,7 @@ pub use container::{
     Container, ContainerInfo, ContainerMut, Directory, FileLayout, FormatOptions, LiveContainer, LiveContainerReader,
     MultiFile, MultiFileMut, MultiHdf5Mut,
 };
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Context, Error, ErrorKind, Result};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use table::{

@@ -23,7 +23,7 @@ use std::ops::RangeInclusive;
 use bstr::{BString, ByteSlice};
 use byteorder::{BigEndian, ByteOrder as _, LittleEndian};
 
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt};
 use crate::value::{DataType, Values};
 
@@ -74,7 +74,7 @@ impl<'a> Decoder<'a> {
     /// Starts an object that must be named `name` and follow the magic; returns its version.
     pub(crate) fn root(&mut self, name: &str, versions: RangeInclusive<u32>) -> Result<u32> {
         let start = self.position;
-        let magic = self.u32("magic").map_err(|error| error.at(format!("{name} header")))?;
+        let magic = self.u32("magic").map_err(|error| error.context(format!("{name} header")))?;
         if magic != MAGIC {
             return Err(
                 self.error_at(start, format!("{magic:#010x} where the AipsIO magic 0xbebebebe begins a {name}"))
@@ -135,7 +135,7 @@ impl<'a> Decoder<'a> {
     /// An error about what stands at `position`.
     pub(crate) fn error_at(&self, position: u64, message: impl Into<String>) -> Error {
         let structure = self.open.last().map_or(self.outside.into(), |object| object.name.to_str_lossy());
-        Error::format(message).at(format!("{structure} at byte {position}"))
+        Error::format(message).context(format!("{structure} at byte {position}"))
     }
 
     /// An error about what was just read.
@@ -170,7 +170,7 @@ impl<'a> Decoder<'a> {
         if !inside {
             let len = (self.len - self.position).min(WINDOW_BYTES.max(count as u64));
             self.window.resize(len as usize, 0);
-            self.source.read_at(self.position, &mut self.window).at(field)?;
+            self.source.read_at(self.position, &mut self.window).context(field)?;
             self.window_start = self.position;
         }
         let start = (self.position - self.window_start) as usize;
@@ -242,7 +242,7 @@ impl<'a> Decoder<'a> {
     pub(crate) fn bytes(&mut self, field: &str, count: u64) -> Result<Vec<u8>> {
         self.check_count(field, count, 1)?;
         let mut bytes = vec![0; count as usize];
-        self.source.read_at(self.position, &mut bytes).at(field)?;
+        self.source.read_at(self.position, &mut bytes).context(field)?;
         self.position += count;
         Ok(bytes)
     }
@@ -287,7 +287,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn block<T>(&mut self, field: &str, bytes: u64, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
-        self.start("Block", 1..=1).at_with(|| field.to_owned())?;
+        self.start("Block", 1..=1).with_context(|| field.to_owned())?;
         let count = u64::from(self.u32(field)?);
         self.check_count(field, count, bytes)?;
         let items = (0..count).map(|_| item(self)).collect::<Result<_>>()?;

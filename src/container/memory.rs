@@ -22,7 +22,7 @@ impl Memory {
 
     fn file(&self, name: &str) -> Result<Arc<MemoryFile>> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.get(name).cloned().ok_or_else(|| Error::not_found("no such file").at(name))
+        files.get(name).cloned().ok_or_else(|| Error::not_found("no such file").context(name))
     }
 }
 
@@ -43,7 +43,7 @@ impl Container for Memory {
         let nested = self.nested.lock().unwrap_or_else(PoisonError::into_inner);
         match nested.get(name) {
             Some(memory) => Ok(memory.clone()),
-            None => Err(Error::not_found("no such directory").at(name)),
+            None => Err(Error::not_found("no such directory").context(name)),
         }
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn columns(group: &Group, known: &[Form], notes: &mut Vec<String>) ->
             Ok(Some((info, kind, rows))) => found.push((info, Form { kind, link, reason: String::new() }, rows)),
             Ok(None) => {}
             Err(error) if error.kind() == ErrorKind::Unsupported => notes.push(format!("{link} is no column: {error}")),
-            Err(error) => return Err(error.at(link)),
+            Err(error) => return Err(error.context(link)),
         }
     }
     Ok(found)

@@ -67,9 +67,8 @@ pub fn check(path: &Path) -> Result<Comparison> {
     }
     let (files, changed) = changed_files(path)?;
     if !has_digests && files == 0 {
-        return Err(
-            Error::usage("it has no digests of its own: give it another source to compare with").at(path.display())
-        );
+        return Err(Error::usage("it has no digests of its own: give it another source to compare with")
+            .context(path.display()));
     }
     all.files = files;
     for ChangedFile { name, stored, found } in changed {

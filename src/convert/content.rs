@@ -9,7 +9,7 @@ use super::edits::Edited;
 use super::form::MAX_CUBES;
 use super::native;
 use crate::container::FileLayout;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::limits;
 use crate::schema::{ColumnKind, TableDesc, TableInfo};
@@ -227,7 +227,7 @@ impl Source {
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let path = path.as_ref();
         let place = path.display().to_string();
-        if path.is_file() && native::is_native(path).at(&place)? {
+        if path.is_file() && native::is_native(path).context(&place)? {
             return native::open(path);
         }
         let table = Table::open_with(path, options)?;
@@ -372,8 +372,8 @@ impl SourceTable {
     pub(crate) fn content(&self) -> Result<&dyn Content> {
         match &self.content {
             Ok(content) => Ok(&**content),
-            Err(error) if self.name == "." => Err(error.again()),
-            Err(error) => Err(error.again()).at_with(|| format!("subtable {}", self.name)),
+            Err(error) if self.name == "." => Err(error.clone()),
+            Err(error) => Err(error.clone()).with_context(|| format!("subtable {}", self.name)),
         }
     }
 }

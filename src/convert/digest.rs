@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::content::{Content, Source};
 use super::pieces::{Piece, Pieces, Shapes};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 use crate::schema::ColumnKind;
 use crate::sha::Sha;
@@ -89,7 +89,7 @@ pub(crate) fn digest_column(content: &dyn Content, index: usize, wanted: bool) -
         true => digest_cells(info, &*cells, content, 0..content.rows()),
         false => Err(not_wanted()),
     };
-    let sha256 = content.cells(index).and_then(digest).at_with(|| format!("column {}", info.desc.name));
+    let sha256 = content.cells(index).and_then(digest).with_context(|| format!("column {}", info.desc.name));
     ColumnDigest::new(info, sha256, content)
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::statvfs::statvfs;
 
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 
 /// How often what is written is made durable meanwhile.
 const SYNC_EVERY: Duration = Duration::from_millis(100);
@@ -83,25 +83,25 @@ impl Output {
             remove(&output.partial)?;
             Ok(fs::create_dir(&output.partial)?)
         };
-        make().at_with(|| output.partial.display().to_string())?;
+        make().with_context(|| output.partial.display().to_string())?;
         Ok(output)
     }
 
     fn begin(target: &Path, form: Form, overwrite: bool, bytes: u64) -> Result<Self> {
         let place = target.display().to_string();
         if target.file_name().is_none() {
-            return Err(Error::usage("the target has no name of its own").at(place));
+            return Err(Error::usage("the target has no name of its own").context(place));
         }
         check_target(target, form, overwrite)?;
         let directory = parent(target);
         if !directory.is_dir() {
-            return Err(Error::usage(format!("there is no directory {}", directory.display())).at(place));
+            return Err(Error::usage(format!("there is no directory {}", directory.display())).context(place));
         }
-        let system = statvfs(directory).map_err(std::io::Error::from).at(&place)?;
+        let system = statvfs(directory).map_err(std::io::Error::from).context(&place)?;
         let free = system.blocks_available().saturating_mul(system.fragment_size());
         if free < bytes {
             let message = format!("about {bytes} bytes are needed, but only {free} are free");
-            return Err(Error::new(ErrorKind::NoSpace, message).at(place));
+            return Err(Error::new(ErrorKind::NoSpace, message).context(place));
         }
         let (target, partial) = (target.to_owned(), partial_path(target));
         Ok(Output { target, partial, form, overwrite, committed: false })
@@ -139,7 +139,7 @@ impl Output {
 
     /// Makes all durable and gives it its name.
     pub(crate) fn commit(mut self) -> Result<()> {
-        self.publish().at_with(|| self.target.display().to_string())?;
+        self.publish().with_context(|| self.target.display().to_string())?;
         self.committed = true;
         Ok(())
     }
@@ -217,7 +217,7 @@ fn check_target(target: &Path, form: Form, overwrite: bool) -> Result<()> {
         }
         _ => Ok(()),
     }
-    .at_with(|| target.display().to_string())
+    .with_context(|| target.display().to_string())
 }
 
 /// Puts the directory `new` in the place of `old`, which is removed.

@@ -10,7 +10,7 @@ use super::form::{CHUNK_BYTES, Form, Survey, stored_size};
 use super::lane::CHUNKS_HELD;
 use super::mapping::Names;
 use super::restore::Tree;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Coder, Deflate, Pipeline, Stage};
 use crate::limits;
 use crate::table::{Cells, ColumnInfo, Table};
@@ -219,7 +219,7 @@ impl Plan {
                 }
                 _ => 0..content.rows(),
             };
-            limits::rows(rows.end - rows.start).at_with(|| format!("table {}", table.name))?;
+            limits::rows(rows.end - rows.start).with_context(|| format!("table {}", table.name))?;
             let row = row_name(&group);
             // a dimension of the parent would hide a column of its name
             names.reserve(&group, &["row", &row]);
@@ -240,7 +240,7 @@ impl Plan {
                         plan.warnings.push(format!("{place} is not converted: {error}"));
                         missing.push(MissingColumn { index: column, name, manager, reason: error.to_string() });
                     }
-                    planned => columns.push(planned.at_with(|| place(&table.name, &name))?),
+                    planned => columns.push(planned.with_context(|| place(&table.name, &name))?),
                 }
             }
             plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, row, rows, columns, missing });
@@ -269,7 +269,7 @@ impl Plan {
         let Some(root) = source.tables.first().and_then(|table| table.path.as_ref()) else {
             return Err(Error::usage("only a table directory can be made restorable"));
         };
-        let tree = Tree::find(root).at_with(|| root.display().to_string())?;
+        let tree = Tree::find(root).with_context(|| root.display().to_string())?;
         self.warnings.extend_from_slice(tree.notes());
         for table in &source.tables {
             if table.path.as_ref().is_some_and(|path| !path.starts_with(root)) {

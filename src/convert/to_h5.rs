@@ -19,7 +19,7 @@ use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute, unique}
 use super::output::Output;
 use super::plan::{ColumnPlan, Options, Plan, TablePlan, place};
 use super::{check, exact, json, restore, scales};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
 use crate::io::{FileSource, ReadAt};
 use crate::sha::{Sha, hex};
@@ -164,7 +164,7 @@ impl<'a> Writer<'a> {
             }
             let known = dimensions.iter_mut().find(|(known, _)| known == top).map(|(_, known)| known);
             let known = known.expect("it was added");
-            self.write_table(number, table, &group, &exact, known).at_with(|| format!("table {}", table.name))?;
+            self.write_table(number, table, &group, &exact, known).with_context(|| format!("table {}", table.name))?;
             self.groups.push(group);
             self.exact_groups.push(exact);
         }
@@ -225,7 +225,7 @@ impl<'a> Writer<'a> {
         for (index, column) in table.columns.iter().enumerate() {
             let info = &content.columns()[column.index];
             let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
-            let targets = targets.at_with(|| format!("column {}", column.name))?;
+            let targets = targets.with_context(|| format!("column {}", column.name))?;
             let form = match (&column.form, column.data_type) {
                 (_, DataType::Record) => "record",
                 (Form::Dense { .. }, _) => "dense",
@@ -437,7 +437,7 @@ impl<'a> Writer<'a> {
                     let content = source.tables[table_plan.source].content()?;
                     let run = ColumnRun::new(content, table_plan, column_plan, wanted)
                         .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.odd)));
-                    let (sha256, odd) = run.at_with(|| place(&table_plan.name, &column_plan.name))?;
+                    let (sha256, odd) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
                     lane.done(Done { table, column, sha256, odd })
                 }
             }

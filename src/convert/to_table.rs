@@ -19,7 +19,7 @@ use super::pieces::{Pieces, Shapes};
 use super::plan::place;
 use super::tile_copy::copy_tiles;
 use super::to_h5::Progress;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::schema::{ColumnKind, TableInfo, stored_name};
 use crate::table::{Cells, ColumnInfo, ColumnMut, NewTable, OpenOptions, Part, Table, TableWriter};
@@ -73,12 +73,12 @@ pub fn to_table(
     let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
     progress.expect(bytes);
     let mut output = Output::create_directory(target, overwrite, bytes)?;
-    let mut told = write(source, &plans, options, &output, progress).map_err(Error::of_input)?;
+    let mut told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
     let inexact = store_inexact(source, &mut plans, output.partial())?;
     if !inexact.is_empty() {
         drop(output);
         output = Output::create_directory(target, overwrite, bytes)?;
-        told = write(source, &plans, options, &output, progress).map_err(Error::of_input)?;
+        told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
     }
     output.commit()?;
     warnings.extend(inexact);
@@ -106,7 +106,7 @@ fn write(
     let syncing = output.sync_behind();
     let mut writers = Vec::new();
     for plan in plans {
-        writers.push(plan.create(source, options, &partial, &mut warnings).at_with(|| plan.name.clone())?);
+        writers.push(plan.create(source, options, &partial, &mut warnings).with_context(|| plan.name.clone())?);
     }
     let threads = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
     let pool = threads.map_err(|error| Error::new(ErrorKind::Io, "threads cannot be started").caused_by(error))?;
@@ -222,7 +222,7 @@ fn plan(source: &Source, target: &Path, options: &TableOptions, warnings: &mut V
                     plan.missing += 1;
                     continue;
                 }
-                Err(error) => return Err(error.at(place(&table.name, &info.desc.name.to_str_lossy()))),
+                Err(error) => return Err(error.context(place(&table.name, &info.desc.name.to_str_lossy()))),
             };
             let elements =
                 match (info.shape.clone().or_else(|| cells.same_shape(&(0..plan.rows))), cells.tiling(MAX_CUBES)) {
@@ -400,11 +400,11 @@ impl TablePlan {
             let index = self.columns[number].index;
             let name = content.columns()[index].desc.name.to_str_lossy();
             let advance = |bytes| progress.advance(bytes, &self.name, &name);
-            let cells = content.cells(index).at_with(|| place(&self.name, &name))?;
+            let cells = content.cells(index).with_context(|| place(&self.name, &name))?;
             let info = &content.columns()[index];
             Copy { info, cells: &*cells, rows: 0..self.rows, advance: &advance }
                 .run(part.column(nth))
-                .at_with(|| place(&self.name, &name))?;
+                .with_context(|| place(&self.name, &name))?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::content::{Content, Source, SourceTable};
 use super::pieces::{Pieces, Shapes};
 use super::plan::place;
-use crate::error::{ErrorKind, Place, Result};
+use crate::error::{ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
@@ -93,7 +93,7 @@ struct Side<'a> {
 
 impl<'a> Side<'a> {
     fn of(source: &'a Source, table: &'a SourceTable) -> Result<Self> {
-        Ok(Side { content: table.content().at(&source.place)?, place: &source.place })
+        Ok(Side { content: table.content().context(&source.place)?, place: &source.place })
     }
 }
 
@@ -157,7 +157,7 @@ fn compare_tables(name: &str, sides: (Side<'_>, Side<'_>), all: &mut Comparison)
         .into_par_iter()
         .map(|(a, b)| {
             let column = left.columns()[a].desc.name.to_str_lossy().into_owned();
-            let found = compare_columns((sides.0, a), (sides.1, b), &cells).at_with(|| place(name, &column))?;
+            let found = compare_columns((sides.0, a), (sides.1, b), &cells).with_context(|| place(name, &column))?;
             Ok(found.map(|(row, index, left, right)| Difference {
                 table: name.to_owned(),
                 column: Some(column),
@@ -191,18 +191,20 @@ fn compare_columns(
     if let Some((l, r)) = compare_records(&info.desc.keywords, &other.desc.keywords, left, right) {
         return Ok(Some((None, None, l, r)));
     }
-    limits::rows(left.rows()).at(left_place)?;
-    let (a, b) = (left.cells(a).at(left_place)?, right.cells(b).at(right_place)?);
+    limits::rows(left.rows()).context(left_place)?;
+    let (a, b) = (left.cells(a).context(left_place)?, right.cells(b).context(right_place)?);
     let mut values = (Values::new(info.data_type()), Values::new(info.data_type()));
     for piece in Pieces::new(info, &*a, 0..left.rows(), PIECE_BYTES) {
-        let piece = piece.at(left_place)?;
-        if let Some(found) = compare_shapes(&piece.shapes, piece.rows.start, piece.rows.end, &*b).at(right_place)? {
+        let piece = piece.context(left_place)?;
+        if let Some(found) =
+            compare_shapes(&piece.shapes, piece.rows.start, piece.rows.end, &*b).context(right_place)?
+        {
             return Ok(Some(found));
         }
         values.0.clear();
         values.1.clear();
-        piece.read(&*a, &mut values.0).at(left_place)?;
-        piece.read(&*b, &mut values.1).at(right_place)?;
+        piece.read(&*a, &mut values.0).context(left_place)?;
+        piece.read(&*b, &mut values.1).context(right_place)?;
         if let Some(element) = first_difference(&values.0, &values.1, left, right) {
             let (row, index) = locate(&piece, element)?;
             return Ok(Some((Some(row), Some(index), show(&values.0, element), show(&values.1, element))));

@@ -9,7 +9,7 @@ use hdf5_sys::h5t::H5T_class_t;
 
 use super::sys::{self, Charset, Foreign, Strings, Target};
 use super::{dataset, datatype};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::value::{DataType, Values};
 
 /// The value of an attribute.
@@ -72,7 +72,7 @@ pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Char
             (None, bytes) => sys::write(&target, &stored, &bytes.expect("there is no HDF5 type of records")),
         }
     };
-    set().at_with(|| format!("attribute {name}"))
+    set().with_context(|| format!("attribute {name}"))
 }
 
 pub(super) fn names(owner: &Location) -> Result<Vec<String>> {
@@ -108,7 +108,7 @@ pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
         }
         Ok(Some(if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }))
     };
-    get().at_with(|| format!("attribute {name}"))
+    get().with_context(|| format!("attribute {name}"))
 }
 
 /// Sets an attribute that is one record of integers.
@@ -121,7 +121,7 @@ pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         sys::write(&Target::Attribute(&attribute), &stored, &bytes)
     };
-    set().at_with(|| format!("attribute {name}"))
+    set().with_context(|| format!("attribute {name}"))
 }
 
 /// The names of the fields of an attribute that is a record; none if it is something else.
@@ -129,7 +129,7 @@ pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
     if !sys::has_attribute(owner, name)? {
         return Ok(Vec::new());
     }
-    Ok(match owner.attr(name).at_with(|| format!("attribute {name}"))?.dtype()?.to_descriptor() {
+    Ok(match owner.attr(name).with_context(|| format!("attribute {name}"))?.dtype()?.to_descriptor() {
         Ok(TypeDescriptor::Compound(record)) => record.fields.into_iter().map(|field| field.name).collect(),
         _ => Vec::new(),
     })

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{ChunkInfo, Coder, Dataset, Pipeline};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkRead, Grid};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
@@ -46,13 +46,13 @@ impl ChunkReader {
         let grid = Grid { shape, chunk };
         let element = dataset.data_type()?;
         let counts = grid.counts();
-        let total = counts.elements().at(&place)?;
+        let total = counts.elements().context(&place)?;
         let file_len = source.len()?;
         let mut chunks = HashMap::new();
         let inside = |info: &ChunkInfo| info.index.iter().zip(counts.iter()).all(|(index, count)| index < count);
         for info in dataset.chunks()?.into_iter().filter(inside) {
             if info.address.checked_add(info.stored_bytes).is_none_or(|end| end > file_len) {
-                return Err(Error::format(format!("chunk {} ends past the end of the file", info.index)).at(place));
+                return Err(Error::format(format!("chunk {} ends past the end of the file", info.index)).context(place));
             }
             chunks.insert(grid.number(&info.index), info);
         }
@@ -115,8 +115,8 @@ impl ChunkRead for ChunkReader {
             Ok(())
         };
         self.with_chunk(self.grid.number(index), read)
-            .at_with(|| format!("chunk {}", Shape::from(index)))
-            .at_with(|| self.place.clone())
+            .with_context(|| format!("chunk {}", Shape::from(index)))
+            .with_context(|| self.place.clone())
     }
 
     fn raw_order(&self) -> Option<ByteOrder> {
@@ -141,11 +141,11 @@ impl ChunkRead for ChunkReader {
                     }
                     Ok(())
                 })
-                .at_with(|| format!("chunk number {number}"))?;
+                .with_context(|| format!("chunk number {number}"))?;
             }
             Ok(())
         };
-        read().at_with(|| self.place.clone())
+        read().with_context(|| self.place.clone())
     }
 }
 

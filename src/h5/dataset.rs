@@ -11,7 +11,7 @@ use hdf5::plist::group_create::AttrCreationOrder;
 use super::filter::MOST_INFLATED;
 use super::sys::{self, Foreign, Strings, Target};
 use super::{Attribute, Deflate, Pipeline, Stage, attribute, datatype, group};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values, for_each_type};
 
@@ -170,7 +170,7 @@ impl Dataset {
             ErrorKind::Usage => Error::format(error.to_string()),
             _ => error,
         };
-        let layout = read().map_err(of_file).at_with(|| self.place())?;
+        let layout = read().map_err(of_file).with_context(|| self.place())?;
         Ok(self.layout.get_or_init(|| layout))
     }
 
@@ -179,16 +179,16 @@ impl Dataset {
     /// # Errors
     /// `Unsupported` for a dataset with a null dataspace.
     pub(crate) fn shape(&self) -> Result<Shape> {
-        let space = self.dataset.space().at_with(|| self.place())?;
+        let space = self.dataset.space().with_context(|| self.place())?;
         if space.is_null() {
-            return Err(Error::unsupported("a null dataspace").at(self.place()));
+            return Err(Error::unsupported("a null dataspace").context(self.place()));
         }
         Ok(space.shape().iter().rev().map(|&extent| extent as u64).collect())
     }
 
     /// Whether the last axis has no limit.
     pub(crate) fn is_appendable(&self) -> Result<bool> {
-        let space = self.dataset.space().at_with(|| self.place())?;
+        let space = self.dataset.space().with_context(|| self.place())?;
         Ok(matches!(space.maxdims().first(), Some(None)))
     }
 
@@ -202,7 +202,7 @@ impl Dataset {
     /// # Errors
     /// `Unsupported` with the name of an HDF5 type that casacore has nothing like.
     pub(crate) fn data_type(&self) -> Result<DataType> {
-        datatype::recognise(&self.layout()?.datatype).at_with(|| self.place())
+        datatype::recognise(&self.layout()?.datatype).with_context(|| self.place())
     }
 
     /// How HDF5 finds the chunks.
@@ -211,7 +211,7 @@ impl Dataset {
             return Ok(IndexKind::None);
         }
         // H5D_chunk_index_t
-        Ok(match sys::chunk_index(&self.dataset).at_with(|| self.place())? {
+        Ok(match sys::chunk_index(&self.dataset).with_context(|| self.place())? {
             0 => IndexKind::BtreeV1,
             1 => IndexKind::Single,
             2 => IndexKind::Implicit,
@@ -266,7 +266,7 @@ impl Dataset {
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
             read_values(&target, &self.layout()?.datatype, count, out)
         };
-        read().at_with(|| self.place())
+        read().with_context(|| self.place())
     }
 
     /// Writes the elements of `region`, first axis fastest; they have the dataset's type.
@@ -292,7 +292,7 @@ impl Dataset {
                 }
             }
         };
-        write().at_with(|| self.place())
+        write().with_context(|| self.place())
     }
 
     /// The number of elements of a region that lies within the dataset, of elements of the dataset's type.
@@ -338,7 +338,7 @@ impl Dataset {
             let offset: Vec<u64> = index.iter().zip(chunk.iter()).rev().map(|(index, chunk)| index * chunk).collect();
             sys::write_chunk(&self.dataset, &offset, filter_mask, bytes)
         };
-        write().at_with(|| self.place())
+        write().with_context(|| self.place())
     }
 
     /// Where the chunks are that exist, in no promised order.
@@ -350,7 +350,7 @@ impl Dataset {
 
     /// The number of links that lead to it.
     pub(crate) fn link_count(&self) -> Result<usize> {
-        Ok(self.dataset.loc_info().at_with(|| self.place())?.num_links)
+        Ok(self.dataset.loc_info().with_context(|| self.place())?.num_links)
     }
 
     /// Calls `visit` for each chunk that exists, in no promised order.
@@ -368,18 +368,18 @@ impl Dataset {
                 add(info.offset, info.addr, info.size, info.filter_mask);
                 0
             })
-            .at_with(|| self.place())?;
+            .with_context(|| self.place())?;
         // before 1.14 addresses are counted from the user block, or from the start of the file
         #[cfg(not(feature = "static-hdf5"))]
         if hdf5::library_version() < (1, 14, 0) && self.dataset.file()?.userblock() > 0 {
             let message = "chunks behind a user block, which takes HDF5 1.14";
-            return Err(Error::unsupported(message).at(self.place()));
+            return Err(Error::unsupported(message).context(self.place()));
         }
         // H5Dchunk_iter is newer than HDF5 1.10. This walks the index anew for every chunk.
         #[cfg(not(feature = "static-hdf5"))]
         for number in 0..self.dataset.num_chunks().unwrap_or(0) {
             let Some(info) = self.dataset.chunk_info(number) else {
-                return Err(Error::format("the chunk index cannot be read").at(self.place()));
+                return Err(Error::format("the chunk index cannot be read").context(self.place()));
             };
             add(&info.offset, info.addr, info.size, info.filter_mask);
         }
@@ -400,7 +400,7 @@ impl Dataset {
                 _ => Storage::Other("in other datasets"),
             })
         };
-        find().at_with(|| self.place())
+        find().with_context(|| self.place())
     }
 
     /// Whether the elements in the file are the bytes of ours, little-endian and packed.
@@ -413,7 +413,7 @@ impl Dataset {
     /// Whether elements that were never written are zeros.
     pub(super) fn fills_with_zeros(&self) -> Result<bool> {
         let read = || -> Result<_> { Ok(self.dataset.dcpl()?.get_fill_value_defined()? != FillValue::UserDefined) };
-        read().at_with(|| self.place())
+        read().with_context(|| self.place())
     }
 
     /// What bytes that were never written read as; `None` if the dataset does not say.
@@ -425,12 +425,12 @@ impl Dataset {
                 _ => Ok(None),
             }
         };
-        read().at_with(|| self.place())
+        read().with_context(|| self.place())
     }
 
     /// Makes this dataset a dimension scale, with a name of its own.
     pub(crate) fn make_scale(&self, name: &str) -> Result<()> {
-        sys::set_scale(&self.dataset, name).at_with(|| self.place())
+        sys::set_scale(&self.dataset, name).with_context(|| self.place())
     }
 
     /// Attaches a scale to an axis; the last axis is the row.
@@ -442,12 +442,12 @@ impl Dataset {
             }
             sys::attach_scale(&self.dataset, &scale.dataset, (axes - 1 - axis) as u32)
         };
-        attach().at_with(|| self.place())
+        attach().with_context(|| self.place())
     }
 
     /// Sets an attribute, in place of one that has this name.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        attribute::set(&self.dataset, name, value, sys::Charset::Utf8).at_with(|| self.place())
+        attribute::set(&self.dataset, name, value, sys::Charset::Utf8).with_context(|| self.place())
     }
 
     /// Changes the extent of the last axis of an appendable dataset.
@@ -456,12 +456,12 @@ impl Dataset {
             let (cell, _) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
             sys::set_extent(&self.dataset, &cell.with_axis(rows).reversed())
         };
-        set().at_with(|| self.place())
+        set().with_context(|| self.place())
     }
 
     /// Takes notice of what another process has appended.
     pub(crate) fn refresh(&self) -> Result<()> {
-        sys::refresh_dataset(&self.dataset).at_with(|| self.place())
+        sys::refresh_dataset(&self.dataset).with_context(|| self.place())
     }
 
     /// The only element of a dataset of uint64, which no casacore type stands for.
@@ -473,17 +473,17 @@ impl Dataset {
             sys::read(&target, &sys::foreign_type(Foreign::UInt64)?, &mut bytes)?;
             Ok(u64::from_le_bytes(bytes))
         };
-        read().at_with(|| self.place())
+        read().with_context(|| self.place())
     }
 
     /// The names of the attributes in order of creation.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
-        attribute::names(&self.dataset).at_with(|| self.place())
+        attribute::names(&self.dataset).with_context(|| self.place())
     }
 
     /// The value of an attribute; `None` if there is none of this name.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
-        attribute::get(&self.dataset, name).at_with(|| self.place())
+        attribute::get(&self.dataset, name).with_context(|| self.place())
     }
 }
 

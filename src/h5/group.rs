@@ -6,7 +6,7 @@ use hdf5::{IndexType, IterationOrder, LinkType, LocationType};
 
 use super::sys::Charset;
 use super::{Attribute, Bounds, ByteRows, Dataset, DatasetSpec, LiveSpec, attribute, sys};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 
 /// What a link leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Group {
             }
             Ok(group.create(name)?)
         };
-        Ok(Group { group: create().at_with(|| format!("group {path}"))?, path })
+        Ok(Group { group: create().with_context(|| format!("group {path}"))?, path })
     }
 
     /// Opens a group in this one.
@@ -74,8 +74,8 @@ impl Group {
     /// `NotFound` if nothing has this name.
     pub(crate) fn group(&self, name: &str) -> Result<Group> {
         let path = self.path_of(name);
-        self.check_there(name).at_with(|| format!("group {path}"))?;
-        Ok(Group { group: self.group.group(name).at_with(|| format!("group {path}"))?, path })
+        self.check_there(name).with_context(|| format!("group {path}"))?;
+        Ok(Group { group: self.group.group(name).with_context(|| format!("group {path}"))?, path })
     }
 
     /// Creates a dataset in this group.
@@ -85,7 +85,7 @@ impl Group {
             self.check_new(name)?;
             spec.create(&self.group, name)
         };
-        Ok(Dataset::new(create().at_with(|| format!("dataset {path}"))?, path))
+        Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
     /// Creates a dataset of bytes in this group, of a file that was created with these bounds.
@@ -95,7 +95,7 @@ impl Group {
             self.check_new(name)?;
             rows.create(&self.group, bounds, name)
         };
-        Ok(Dataset::new(create().at_with(|| format!("dataset {path}"))?, path))
+        Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
     /// Creates a dataset without rows in this group, which grows when the file is live.
@@ -105,23 +105,23 @@ impl Group {
             self.check_new(name)?;
             spec.create(&self.group, name)
         };
-        Ok(Dataset::new(create().at_with(|| format!("dataset {path}"))?, path))
+        Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
     /// Removes a link; what no other link leads to goes with it.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
-        self.group.unlink(name).at_with(|| self.path_of(name))
+        self.group.unlink(name).with_context(|| self.path_of(name))
     }
 
     /// Makes another link, to the object at the path `target`.
     #[cfg(test)]
     pub(crate) fn link(&self, name: &str, target: &str) -> Result<()> {
-        self.group.link_hard(target, name).at_with(|| self.path_of(name))
+        self.group.link_hard(target, name).with_context(|| self.path_of(name))
     }
 
     /// The number of links that lead to this group.
     pub(crate) fn link_count(&self) -> Result<usize> {
-        Ok(self.group.loc_info().at_with(|| self.place())?.num_links)
+        Ok(self.group.loc_info().with_context(|| self.place())?.num_links)
     }
 
     /// Creates a dimension without coordinate values, as netCDF-4 does: a scale that stores nothing.
@@ -136,7 +136,7 @@ impl Group {
             sys::set_scale(&dataset, &format!("This is a netCDF dimension but not a netCDF variable. {len:10}"))?;
             Ok(dataset)
         };
-        Ok(Dataset::new(create().at_with(|| format!("dimension {path}"))?, path))
+        Ok(Dataset::new(create().with_context(|| format!("dimension {path}"))?, path))
     }
 
     /// Opens a dataset in this group.
@@ -145,8 +145,8 @@ impl Group {
     /// `NotFound` if nothing has this name.
     pub(crate) fn dataset(&self, name: &str) -> Result<Dataset> {
         let path = self.path_of(name);
-        self.check_there(name).at_with(|| format!("dataset {path}"))?;
-        Ok(Dataset::new(self.group.dataset(name).at_with(|| format!("dataset {path}"))?, path))
+        self.check_there(name).with_context(|| format!("dataset {path}"))?;
+        Ok(Dataset::new(self.group.dataset(name).with_context(|| format!("dataset {path}"))?, path))
     }
 
     /// Whether something has this name.
@@ -160,7 +160,7 @@ impl Group {
             .group
             .links(IndexType::CreationOrder, IterationOrder::Increasing)
             .or_else(|_| self.group.links(IndexType::Name, IterationOrder::Increasing))
-            .at_with(|| self.place())?;
+            .with_context(|| self.place())?;
         links
             .into_iter()
             .map(|(name, link)| {
@@ -171,7 +171,7 @@ impl Group {
                         match self
                             .group
                             .loc_type_by_name(&name)
-                            .at_with(|| format!("object {}", self.path_of(&name)))?
+                            .with_context(|| format!("object {}", self.path_of(&name)))?
                         {
                             LocationType::Group => LinkKind::Group,
                             LocationType::Dataset => LinkKind::Dataset,
@@ -186,37 +186,37 @@ impl Group {
 
     /// Sets an attribute, in place of one that has this name.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        attribute::set(&self.group, name, value, Charset::Utf8).at_with(|| self.place())
+        attribute::set(&self.group, name, value, Charset::Utf8).with_context(|| self.place())
     }
 
     /// Sets an attribute whose name and strings are ASCII, as programs older than UTF-8 expect.
     pub(crate) fn set_ascii_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        attribute::set(&self.group, name, value, Charset::Ascii).at_with(|| self.place())
+        attribute::set(&self.group, name, value, Charset::Ascii).with_context(|| self.place())
     }
 
     /// Sets an attribute that is one record of 32-bit integers, in place of none.
     pub(crate) fn set_int_record(&self, name: &str, fields: &[(&str, i32)]) -> Result<()> {
-        attribute::set_int_record(&self.group, name, fields).at_with(|| self.place())
+        attribute::set_int_record(&self.group, name, fields).with_context(|| self.place())
     }
 
     /// The names of the fields of an attribute that is a record; none if it is something else or not there.
     pub(crate) fn attribute_fields(&self, name: &str) -> Result<Vec<String>> {
-        attribute::fields(&self.group, name).at_with(|| self.place())
+        attribute::fields(&self.group, name).with_context(|| self.place())
     }
 
     /// Gives what has the name `old` the name `new`.
     pub(crate) fn rename(&self, old: &str, new: &str) -> Result<()> {
-        self.group.relink(old, new).at_with(|| self.path_of(old))
+        self.group.relink(old, new).with_context(|| self.path_of(old))
     }
 
     /// The names of the attributes in order of creation.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
-        attribute::names(&self.group).at_with(|| self.place())
+        attribute::names(&self.group).with_context(|| self.place())
     }
 
     /// The value of an attribute; `None` if there is none of this name.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
-        attribute::get(&self.group, name).at_with(|| self.place())
+        attribute::get(&self.group, name).with_context(|| self.place())
     }
 
     /// Fails unless something new can have this name.

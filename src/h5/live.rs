@@ -16,7 +16,7 @@ use hdf5::{Dataspace, Datatype};
 
 use super::sys::{self, Foreign, Mode, Target};
 use super::{Dataset, Group, dataset, file, group};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
 /// Where objects of at least [`LARGE_METADATA`] bytes, and all that are made in a live file, begin: at a multiple of this.
@@ -113,7 +113,7 @@ impl LiveFile {
     /// The dataset at `path`, from the root.
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
-        let root = Group::new(file.group("/").at(self.path.display())?, String::new());
+        let root = Group::new(file.group("/").context(self.path.display())?, String::new());
         let (groups, name) = path.rsplit_once('/').unwrap_or(("", path));
         let group =
             groups.split('/').filter(|name| !name.is_empty()).try_fold(root, |group, name| group.group(name))?;
@@ -126,7 +126,7 @@ impl LiveFile {
     /// `NoSpace`, `Io`.
     pub(crate) fn flush(&self) -> Result<()> {
         let file = self.file.as_ref().expect("taken only when the file goes");
-        file.flush().at_with(|| self.path.display())
+        file.flush().with_context(|| self.path.display())
     }
 
     /// Writes what is still in memory and closes the file, which others may then open for writing. Its datasets have to be
@@ -135,7 +135,7 @@ impl LiveFile {
     /// # Errors
     /// `NoSpace` or `Io`: then the file stays marked as being written.
     pub(crate) fn close(mut self) -> Result<()> {
-        self.end().at_with(|| self.path.display().to_string())
+        self.end().with_context(|| self.path.display().to_string())
     }
 
     fn end(&mut self) -> Result<()> {
@@ -174,7 +174,7 @@ impl LiveDataset {
             Ok((datatype, cell.reversed(), row_bytes, Cell::new(rows)))
         };
         let element = dataset.data_type().ok();
-        let (datatype, cell, row_bytes, rows) = open().at_with(|| format!("dataset {}", dataset.path()))?;
+        let (datatype, cell, row_bytes, rows) = open().with_context(|| format!("dataset {}", dataset.path()))?;
         Ok(LiveDataset { dataset, datatype, element, cell, row_bytes, rows })
     }
 
@@ -197,7 +197,7 @@ impl LiveDataset {
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<()> {
         let (first, rows) = (self.rows.get(), (bytes.len() / self.row_bytes) as u64);
         let grow = || -> Result<()> { sys::set_extent(self.dataset.inner(), &self.extents(first + rows)) };
-        grow().at_with(|| self.place())?;
+        grow().with_context(|| self.place())?;
         self.rows.set(first + rows);
         self.write(first, bytes)
     }
@@ -218,7 +218,7 @@ impl LiveDataset {
             let target = Target::Dataset { dataset: self.dataset.inner(), memory: &memory, file: &file };
             sys::write(&target, &self.datatype, bytes)
         };
-        write().at_with(|| self.place())
+        write().with_context(|| self.place())
     }
 
     /// Appends `rows` rows from `first` on to `out`, as [`write`](Self::write) takes them.
@@ -236,7 +236,7 @@ impl LiveDataset {
             let target = Target::Dataset { dataset: self.dataset.inner(), memory: &memory, file: &file };
             sys::read(&target, &self.datatype, &mut out[start..])
         };
-        read().at_with(|| self.place())
+        read().with_context(|| self.place())
     }
 
     /// The dataspaces of rows in memory and in the file.
@@ -249,7 +249,7 @@ impl LiveDataset {
 
     /// Hands what is in memory of this dataset to the operating system.
     pub(crate) fn flush(&self) -> Result<()> {
-        sys::flush_dataset(self.dataset.inner()).at_with(|| self.place())
+        sys::flush_dataset(self.dataset.inner()).with_context(|| self.place())
     }
 
     pub(crate) fn extents(&self, rows: u64) -> Vec<u64> {

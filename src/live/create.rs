@@ -10,7 +10,7 @@ use crate::convert::exact;
 use crate::convert::mapping::{Attributes, Dimensions, Names, axis_roles};
 use crate::convert::plan::row_name;
 use crate::convert::scales::{Coordinates, Scales};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Element, File, Group, LiveSpec};
 use crate::value::{DataType, Record, Shape, Value};
 
@@ -25,7 +25,7 @@ pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<Fi
     let mut structure = Structure { root, exact, names: Names::default(), dimensions: Vec::new() };
     structure.names.reserve("", &["MAIN", "_ctds"]);
     for table in tables {
-        structure.table(table, tables).at_with(|| format!("table {}", table.name))?;
+        structure.table(table, tables).with_context(|| format!("table {}", table.name))?;
     }
     Ok(file)
 }
@@ -96,7 +96,7 @@ impl Structure {
         for (position, (column, link)) in table.columns.iter().zip(&links).enumerate() {
             let form = Column { spec: column, link, is_ms, row: &row_scale }
                 .create(&group, &mut scales, &table_path)
-                .at_with(|| format!("column {}", column.info.desc.name))?;
+                .with_context(|| format!("column {}", column.info.desc.name))?;
             let document = exact::column(&column.info, position, link, form, &table_name);
             exact.set_attribute(&format!("column.{link}"), &Attribute::string(document.to_string()))?;
         }

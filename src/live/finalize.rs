@@ -5,7 +5,7 @@ use std::path::Path;
 use super::lock::WriterLock;
 use crate::convert::output::Output;
 use crate::convert::{Comparison, Options, Plan, Progress, Source, Summary, to_hdf5, verify};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::table::ColumnInfo;
 
 /// What `finalize` has made.
@@ -39,7 +39,7 @@ pub fn finalize(
     let _lock = WriterLock::take(live)?;
     let own = Source::open(live)?;
     if let Some(source) = source {
-        check_source(&own, source).at_with(|| live.display().to_string())?;
+        check_source(&own, source).with_context(|| live.display().to_string())?;
     }
     let source = source.unwrap_or(&own);
     let plan = Plan::new(source, options)?;
@@ -48,7 +48,7 @@ pub fn finalize(
     let comparison = verify(source, &Source::open(output.partial())?)?;
     if let Some(difference) = comparison.differences.first() {
         let message = format!("what was written differs, first in table {}", difference.table);
-        return Err(Error::new(ErrorKind::Format, message).at(target.display()));
+        return Err(Error::new(ErrorKind::Format, message).context(target.display()));
     }
     output.commit()?;
     Ok(Finalized { summary, comparison })

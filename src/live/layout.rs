@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 use serde_json::Value as Json;
 
 use crate::convert::native::{self, FormKind};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Group, LinkKind};
 use crate::limits;
 use crate::table::ColumnInfo;
@@ -59,9 +59,9 @@ fn find(root: &Group, exact: &Group, path: &str, tables: &mut Vec<TableLayout>, 
         }
         let (path, exact) = (format!("{path}/{name}"), exact.group(&name)?);
         let Some(document) = exact.attribute("table")? else { continue };
-        let document = native::parse(&document).at_with(|| format!("_ctds attribute table of {path}"))?;
+        let document = native::parse(&document).with_context(|| format!("_ctds attribute table of {path}"))?;
         if document.get("committed").and_then(Json::as_str) == Some(COMMITTED) {
-            tables.push(table(root, &exact, &path, &document).at_with(|| format!("group {path}"))?);
+            tables.push(table(root, &exact, &path, &document).with_context(|| format!("group {path}"))?);
         }
         find(root, &exact, &path, tables, depth + 1)?;
     }

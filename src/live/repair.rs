@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::layout::{self, COMMITTED, TableLayout};
 use super::lock::{self, WriterLock};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Bounds, ChunkInfo, Dataset, File, Group, LinkKind, Superblock};
 use crate::io::{FileSource, FileTarget, ReadAt};
 use crate::limits;
@@ -46,31 +46,31 @@ pub struct RepairedTable {
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     let path = path.as_ref();
     let place = || path.display().to_string();
-    let source = FileSource::open(path).at_with(place)?;
-    let superblock = Superblock::read(&source).at_with(place)?;
+    let source = FileSource::open(path).with_context(place)?;
+    let superblock = Superblock::read(&source).with_context(place)?;
     let _lock = WriterLock::take(path)?;
     if let Some(process) = lock::process_that_writes(path) {
         return Err(
-            Error::new(ErrorKind::Locked, format!("process {process} has the file open for writing")).at(place())
+            Error::new(ErrorKind::Locked, format!("process {process} has the file open for writing")).context(place())
         );
     }
     let was_open = superblock.is_being_written();
     if was_open && !superblock.is_live() {
         let message = "the file was written without SWMR when its writer ended: nothing in it can be relied on";
-        return Err(Error::unsupported(message).at(place()));
+        return Err(Error::unsupported(message).context(place()));
     }
-    let found = survey(path, source.len()?, was_open).at_with(place)?;
+    let found = survey(path, source.len()?, was_open).with_context(place)?;
     let ends = (superblock.end(), source.len()?.max(found.end));
     if was_open {
-        superblock.close(&FileTarget::open(path).at_with(place)?, ends.1).at_with(place)?;
+        superblock.close(&FileTarget::open(path).with_context(place)?, ends.1).with_context(place)?;
     }
     let trims = found.tables.iter().any(|(_, trims)| trims.iter().any(|trim| trim.extent != trim.rows));
     if trims {
         let file = File::edit(path, Bounds::V110)?;
-        let trimmed = trim(&file, &found).at_with(place);
+        let trimmed = trim(&file, &found).with_context(place);
         file.close()?;
         trimmed?;
-        FileTarget::open(path).and_then(|file| crate::io::WriteAt::sync(&file)).at_with(place)?;
+        FileTarget::open(path).and_then(|file| crate::io::WriteAt::sync(&file)).with_context(place)?;
     }
     let tables: Vec<_> = found.tables.into_iter().map(|(table, _)| table).collect();
     // those of this program's tables are gone
@@ -110,7 +110,7 @@ fn survey(path: &Path, len: u64, was_open: bool) -> Result<Found> {
         Err(error) => return Err(error),
     };
     for table in tables {
-        let checked = check_table(&root, &table, len).at_with(|| format!("table {}", table.name))?;
+        let checked = check_table(&root, &table, len).with_context(|| format!("table {}", table.name))?;
         found.tables.push(checked);
     }
     Ok(found)
@@ -125,7 +125,7 @@ fn check_group(group: &Group, found: &mut Found, depth: usize) -> Result<()> {
                 let dataset = group.dataset(&name)?;
                 dataset.shape()?;
                 for chunk in dataset.chunks()? {
-                    let end = chunk_end(&chunk).at_with(|| format!("dataset {}", dataset.path()))?;
+                    let end = chunk_end(&chunk).with_context(|| format!("dataset {}", dataset.path()))?;
                     found.end = found.end.max(end);
                     found.incomplete_chunks += usize::from(end > found.len);
                 }
@@ -195,7 +195,7 @@ fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
         }
         Ok(extent)
     };
-    let extent = check().at_with(|| format!("dataset {path}"))?;
+    let extent = check().with_context(|| format!("dataset {path}"))?;
     Ok(Trim { path, extent, rows })
 }
 

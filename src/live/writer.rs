@@ -11,7 +11,7 @@ use super::lock::WriterLock;
 use super::table::{Stream, Table, Updated};
 use super::{create, lock};
 use crate::convert::output::Output;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, LiveFile};
 
 /// Bytes of rows that wait to be written, in all columns together, and in one at most.
@@ -87,7 +87,7 @@ impl Declaration {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let (layout, file) = create::create(output.partial(), &name, &self.tables)
             .and_then(|file| Ok((layout::read(&file.root()?)?, file)))
-            .at_with(|| path.display().to_string())?;
+            .with_context(|| path.display().to_string())?;
         let mut writer = Writer::new(file.go_live()?, output.partial(), &layout, policy, lock)?;
         for table in &mut writer.tables {
             table.committed_rows.append(&0u64.to_le_bytes())?;
@@ -147,18 +147,21 @@ impl Writer {
         let lock = WriterLock::take(path)?;
         let layout = {
             let file = h5::File::open(path)?;
-            layout::read(&file.root()?).at_with(|| path.display().to_string())?
+            layout::read(&file.root()?).with_context(|| path.display().to_string())?
         };
         let writer = Writer::new(LiveFile::open(path)?, path, &layout, policy, lock)?;
         for table in &writer.tables {
-            table.check_extents().at_with(|| format!("table {}", table.name)).at_with(|| path.display().to_string())?;
+            table
+                .check_extents()
+                .with_context(|| format!("table {}", table.name))
+                .with_context(|| path.display().to_string())?;
         }
         Ok(writer)
     }
 
     fn new(file: LiveFile, path: &Path, layout: &[TableLayout], policy: Policy, lock: WriterLock) -> Result<Self> {
         let tables = layout.iter().map(|table| Table::open(&file, table)).collect::<Result<_>>()?;
-        let descriptor = File::open(path).at_with(|| path.display().to_string())?;
+        let descriptor = File::open(path).with_context(|| path.display().to_string())?;
         let warnings = lock::network_file_system(path).into_iter().collect();
         Ok(Writer {
             file: Some(file),
@@ -234,8 +237,8 @@ impl Writer {
         let streams: usize = self.tables.iter().map(Table::datasets).sum();
         let most_waiting = (WAITING_BYTES / streams.max(1)).min(WAITING_BYTES_OF_COLUMN);
         let found = self.table_mut(table)?;
-        let cells = found.check(rows, blocks).at_with(|| format!("table {table}"))?;
-        let appended = found.append(rows, &cells, most_waiting).at_with(|| format!("table {table}"));
+        let cells = found.check(rows, blocks).with_context(|| format!("table {table}"))?;
+        let appended = found.append(rows, &cells, most_waiting).with_context(|| format!("table {table}"));
         self.guard(appended)?;
         self.commit_if_due()
     }
@@ -251,11 +254,11 @@ impl Writer {
         let found = self.table_mut(table)?;
         if first_row.checked_add(rows).is_none_or(|end| end > found.rows) {
             let message = format!("rows {first_row} to {}, of {}", first_row.saturating_add(rows), found.rows);
-            return Err(Error::usage(message).at(place()));
+            return Err(Error::usage(message).context(place()));
         }
         let column = found.column(column)?;
-        let cells = column.check(block, rows).at_with(place)?;
-        match column.rewrite(first_row, &cells).at_with(place) {
+        let cells = column.check(block, rows).with_context(place)?;
+        match column.rewrite(first_row, &cells).with_context(place) {
             // nothing was written
             Err(error) if error.kind() == ErrorKind::Unsupported => Err(error),
             written => {
@@ -278,8 +281,8 @@ impl Writer {
         self.file()?;
         let place = || format!("table {table}: column {column}");
         let found = self.table_mut(table)?.column(column)?;
-        let cells = found.check(block, rows).at_with(place)?;
-        let updated = found.update(first_row, rows, &cells).at_with(place);
+        let cells = found.check(block, rows).with_context(place)?;
+        let updated = found.update(first_row, rows, &cells).with_context(place);
         let updated = self.guard(updated)?;
         self.rewritten |= updated.written;
         Ok(updated)
@@ -314,7 +317,7 @@ impl Writer {
         // the cells of every column
         for table in self.tables.iter_mut().filter(changed) {
             let drained = table.streams().try_for_each(Stream::drain);
-            drained.at_with(|| format!("table {}", table.name))?;
+            drained.with_context(|| format!("table {}", table.name))?;
         }
         // and all that leads to them
         self.file()?.flush()?;

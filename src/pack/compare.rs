@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::copy::PIECE_BYTES;
 use super::plain::{Plain, PlainFile};
 use crate::convert::Progress;
-use crate::error::{Place, Result};
+use crate::error::{Result, ResultExt};
 
 /// What was compared, and where it differs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub fn compare(left: &Plain, right: &Plain, progress: &dyn Progress) -> Result<B
         let difference = match right.get(path) {
             Some((_, other)) => {
                 let progress = |bytes| progress.advance(bytes, table, &file.name);
-                let (bytes, difference) = compare_files(file, other, progress).at(path)?;
+                let (bytes, difference) = compare_files(file, other, progress).context(path)?;
                 all.files += 1;
                 all.bytes += bytes;
                 difference

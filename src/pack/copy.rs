@@ -3,7 +3,7 @@
 use super::plain::{Folder, PlainFile};
 use crate::container::ContainerMut;
 use crate::convert::Progress;
-use crate::error::{Place, Result};
+use crate::error::{Result, ResultExt};
 use crate::io::{Raw, ReadAt, WriteAt};
 
 /// Bytes that are read and written at a time; few enough to stay in the processor's cache.
@@ -30,12 +30,12 @@ impl<'a> Copier<'a> {
     /// Copies a file to one of the same name.
     pub(super) fn copy(&mut self, folder: &Folder, file: &PlainFile, target: &dyn ContainerMut) -> Result<()> {
         let (from, to) = (file.open()?, target.create(&file.name)?);
-        to.reserve(file.len).at(&file.name)?;
+        to.reserve(file.len).context(&file.name)?;
         let mut at = 0;
         while at < file.len {
             let copied = copy_raw(&*from, &*to, at, file.len - at);
             if copied == 0 {
-                return self.copy_rest(folder, file, &*from, &*to, at, piece_bytes(target)).at(&file.name);
+                return self.copy_rest(folder, file, &*from, &*to, at, piece_bytes(target)).context(&file.name);
             }
             at += copied;
             self.advance(copied, folder, file);

@@ -169,7 +169,7 @@ impl ColumnDesc {
             b"ScalarRecordColumnDesc" => (ColumnKind::Scalar, false),
             _ => {
                 return Err(Error::unsupported(format!("column {name:?} of class {class:?} is not supported"))
-                    .at(format!("TableDesc at byte {start}")));
+                    .context(format!("TableDesc at byte {start}")));
             }
         };
         let data_type = DataType::from_code(code)

@@ -1,7 +1,7 @@
 //! table.lock: the sync record, which has the last word on the number of rows. formats/table.md 4.2, 4.3.
 
 use crate::aipsio::{Decoder, Encoder};
-use crate::error::{Place, Result};
+use crate::error::{Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt};
 
 /// Offset of the length of the sync record, behind the list of lock requests.
@@ -44,7 +44,7 @@ impl Sync {
         if d.u32("length")? == 0 {
             return Ok(None);
         }
-        Self::decode(&mut d).map(Some).at("lock file")
+        Self::decode(&mut d).map(Some).context("lock file")
     }
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self> {

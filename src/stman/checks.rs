@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::ColumnSpec;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::value::{Region, Shape, Values};
 
 impl ColumnSpec {
     /// The error of a write that does not fit the column.
     pub(super) fn misfit(&self, row: u64, message: impl Into<String>) -> Error {
-        Error::usage(message).at(format!("column {}, row {row}", self.name))
+        Error::usage(message).context(format!("column {}, row {row}", self.name))
     }
 
     /// Checks that the table has all of `rows`, and that the elements of `values` are those of the column.
@@ -33,7 +33,7 @@ impl ColumnSpec {
     ) -> Result<Shape> {
         self.check_write(&(row..row.saturating_add(1)), table_rows, values)?;
         let shape = shape.ok_or_else(|| self.without_shape(row))?;
-        region.check(&shape).at_with(|| format!("column {}, row {row}", self.name))?;
+        region.check(&shape).with_context(|| format!("column {}, row {row}", self.name))?;
         self.check_count(row, 1, &region.shape, values.len())?;
         Ok(shape)
     }

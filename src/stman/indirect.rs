@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::elements::{Elements, ElementsMut, element_bits};
 use super::{EachExtent, Extent, OpenArgs, Stored, read_part};
 use crate::container::ContainerMut;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{ByteOrder, Paged, PagedMut, ReadAt, past_end, read_array, read_bytes};
 use crate::value::{BString, DataType, Region, Shape, Values};
 
@@ -49,11 +49,11 @@ impl Arrays {
     /// Opens the manager's file with `suffix`.
     pub(super) fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Result<Self> {
         let place = format!("{} ({manager})", args.file_name(suffix));
-        let file = Paged::new(args.file(suffix)?).at(&place)?;
-        let version = order.u32(read_array(&file, 0).at("header").at(&place)?);
+        let file = Paged::new(args.file(suffix)?).context(&place)?;
+        let version = order.u32(read_array(&file, 0).context("header").context(&place)?);
         if version > 1 {
             let message = format!("array file version {version}, known are 0 and 1");
-            return Err(Error::format(message).at("header").at(&place));
+            return Err(Error::format(message).context("header").context(&place));
         }
         Ok(Arrays { file, order, counted: version == 1, suffix: suffix.to_owned(), place })
     }
@@ -64,7 +64,7 @@ impl<F: ReadAt> Arrays<F> {
     ///
     /// One without axes, which has no elements in casacore, comes out with a single axis of none.
     pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
-        let record = self.record(offset).at_with(|| self.array_place(offset))?;
+        let record = self.record(offset).with_context(|| self.array_place(offset))?;
         Ok(record.shape)
     }
 
@@ -77,12 +77,12 @@ impl<F: ReadAt> Arrays<F> {
             }
             self.elements(&record).read_array(&record.shape, region, out)
         };
-        read().at_with(|| self.array_place(offset))
+        read().with_context(|| self.array_place(offset))
     }
 
     /// Calls `each` with where the elements of the array at `offset`, the cell of `row`, lie.
     pub(super) fn extent(&self, row: u64, offset: i64, each: &mut EachExtent<'_>) -> Result<()> {
-        let record = self.record(offset).at_with(|| self.array_place(offset))?;
+        let record = self.record(offset).with_context(|| self.array_place(offset))?;
         let content = Stored::Cells(row..row + 1);
         each(Extent { suffix: &self.suffix, offset: record.data, order: self.order, content })
     }
@@ -172,7 +172,7 @@ impl ArraysMut {
         manager: &str,
     ) -> Result<Self> {
         let place = format!("{name} ({manager})");
-        let file = files.create(name).and_then(PagedMut::new).at(&place)?;
+        let file = files.create(name).and_then(PagedMut::new).context(&place)?;
         file.grow(HEADER_BYTES);
         Ok(ArraysMut { arrays: Arrays { file, order, counted, suffix: "i".to_owned(), place }, end: HEADER_BYTES })
     }
@@ -189,8 +189,9 @@ impl ArraysMut {
         }
         head.extend(order.u32_bytes(shape.len() as u32));
         for &extent in shape.iter() {
-            let narrow = i32::try_from(extent)
-                .map_err(|_| Error::limit(format!("an array of shape {shape}: extents have 31 bits")).at(self.place()));
+            let narrow = i32::try_from(extent).map_err(|_| {
+                Error::limit(format!("an array of shape {shape}: extents have 31 bits")).context(self.place())
+            });
             head.extend(order.u32_bytes(narrow? as u32));
         }
         let bits = match data_type {
@@ -202,8 +203,8 @@ impl ArraysMut {
         let start = self.end.next_multiple_of(8);
         let data = start + head.len() as u64;
         let end = bytes.and_then(|bytes| data.checked_add(bytes)).filter(|&end| end <= i64::MAX as u64);
-        let end = end.ok_or_else(|| Error::limit(format!("an array of shape {shape}")).at(self.place()))?;
-        self.arrays.file.write(start, &head).at(self.place())?;
+        let end = end.ok_or_else(|| Error::limit(format!("an array of shape {shape}")).context(self.place()))?;
+        self.arrays.file.write(start, &head).context(self.place())?;
         self.grow(end);
         Ok(start as i64)
     }
@@ -229,7 +230,7 @@ impl ArraysMut {
             }
             _ => self.elements(&record).write(values, range),
         }
-        .at_with(|| self.arrays.array_place(offset))
+        .with_context(|| self.arrays.array_place(offset))
     }
 
     /// Writes a region of the array at `offset`.
@@ -244,19 +245,19 @@ impl ArraysMut {
             }
             _ => self.elements(&record).write_array(&record.shape, Some(region), values),
         }
-        .at_with(|| self.arrays.array_place(offset))
+        .with_context(|| self.arrays.array_place(offset))
     }
 
     /// How often cells refer to the array at `offset`, if the file counts that.
     pub(super) fn references(&self, offset: i64) -> Result<u32> {
-        let bytes = read_array(&self.arrays.file, offset as u64).at_with(|| self.arrays.array_place(offset))?;
+        let bytes = read_array(&self.arrays.file, offset as u64).with_context(|| self.arrays.array_place(offset))?;
         Ok(self.arrays.order.u32(bytes))
     }
 
     /// Sets what [`references`](Self::references) returns.
     pub(super) fn set_references(&mut self, offset: i64, count: u32) -> Result<()> {
         let bytes = self.arrays.order.u32_bytes(count);
-        self.arrays.file.write(offset as u64, &bytes).at_with(|| self.arrays.array_place(offset))
+        self.arrays.file.write(offset as u64, &bytes).with_context(|| self.arrays.array_place(offset))
     }
 
     /// Writes what is still in memory.
@@ -265,7 +266,7 @@ impl ArraysMut {
         let mut header = Vec::from(order.u32_bytes(u32::from(self.arrays.counted)));
         header.extend(order.u64_bytes(self.end));
         header.extend([0; 4]);
-        self.arrays.file.write(0, &header).and_then(|()| self.arrays.file.flush()).at(self.place())
+        self.arrays.file.write(0, &header).and_then(|()| self.arrays.file.flush()).context(self.place())
     }
 
     fn place(&self) -> &str {
@@ -273,7 +274,7 @@ impl ArraysMut {
     }
 
     fn record(&self, offset: i64) -> Result<Record> {
-        self.arrays.record(offset).at_with(|| self.arrays.array_place(offset))
+        self.arrays.record(offset).with_context(|| self.arrays.array_place(offset))
     }
 
     fn check(&self, offset: i64, shape: &Shape, elements: usize) -> Result<()> {
@@ -281,7 +282,7 @@ impl ArraysMut {
             return Ok(());
         }
         let message = format!("{elements} elements for an array of shape {shape}");
-        Err(Error::usage(message).at(self.arrays.array_place(offset)))
+        Err(Error::usage(message).context(self.arrays.array_place(offset)))
     }
 
     fn elements(&self, record: &Record) -> ElementsMut<'_> {

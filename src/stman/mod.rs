@@ -148,7 +148,7 @@ impl OpenArgs<'_> {
         self.files.open(&name).map_err(|error| {
             // a table without its file is damaged, whatever the system calls that
             match error.kind() {
-                crate::ErrorKind::NotFound => Error::format("the file is missing").at(name),
+                crate::ErrorKind::NotFound => Error::format("the file is missing").context(name),
                 _ => error,
             }
         })

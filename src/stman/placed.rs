@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{ColumnSpec, CreateArgs, ManagerMut};
-use crate::error::{Place, Result};
+use crate::error::{Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::value::{Region, Shape, Values};
 
@@ -22,14 +22,14 @@ impl<M: ManagerMut + 'static> Placed<M> {
         new: impl FnOnce() -> Result<M>,
     ) -> Result<Box<dyn ManagerMut>> {
         let place = format!("{} ({type_name})", args.file_name(""));
-        let manager = new().at(&place)?;
+        let manager = new().context(&place)?;
         Ok(Box::new(Placed { place, manager }))
     }
 }
 
 impl<M: ManagerMut> ManagerMut for Placed<M> {
     fn add_rows(&mut self, count: u64) -> Result<()> {
-        self.manager.add_rows(count).at(&self.place)
+        self.manager.add_rows(count).context(&self.place)
     }
 
     fn can_remove_rows(&self) -> bool {
@@ -37,38 +37,38 @@ impl<M: ManagerMut> ManagerMut for Placed<M> {
     }
 
     fn remove_row(&mut self, row: u64) -> Result<()> {
-        self.manager.remove_row(row).at(&self.place)
+        self.manager.remove_row(row).context(&self.place)
     }
 
     fn add_column(&mut self, spec: &ColumnSpec) -> Result<()> {
-        self.manager.add_column(spec).at(&self.place)
+        self.manager.add_column(spec).context(&self.place)
     }
 
     fn remove_column(&mut self, column: usize) -> Result<()> {
-        self.manager.remove_column(column).at(&self.place)
+        self.manager.remove_column(column).context(&self.place)
     }
 
     fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>> {
-        self.manager.cell_shape(column, row).at(&self.place)
+        self.manager.cell_shape(column, row).context(&self.place)
     }
 
     fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()> {
-        self.manager.set_shape(column, row, shape).at(&self.place)
+        self.manager.set_shape(column, row, shape).context(&self.place)
     }
 
     fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {
-        self.manager.write_cell(column, row, region, values).at(&self.place)
+        self.manager.write_cell(column, row, region, values).context(&self.place)
     }
 
     fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
-        self.manager.write_rows(column, rows, values).at(&self.place)
+        self.manager.write_rows(column, rows, values).context(&self.place)
     }
 
     fn cubes(&mut self, column: usize) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
-        self.manager.cubes(column).at(&self.place)
+        self.manager.cubes(column).context(&self.place)
     }
 
     fn flush(&mut self) -> Result<Vec<u8>> {
-        self.manager.flush().at(&self.place)
+        self.manager.flush().context(&self.place)
     }
 }

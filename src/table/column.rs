@@ -139,6 +139,6 @@ impl<'a> Column<'a> {
     }
 
     fn error(&self, error: Error) -> Error {
-        error.at(format!("column {}", self.info().desc.name.as_bstr())).at(self.table.path().display())
+        error.context(format!("column {}", self.info().desc.name.as_bstr())).context(self.table.path().display())
     }
 }

@@ -8,7 +8,7 @@ use ndarray::ArrayD;
 
 use super::ColumnInfo;
 use crate::aipsio::Encoder;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::io::ByteOrder;
 use crate::schema::ColumnKind;
@@ -186,7 +186,7 @@ impl<'a> ColumnMut<'a> {
     pub(crate) fn cubes(&mut self) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
         let path = self.path;
         let place = format!("column {}", self.info.desc.name.as_bstr());
-        self.manager.cubes(self.index).at(place).at(path.display())
+        self.manager.cubes(self.index).context(place).context(path.display())
     }
 
     /// The hypercubes of a tiled column as they are now; none if the column is not tiled.
@@ -255,7 +255,7 @@ impl<'a> ColumnMut<'a> {
     }
 
     fn error(&self, error: Error) -> Error {
-        error.at(format!("column {}", self.info.desc.name.as_bstr())).at(self.path.display())
+        error.context(format!("column {}", self.info.desc.name.as_bstr())).context(self.path.display())
     }
 }
 

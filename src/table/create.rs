@@ -8,7 +8,7 @@ use bstr::{BString, ByteSlice};
 use super::writer::TableWriter;
 use super::{ColumnInfo, TableDesc};
 use crate::container::Directory;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::value::{DataType, Field, Record, Shape, Value, Values};
@@ -203,8 +203,8 @@ impl NewTable {
     pub fn create(self, path: impl AsRef<Path>) -> Result<TableWriter> {
         let path = std::path::absolute(path.as_ref())?;
         let place = path.display().to_string();
-        self.check_names().and_then(|()| self.bindings().map(drop)).at(&place)?;
-        std::fs::create_dir(&path).at(place)?;
+        self.check_names().and_then(|()| self.bindings().map(drop)).context(&place)?;
+        std::fs::create_dir(&path).context(place)?;
         self.create_in(&path).inspect_err(|_| {
             // nothing can be done about what cannot be removed
             let _ = std::fs::remove_dir_all(&path);
@@ -224,8 +224,8 @@ impl NewTable {
     /// tables have.
     pub(crate) fn create_in(self, path: &Path) -> Result<TableWriter> {
         let place = path.display().to_string();
-        let managers = self.bindings().at(&place)?;
-        TableWriter::new(path.to_owned(), Arc::new(Directory::new(path)), self, managers).at(place)
+        let managers = self.bindings().context(&place)?;
+        TableWriter::new(path.to_owned(), Arc::new(Directory::new(path)), self, managers).context(place)
     }
 
     /// The managers and the numbers of their columns, in the order of the description; all columns have one.
@@ -278,13 +278,13 @@ pub(super) fn unique_name<'a>(wanted: &str, taken: impl Iterator<Item = &'a BStr
 /// Checks a column against itself and those `before` it.
 pub(super) fn check_column(column: &ColumnInfo, before: &[ColumnInfo]) -> Result<()> {
     let desc = &column.desc;
-    let wrong = |message: String| Err(Error::usage(message).at(format!("column {}", desc.name.as_bstr())));
+    let wrong = |message: String| Err(Error::usage(message).context(format!("column {}", desc.name.as_bstr())));
     if desc.name.is_empty() {
         return wrong("the name is empty".into());
     }
     if before.iter().any(|other| other.desc.name == desc.name) {
         return Err(Error::new(ErrorKind::Exists, "there is a column of this name already")
-            .at(format!("column {}", desc.name.as_bstr())));
+            .context(format!("column {}", desc.name.as_bstr())));
     }
     if desc.kind == ColumnKind::Scalar {
         return Ok(());

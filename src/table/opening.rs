@@ -111,7 +111,7 @@ impl<'a> Opening<'a> {
     fn open(&self, manager: usize) -> Result<Arc<dyn Manager>> {
         match &self.managers.borrow()[manager] {
             State::Open(Ok(opened)) => return Ok(opened.clone()),
-            State::Open(Err(error)) => return Err(error.again()),
+            State::Open(Err(error)) => return Err(error.clone()),
             State::Opening => return Err(Error::format("the values of the column come from the column itself")),
             State::Closed => {}
         }
@@ -119,7 +119,7 @@ impl<'a> Opening<'a> {
         let opened = self.open_new(manager);
         let result = match &opened {
             Ok(opened) => Ok(opened.clone()),
-            Err(error) => Err(error.again()),
+            Err(error) => Err(error.clone()),
         };
         self.managers.borrow_mut()[manager] = State::Open(opened);
         result

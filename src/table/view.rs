@@ -9,7 +9,7 @@ use byteorder::{BigEndian, ByteOrder as _};
 
 use super::chain::Chain;
 use super::{ColumnInfo, OpenManager, Table, TableKind};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::io::{Paged, ReadAt};
 use crate::schema::{ConcatTable, RefTable, TableInfo, resolve};
 use crate::stman::{Column, Columns, Manager, OtherColumn, undefined};
@@ -41,7 +41,7 @@ impl Selection {
         let size = if self.wide { 8 } else { 4 };
         let mut bytes = vec![0; ((rows.end - rows.start) * size) as usize];
         let offset = self.offset + rows.start * size;
-        self.file.read_at(offset, &mut bytes).at("table.dat: row numbers")?;
+        self.file.read_at(offset, &mut bytes).context("table.dat: row numbers")?;
         let number = |bytes: &[u8]| match self.wide {
             true => BigEndian::read_u64(bytes),
             false => u64::from(BigEndian::read_u32(bytes)),
@@ -55,7 +55,7 @@ impl Selection {
                 numbers[at],
                 self.root_rows
             ))
-            .at("table.dat")),
+            .context("table.dat")),
         }
     }
 }
@@ -194,7 +194,7 @@ pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Resu
             let other = part.columns.iter().find(|other| other.desc.name == info.desc.name);
             if other.is_none_or(|other| other.data_type() != info.data_type() || other.desc.kind != info.desc.kind) {
                 let message = format!("column {} has another type than in the first table", info.desc.name);
-                return Err(Error::format(message).at(part.path.display()));
+                return Err(Error::format(message).context(part.path.display()));
             }
             let from = start;
             start += part.rows;

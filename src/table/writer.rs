@@ -10,7 +10,7 @@ use super::column_mut::ColumnMut;
 use super::create::{ManagerSpec, NewTable, check_column, column_info, unique_name};
 use super::{ColumnInfo, TableDesc};
 use crate::container::{ContainerMut, Directory};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::schema::{
     Body, ColumnBinding, ColumnDesc, ColumnKind, ColumnSet, Counters, DEFAULT_BLOCK_BYTES, ManagerEntry, StorageOption,
@@ -117,9 +117,9 @@ impl TableWriter {
             private_keywords: &self.desc.private_keywords,
         };
         let place = || format!("data manager {} ({})", spec.name.as_bstr(), spec.type_name.as_bstr());
-        let mut manager = stman::create(spec.type_name.as_bstr(), &args).at_with(place)?;
+        let mut manager = stman::create(spec.type_name.as_bstr(), &args).with_context(place)?;
         if self.rows > 0 {
-            manager.add_rows(self.rows).at_with(place)?;
+            manager.add_rows(self.rows).with_context(place)?;
         }
         let (type_name, name) = (spec.type_name.clone(), spec.name.clone());
         self.managers.push(WriterManager { type_name, name, sequence: self.counter, manager });
@@ -158,10 +158,10 @@ impl TableWriter {
     /// `Io`, `NoSpace`; the table is of no use then.
     pub fn add_rows(&mut self, count: u64) -> Result<()> {
         if self.rows.checked_add(count).is_none_or(|rows| rows > i64::MAX as u64) {
-            return Err(Error::limit(format!("{count} more than {} rows", self.rows)).at(self.path.display()));
+            return Err(Error::limit(format!("{count} more than {} rows", self.rows)).context(self.path.display()));
         }
         for manager in &mut self.managers {
-            manager.manager.add_rows(count).at_with(|| self.path.display().to_string())?;
+            manager.manager.add_rows(count).with_context(|| self.path.display().to_string())?;
         }
         self.rows += count;
         Ok(())
@@ -185,7 +185,7 @@ impl TableWriter {
             self.rows -= 1;
             Ok(())
         };
-        remove().at_with(|| self.path.display().to_string())
+        remove().with_context(|| self.path.display().to_string())
     }
 
     /// Adds a column, to `manager` if one of that type and name is there and can take it, else to a new manager;
@@ -195,7 +195,7 @@ impl TableWriter {
     /// `Exists` if there is a column of this name; those of [`NewTable::create`].
     pub fn add_column(&mut self, desc: ColumnDesc, manager: Option<ManagerSpec>) -> Result<()> {
         let path = self.path.display().to_string();
-        self.try_add_column(desc, manager).at(path)
+        self.try_add_column(desc, manager).context(path)
     }
 
     fn try_add_column(&mut self, desc: ColumnDesc, manager: Option<ManagerSpec>) -> Result<()> {
@@ -243,10 +243,10 @@ impl TableWriter {
         let WriterColumn { sequence, index, .. } = self.columns[found];
         if self.columns.iter().filter(|column| column.sequence == sequence).count() > 1 {
             let manager = find_manager(&mut self.managers, sequence);
-            manager.manager.remove_column(index).at_with(|| format!("column {name}")).at(path)?;
+            manager.manager.remove_column(index).with_context(|| format!("column {name}")).context(path)?;
         } else {
             self.managers.retain(|manager| manager.sequence != sequence);
-            self.remove_files(sequence).at(path)?;
+            self.remove_files(sequence).context(path)?;
         }
         self.columns.remove(found);
         for column in self.columns.iter_mut().filter(|column| column.sequence == sequence && column.index > index) {
@@ -282,7 +282,7 @@ impl TableWriter {
 
     fn find(&self, name: &str) -> Result<usize> {
         let found = self.columns.iter().position(|column| column.info.desc.name == name);
-        found.ok_or_else(|| Error::not_found(format!("no column {name}")).at(self.path.display()))
+        found.ok_or_else(|| Error::not_found(format!("no column {name}")).context(self.path.display()))
     }
 
     /// Makes a table inside this one and a keyword of its name that refers to it; close it before this one.
@@ -292,7 +292,7 @@ impl TableWriter {
     pub fn subtable(&mut self, name: &str, table: NewTable) -> Result<TableWriter> {
         if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") || name.starts_with("table.") {
             let message = format!("a subtable cannot be named {name:?}");
-            return Err(Error::usage(message).at(self.path.display()));
+            return Err(Error::usage(message).context(self.path.display()));
         }
         let subtable = table.create(self.path.join(name))?;
         self.desc.keywords.set(name, Value::Table(format!("././{name}").into()));
@@ -328,21 +328,21 @@ impl TableWriter {
             self.files.commit()?;
             self.publish(&dat, true)
         };
-        close().at(place)
+        close().context(place)
     }
 
     /// As [`close`](Self::close), for callers that make the files durable themselves.
     pub(crate) fn finish(mut self) -> Result<()> {
         let place = self.path.display().to_string();
-        let dat = self.write_all().at(&place)?;
-        self.publish(&dat, false).at(place)
+        let dat = self.write_all().context(&place)?;
+        self.publish(&dat, false).context(place)
     }
 
     /// Writes everything but `table.dat`, which it returns.
     fn write_all(&mut self) -> Result<Vec<u8>> {
         let mut managers = Vec::new();
         for WriterManager { type_name, name, sequence, manager } in &mut self.managers {
-            let info = manager.flush().at_with(|| format!("data manager {name} ({type_name})"))?;
+            let info = manager.flush().with_context(|| format!("data manager {name} ({type_name})"))?;
             managers.push(ManagerEntry { type_name: type_name.clone(), sequence: *sequence, info });
         }
         let counters =
@@ -382,7 +382,7 @@ impl TableWriter {
         if durable {
             file.sync()?;
         }
-        fs::rename(self.path.join("table.dat_tmp"), self.path.join("table.dat")).at("table.dat")?;
+        fs::rename(self.path.join("table.dat_tmp"), self.path.join("table.dat")).context("table.dat")?;
         if durable { directory.commit() } else { Ok(()) }
     }
 }

@@ -148,7 +148,7 @@ impl Watched {
 }
 
 fn identity(path: &Path) -> Result<(u64, u64)> {
-    let found = path.metadata().map_err(|error| ctds_hdf5::Error::from(error).at(path.display()));
+    let found = path.metadata().map_err(|error| ctds_hdf5::Error::from(error).context(path.display()));
     let found = found.context("there is no live file; h5bridge follow makes one from a table that is being written")?;
     Ok((found.dev(), found.ino()))
 }

@@ -1,7 +1,7 @@
 //! Blocks of a MultiFile, read and checked.
 
 use super::crc::Crc;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::ReadAt;
 
 /// Read at once of a block of which only a part is wanted.
@@ -28,7 +28,7 @@ impl Blocks<'_> {
         checked: impl Fn(u64),
     ) -> Result<()> {
         let at = block * self.block_bytes + within;
-        self.file.read_at(at, out).at_with(|| format!("block {block}"))?;
+        self.file.read_at(at, out).with_context(|| format!("block {block}"))?;
         let Some(checksums) = self.checksums else { return Ok(()) };
         let (mut block, mut within, mut rest) = (block, within, &*out);
         while !rest.is_empty() {
@@ -37,10 +37,10 @@ impl Blocks<'_> {
                 && !known(block)
             {
                 let place = || format!("block {block} at byte {}", block * self.block_bytes);
-                let found = self.crc_around(block, within, part).at_with(place)?;
+                let found = self.crc_around(block, within, part).with_context(place)?;
                 if found != stored {
                     let message = format!("CRC {stored:08x} stored, {found:08x} found: the block is damaged");
-                    return Err(Error::format(message).at(place()));
+                    return Err(Error::format(message).context(place()));
                 }
                 checked(block);
             }

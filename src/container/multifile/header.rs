@@ -9,7 +9,7 @@ use bstr::BString;
 use super::crc::Crc;
 use super::index::{Index, count};
 use crate::aipsio::{Decoder, Encoder, MAGIC};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, past_end, read_array};
 
 /// What errors call it.
@@ -102,7 +102,7 @@ impl Entry {
                 let message = format!(
                     "block {block} of {block_bytes} bytes is at byte {at}, but the container has {there} bytes"
                 );
-                Err(Error::format(message).at(&self.name))
+                Err(Error::format(message).context(&self.name))
             }
             _ => Ok(()),
         }
@@ -156,7 +156,7 @@ impl Header {
         } else {
             Self::read_v1(file, extension)?
         };
-        header.check().at(PLACE)?;
+        header.check().context(PLACE)?;
         Ok(header)
     }
 
@@ -167,11 +167,11 @@ impl Header {
         let counter = d.u64("counter")?;
         let mut logical = Logical { file, block_bytes, len, rest: Rest::None };
         if len > block_bytes {
-            let extension = extension().at("the rest of the header of a MultiFile version 1")?;
+            let extension = extension().context("the rest of the header of a MultiFile version 1")?;
             let there = extension.len()?;
             if there < len - block_bytes {
                 let message = format!("{} bytes of the header expected, but the file has {there}", len - block_bytes);
-                return Err(Error::format(message).at("the rest of the header of a MultiFile version 1"));
+                return Err(Error::format(message).context("the rest of the header of a MultiFile version 1"));
             }
             logical.rest = Rest::File(extension);
         }
@@ -283,7 +283,7 @@ impl Header {
                     file.index.len(),
                     self.block_bytes
                 );
-                return Err(Error::format(message).at(format!("{:?}", file.name)));
+                return Err(Error::format(message).context(format!("{:?}", file.name)));
             }
             if file.name.is_empty() && wanted > 0 {
                 return Err(Error::format(format!("a removed file still has {wanted} blocks")));
@@ -304,7 +304,7 @@ impl Header {
             if right.start < left.end {
                 let message = format!("belongs to {one:?} and to {other:?}");
                 let (block, at) = (right.start, right.start * self.block_bytes);
-                return Err(Error::format(message).at(format!("block {block} at byte {at}")));
+                return Err(Error::format(message).context(format!("block {block} at byte {at}")));
             }
         }
         Ok(())
@@ -466,7 +466,7 @@ fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Resu
                 "continuation block {next} of {block_bytes} bytes after {} of {wanted}, in a file of {file_len} bytes",
                 chain.len()
             );
-            return Err(Error::format(message).at(format!("{PLACE} at byte {link_at}")));
+            return Err(Error::format(message).context(format!("{PLACE} at byte {link_at}")));
         }
         chain.push(next);
         link_at = next * block_bytes;
@@ -476,7 +476,7 @@ fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Resu
         // a chain that comes back to itself has no last block
         Some(last) if next != 0 => {
             let message = format!("after the last of {wanted} continuation blocks, {last}, comes block {next}");
-            Err(Error::format(message).at(format!("{PLACE} at byte {link_at}")))
+            Err(Error::format(message).context(format!("{PLACE} at byte {link_at}")))
         }
         _ => Ok(chain),
     }

@@ -93,12 +93,12 @@ impl MultiFileMut {
         let header = read_header(&file, inside, name)?;
         if header.block_bytes > MAX_BLOCK_BYTES {
             let message = format!("blocks of {} bytes, at most {MAX_BLOCK_BYTES} are written", header.block_bytes);
-            return Err(Error::unsupported(message).at(name));
+            return Err(Error::unsupported(message).context(name));
         }
         let there = file.len()?;
         if there.div_ceil(header.block_bytes) < header.blocks {
             let message = format!("{} blocks of {} bytes, but the file has {there}", header.blocks, header.block_bytes);
-            return Err(Error::format(message).at(name));
+            return Err(Error::format(message).context(name));
         }
         // what a writer that was killed left behind the last block
         let end = header.blocks * header.block_bytes;
@@ -188,7 +188,7 @@ impl ContainerMut for MultiFileMut {
 
     fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>> {
         if self.shared.state().slots.contains_key(name) {
-            return Err(Error::new(ErrorKind::Exists, "there is a file of this name").at(name));
+            return Err(Error::new(ErrorKind::Exists, "there is a file of this name").context(name));
         }
         let file = self.create_file(name, true)?;
         let Header { block_bytes, marked, .. } = self.shared.state().header;

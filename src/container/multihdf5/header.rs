@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::HEADER;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Bounds, Group};
 use crate::value::Values;
 
@@ -62,7 +62,7 @@ impl Header {
             let archive = group.attribute("archive")?.is_some();
             Ok(Header { block_bytes, counter: integer(&group, "hdrCounter")?, archive, files })
         };
-        read().at_with(|| format!("group {}", group.path()))
+        read().with_context(|| format!("group {}", group.path()))
     }
 
     /// Writes the header into the container whose group this is, in place of the one that is there.

@@ -8,7 +8,7 @@ use super::read::{commits, committed_names, last_commit};
 use super::write::patiently;
 use super::{COMMITS, DATA, MultiHdf5Mut};
 use crate::container::{ContainerMut, FormatOptions};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{self, Attribute, Dataset, DatasetSpec, Group};
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
@@ -121,7 +121,7 @@ impl LiveContainer {
             let files = names.iter().zip(sizes).map(|(name, size)| Appended::open(&root, name, size));
             Ok::<_, Error>((commits, files.collect::<Result<_>>()?, names))
         };
-        let (commits, files, names) = open().at(path.display())?;
+        let (commits, files, names) = open().context(path.display())?;
         let numbers = names.into_iter().zip(0..).collect();
         Ok(LiveContainer { commits, files, numbers, file })
     }
@@ -131,8 +131,8 @@ impl LiveContainer {
     /// # Errors
     /// `NotFound` if there is no such file; `Io`, `NoSpace`.
     pub fn append(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
-        let number = *self.numbers.get(name).ok_or_else(|| Error::not_found("no such file").at(name))?;
-        self.files[number].append(bytes).at(name)
+        let number = *self.numbers.get(name).ok_or_else(|| Error::not_found("no such file").context(name))?;
+        self.files[number].append(bytes).context(name)
     }
 
     /// Shows readers all that was appended, in all files at once.
@@ -206,7 +206,7 @@ impl Appended {
             && dataset.filters()?.is_empty()
             && dataset.is_appendable()?;
         if !fits {
-            return Err(Error::unsupported("a file that cannot grow while others read it").at(path));
+            return Err(Error::unsupported("a file that cannot grow while others read it").context(path));
         }
         let mut file = Appended { dataset, block_bytes, len, tail: Vec::new(), dirty: false };
         let kept = len % block_bytes;
@@ -294,7 +294,7 @@ impl LiveContainerReader {
     /// `Unsupported` if it was not made so; those of reading it.
     pub fn open(path: &Path) -> Result<Self> {
         let file = h5::File::open_live(path)?;
-        let (commits, names, sizes) = file.root().and_then(|root| listed(&root)).at(path.display())?;
+        let (commits, names, sizes) = file.root().and_then(|root| listed(&root)).context(path.display())?;
         Ok(LiveContainerReader { commits, names, sizes, files: HashMap::new(), file })
     }
 
@@ -321,7 +321,7 @@ impl LiveContainerReader {
     /// `NotFound` if there is no such file.
     pub fn len(&self, name: &str) -> Result<u64> {
         let number = self.names.iter().position(|known| known == name);
-        number.map(|number| self.sizes[number]).ok_or_else(|| Error::not_found("no such file").at(name))
+        number.map(|number| self.sizes[number]).ok_or_else(|| Error::not_found("no such file").context(name))
     }
 
     /// Whether no byte of a file is committed.
@@ -339,7 +339,7 @@ impl LiveContainerReader {
     pub fn read_at(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<()> {
         let len = self.len(name)?;
         if offset.checked_add(out.len() as u64).is_none_or(|end| end > len) {
-            return Err(past_end(offset, out.len() as u64, len).at(name));
+            return Err(past_end(offset, out.len() as u64, len).context(name));
         }
         if !self.files.contains_key(name) {
             let (group, block_bytes, _) = parent(&self.file.root()?, name)?;
@@ -355,7 +355,7 @@ impl LiveContainerReader {
             let left = (out.len() - done) as u64;
             let count = (block_bytes - start).min(left);
             let rows = if count == *block_bytes { left.min(READ_BYTES.max(count)) / count } else { 1 };
-            let bytes = read_rows(dataset, row, rows, start, count).at(name)?;
+            let bytes = read_rows(dataset, row, rows, start, count).context(name)?;
             out[done..done + bytes.len()].copy_from_slice(&bytes);
             done += bytes.len();
         }

@@ -19,7 +19,7 @@ mod write;
 use std::path::{Path, PathBuf};
 
 use super::{Container, Format};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::h5;
 use crate::io::FileSource;
 
@@ -47,7 +47,7 @@ pub(crate) static FORMAT: Format = Format {
     damage: |file| Seal::find(file)?.map_or(Ok(Vec::new()), |seal| seal.check(file)),
     open: |inside, name| {
         let path = path_of(inside, name)?;
-        Opened::open(&path)?.root().at(path.display())
+        Opened::open(&path)?.root().context(path.display())
     },
     create: |path, options| Ok(MultiHdf5Mut::create(path, options)?),
 };
@@ -67,5 +67,5 @@ pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
 
 /// libhdf5 reads files of the file system only.
 fn path_of(inside: &dyn Container, name: &str) -> Result<PathBuf> {
-    inside.path(name).ok_or_else(|| Error::unsupported("an HDF5 file within another container")).at(name)
+    inside.path(name).ok_or_else(|| Error::unsupported("an HDF5 file within another container")).context(name)
 }

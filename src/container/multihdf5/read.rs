@@ -9,7 +9,7 @@ use super::header::Header;
 use super::seal::Seal;
 use super::{COMMITS, DATA, HEADER, SHA256, VirtualFile};
 use crate::container::{Container, ContainerInfo, FileLayout, check_name};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{self, Attribute, Dataset, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
 use crate::limits;
@@ -38,7 +38,7 @@ impl Opened {
             let committed = committed(&file.root()?)?;
             Ok::<_, Error>(Opened { sealed, source: Arc::new(source), committed, file })
         };
-        Ok(Arc::new(open().at(path.display())?))
+        Ok(Arc::new(open().context(path.display())?))
     }
 
     /// The outermost container.
@@ -56,7 +56,7 @@ impl Opened {
         if !self.sealed && len > end && self.committed.is_empty() {
             let message =
                 format!("{} bytes behind the end of the HDF5 file: its seal is damaged or cut off", len - end);
-            return Err(Error::format(message).at(format!("byte {end}")));
+            return Err(Error::format(message).context(format!("byte {end}")));
         }
         Ok(self.sealed)
     }
@@ -161,13 +161,13 @@ impl Node {
             return Err(Error::format(format!("{name} is listed, but there is no group of this name")));
         }
         let group = self.group.group(name)?;
-        check_links(group.link_count()?).at_with(|| format!("group {}", group.path()))?;
+        check_links(group.link_count()?).with_context(|| format!("group {}", group.path()))?;
         Ok(group)
     }
 
     fn dataset(&self, name: &str) -> Result<(Dataset, u64)> {
         let Some(Entry::File(size)) = self.entries.get(name) else {
-            return Err(Error::not_found("no such file").at(name));
+            return Err(Error::not_found("no such file").context(name));
         };
         let open = || {
             let group = self.group_of(name)?;
@@ -176,11 +176,11 @@ impl Node {
                 return Err(Error::format(format!("group {} has no dataset {DATA}", group.path())));
             }
             let dataset = group.dataset(DATA)?;
-            check_links(dataset.link_count()?).at_with(|| format!("dataset {}", dataset.path()))?;
+            check_links(dataset.link_count()?).with_context(|| format!("dataset {}", dataset.path()))?;
             Ok(dataset)
         };
         let size = self.opened.committed.get(&self.path_of(name)).copied().unwrap_or(*size);
-        Ok((open().at(name)?, size))
+        Ok((open().context(name)?, size))
     }
 
     fn select(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<String> {
@@ -196,7 +196,7 @@ impl Container for Node {
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         let (dataset, size) = self.dataset(name)?;
         let source = self.opened.source.clone();
-        Ok(Arc::new(VirtualFile::new(&dataset, source, self.header.block_bytes, size).at(name)?))
+        Ok(Arc::new(VirtualFile::new(&dataset, source, self.header.block_bytes, size).context(name)?))
     }
 
     fn nested(&self) -> Result<Vec<String>> {
@@ -205,10 +205,10 @@ impl Container for Node {
 
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         if !matches!(self.entries.get(name), Some(Entry::Nested)) {
-            return Err(Error::not_found("no such container").at(name));
+            return Err(Error::not_found("no such container").context(name));
         }
         let enter = || Node::new(self.opened.clone(), self.group_of(name)?, self.depth + 1);
-        Ok(Arc::new(enter().at(name)?))
+        Ok(Arc::new(enter().context(name)?))
     }
 
     fn describe(&self) -> ContainerInfo {

@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use super::DATA;
 use super::header::file_paths;
 use crate::container::Damage;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Group};
 use crate::io::{ReadAt, WriteAt, read_array, read_bytes};
 
@@ -135,7 +135,7 @@ impl Seal {
     /// # Errors
     /// `Format` if the seal itself is.
     pub(super) fn check(self, file: &dyn ReadAt) -> Result<Vec<Damage>> {
-        let (regions, paths) = self.read(file).at_with(|| format!("seal at byte {}", self.len))?;
+        let (regions, paths) = self.read(file).with_context(|| format!("seal at byte {}", self.len))?;
         let mut found: Vec<Damage> = Vec::new();
         for Region { bytes, owner, .. } in damaged(file, regions)? {
             let file = (owner as usize).checked_sub(1).and_then(|owner| paths.get(owner)).cloned();

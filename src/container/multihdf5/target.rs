@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::write::{Access, Store, group};
 use super::{DATA, SHA256, VirtualFile};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Coder, Dataset, Group, Pipeline, Storage};
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
 use crate::sha::hex;
@@ -440,7 +440,7 @@ impl ReadAt for Target {
         if offset.checked_add(out.len() as u64).is_none_or(|end| end > state.len) {
             return Err(past_end(offset, out.len() as u64, state.len));
         }
-        self.read_through(state, offset, out).at_with(|| &self.path)
+        self.read_through(state, offset, out).with_context(|| &self.path)
     }
 }
 
@@ -448,7 +448,7 @@ impl WriteAt for Target {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         let state = &mut *self.state();
         if state.detached {
-            return Err(Error::not_found("the file was removed").at(&self.path));
+            return Err(Error::not_found("the file was removed").context(&self.path));
         }
         state.changed = true;
         let mut hash = if self.store.options.archive { state.hash.take() } else { None };
@@ -465,7 +465,7 @@ impl WriteAt for Target {
             }
         };
         state.hash = hash;
-        written.at_with(|| &self.path)
+        written.with_context(|| &self.path)
     }
 
     /// Known before the first byte, the length makes the dataset one that need not grow.
@@ -473,7 +473,7 @@ impl WriteAt for Target {
         if self.len()? == 0 {
             self.set_len(len)?;
             if self.store.options.deflate == 0 {
-                self.store.reserve(len.next_multiple_of(self.block_bytes)).at_with(|| &self.path)?;
+                self.store.reserve(len.next_multiple_of(self.block_bytes)).with_context(|| &self.path)?;
             }
         }
         Ok(())
@@ -516,7 +516,7 @@ impl WriteAt for Target {
             }
             Ok(())
         };
-        set().at_with(|| &self.path)
+        set().with_context(|| &self.path)
     }
 
     /// Hands everything to the HDF5 file; it is durable with the commit of the container.
@@ -525,7 +525,7 @@ impl WriteAt for Target {
         if state.detached {
             return Ok(());
         }
-        self.store_dirty(state, true).at_with(|| &self.path)
+        self.store_dirty(state, true).with_context(|| &self.path)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
 use crate::io::{Raw, ReadAt, Recent, past_end};
 use crate::value::{DataType, Region, Shape, Values};
@@ -66,7 +66,7 @@ impl VirtualFile {
     /// `Format` if the dataset cannot hold the file, `Unsupported` for filters that we have not.
     pub(super) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>, block_bytes: u64, len: u64) -> Result<Self> {
         let place = format!("dataset {}", dataset.path());
-        Self::find(dataset, source, block_bytes, len).at(place)
+        Self::find(dataset, source, block_bytes, len).context(place)
     }
 
     fn find(dataset: &Dataset, source: Arc<dyn ReadAt>, block_bytes: u64, len: u64) -> Result<Self> {
@@ -256,7 +256,7 @@ impl VirtualFile {
             out.copy_from_slice(&bytes[piece.within as usize..][..piece.len]);
             Ok(())
         };
-        read().at_with(|| format!("chunk {} at byte {}", piece.chunk, chunk.address))
+        read().with_context(|| format!("chunk {} at byte {}", piece.chunk, chunk.address))
     }
 
     /// Decodes chunks on all threads.
@@ -301,7 +301,7 @@ impl ReadAt for VirtualFile {
             true => self.read_plain(offset, out),
             false => self.read_filtered(offset, out),
         }
-        .at_with(|| &self.place)
+        .with_context(|| &self.place)
     }
 }
 

@@ -16,7 +16,7 @@ use super::seal::{Owners, Seal};
 use super::target::Target;
 use super::{COMMITS, FORMAT, HEADER, live, read};
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, Bounds, Group};
 use crate::io::{self, FileSource, FileTarget, ReadAt, WriteAt};
 use crate::limits;
@@ -110,7 +110,7 @@ impl Store {
     pub(super) fn change<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if !state.file.as_ref().is_some_and(|open| open.writable) {
-            self.begin(&mut state).at_with(|| self.path.display())?;
+            self.begin(&mut state).with_context(|| self.path.display())?;
         }
         self.call(&state, call)
     }
@@ -185,7 +185,7 @@ impl Store {
             }
             Ok::<_, Error>(lock)
         };
-        state.lock = publish().at_with(|| self.path.display())?;
+        state.lock = publish().with_context(|| self.path.display())?;
         Ok(())
     }
 }
@@ -335,10 +335,10 @@ impl MultiHdf5Mut {
     /// # Errors
     /// `Locked` if somebody else has it open; those of reading it.
     pub fn edit(path: &Path) -> Result<Arc<Self>> {
-        let lock = lock(path).at(path.display())?;
-        let sealed = FileSource::open(path).and_then(|file| Seal::check_structure(&file)).at(path.display())?;
+        let lock = lock(path).context(path.display())?;
+        let sealed = FileSource::open(path).and_then(|file| Seal::check_structure(&file)).context(path.display())?;
         let file = h5::File::open(path)?;
-        let options = options(&file.root()?).at(path.display())?;
+        let options = options(&file.root()?).context(path.display())?;
         let sealed = options.archive && !options.appendable || sealed;
         let file = Some(OpenFile { file, writable: false, aside: None });
         let state = State { file, generation: 1, lock, disk: None };
@@ -405,7 +405,7 @@ impl MultiHdf5Mut {
                 let open = || Arc::new(Target::existing(self.store.clone(), self.path_of(name), block_bytes, *size));
                 Ok(target.get_or_insert_with(open).clone())
             }
-            _ => Err(Error::not_found("no such file").at(name)),
+            _ => Err(Error::not_found("no such file").context(name)),
         }
     }
 
@@ -415,10 +415,10 @@ impl MultiHdf5Mut {
         for entry in &mut content.entries {
             match &mut entry.kind {
                 Kind::File(size, Some(target)) => {
-                    content.changed |= target.finish().at_with(|| entry.name.clone())?;
+                    content.changed |= target.finish().with_context(|| entry.name.clone())?;
                     *size = target.len()?;
                 }
-                Kind::Nested(Some(nested)) => nested.write().at_with(|| entry.name.clone())?,
+                Kind::Nested(Some(nested)) => nested.write().with_context(|| entry.name.clone())?,
                 Kind::File(_, None) | Kind::Nested(None) => {}
             }
         }
@@ -476,7 +476,7 @@ impl Content {
             if let Kind::File(size, Some(target)) = &mut entry.kind
                 && Arc::strong_count(target) == 1
             {
-                self.changed |= target.finish().at_with(|| entry.name.clone())?;
+                self.changed |= target.finish().with_context(|| entry.name.clone())?;
                 *size = target.len()?;
             }
         }
@@ -523,10 +523,10 @@ impl Container for MultiHdf5Mut {
             Some(Kind::Nested(Some(nested))) => Ok(nested.clone()),
             Some(Kind::Nested(nested)) => {
                 limits::depth(self.path.split('/').count(), "containers")?;
-                let opened = Arc::new(Self::existing(self.store.clone(), self.path_of(name)).at(name)?);
+                let opened = Arc::new(Self::existing(self.store.clone(), self.path_of(name)).context(name)?);
                 Ok(nested.insert(opened).clone())
             }
-            _ => Err(Error::not_found("no such container").at(name)),
+            _ => Err(Error::not_found("no such container").context(name)),
         }
     }
 
@@ -548,7 +548,7 @@ impl ContainerMut for MultiHdf5Mut {
             content.changed = true;
             Ok::<_, Error>(target)
         };
-        Ok(create().at(name)?)
+        Ok(create().context(name)?)
     }
 
     fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
@@ -558,8 +558,8 @@ impl ContainerMut for MultiHdf5Mut {
     fn remove(&self, name: &str) -> Result<()> {
         let content = &mut *self.content();
         match content.entries.iter().position(|entry| entry.name == name && matches!(entry.kind, Kind::File(..))) {
-            Some(at) => self.drop_entry(content, at).at(name),
-            None => Err(Error::not_found("no such file").at(name)),
+            Some(at) => self.drop_entry(content, at).context(name),
+            None => Err(Error::not_found("no such file").context(name)),
         }
     }
 
@@ -577,7 +577,7 @@ impl ContainerMut for MultiHdf5Mut {
             nested.write()?;
             Ok::<_, Error>(nested)
         };
-        Ok(create().at(name)?)
+        Ok(create().context(name)?)
     }
 
     /// That of a nested container becomes visible with the commit of the outermost.

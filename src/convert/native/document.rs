@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::string;
 use crate::convert::content::Layout;
 use crate::convert::json;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Group};
 use crate::io::ByteOrder;
 use crate::schema::{ColumnDesc, ColumnKind, TableDesc};
@@ -101,8 +101,8 @@ pub(crate) fn columns(exact: &Group, table_names: &mut HashMap<BString, String>)
             continue;
         }
         let document = exact.attribute(&name)?.ok_or_else(|| missing(&name))?;
-        let document = parse(&document).at_with(|| format!("_ctds attribute {name}"))?;
-        let (column, form) = column(&document).at_with(|| format!("_ctds attribute {name}"))?;
+        let document = parse(&document).with_context(|| format!("_ctds attribute {name}"))?;
+        let (column, form) = column(&document).with_context(|| format!("_ctds attribute {name}"))?;
         let manager = document.get("manager_number").and_then(Json::as_u64).map(|number| number as usize);
         collect_names(&document["keywords"], table_names);
         found.push((document.get("position").and_then(Json::as_u64), (column, form, manager)));
@@ -145,7 +145,7 @@ fn column(document: &Json) -> Result<(ColumnInfo, Form)> {
     let manager = |index: usize| {
         document.pointer(&format!("/default_manager/{index}")).map_or(Ok(BString::default()), json::to_string)
     };
-    let keywords = json::to_record(document.get("keywords").ok_or_else(|| missing("keywords"))?).at("keywords")?;
+    let keywords = json::to_record(document.get("keywords").ok_or_else(|| missing("keywords"))?).context("keywords")?;
     let desc = ColumnDesc {
         name: text("name")?,
         comment: text("comment")?,

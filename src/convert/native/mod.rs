@@ -20,7 +20,7 @@ use super::edits::{Edited, Object};
 use super::mapping::Attributes;
 use super::{by_layout, check, edits, json};
 use crate::container;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::TableInfo;
@@ -57,12 +57,12 @@ pub(super) fn open(path: &Path) -> Result<Source> {
         if tables.first().is_none_or(|table| table.name != ".") {
             return Err(Error::format("there is no table /MAIN"));
         }
-        let placed = |table: SourceTable| SourceTable { content: table.content.at(&place), ..table };
+        let placed = |table: SourceTable| SourceTable { content: table.content.context(&place), ..table };
         let tables = tables.into_iter().map(placed).collect();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Source { name, place: place.clone(), tables })
     };
-    open().at(&place)
+    open().context(&place)
 }
 
 fn string(attribute: &Attribute) -> Option<String> {
@@ -102,7 +102,9 @@ fn find_tables(
             parent,
             path: None,
             group: Some(path.clone()),
-            content: content.map(|content| Box::new(content) as Box<dyn Content>).at_with(|| format!("group {path}")),
+            content: content
+                .map(|content| Box::new(content) as Box<dyn Content>)
+                .with_context(|| format!("group {path}")),
         });
         find_tables(root, &group, &path, source, tables, depth + 1)?;
     }
@@ -144,7 +146,7 @@ fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<Sou
 /// A table that nothing exact is known of.
 fn by_hand(root: &Group, name: String, parent: Option<usize>, path: String, source: &Arc<dyn ReadAt>) -> SourceTable {
     let content = NativeTable::open_by_hand(root, &path, source.clone());
-    let content = content.map(|content| Box::new(content) as Box<dyn Content>).at_with(|| format!("group {path}"));
+    let content = content.map(|content| Box::new(content) as Box<dyn Content>).with_context(|| format!("group {path}"));
     SourceTable { name, parent, path: None, group: Some(path), content }
 }
 
@@ -177,7 +179,7 @@ struct NativeTable {
 impl NativeTable {
     fn open(root: &Group, path: &str, exact: &Group, document: &Attribute, source: Arc<dyn ReadAt>) -> Result<Self> {
         let group = root.group(&path[1..])?;
-        let document = parse(document).at("_ctds attribute table")?;
+        let document = parse(document).context("_ctds attribute table")?;
         let committed = document.get("committed").and_then(Json::as_str);
         let rows = match committed {
             // before any other dataset is opened
@@ -185,7 +187,8 @@ impl NativeTable {
             None => document.get("rows").and_then(Json::as_u64).ok_or_else(|| missing("rows"))?,
         };
         let live = committed.is_some();
-        let keywords = json::to_record(document.get("keywords").ok_or_else(|| missing("keywords"))?).at("keywords")?;
+        let keywords =
+            json::to_record(document.get("keywords").ok_or_else(|| missing("keywords"))?).context("keywords")?;
         let text = |name: &str| match document.pointer(&format!("/info/{name}")) {
             Some(text) => json::to_string(text),
             None => Ok(BString::default()),
@@ -425,7 +428,7 @@ impl Content for NativeTable {
     fn stored_digests(&self) -> Result<Option<Json>> {
         let Some(exact) = &self.exact else { return Ok(None) };
         let stored = exact.attribute(check::ATTRIBUTE)?;
-        stored.map(|stored| parse(&stored).at("_ctds attribute digests")).transpose()
+        stored.map(|stored| parse(&stored).context("_ctds attribute digests")).transpose()
     }
 
     fn only_dataset(&self, index: usize) -> Option<String> {

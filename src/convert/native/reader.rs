@@ -50,7 +50,7 @@ impl Reader {
             return Ok(self);
         }
         let message = format!("shape {:?}, which should have {axes} axes", self.shape.reversed());
-        Err(Error::format(message).at(format!("dataset {}", self.dataset.path())))
+        Err(Error::format(message).context(format!("dataset {}", self.dataset.path())))
     }
 
     /// The extent of the slowest axis.
@@ -62,7 +62,7 @@ impl Reader {
     pub(in crate::convert) fn read(&self, region: &Region, out: &mut Values) -> Result<()> {
         if out.data_type() != self.data_type {
             let message = format!("elements of type {}, but the column's are {}", self.data_type, out.data_type());
-            return Err(Error::format(message).at(format!("dataset {}", self.dataset.path())));
+            return Err(Error::format(message).context(format!("dataset {}", self.dataset.path())));
         }
         match &self.chunks {
             Some(chunks) => read_region(chunks, &self.cache, 0, region, out),
@@ -124,7 +124,7 @@ impl Reader {
             Values::Int(v) => Ok(v.into_iter().map(i64::from).collect()),
             Values::Bool(v) => Ok(v.into_iter().map(i64::from).collect()),
             _ => Err(Error::format(format!("elements of type {} where integers are expected", self.data_type))
-                .at(format!("dataset {}", self.dataset.path()))),
+                .context(format!("dataset {}", self.dataset.path()))),
         }
     }
 }

@@ -22,7 +22,7 @@ use super::lane::Buffers;
 use super::native;
 use super::output::Output;
 use super::to_h5::{Progress, thread_pool};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::h5::{File, Group, LinkKind};
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::limits;
@@ -64,7 +64,7 @@ pub fn restore(
     let source = Source::open(path)?;
     let place = path.display().to_string();
     let Some(archive) = open(path)? else {
-        return Err(Error::usage("not restorable: it was made without --restorable").at(place));
+        return Err(Error::usage("not restorable: it was made without --restorable").context(place));
     };
     let recipe = &archive.recipe;
     let bytes = recipe.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.len));
@@ -77,10 +77,10 @@ pub fn restore(
     let (pool, buffers) = (thread_pool(options.threads)?, Buffers::default());
     let changed = pool.install(|| changed_columns(&source, &whole))?;
     if !changed.is_empty() {
-        return Err(Error::format(format!("changed since the conversion: {}", changed.join(", "))).at(place));
+        return Err(Error::format(format!("changed since the conversion: {}", changed.join(", "))).context(place));
     }
     for directory in &recipe.directories {
-        std::fs::create_dir(output.partial().join(inside(directory)?)).at_with(|| directory.to_string())?;
+        std::fs::create_dir(output.partial().join(inside(directory)?)).with_context(|| directory.to_string())?;
     }
     let syncing = output.sync_behind();
     let restore = |(number, file): (usize, &recipe::File)| -> Result<()> {
@@ -99,14 +99,14 @@ pub fn restore(
                 to.write_at(offset, bytes)
             })
         };
-        let found = put().at_with(|| name.to_string())?;
+        let found = put().with_context(|| name.to_string())?;
         if found != file.sha256 {
             let changed = changed_columns(&source, &|_| false)?;
             let why = match changed.is_empty() {
                 true => "and no column has changed: the recipe is damaged".to_owned(),
                 false => format!("changed since the conversion: {}", changed.join(", ")),
             };
-            return Err(Error::format(format!("it would not be what it was, {why}")).at(name).at(&place));
+            return Err(Error::format(format!("it would not be what it was, {why}")).context(name).context(&place));
         }
         Ok(())
     };
@@ -127,7 +127,7 @@ fn open(path: &Path) -> Result<Option<Archive>> {
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
         Archive::open(&File::open_shared(path)?.root()?, source)
     };
-    open().at_with(|| path.display().to_string())
+    open().with_context(|| path.display().to_string())
 }
 
 /// A file that would not be what it was.
@@ -177,7 +177,7 @@ pub struct Cost {
 /// # Errors
 /// Those of reading it.
 pub fn cost(path: &Path) -> Result<Option<Cost>> {
-    if !path.is_file() || !native::is_native(path).at_with(|| path.display().to_string())? {
+    if !path.is_file() || !native::is_native(path).with_context(|| path.display().to_string())? {
         return Ok(None);
     }
     let add = || -> Result<Cost> {
@@ -188,7 +188,7 @@ pub fn cost(path: &Path) -> Result<Option<Cost>> {
         cost.other = cost.file.saturating_sub(known);
         Ok(cost)
     };
-    add().at_with(|| path.display().to_string()).map(Some)
+    add().with_context(|| path.display().to_string()).map(Some)
 }
 
 fn add_datasets(group: &Group, cost: &mut Cost, depth: usize) -> Result<()> {

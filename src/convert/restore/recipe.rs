@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use crate::convert::json;
 use crate::convert::native::Reader;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::grid::Grid;
 use crate::h5::Group;
 use crate::io::{ByteOrder, ReadAt};
@@ -167,10 +167,10 @@ impl Recipe {
             Ok(File { path, len: number(entry, "bytes")?, sha256, segments: number(entry, "segments")? })
         };
         let recipe = Recipe {
-            streams: list(document, "streams")?.iter().map(stream).collect::<Result<_>>().at("streams")?,
+            streams: list(document, "streams")?.iter().map(stream).collect::<Result<_>>().context("streams")?,
             whole: list(document, "whole")?.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
             directories: list(document, "directories")?.iter().map(json::to_string).collect::<Result<_>>()?,
-            files: list(document, "files")?.iter().map(file).collect::<Result<_>>().at("files")?,
+            files: list(document, "files")?.iter().map(file).collect::<Result<_>>().context("files")?,
         };
         recipe.check_names()?;
         Ok(recipe)
@@ -254,7 +254,7 @@ impl Archive {
             let bytes = bytes.le_bytes().unwrap_or_default();
             let document = serde_json::from_slice(&bytes)
                 .map_err(|error| Error::format(format!("not JSON: {error}")).caused_by(error));
-            let recipe = document.and_then(|document| Recipe::from_json(&document)).at("index")?;
+            let recipe = document.and_then(|document| Recipe::from_json(&document)).context("index")?;
             let segments = Reader::of_file(group.dataset("segments")?, source.clone())?.with_axes(1)?;
             let mut starts = Vec::with_capacity(recipe.files.len());
             let mut next = 0u64;
@@ -271,7 +271,7 @@ impl Archive {
             }
             Ok(Archive { recipe, root: root.clone(), source, segments, starts })
         };
-        open().at("/_ctds/restore").map(Some)
+        open().context("/_ctds/restore").map(Some)
     }
 
     /// The segments of a file and what they take bytes from, checked against its length and the datasets.
@@ -292,7 +292,7 @@ impl Archive {
             }
             Ok((segments, sources))
         };
-        read().at_with(|| format!("/_ctds/restore: file {:?}", file.path))
+        read().with_context(|| format!("/_ctds/restore: file {:?}", file.path))
     }
 }
 
@@ -355,7 +355,7 @@ impl Sources {
             };
             let path = stream.dataset.trim_start_matches('/');
             let opened = || OpenStream::new(Reader::with_cache(root.dataset(path)?, source.clone(), cache)?, stream);
-            open[number as usize] = Some(opened().at_with(|| format!("stream of {}", stream.dataset))?);
+            open[number as usize] = Some(opened().with_context(|| format!("stream of {}", stream.dataset))?);
         }
         Ok(Sources(open))
     }

@@ -15,7 +15,7 @@ use crate::convert::form::{Form, MAX_CUBES};
 use crate::convert::lane::Buffers;
 use crate::convert::native::Reader;
 use crate::convert::plan::{ColumnPlan, Plan, TablePlan, place};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Coder, Dataset, DatasetSpec, Deflate, Group, Pipeline, Stage};
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::limits;
@@ -144,7 +144,7 @@ pub(in crate::convert) fn record(
     files.sort_by_key(|(name, _)| name.rsplit(|&byte| byte == b'/').next());
     for (name, path) in files {
         let segments = found.remove(path).unwrap_or_default();
-        recorder.file(name, path, segments, &mut elements).at_with(|| path.display().to_string())?;
+        recorder.file(name, path, segments, &mut elements).with_context(|| path.display().to_string())?;
     }
     recorder.find_whole(elements)?;
     let Recorder { recipe, literals, segments, .. } = recorder;
@@ -225,7 +225,9 @@ impl Recorder<'_> {
                         None => Ok(()),
                     }
                 };
-                cells.extents(content.rows(), MAX_CUBES, &mut each).at_with(|| place(&table.name, &column.name))?;
+                cells
+                    .extents(content.rows(), MAX_CUBES, &mut each)
+                    .with_context(|| place(&table.name, &column.name))?;
             }
         }
         Ok(found)

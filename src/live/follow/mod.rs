@@ -299,7 +299,9 @@ fn begin(
     overwrite: bool,
 ) -> Result<(Writer, LiveTables)> {
     if found.first().is_none_or(|table| table.rows == 0) {
-        return Err(Error::not_found("the table has no rows yet, from which shapes are known").at(source.display()));
+        return Err(
+            Error::not_found("the table has no rows yet, from which shapes are known").context(source.display())
+        );
     }
     let mut declaration = found.iter().map(|table| table.spec.clone()).fold(Declaration::new(), Declaration::table);
     if overwrite {
@@ -356,5 +358,5 @@ fn reopen(live: &Path, policy: Policy) -> Result<Writer> {
 }
 
 fn other(live: &Path, why: String) -> Error {
-    Error::new(ErrorKind::Exists, format!("the live file is of another table: this one {why}")).at(live.display())
+    Error::new(ErrorKind::Exists, format!("the live file is of another table: this one {why}")).context(live.display())
 }

@@ -7,7 +7,7 @@ use bstr::BString;
 
 use super::segments::{Layout, Segments, WIDE_OFFSET};
 use super::{ORDER, Shared};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{read_array, read_bytes};
 use crate::stman::elements::Elements;
 use crate::stman::indirect::Arrays;
@@ -92,7 +92,7 @@ impl AipsIoColumn {
             }
             Ok(())
         })
-        .at(&self.shared.place)?;
+        .context(&self.shared.place)?;
         Ok(offsets)
     }
 
@@ -173,11 +173,12 @@ impl Column for AipsIoColumn {
         match &self.cell {
             Cell::Elements { shape, count } if out.data_type() == DataType::String => {
                 read_part(region, shape, out, |out| self.read_elements(row..row + 1, *count, out))
-                    .at(&self.shared.place)
+                    .context(&self.shared.place)
             }
-            Cell::Elements { shape, .. } => {
-                self.elements(row).and_then(|elements| elements.read_array(shape, region, out)).at(&self.shared.place)
-            }
+            Cell::Elements { shape, .. } => self
+                .elements(row)
+                .and_then(|elements| elements.read_array(shape, region, out))
+                .context(&self.shared.place),
             Cell::Array(arrays) => match self.array_offset(row)? {
                 0 => Err(undefined(row)),
                 offset => arrays.read(offset, region, out),
@@ -187,7 +188,7 @@ impl Column for AipsIoColumn {
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         match &self.cell {
-            Cell::Elements { count, .. } => self.read_elements(rows, *count, out).at(&self.shared.place),
+            Cell::Elements { count, .. } => self.read_elements(rows, *count, out).context(&self.shared.place),
             Cell::Array(arrays) => {
                 let offsets = self.array_offsets(rows)?;
                 offsets.into_iter().filter(|&offset| offset != 0).try_for_each(|offset| arrays.read(offset, None, out))

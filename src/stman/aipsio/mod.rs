@@ -20,7 +20,7 @@ use super::elements::element_bits;
 use super::indirect::Arrays;
 use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, Storage};
 use crate::aipsio::Decoder;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{ByteOrder, Paged};
 use crate::value::{DataType, Shape};
 
@@ -58,25 +58,25 @@ struct Shared {
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let place = format!("{} (StManAipsIO)", args.file_name(""));
-    let shared = Arc::new(Shared { file: Paged::new(args.file("")?).at(&place)?, place });
+    let shared = Arc::new(Shared { file: Paged::new(args.file("")?).context(&place)?, place });
     Ok(Box::new(AipsIoManager::decode(&shared, args)?))
 }
 
 impl AipsIoManager {
     fn decode(shared: &Arc<Shared>, args: &OpenArgs<'_>) -> Result<Self> {
-        let mut d = Decoder::new(&shared.file, 0, ORDER, "file").at(&shared.place)?;
-        let name = Self::header(&mut d, args).at(&shared.place)?;
+        let mut d = Decoder::new(&shared.file, 0, ORDER, "file").context(&shared.place)?;
+        let name = Self::header(&mut d, args).context(&shared.place)?;
         let mut columns = Vec::new();
         for spec in args.columns {
             let (kind, segments) = Preamble::decode(&mut d, spec, args.rows)
-                .at_with(|| format!("{}: column {}", shared.place, spec.name))?;
+                .with_context(|| format!("{}: column {}", shared.place, spec.name))?;
             let cell = match kind {
                 Preamble::Elements { shape, count } => Cell::Elements { shape, count },
                 Preamble::Array { suffix } => Cell::Array(Arrays::open(args, &suffix, ORDER, "StManAipsIO")?),
             };
             columns.push(AipsIoColumn { shared: shared.clone(), cell, segments });
         }
-        d.end().at(&shared.place)?;
+        d.end().context(&shared.place)?;
         Ok(AipsIoManager { name, columns })
     }
 

@@ -286,7 +286,7 @@ impl ManagerMut for AipsIoMut {
         let shape = spec.shape.clone().unwrap_or_default();
         let is_string = spec.data_type == DataType::String;
         let bytes = |bits: u64| shape.elements().ok()?.checked_mul(bits).map(|bits| bits.div_ceil(8));
-        let too_large = || Error::limit(format!("cells of shape {shape}")).at(format!("column {}", spec.name));
+        let too_large = || Error::limit(format!("cells of shape {shape}")).context(format!("column {}", spec.name));
         let (kind, cell_bytes) = match spec.storage {
             Storage::Indirect => {
                 if self.arrays.is_none() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bstr::BStr;
 
 use super::row_file::RowFile;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::stman::{Column, Kind, Manager, OpenArgs, Storage, read_part};
 use crate::value::{DataType, Region, Shape, Values};
@@ -62,7 +62,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
             Ok(AntennaColumn { pairs: pairs.clone(), offset })
         })
         .collect::<Result<_>>()
-        .at(place)?;
+        .context(place)?;
     Ok(Box::new(AntennaPair { columns }))
 }
 
@@ -125,7 +125,7 @@ impl Column for AntennaColumn {
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let Values::Int(out) = out else { return Err(Error::usage("antennas are read into Ints")) };
-        self.read(rows, out).at(&self.pairs.file.place)
+        self.read(rows, out).context(&self.pairs.file.place)
     }
 
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {

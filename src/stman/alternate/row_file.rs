@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, read_array, read_bytes};
 use crate::stman::OpenArgs;
 
@@ -42,7 +42,7 @@ impl RowFile {
     pub(super) fn open(args: &OpenArgs<'_>, manager: &str, tag: &[u8; 8], fields: usize) -> Result<Self> {
         let place = format!("{} ({manager})", args.file_name(""));
         let file = args.file("")?;
-        Self::decode(file, place.clone(), tag, fields).at(place)
+        Self::decode(file, place.clone(), tag, fields).context(place)
     }
 
     fn decode(file: Arc<dyn ReadAt>, place: String, tag: &[u8; 8], fields: usize) -> Result<Self> {
@@ -87,7 +87,9 @@ impl RowFile {
     /// Checks the stride of a file that has rows.
     pub(super) fn expect_stride(&self, stride: u64) -> Result<()> {
         if self.rows > 0 && self.stride != stride {
-            return Err(Error::format(format!("rows of {} bytes, {stride} are expected", self.stride)).at(&self.place));
+            return Err(
+                Error::format(format!("rows of {} bytes, {stride} are expected", self.stride)).context(&self.place)
+            );
         }
         Ok(())
     }
@@ -96,6 +98,6 @@ impl RowFile {
     pub(super) fn read(&self, first: u64, count: u64) -> Result<Vec<u8>> {
         let bytes = first.checked_mul(self.stride).zip(count.checked_mul(self.stride));
         let (offset, len) = bytes.ok_or_else(|| Error::format(format!("row {first} of {}", self.rows)))?;
-        read_bytes(&self.file, self.start + offset, len).at(&self.place)
+        read_bytes(&self.file, self.start + offset, len).context(&self.place)
     }
 }

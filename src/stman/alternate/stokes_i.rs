@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bstr::BStr;
 
 use super::row_file::RowFile;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::io::bits::packed_len;
 use crate::stman::{Column, ColumnSpec, Kind, Manager, OpenArgs, Storage, extend_unbacked, read_part};
@@ -47,7 +47,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let mut columns = Vec::new();
     let mut stride = 0;
     for spec in args.columns {
-        let (shape, len) = layout(spec).at_with(|| format!("column {}", spec.name)).at(&file.place)?;
+        let (shape, len) = layout(spec).with_context(|| format!("column {}", spec.name)).context(&file.place)?;
         let bytes = stride..stride + len;
         stride = bytes.end;
         columns.push(StokesColumn { file: file.clone(), data_type: spec.data_type, shape, bytes });
@@ -145,7 +145,7 @@ impl Column for StokesColumn {
     }
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        self.read(rows, out).at(&self.file.place)
+        self.read(rows, out).context(&self.file.place)
     }
 
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use bstr::BStr;
 
 use super::row_file::RowFile;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::stman::{Column, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
@@ -62,7 +62,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
             direct: spec.storage == Storage::Direct,
         })
     };
-    Ok(Box::new(open().at(place)?))
+    Ok(Box::new(open().context(place)?))
 }
 
 /// A column of the table with Int scalars.
@@ -78,7 +78,7 @@ pub(super) fn antenna_column(args: &OpenArgs<'_>, name: &str) -> Result<OtherCol
 pub(super) fn read_ints(column: &OtherColumn, rows: Range<u64>) -> Result<Vec<i32>> {
     let count = rows.end - rows.start;
     let mut values = Values::new(DataType::Int);
-    column.cells().read_rows(rows, &mut values).at_with(|| format!("column {}", column.spec.name))?;
+    column.cells().read_rows(rows, &mut values).with_context(|| format!("column {}", column.spec.name))?;
     match values {
         Values::Int(values) if values.len() as u64 == count => Ok(values),
         _ => Err(Error::format(format!("column {} does not have {count} int scalars", column.spec.name))),
@@ -184,12 +184,12 @@ impl Manager for Uvw {
 
 impl Column for Uvw {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        Ok(self.value(row).at(&self.file.place)?.map(|_| Shape::from([3])))
+        Ok(self.value(row).context(&self.file.place)?.map(|_| Shape::from([3])))
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let value = self.value(row).and_then(|value| value.ok_or_else(|| self.unknown(row)));
-        let value = value.at(&self.file.place)?;
+        let value = value.context(&self.file.place)?;
         read_part(region, &Shape::from([3]), out, |out| match out {
             Values::Double(out) => {
                 out.extend(value);
@@ -209,7 +209,7 @@ impl Column for Uvw {
             }
             Ok(())
         })
-        .at(&self.file.place)
+        .context(&self.file.place)
     }
 
     /// Reads everything: that is less work than the question for each row.

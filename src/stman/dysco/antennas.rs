@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::stman::{Around, ColumnSpec, OtherColumn, Storage};
 use crate::value::{DataType, Values};
 
@@ -33,7 +33,7 @@ impl Antennas {
 
     /// The antennas of each of `rows`, all of them below the number in the header.
     pub(super) fn read(&self, rows: Range<u64>) -> Result<Vec<[u32; 2]>> {
-        let columns = self.columns.as_ref().map_err(Error::again)?;
+        let columns = self.columns.as_ref().map_err(Error::clone)?;
         let one = self.read_column(0, &columns[0], rows.clone())?;
         let other = self.read_column(1, &columns[1], rows)?;
         Ok(one.into_iter().zip(other).map(|(one, other)| [one, other]).collect())
@@ -41,13 +41,13 @@ impl Antennas {
 
     fn read_column(&self, index: usize, column: &OtherColumn, rows: Range<u64>) -> Result<Vec<u32>> {
         let mut values = Values::new(DataType::Int);
-        column.cells().read_rows(rows.clone(), &mut values).at(NAMES[index])?;
+        column.cells().read_rows(rows.clone(), &mut values).context(NAMES[index])?;
         let wanted = rows.end - rows.start;
         match values {
             Values::Int(values) if values.len() as u64 == wanted => {
                 rows.zip(values).map(|(row, antenna)| self.check(index, row, antenna)).collect()
             }
-            values => Err(Error::format(format!("{} values in {wanted} rows", values.len())).at(NAMES[index])),
+            values => Err(Error::format(format!("{} values in {wanted} rows", values.len())).context(NAMES[index])),
         }
     }
 
@@ -55,7 +55,7 @@ impl Antennas {
     fn check(&self, index: usize, row: u64, antenna: i32) -> Result<u32> {
         u32::try_from(antenna).ok().filter(|&antenna| antenna < self.count).ok_or_else(|| {
             let found = format!("antenna {antenna} in row {row}, but the header has {}", self.count);
-            Error::format(found).at(NAMES[index])
+            Error::format(found).context(NAMES[index])
         })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::header::{Header, Normalization};
 use super::symbols::{self, PADDING, WIDTHS};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 
 /// Scales that a column keeps, in bytes.
@@ -73,7 +73,7 @@ impl Blocks {
     pub(super) fn new(file: Arc<dyn ReadAt>, header: &Header, index: usize, part: &Part, bits_at: u64) -> Result<Self> {
         if !WIDTHS.contains(&part.width) {
             let found = format!("symbols of {} bits, known are {WIDTHS:?}", part.width);
-            return Err(Error::format(found).at(format!("header: byte {bits_at}")));
+            return Err(Error::format(found).context(format!("header: byte {bits_at}")));
         }
         let rows = u64::from(header.rows_per_block);
         let stored = u64::from(header.parts[index]);
@@ -81,11 +81,11 @@ impl Blocks {
         if part.bytes(rows) != Some(stored) {
             let needs = part.bytes(rows).map_or("more than 2^64".into(), |bytes| bytes.to_string());
             let found = format!("{stored} bytes in a block, but {rows} rows of this shape take {needs}");
-            return Err(Error::format(found).at("header: column records"));
+            return Err(Error::format(found).context("header: column records"));
         }
         if total != u64::from(header.block_bytes) {
             let found = format!("blocks of {} bytes, but their columns take {total}", header.block_bytes);
-            return Err(Error::format(found).at("header: block size"));
+            return Err(Error::format(found).context("header: block size"));
         }
         let before: u64 = header.parts[..index].iter().map(|&bytes| u64::from(bytes)).sum();
         let start = u64::from(header.header_bytes) + before;
@@ -123,7 +123,7 @@ impl Blocks {
     }
 
     fn read(&self, block: u64, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.file.read_at(self.start + block * self.stride + offset, out).at_with(|| format!("block {block}"))
+        self.file.read_at(self.start + block * self.stride + offset, out).with_context(|| format!("block {block}"))
     }
 }
 

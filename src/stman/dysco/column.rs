@@ -11,7 +11,7 @@ use super::blocks::{Blocks, Packed, Part};
 use super::dictionary::{Dictionary, dictionary};
 use super::header::{Distribution, Header};
 use super::scale::{self, DataScale, RowScale};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::ReadAt;
 use crate::limits;
 use crate::stman::{Column, ColumnSpec, Storage, memory_bytes};
@@ -239,10 +239,10 @@ impl Column for DyscoColumn {
         region.check(&Shape::from([self.polarisations, self.channels]))?;
         let channels = region.start[1]..region.start[1] + region.shape[1];
         if region.shape[0] == self.polarisations {
-            return self.read(row..row + 1, channels, out).at(&self.place);
+            return self.read(row..row + 1, channels, out).context(&self.place);
         }
         let mut all = Values::new(self.data_type);
-        self.read(row..row + 1, channels, &mut all).at(&self.place)?;
+        self.read(row..row + 1, channels, &mut all).context(&self.place)?;
         let wanted = region.start[0] as usize..(region.start[0] + region.shape[0]) as usize;
         for at in (0..all.len()).step_by(self.polarisations as usize) {
             out.extend_from(&all, at + wanted.start..at + wanted.end)?;
@@ -251,7 +251,7 @@ impl Column for DyscoColumn {
     }
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        self.read(rows, 0..self.channels, out).at(&self.place)
+        self.read(rows, 0..self.channels, out).context(&self.place)
     }
 
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {

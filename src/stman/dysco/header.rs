@@ -2,7 +2,7 @@
 
 use bstr::BString;
 
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array, read_bytes};
 use crate::value::{Record, Value, Values};
 
@@ -102,7 +102,7 @@ impl Header {
             return Err(d.error(4, format!("{stored} columns, but the table has {columns} in this manager")));
         }
         let name_bytes = u64::from(d.u32("length of the name")?);
-        let name = read_bytes(file, d.at, name_bytes).at("header: name")?.into();
+        let name = read_bytes(file, d.at, name_bytes).context("header: name")?.into();
         d.at += name_bytes;
         let rows_per_block = d.u32("rows per block")?;
         let antennas = d.u32("number of antennas")?;
@@ -111,7 +111,7 @@ impl Header {
         if version != [1, 0] {
             let [major, minor] = version;
             let place = format!("header: byte {}", d.at - 4);
-            return Err(Error::unsupported(format!("version {major}.{minor}, only 1.0 is known")).at(place));
+            return Err(Error::unsupported(format!("version {major}.{minor}, only 1.0 is known")).context(place));
         }
         let data_bits = d.u8("bits of data")?;
         let weight_bits = d.u8("bits of weights")?;
@@ -185,7 +185,7 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     fn take<const N: usize>(&mut self, what: &str) -> Result<[u8; N]> {
-        let bytes = read_array(self.file, self.at).at_with(|| format!("header: {what}"))?;
+        let bytes = read_array(self.file, self.at).with_context(|| format!("header: {what}"))?;
         self.at += N as u64;
         Ok(bytes)
     }
@@ -208,6 +208,6 @@ impl Fields<'_> {
 
     /// An error of the field that starts `back` bytes before the next one.
     fn error(&self, back: u64, found: String) -> Error {
-        Error::format(found).at(format!("header: byte {}", self.at - back))
+        Error::format(found).context(format!("header: byte {}", self.at - back))
     }
 }

@@ -28,7 +28,7 @@ use self::antennas::Antennas;
 use self::column::DyscoColumn;
 use self::header::{Header, Normalization};
 use super::{Column, Kind, Manager, OpenArgs};
-use crate::error::{Place, Result};
+use crate::error::{Result, ResultExt};
 use crate::value::{DataType, Record};
 
 pub(super) static KIND: Kind = Kind { names: &["DyscoStMan"], packable: false, open, create: None };
@@ -46,7 +46,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     // a file stays empty if less than two blocks were ever written; casacore then refuses the table
     let header = match file.is_empty()? {
         true => None,
-        false => Some(Header::decode(&file, args.columns.len()).at(&place)?),
+        false => Some(Header::decode(&file, args.columns.len()).context(&place)?),
     };
     let has_data = args.columns.iter().any(|spec| spec.data_type == DataType::Complex);
     let antennas = match &header {
@@ -57,7 +57,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     };
     let columns = args.columns.iter().enumerate().map(|(index, spec)| {
         let place = format!("{place}: column {}", spec.name);
-        DyscoColumn::new(spec, &file, header.as_ref(), index, antennas.clone(), place.clone()).at(place)
+        DyscoColumn::new(spec, &file, header.as_ref(), index, antennas.clone(), place.clone()).context(place)
     });
     let columns: Vec<DyscoColumn> = columns.collect::<Result<_>>()?;
     warn_of_unwritten(&columns, args.rows);

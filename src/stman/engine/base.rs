@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use bstr::{BStr, ByteSlice};
 
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::stman::{Column, ColumnSpec, Manager, OpenArgs, OtherColumn, Storage, undefined};
 use crate::value::{DataType, Record, Region, Shape, Values};
 
@@ -76,14 +76,14 @@ pub(super) fn open<C: Coding>(
         let coding = coding(&mapping)?;
         Ok(Engine { type_name, spec: spec.clone(), stored: mapping.stored, coding })
     };
-    let engine: Engine<C> = open().at(type_name)?;
+    let engine: Engine<C> = open().context(type_name)?;
     Ok(Box::new(engine))
 }
 
 /// The column of the table that a keyword names.
 pub(super) fn other_column(args: &OpenArgs<'_>, keywords: &Record, key: &str) -> Result<OtherColumn> {
     let name = keywords.string(key).ok_or_else(|| Error::format(format!("the column keyword {key} is missing")))?;
-    args.around.column(name).at(key)
+    args.around.column(name).context(key)
 }
 
 impl Mapping<'_> {
@@ -122,9 +122,9 @@ impl<C: Coding> Engine<C> {
     }
 
     fn shape(&self, row: u64) -> Result<Option<Shape>> {
-        match self.stored.cells().cell_shape(row).at_with(|| self.below())? {
-            Some(stored) => self.shape_from(stored).map(Some).at_with(|| format!("row {row}")),
-            None if self.spec.storage == Storage::Direct => Err(undefined(row).at(self.below())),
+        match self.stored.cells().cell_shape(row).with_context(|| self.below())? {
+            Some(stored) => self.shape_from(stored).map(Some).with_context(|| format!("row {row}")),
+            None if self.spec.storage == Storage::Direct => Err(undefined(row).context(self.below())),
             None => Ok(None),
         }
     }
@@ -144,7 +144,7 @@ impl<C: Coding> Engine<C> {
 
     fn read(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let mut stored = Values::new(self.stored.spec.data_type);
-        self.stored.cells().read_rows(rows.clone(), &mut stored).at_with(|| self.below())?;
+        self.stored.cells().read_rows(rows.clone(), &mut stored).with_context(|| self.below())?;
         let parameters = self.coding.rows(rows.clone())?;
         let same = match self.same_stored_shape(&rows) {
             Some(shape) => Some(self.shape_from(shape)?),
@@ -162,7 +162,9 @@ impl<C: Coding> Engine<C> {
             let Some(shape) = shape else { continue };
             let end = start + shape.elements()? as usize * C::STORED;
             if end > stored.len() {
-                return Err(Error::format(format!("row {row}: fewer elements than the shapes say")).at(self.below()));
+                return Err(
+                    Error::format(format!("row {row}: fewer elements than the shapes say")).context(self.below())
+                );
             }
             let parameters = match &parameters {
                 Rows::Same(row) => *row,
@@ -187,7 +189,7 @@ impl<C: Coding> Manager for Engine<C> {
 
 impl<C: Coding> Column for Engine<C> {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        self.shape(row).at(self.type_name)
+        self.shape(row).context(self.type_name)
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
@@ -201,18 +203,18 @@ impl<C: Coding> Column for Engine<C> {
                 below.shape = std::iter::once(C::STORED as u64).chain(region.shape.iter().copied()).collect();
             }
             let mut stored = Values::new(self.stored.spec.data_type);
-            self.stored.cells().read_cell(row, Some(&below), &mut stored).at_with(|| self.below())?;
+            self.stored.cells().read_cell(row, Some(&below), &mut stored).with_context(|| self.below())?;
             let row = match self.coding.rows(row..row + 1)? {
                 Rows::Same(row) => row,
                 Rows::Each(rows) => rows[0],
             };
             self.coding.decode(row, &stored, 0..stored.len(), out)
         };
-        read().at(self.type_name)
+        read().context(self.type_name)
     }
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        self.read(rows, out).at(self.type_name)
+        self.read(rows, out).context(self.type_name)
     }
 
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::stman::{Column, ColumnSpec, Columns, Kind, Manager, OpenArgs, OtherColumn, Storage, Tiling};
 use crate::value::{DataType, Record, Region, Shape, Values};
 
@@ -37,7 +37,7 @@ pub(crate) static INDEXED: Kind = Kind {
     packable: false,
     open: |args| {
         const NAME: &str = "ForwardColumnIndexedRowEngine";
-        let numbers = row_numbers(args).at(NAME)?;
+        let numbers = row_numbers(args).context(NAME)?;
         let forward = Forward::open(NAME, args, "_ForwardColumn_TableName_Row", |spec, other, rows| {
             Ok(IndexedColumn { name: spec.name.clone(), other, rows, numbers: numbers.clone() })
         });
@@ -96,21 +96,21 @@ impl<C> Forward<C> {
             };
             let other: &dyn Columns = match other {
                 Ok(other) => &**other,
-                Err(error) => return Err(error.again()),
+                Err(error) => return Err(error.clone()),
             };
             let found = || {
                 let found = other.column(spec.name.as_bstr())?;
                 check_same(spec, &found.spec)?;
                 column(spec, found, other.rows())
             };
-            found().at_with(|| format!("table {name}"))
+            found().with_context(|| format!("table {name}"))
         };
         let columns = args.columns.iter().zip(args.column_keywords);
         let columns: Vec<Result<C>> = columns
-            .map(|(spec, keywords)| open(spec, keywords).at_with(|| format!("{type_name}: column {}", spec.name)))
+            .map(|(spec, keywords)| open(spec, keywords).with_context(|| format!("{type_name}: column {}", spec.name)))
             .collect();
         if let (true, Some(Err(error))) = (columns.iter().all(Result::is_err), columns.first()) {
-            return Err(error.again());
+            return Err(error.clone());
         }
         let name = args.around.keywords().string(&format!("_ForwardColumn_Name_{}", args.sequence));
         Ok(Forward { name: name.unwrap_or_default().to_owned(), columns })
@@ -148,9 +148,9 @@ fn row_numbers(args: &OpenArgs<'_>) -> Result<OtherColumn> {
     let key = format!("_ForwardColumn_RowName_{}", args.sequence);
     let name = args.around.keywords().string(&key);
     let name = name.ok_or_else(|| Error::format(format!("the table keyword {key} is missing")))?;
-    let column = args.around.column(name).at(&key)?;
+    let column = args.around.column(name).context(&key)?;
     if column.spec.storage != Storage::Scalar || column.spec.data_type != DataType::UInt {
-        return Err(Error::format("uInt scalars are expected").at(format!("column {name}")).at(key));
+        return Err(Error::format("uInt scalars are expected").context(format!("column {name}")).context(key));
     }
     Ok(column)
 }
@@ -163,7 +163,7 @@ impl<C: Column + std::fmt::Debug> Manager for Forward<C> {
     fn readable(&self, index: usize) -> Result<()> {
         match &self.columns[index] {
             Ok(_) => Ok(()),
-            Err(error) => Err(error.again()),
+            Err(error) => Err(error.clone()),
         }
     }
 
@@ -178,11 +178,11 @@ impl<C: Column + std::fmt::Debug> Manager for Forward<C> {
 /// A column whose other table is missing.
 impl Column for Error {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
-        Err(self.again())
+        Err(self.clone())
     }
 
     fn read_cell(&self, _row: u64, _region: Option<&Region>, _out: &mut Values) -> Result<()> {
-        Err(self.again())
+        Err(self.clone())
     }
 }
 
@@ -194,15 +194,15 @@ impl ForwardColumn {
 
 impl Column for ForwardColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        self.other.cells().cell_shape(row).at_with(|| self.place())
+        self.other.cells().cell_shape(row).with_context(|| self.place())
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        self.other.cells().read_cell(row, region, out).at_with(|| self.place())
+        self.other.cells().read_cell(row, region, out).with_context(|| self.place())
     }
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        self.other.cells().read_rows(rows, out).at_with(|| self.place())
+        self.other.cells().read_rows(rows, out).with_context(|| self.place())
     }
 
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
@@ -224,10 +224,10 @@ impl IndexedColumn {
         let count = rows.end - rows.start;
         let mut values = Values::new(DataType::UInt);
         let place = || format!("column {}", self.numbers.spec.name);
-        self.numbers.cells().read_rows(rows.clone(), &mut values).at_with(place)?;
+        self.numbers.cells().read_rows(rows.clone(), &mut values).with_context(place)?;
         let Values::UInt(numbers) = values else { unreachable!("the buffer was made for uInt") };
         if numbers.len() as u64 != count {
-            return Err(Error::format(format!("{count} scalars are expected")).at(place()));
+            return Err(Error::format(format!("{count} scalars are expected")).context(place()));
         }
         match numbers.iter().position(|&number| u64::from(number) >= self.rows) {
             Some(at) => Err(Error::format(format!(
@@ -236,7 +236,7 @@ impl IndexedColumn {
                 numbers[at],
                 self.rows
             ))
-            .at(place())),
+            .context(place())),
             None => Ok(numbers),
         }
     }
@@ -257,14 +257,14 @@ impl IndexedColumn {
 
 impl Column for IndexedColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        self.map_one(row).and_then(|row| self.other.cells().cell_shape(row)).at_with(|| self.place())
+        self.map_one(row).and_then(|row| self.other.cells().cell_shape(row)).with_context(|| self.place())
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        self.map_one(row).and_then(|row| self.other.cells().read_cell(row, region, out)).at_with(|| self.place())
+        self.map_one(row).and_then(|row| self.other.cells().read_cell(row, region, out)).with_context(|| self.place())
     }
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        self.read(rows, out).at_with(|| self.place())
+        self.read(rows, out).with_context(|| self.place())
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::base::{Mapping, Rows, other_column};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::stman::{OtherColumn, Storage};
 use crate::value::{Complex32, Complex64, Element, Record, Value, Values};
 
@@ -54,7 +54,7 @@ impl<T: Number> Source<T> {
         let column = other_column(mapping.args, mapping.keywords, &format!("{key}Name"))?;
         if column.spec.storage != Storage::Scalar || column.spec.data_type != T::DATA_TYPE {
             return Err(Error::format(format!("{} scalars are expected", T::DATA_TYPE))
-                .at(format!("column {}", column.spec.name)));
+                .context(format!("column {}", column.spec.name)));
         }
         Ok(Source::Column(column))
     }
@@ -67,10 +67,10 @@ impl<T: Number> Source<T> {
         };
         let place = || format!("column {}", column.spec.name);
         let mut values = Values::new(T::DATA_TYPE);
-        column.cells().read_rows(rows, &mut values).at_with(place)?;
+        column.cells().read_rows(rows, &mut values).with_context(place)?;
         T::of(values)
             .filter(|values| values.len() == count)
-            .ok_or_else(|| Error::format(format!("{count} scalars are expected")).at(place()))
+            .ok_or_else(|| Error::format(format!("{count} scalars are expected")).context(place()))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Shared;
 use super::bucket::Bucket;
 use super::cell::{Cell, array_offset};
-use crate::error::{Place, Result};
+use crate::error::{Result, ResultExt};
 use crate::limits;
 use crate::stman::elements::Elements;
 use crate::stman::indirect::Arrays;
@@ -27,13 +27,13 @@ impl IncrementalColumn {
     fn for_runs(&self, rows: Range<u64>, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
-            let found = self.shared.index.find(row).at(&self.shared.place)?;
+            let found = self.shared.index.find(row).context(&self.shared.place)?;
             let bucket = self.shared.bucket(found.bucket)?;
             let end = rows.end.min(found.end);
             for run in bucket.runs(self.number, row - found.start) {
-                let run = run.at_with(|| self.shared.bucket_place(found.bucket))?;
+                let run = run.with_context(|| self.shared.bucket_place(found.bucket))?;
                 let run_end = run.end.map_or(end, |run_end| end.min(found.start.saturating_add(run_end)));
-                each(run.value, run_end - row).at_with(|| self.shared.bucket_place(found.bucket))?;
+                each(run.value, run_end - row).with_context(|| self.shared.bucket_place(found.bucket))?;
                 row = run_end;
                 if row == end {
                     break;
@@ -45,10 +45,10 @@ impl IncrementalColumn {
 
     /// Calls `use_value` with the value that holds for `row`.
     fn with_value<T>(&self, row: u64, use_value: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
-        let found = self.shared.index.find(row).at(&self.shared.place)?;
+        let found = self.shared.index.find(row).context(&self.shared.place)?;
         let bucket: Arc<Bucket> = self.shared.bucket(found.bucket)?;
         let run = bucket.runs(self.number, row - found.start).next().expect("every column has a value from row 0 on");
-        run.and_then(|run| use_value(run.value)).at_with(|| self.shared.bucket_place(found.bucket))
+        run.and_then(|run| use_value(run.value)).with_context(|| self.shared.bucket_place(found.bucket))
     }
 
     fn array_offset(&self, row: u64) -> Result<i64> {

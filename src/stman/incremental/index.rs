@@ -64,7 +64,7 @@ impl Index {
         let Some((&end, &start)) = self.rows.get(next).zip(self.rows.get(next.wrapping_sub(1))) else {
             let covered = self.rows.last().copied().unwrap_or_default();
             return Err(Error::format(format!("row {row} is not stored: the index has {covered} rows"))
-                .at(format!("ISMIndex at byte {}", self.offset)));
+                .context(format!("ISMIndex at byte {}", self.offset)));
         };
         Ok(Found { bucket: self.buckets[next - 1], start, end })
     }

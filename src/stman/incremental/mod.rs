@@ -28,7 +28,7 @@ use self::index::Index;
 use super::bucket::{self as bucket_file, Buckets};
 use super::indirect::Arrays;
 use super::{Column, Kind, Manager, OpenArgs, Storage};
-use crate::error::{Place, Result};
+use crate::error::{Result, ResultExt};
 use crate::io::{ByteOrder, Recent, read_bytes};
 use crate::value::Record;
 
@@ -61,12 +61,12 @@ struct Shared {
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let place = format!("{} (IncrementalStMan)", args.file_name(""));
-    let info = Info::decode(args.info).at(&place)?;
+    let info = Info::decode(args.info).context(&place)?;
     let file = args.file("")?;
-    let header = Header::decode(&file, args.order).at(&place)?;
-    let buckets = Buckets::new(file, header.bucket_bytes, header.buckets).at(&place)?;
+    let header = Header::decode(&file, args.order).context(&place)?;
+    let buckets = Buckets::new(file, header.bucket_bytes, header.buckets).context(&place)?;
     let parameters = bucket_file::parameters(header.bucket_bytes, header.cache);
-    let index = Index::read(&buckets, args.order).at(&place)?;
+    let index = Index::read(&buckets, args.order).context(&place)?;
     let recent = Recent::new(CACHE_BYTES, u64::from(header.bucket_bytes));
     let shared = Arc::new(Shared { place, order: args.order, columns: args.columns.len(), buckets, index, recent });
     // a Westerbork system wrote header version 3 with an info of version 1, but shared arrays
@@ -97,7 +97,7 @@ fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell<Arc<Arrays>>>> {
                 Cell::Array(open(&format!("i{}", own_arrays - 1))?)
             }
             Storage::Scalar | Storage::Direct => {
-                Cell::direct(spec).at_with(|| format!("{}: column {}", args.file_name(""), spec.name))?
+                Cell::direct(spec).with_context(|| format!("{}: column {}", args.file_name(""), spec.name))?
             }
         });
     }
@@ -107,10 +107,10 @@ fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell<Arc<Arrays>>>> {
 impl Shared {
     fn bucket(&self, number: u32) -> Result<Arc<Bucket>> {
         self.recent.get(u64::from(number), || {
-            let offset = self.buckets.offset(number, "the next one in the index").at(&self.place)?;
+            let offset = self.buckets.offset(number, "the next one in the index").context(&self.place)?;
             read_bytes(&self.buckets.file, offset, u64::from(self.buckets.bucket_bytes))
                 .and_then(|bytes| Bucket::decode(bytes, self.order, self.columns))
-                .at_with(|| self.bucket_place(number))
+                .with_context(|| self.bucket_place(number))
         })
     }
 

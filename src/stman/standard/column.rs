@@ -7,7 +7,7 @@ use super::Shared;
 use super::cell::Cell;
 use super::index::Index;
 use super::strings::{self, HeapBudget, Item};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{read_array, read_bytes};
 use crate::stman::elements::Elements;
 use crate::stman::{Column, ColumnSpec, EachExtent, Extent, Stored, read_part, undefined};
@@ -81,11 +81,11 @@ impl StandardColumn {
     }
 
     fn item(&self, row: u64) -> Result<Item> {
-        Ok(Item::decode(&self.cell_bytes(row).at(&self.shared.place)?, self.shared.order))
+        Ok(Item::decode(&self.cell_bytes(row).context(&self.shared.place)?, self.shared.order))
     }
 
     fn array(&self, row: u64) -> Result<i64> {
-        Ok(self.shared.order.u64(self.cell_bytes(row).at(&self.shared.place)?) as i64)
+        Ok(self.shared.order.u64(self.cell_bytes(row).context(&self.shared.place)?) as i64)
     }
 
     fn elements(&self, stretch: &Stretch, cell_elements: u64) -> Elements<'_> {
@@ -148,7 +148,7 @@ impl Column for StandardColumn {
             Cell::StringArray { shape: Some(shape) } => Ok(Some(shape.clone())),
             Cell::StringArray { shape: None } => match self.item(row)? {
                 item if item.is_absent() => Ok(None),
-                item => strings::read_shape(&item, &self.shared.buckets).map(Some).at(&self.shared.place),
+                item => strings::read_shape(&item, &self.shared.buckets).map(Some).context(&self.shared.place),
             },
             Cell::Array => match self.array(row)? {
                 0 => Ok(None),
@@ -161,8 +161,8 @@ impl Column for StandardColumn {
         let place = &self.shared.place;
         match &self.cell {
             Cell::Elements { shape, count, .. } => {
-                let stretch = self.stretch(row, row + 1).at(place)?;
-                self.elements(&stretch, *count).read_array(shape, region, out).at(place)
+                let stretch = self.stretch(row, row + 1).context(place)?;
+                self.elements(&stretch, *count).read_array(shape, region, out).context(place)
             }
             Cell::FixedString { .. } | Cell::String => {
                 read_part(region, &Shape::scalar(), out, |out| self.read_rows(row..row + 1, out))
@@ -172,7 +172,7 @@ impl Column for StandardColumn {
                 if item.is_absent() && shape.is_none() {
                     return Err(undefined(row));
                 }
-                self.read_item(&item, shape.as_ref(), region, out).at(place)
+                self.read_item(&item, shape.as_ref(), region, out).context(place)
             }
             Cell::Array => match self.array(row)? {
                 0 => Err(undefined(row)),
@@ -184,9 +184,9 @@ impl Column for StandardColumn {
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let place = &self.shared.place;
         match &self.cell {
-            Cell::Elements { count, .. } => self.read_elements(rows, *count, out).at(place),
-            Cell::FixedString { len_bytes } => self.read_fixed_strings(rows, *len_bytes, out).at(place),
-            Cell::String => self.read_strings(rows, out).at(place),
+            Cell::Elements { count, .. } => self.read_elements(rows, *count, out).context(place),
+            Cell::FixedString { len_bytes } => self.read_fixed_strings(rows, *len_bytes, out).context(place),
+            Cell::String => self.read_strings(rows, out).context(place),
             Cell::StringArray { shape } => {
                 let mut heap = HeapBudget::new(&self.shared.buckets);
                 self.for_cells(rows, |cell| match Item::decode(cell, self.shared.order) {
@@ -196,7 +196,7 @@ impl Column for StandardColumn {
                         self.read_item(&item, shape.as_ref(), None, out)
                     }
                 })
-                .at(place)
+                .context(place)
             }
             Cell::Array => {
                 let mut offsets = Vec::new();
@@ -204,7 +204,7 @@ impl Column for StandardColumn {
                     offsets.push(self.shared.order.u64(cell) as i64);
                     Ok(())
                 })
-                .at(place)?;
+                .context(place)?;
                 let arrays = self.shared.arrays()?;
                 offsets.into_iter().filter(|&offset| offset != 0).try_for_each(|offset| arrays.read(offset, None, out))
             }
@@ -217,7 +217,7 @@ impl Column for StandardColumn {
             Cell::Elements { .. } => {
                 let mut row = 0;
                 while row < rows {
-                    let stretch = self.stretch(row, rows).at(&self.shared.place)?;
+                    let stretch = self.stretch(row, rows).context(&self.shared.place)?;
                     let content = Stored::Cells(row..row + stretch.count);
                     // a stretch from a bucket's first row on
                     each(Extent { suffix: "", offset: stretch.offset, order, content })?;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::header::Header;
 use crate::aipsio::{Decoder, Encoder};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{ByteOrder, read_array, read_bytes};
 use crate::stman::bucket::{Buckets, BucketsMut, link};
 use crate::stman::checks::more_rows;
@@ -55,7 +55,7 @@ pub(super) struct Stretch {
 impl Index {
     /// Reads the indices of all column sets.
     pub(super) fn read_all(header: &Header, buckets: &Buckets, order: ByteOrder) -> Result<Vec<Self>> {
-        let bytes = gather(header, buckets).at("index")?;
+        let bytes = gather(header, buckets).context("index")?;
         let mut d = Decoder::new(&bytes, 0, order, "index")?;
         let offset = buckets.end().min(match header.index_bytes {
             0 => 0,
@@ -64,7 +64,7 @@ impl Index {
         // each takes bytes, so the number needs no check of its own
         let indices = (0..header.indices).map(|_| Self::decode(&mut d, offset)).collect::<Result<_>>();
         // the decoder counts from there
-        indices.at_with(|| place(offset))
+        indices.with_context(|| place(offset))
     }
 
     fn decode(d: &mut Decoder<'_>, offset: u64) -> Result<Self> {
@@ -94,7 +94,7 @@ impl Index {
         let Some(&last) = self.last_rows.get(entry) else {
             let covered = self.last_rows.last().map_or("no rows".into(), |last| format!("rows 0 to {last}"));
             return Err(
-                Error::format(format!("row {row} is not stored: the index has {covered}")).at(place(self.offset))
+                Error::format(format!("row {row} is not stored: the index has {covered}")).context(place(self.offset))
             );
         };
         let bucket_start = if entry == 0 { 0 } else { self.last_rows[entry - 1] + 1 };
@@ -103,7 +103,7 @@ impl Index {
                 "rows {bucket_start} to {last} in bucket {}, where {} fit",
                 self.buckets[entry], self.rows_per_bucket
             ))
-            .at(place(self.offset)));
+            .context(place(self.offset)));
         }
         let count = end.min(last.saturating_add(1)) - row;
         Ok(Stretch { bucket: self.buckets[entry], first: row - bucket_start, count })

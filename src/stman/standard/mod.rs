@@ -29,7 +29,7 @@ use self::index::Index;
 use super::bucket::{self, Buckets};
 use super::indirect::Arrays;
 use super::{Column, Kind, Manager, OpenArgs, Storage};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::value::{DataType, Record};
 
@@ -57,12 +57,12 @@ struct Shared {
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let place = format!("{} (StandardStMan)", args.file_name(""));
-    let info = Info::decode(args.info, args.columns.len()).at(&place)?;
+    let info = Info::decode(args.info, args.columns.len()).context(&place)?;
     let file = args.file("")?;
-    let header = Header::decode(&file, args.order).at(&place)?;
-    let buckets = Buckets::new(file, header.bucket_bytes, header.buckets).at(&place)?;
+    let header = Header::decode(&file, args.order).context(&place)?;
+    let buckets = Buckets::new(file, header.bucket_bytes, header.buckets).context(&place)?;
     let parameters = bucket::parameters(header.bucket_bytes, header.cache);
-    let indices = Index::read_all(&header, &buckets, args.order).at(&place)?;
+    let indices = Index::read_all(&header, &buckets, args.order).context(&place)?;
     let indirect =
         |column: &super::ColumnSpec| column.storage == Storage::Indirect && column.data_type != DataType::String;
     let arrays = match args.columns.iter().any(indirect) {
@@ -74,7 +74,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let columns = columns
         .map(|(spec, (&offset, &set))| {
             StandardColumn::new(shared.clone(), spec, offset, set)
-                .at_with(|| format!("{}: column {}", shared.place, spec.name))
+                .with_context(|| format!("{}: column {}", shared.place, spec.name))
         })
         .collect::<Result<_>>()?;
     Ok(Box::new(Standard { name: info.name, parameters, columns }))
@@ -83,7 +83,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 impl Shared {
     fn arrays(&self) -> Result<&Arrays> {
         // made at opening for every column that asks
-        self.arrays.as_ref().ok_or_else(|| Error::format("there is no array file").at(&self.place))
+        self.arrays.as_ref().ok_or_else(|| Error::format("there is no array file").context(&self.place))
     }
 }
 

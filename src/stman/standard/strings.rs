@@ -5,7 +5,7 @@
 
 use bstr::BString;
 
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, read_array};
 use crate::stman::bucket::Buckets;
 use crate::stman::{extend_unbacked, read_part};
@@ -142,7 +142,7 @@ impl HeapBudget {
         if len > INLINE_BYTES as u64 {
             let left = self.0.checked_sub(len);
             let exceeded = || Error::format(format!("its {len} bytes and the strings before exceed the file"));
-            self.0 = left.ok_or_else(exceeded).at_with(|| item.place())?;
+            self.0 = left.ok_or_else(exceeded).with_context(|| item.place())?;
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &B
     let item = Item::decode(cell, order);
     match usize::try_from(item.len_bytes) {
         Ok(len @ ..=INLINE_BYTES) => Ok(cell[..len].into()),
-        _ => Ok(item.read(buckets, u64::MAX).at_with(|| item.place())?.into()),
+        _ => Ok(item.read(buckets, u64::MAX).with_context(|| item.place())?.into()),
     }
 }
 
@@ -172,7 +172,7 @@ pub(super) fn read_fixed<F: ReadAt>(
         let bytes = item.read(buckets, u64::MAX)?;
         split(&bytes, shape.elements()?, out)
     })
-    .at_with(|| item.place())
+    .with_context(|| item.place())
 }
 
 /// The shape of an array of strings that has its own.
@@ -190,7 +190,7 @@ pub(super) fn read_shape<F: ReadAt>(item: &Item, buckets: &Buckets<F>) -> Result
         let bytes = item.read(buckets, 4 + 4 * u64::from(u32::from_be_bytes(ndim)))?;
         split_shape(&bytes).map(|(shape, _)| shape)
     };
-    read().at_with(|| item.place())
+    read().with_context(|| item.place())
 }
 
 /// Appends an array of strings that has its own shape.
@@ -209,7 +209,7 @@ pub(super) fn read_variable<F: ReadAt>(
             _ => split(strings, shape.elements()?, out),
         })
     };
-    read().at_with(|| item.place())
+    read().with_context(|| item.place())
 }
 
 /// The item of an array whose shape the column fixes.

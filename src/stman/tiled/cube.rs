@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::header::CubeEntry;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkRead, ChunkWrite, Grid, Part, for_each_chunk, for_each_run};
 use crate::io::{ByteOrder, PagedMut, ReadAt, WriteAt, bits};
 use crate::stman::elements::ElementsMut;
@@ -93,7 +93,7 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.file()?.read_at(offset, out).at("tile")
+        self.file()?.read_at(offset, out).context("tile")
     }
 
     /// Bytes before the tile with this number.
@@ -131,7 +131,7 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
                 elements.write(values, first + from..first + from + run)
             })
         })
-        .at("tile")
+        .context("tile")
     }
 }
 
@@ -213,10 +213,10 @@ impl<F: WriteAt + ?Sized> ChunkWrite for CubeColumn<F> {
         }
         let file = self.file()?;
         if self.bytes == self.stride {
-            return file.write_at(self.tile_offset(first), bytes).at("tile");
+            return file.write_at(self.tile_offset(first), bytes).context("tile");
         }
         for (tile, bytes) in bytes.chunks_exact(self.bytes as usize).enumerate() {
-            file.write_at(self.tile_offset(first + tile as u64), bytes).at("tile")?;
+            file.write_at(self.tile_offset(first + tile as u64), bytes).context("tile")?;
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ use super::{
     Column, ColumnSpec, EachExtent, Extent, Kind, Manager, OpenArgs, RowRun, Stored, Tiling, memory_bytes, undefined,
 };
 use crate::aipsio::Decoder;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkCache, ChunkRead, read_region};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
@@ -128,7 +128,7 @@ struct CoordinateColumn {
 }
 
 fn open(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
-    open_file(args, kind).map_err(|error| error.at(format!("{} ({})", args.file_name(""), kind.name())))
+    open_file(args, kind).map_err(|error| error.context(format!("{} ({})", args.file_name(""), kind.name())))
 }
 
 fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
@@ -295,7 +295,8 @@ fn open_files(args: &OpenArgs<'_>, header: &Header, data_types: &[DataType]) -> 
             lens[index] = file.len()?;
             files[index] = Some(file);
         }
-        cube::layout(cube, data_types, lens[index]).at_with(|| args.file_name(&format!("_TSM{}", entry.sequence)))?;
+        cube::layout(cube, data_types, lens[index])
+            .with_context(|| args.file_name(&format!("_TSM{}", entry.sequence)))?;
     }
     Ok(files)
 }

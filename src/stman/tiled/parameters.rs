@@ -27,7 +27,7 @@ use std::collections::{HashMap, VecDeque};
 use super::header::CubeEntry;
 use super::row_map::{Interval, RowMap};
 use super::{Tiled, Type};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::value::{Record, Shape, Value, Values};
 
 /// The parameters that [`Wanted::new`] and, for TiledDataStMan, [`restore`] take.
@@ -111,7 +111,7 @@ impl Wanted {
         let mut tiles: HashMap<Shape, VecDeque<Shape>> = HashMap::new();
         for (name, cube) in hypercubes(parameters) {
             let (cell, tile) = (extents_of(cube, "CellShape"), extents_of(cube, "TileShape"));
-            let (cell, tile) = cell.and_then(|cell| Ok((cell, tile?))).at_with(|| format!("HYPERCUBES {name}"))?;
+            let (cell, tile) = cell.and_then(|cell| Ok((cell, tile?))).with_context(|| format!("HYPERCUBES {name}"))?;
             tiles.entry(cell).or_default().push_back(tile);
         }
         Ok(Wanted { default_tile, cache, tiles })
@@ -148,7 +148,7 @@ pub(super) fn restore(parameters: &Record, cell_axes: usize) -> Result<(Vec<Give
                 values: cube.record("ID").cloned().unwrap_or_default(),
             })
         };
-        cubes.push(given().at_with(|| format!("HYPERCUBES {name}"))?);
+        cubes.push(given().with_context(|| format!("HYPERCUBES {name}"))?);
     }
     let mut intervals = Vec::new();
     match parameters.record("ROWMAP") {

@@ -10,7 +10,7 @@ use super::row_map::{Place as RowPlace, RowMap};
 use super::{Cubes, Role, Type, cell_axes, cube, definition_key, roles, tile_order, tile_shape, tile_types};
 use crate::aipsio::Encoder;
 use crate::container::ContainerMut;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkWrite, Grid, copy_box};
 use crate::io::{ByteOrder, PagedMut, WriteAt};
 use crate::stman::placed::Placed;
@@ -361,7 +361,7 @@ impl TiledMut {
                 Role::Id => self.write_coordinates(column, None, row, region, values, done),
             };
             let written = write();
-            done += written.at_with(|| self.cell(column, row))?;
+            done += written.with_context(|| self.cell(column, row))?;
             row += count;
         }
         if done < values.len() {
@@ -512,7 +512,7 @@ impl ManagerMut for TiledMut {
         }
         self.columns[column].check_shape(row, shape)?;
         let set = self.set_shape_of(row..row + 1, shape);
-        set.at_with(|| self.cell(column, row))
+        set.with_context(|| self.cell(column, row))
     }
 
     fn set_shapes(&mut self, column: usize, rows: Range<u64>, shape: &Shape) -> Result<()> {
@@ -522,7 +522,7 @@ impl ManagerMut for TiledMut {
         }
         self.columns[column].check_shape(rows.start, shape)?;
         let first = rows.start;
-        self.set_shape_of(rows, shape).at_with(|| self.cell(column, first))
+        self.set_shape_of(rows, shape).with_context(|| self.cell(column, first))
     }
 
     fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()> {

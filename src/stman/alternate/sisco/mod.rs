@@ -18,7 +18,7 @@ use self::decode::{Decoder, cell_values};
 use self::file::{SiscoFile, read_shapes};
 use self::value::Level;
 use super::uvw::antenna_column;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::stman::{Column, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -85,7 +85,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
             decoder: Mutex::default(),
         })
     };
-    Ok(Box::new(open().at(&place)?))
+    Ok(Box::new(open().context(&place)?))
 }
 
 impl Shapes {
@@ -94,7 +94,7 @@ impl Shapes {
     fn find(args: &OpenArgs<'_>, fixed: Option<&Shape>, file: &SiscoFile) -> Result<Self> {
         let name = args.file_name("-shapes");
         let each = match args.files.open(&name) {
-            Ok(shapes) => Some(read_shapes(&shapes).at(&name)?),
+            Ok(shapes) => Some(read_shapes(&shapes).context(&name)?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
@@ -179,16 +179,16 @@ impl Manager for Sisco {
 
 impl Column for Sisco {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        self.shape(row).at(&self.place)
+        self.shape(row).context(&self.place)
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        let shape = self.shape(row).at(&self.place)?.ok_or_else(|| undefined(row))?;
-        read_part(region, &shape, out, |out| self.read(row..row + 1, out).at(&self.place))
+        let shape = self.shape(row).context(&self.place)?.ok_or_else(|| undefined(row))?;
+        read_part(region, &shape, out, |out| self.read(row..row + 1, out).context(&self.place))
     }
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        self.read(rows, out).at(&self.place)
+        self.read(rows, out).context(&self.place)
     }
 
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
