@@ -16,12 +16,14 @@ use super::digest::{ColumnDigest, keywords_sha, table_sha};
 use super::form::{Form, chunk_rows, grid, stored_size};
 use super::lane::{self, Lane, Message, OddStrings, Target};
 use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute, unique};
-use super::output::Output;
 use super::plan::{ColumnPlan, Options, Plan, TablePlan, place};
 use super::{check, exact, json, restore, scales};
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
 use crate::io::{FileSource, ReadAt};
+use crate::output::Output;
+use crate::pool::thread_pool;
+use crate::progress::Progress;
 use crate::sha::{Sha, hex};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Region, Shape, Values};
@@ -45,15 +47,6 @@ pub struct Summary {
     pub digest: Option<Sha>,
     /// What the user should know.
     pub warnings: Vec<String>,
-}
-
-/// Called while something is converted or packed.
-pub trait Progress {
-    /// About `bytes` will be written, as is known now.
-    fn expect(&self, _bytes: u64) {}
-
-    /// `bytes` more of `part`, a column or a file, of `table` have been written.
-    fn advance(&self, bytes: u64, table: &str, part: &str);
 }
 
 /// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is whole.
@@ -526,16 +519,6 @@ impl<'a> Writer<'a> {
         self.root.set_attribute("source_digest", &Attribute::string(hex(&main)))?;
         Ok(main)
     }
-}
-
-/// `threads` threads; 0: one for each processor.
-pub(super) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
-    let threads = match threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.map_err(|error| Error::new(crate::ErrorKind::Io, "threads cannot be started").caused_by(error))
 }
 
 /// The type of the dataset of a column: records are JSON.

@@ -14,13 +14,14 @@ use super::choose::Managers;
 use super::content::{Content, Source};
 use super::digest::digest_column;
 use super::form::{MAX_CUBES, stored_size};
-use super::output::Output;
 use super::pieces::{Pieces, Shapes};
 use super::plan::place;
 use super::tile_copy::copy_tiles;
-use super::to_h5::Progress;
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::io::ByteOrder;
+use crate::output::Output;
+use crate::pool::thread_pool;
+use crate::progress::Progress;
 use crate::schema::{ColumnKind, TableInfo, stored_name};
 use crate::table::{Cells, ColumnInfo, ColumnMut, NewTable, OpenOptions, Part, Table, TableWriter};
 use crate::value::{Record, Shape, Value, Values};
@@ -108,8 +109,7 @@ fn write(
     for plan in plans {
         writers.push(plan.create(source, options, &partial, &mut warnings).with_context(|| plan.name.clone())?);
     }
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
-    let pool = threads.map_err(|error| Error::new(ErrorKind::Io, "threads cannot be started").caused_by(error))?;
+    let pool = thread_pool(options.threads)?;
     let mut jobs = Vec::new();
     for (plan, writer) in plans.iter().zip(&mut writers) {
         jobs.extend(writer.parts().into_iter().map(|part| (plan.part_bytes(&part), plan, part)));

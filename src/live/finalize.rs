@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::lock::WriterLock;
-use crate::convert::output::Output;
-use crate::convert::{Comparison, Options, Plan, Progress, Source, Summary, to_hdf5, verify};
+use crate::convert::{Comparison, Options, Plan, Source, Summary, to_hdf5, verify};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::output::Output;
+use crate::progress::Progress;
 use crate::table::ColumnInfo;
 
 /// What `finalize` has made.

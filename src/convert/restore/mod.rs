@@ -20,12 +20,13 @@ use super::check::changed_columns;
 use super::content::Source;
 use super::lane::Buffers;
 use super::native;
-use super::output::Output;
-use super::to_h5::{Progress, thread_pool};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::h5::{File, Group, LinkKind};
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::limits;
+use crate::output::Output;
+use crate::pool::thread_pool;
+use crate::progress::Progress;
 use crate::sha::Sha;
 
 pub(super) use self::record::{Tree, record};
