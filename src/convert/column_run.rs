@@ -14,10 +14,10 @@ use super::pieces::{Pieces, Shapes};
 use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::grid::unravel;
-use crate::io::{ByteOrder, swap_bytes};
+use crate::io::ByteOrder;
 use crate::sha::Sha;
 use crate::table::{Cells, ColumnInfo, Tiling};
-use crate::value::{Region, Shape, Values, swap_width};
+use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
 /// Bytes that a piece of a column takes.
 pub(super) const PIECE_BYTES: u64 = 4 << 20;

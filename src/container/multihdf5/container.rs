@@ -168,7 +168,8 @@ impl MultiHdf5Mut {
         let block_bytes = content.block_bytes;
         match content.entries.iter_mut().find(|entry| entry.name == name).map(|entry| &mut entry.kind) {
             Some(EntryKind::File(size, file)) => {
-                let open = || Arc::new(StoredFile::existing(self.store.clone(), self.path_of(name), block_bytes, *size));
+                let open =
+                    || Arc::new(StoredFile::existing(self.store.clone(), self.path_of(name), block_bytes, *size));
                 Ok(file.get_or_insert_with(open).clone())
             }
             _ => Err(Error::not_found("no such file").context(name)),

@@ -416,7 +416,9 @@ impl StoredFile {
     }
 
     fn write(&self, state: &mut FileState, offset: u64, data: &[u8]) -> Result<()> {
-        let end = offset.checked_add(data.len() as u64).ok_or_else(|| Error::usage("the file would have 2^64 bytes or more"))?;
+        let end = offset
+            .checked_add(data.len() as u64)
+            .ok_or_else(|| Error::usage("the file would have 2^64 bytes or more"))?;
         if end > state.len {
             self.grow(state, end)?;
         }

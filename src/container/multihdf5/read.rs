@@ -164,7 +164,10 @@ impl Container for Node {
 
     fn describe(&self) -> ContainerInfo {
         let sealed = self.depth == 0 && self.opened.sealed;
-        ContainerInfo { checksum: sealed.then_some("crc32"), ..Header::info(self.header.block_bytes, self.header.counter) }
+        ContainerInfo {
+            checksum: sealed.then_some("crc32"),
+            ..Header::info(self.header.block_bytes, self.header.counter)
+        }
     }
 
     /// That of a nested one is part of the outermost.
