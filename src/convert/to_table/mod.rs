@@ -10,4 +10,5 @@ mod plan;
 mod tiles;
 mod write;
 
-pub use write::{TableOptions, TableSummary, to_table};
+pub use plan::TableOptions;
+pub use write::{TableSummary, to_table};

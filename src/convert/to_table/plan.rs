@@ -4,14 +4,25 @@ use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::TableOptions;
 use super::manager_choice::Managers;
 use crate::error::{Error, ErrorKind, Result, column_context as place};
+use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, stored_size};
 use crate::schema::{ColumnKind, TableInfo, stored_name};
 use crate::source::{Content, Source};
 use crate::table::{NewTable, Part, TableWriter};
 use crate::value::{Record, Value};
+
+/// What to write, and how.
+#[derive(Debug, Clone, Default)]
+pub struct TableOptions {
+    /// Of the data files; `None`: as it was, or else that of this machine.
+    pub byte_order: Option<ByteOrder>,
+    /// Threads that read and write; 0: one for each processor.
+    pub threads: usize,
+    /// Columns that engines computed are computed by them again, where that gives the same; otherwise they are stored.
+    pub engines: bool,
+}
 
 /// A table that will be written.
 pub(super) struct TableBlueprint {

@@ -5,26 +5,14 @@ use std::path::Path;
 use bstr::ByteSlice;
 use rayon::prelude::*;
 
-use super::plan::{TableBlueprint, plan};
+use super::plan::{TableBlueprint, TableOptions, plan};
 use crate::error::{Error, Result, ResultExt, column_context as place};
-use crate::io::ByteOrder;
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::source::digest::digest_column;
 use crate::source::{Content, Source};
 use crate::table::{OpenOptions, Table, TableWriter};
-
-/// What to write, and how.
-#[derive(Debug, Clone, Default)]
-pub struct TableOptions {
-    /// Of the data files; `None`: as it was, or else that of this machine.
-    pub byte_order: Option<ByteOrder>,
-    /// Threads that read and write; 0: one for each processor.
-    pub threads: usize,
-    /// Columns that engines computed are computed by them again, where that gives the same; otherwise they are stored.
-    pub engines: bool,
-}
 
 /// What was written.
 #[derive(Debug)]
