@@ -10,9 +10,9 @@ use super::layout::{self, TableLayout};
 use super::lock::WriterLock;
 use super::table::{Stream, Table, Updated};
 use super::{create, lock};
-use crate::convert::output::Output;
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, LiveFile};
+use crate::output::Output;
 
 /// Bytes of rows that wait to be written, in all columns together, and in one at most.
 const WAITING_BYTES: usize = 64 << 20;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::copy::PIECE_BYTES;
 use super::plain::{Plain, PlainFile};
-use crate::convert::Progress;
 use crate::error::{Result, ResultExt};
+use crate::progress::Progress;
 
 /// What was compared, and where it differs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

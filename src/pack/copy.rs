@@ -2,9 +2,9 @@
 
 use super::plain::{Folder, PlainFile};
 use crate::container::ContainerMut;
-use crate::convert::Progress;
 use crate::error::{Result, ResultExt};
 use crate::io::{Raw, ReadAt, WriteAt};
+use crate::progress::Progress;
 
 /// Bytes that are read and written at a time; few enough to stay in the processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;

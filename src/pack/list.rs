@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 
 use super::copy::PIECE_BYTES;
 use crate::container::{self, Container, ContainerInfo, Directory, FileLayout, Format};
-use crate::convert::Progress;
 use crate::error::{Error, Result, ResultExt};
 use crate::io::ReadAt;
 use crate::limits;
+use crate::progress::Progress;
 use crate::sha::hex;
 
 /// A directory or container, and what is in it.

@@ -26,10 +26,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::container::{Container, ContainerMut, Directory, Format, FormatOptions};
-use crate::convert::Progress;
-use crate::convert::output::Output;
 use crate::error::{Error, Result, ResultExt};
 use crate::io::read_all;
+use crate::output::Output;
+use crate::progress::Progress;
 use crate::schema::{StorageOption, with_storage};
 
 pub use self::compare::{ByteComparison, ByteDifference, compare};

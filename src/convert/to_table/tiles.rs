@@ -1,0 +1,122 @@
+//! Chunks of a source become tiles without a look at their elements: docs/layout.md, "Chunks and their index".
+
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::grid::{ChunkRead, ChunkWrite, unravel};
+use crate::table::Tiling;
+use crate::value::swap_bytes;
+use crate::value::{Values, swap_width};
+
+/// Chunks that are copied at a time are about as large as this.
+const BATCH_BYTES: u64 = 1 << 20;
+
+/// A hypercube and the one it becomes, whose tiles are its chunks or parts of them.
+struct Pair<'a> {
+    from: &'a dyn ChunkRead,
+    to: &'a dyn ChunkWrite,
+    /// Tiles in a chunk.
+    joined: u64,
+}
+
+/// Copies all hypercubes, and says whether that could be done: if not, nothing was written.
+pub(super) fn copy_tiles(
+    tiling: &Tiling<'_>,
+    targets: &[Box<dyn ChunkWrite + '_>],
+    advance: &(dyn Fn(u64) + Sync),
+) -> Result<bool> {
+    let Some(pairs) = pairs(tiling, targets) else { return Ok(false) };
+    pairs.iter().try_for_each(|pair| pair.copy(advance))?;
+    Ok(true)
+}
+
+/// The target of each hypercube; `None` if one has no match, or its rows would be elsewhere.
+fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
+    let mut next = vec![0; tiling.cubes.len()];
+    for run in &tiling.runs {
+        let next = next.get_mut(run.cube).filter(|next| **next == run.position)?;
+        *next += run.rows.end - run.rows.start;
+    }
+    let mut pairs = Vec::new();
+    for (cube, rows) in tiling.cubes.iter().zip(next) {
+        let grid = cube.grid();
+        if grid.shape.last() != Some(&rows) {
+            return None;
+        }
+        let mut same = targets.iter().filter(|target| target.grid().shape == grid.shape);
+        let (target, None) = (same.next()?, same.next()) else { return None };
+        let others = tiling.cubes.iter().filter(|other| other.grid().shape == grid.shape).count();
+        if others > 1 || target.data_type() != cube.data_type() {
+            return None;
+        }
+        pairs.push(Pair { from: &**cube, to: &**target, joined: joined(&**cube, &**target)? });
+    }
+    Some(pairs)
+}
+
+/// How many tiles are in a chunk.
+fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
+    let (chunk, chunk_rows) = from.grid().chunk.split_last()?;
+    let (tile, tile_rows) = to.grid().chunk.split_last()?;
+    let rows = to.grid().shape.last().copied()?;
+    if chunk != tile || tile_rows == 0 {
+        return None;
+    }
+    match chunk_rows.div_ceil(tile_rows) {
+        1 if chunk_rows == tile_rows || chunk_rows >= rows => Some(1),
+        joined if to.grid().covers_cells() && (chunk_rows % tile_rows == 0 || chunk_rows >= rows) => Some(joined),
+        _ => None,
+    }
+}
+
+impl Pair<'_> {
+    fn copy(&self, advance: &(dyn Fn(u64) + Sync)) -> Result<()> {
+        let size = self.to.data_type().size() as u64;
+        let tile_bytes = self.to.grid().chunk.elements()? * size;
+        let chunk_bytes = self.from.grid().chunk.elements()? * size;
+        let tiles = self.to.grid().counts().elements()?;
+        let chunks = tiles.div_ceil(self.joined);
+        // chunks that are whole tiles can be read and written many at a time
+        let batch = if chunk_bytes == self.joined * tile_bytes { (BATCH_BYTES / chunk_bytes.max(1)).max(1) } else { 1 };
+        let orders = self.from.raw_order().zip(self.to.raw_order());
+        (0..chunks.div_ceil(batch)).into_par_iter().try_for_each_init(Vec::new, |bytes: &mut Vec<u8>, number| {
+            let first = number * batch;
+            let count = batch.min(chunks - first);
+            let first_tile = first * self.joined;
+            let last_tile = tiles.min(first_tile + count * self.joined);
+            match orders {
+                Some((from, to)) => {
+                    bytes.resize((count * chunk_bytes) as usize, 0);
+                    self.from.read_raw(first, bytes)?;
+                    bytes.resize(((last_tile - first_tile) * tile_bytes) as usize, 0);
+                    if from != to {
+                        swap_bytes(bytes, swap_width(self.to.data_type()));
+                    }
+                    self.to.write_raw(first_tile, bytes)?;
+                }
+                None => self.copy_elements(first..first + count, first_tile..last_tile)?,
+            }
+            advance((last_tile - first_tile) * tile_bytes);
+            Ok(())
+        })
+    }
+
+    /// Where one side packs Bools to bits.
+    fn copy_elements(&self, chunks: std::ops::Range<u64>, tiles: std::ops::Range<u64>) -> Result<()> {
+        let mut values = Values::new(self.from.data_type());
+        let counts = self.from.grid().counts();
+        chunks.into_iter().try_for_each(|chunk| self.from.read_chunk(&unravel(chunk, &counts), &mut values))?;
+        let tile_len = self.to.grid().chunk.elements()? as usize;
+        let wanted = (tiles.end - tiles.start) as usize * tile_len;
+        if values.len() < wanted {
+            values.extend_default(wanted - values.len());
+        }
+        let counts = self.to.grid().counts();
+        for (nth, tile) in tiles.enumerate() {
+            let mut elements = Values::new(values.data_type());
+            elements.extend_from(&values, nth * tile_len..(nth + 1) * tile_len)?;
+            self.to.write_chunk(&unravel(tile, &counts), &elements)?;
+        }
+        Ok(())
+    }
+}
