@@ -233,7 +233,13 @@ fn column(document: &Json) -> Result<(ColumnInfo, StoredForm)> {
         keywords,
         default: None,
     };
-    let info = ColumnInfo { desc, shape, manager: text("manager")?, manager_name: text("manager_name")? };
+    let info = ColumnInfo {
+        desc,
+        shape,
+        manager: text("manager")?,
+        manager_name: text("manager_name")?,
+        may_be_undefined: false,
+    };
     let (link, reason) = (text("link")?.to_str_lossy().into_owned(), text("reason")?.to_str_lossy().into_owned());
     Ok((info, StoredForm { kind: form, link, reason }))
 }
