@@ -8,11 +8,8 @@ use serde_json::Value as Json;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Group, LinkKind};
 use crate::limits;
-use crate::native::{self, FormKind};
+use crate::native::{self, COMMITTED_ROWS, CTDS, FormKind};
 use crate::table::ColumnInfo;
-
-/// The dataset in the group of each live table that says how many of its rows are complete.
-pub(crate) const COMMITTED: &str = "committed_rows";
 
 /// A live table.
 #[derive(Debug)]
@@ -42,8 +39,8 @@ pub(super) struct ColumnLayout {
 /// `Unsupported` if it has none.
 pub(super) fn read(root: &Group) -> Result<Vec<TableLayout>> {
     let mut tables = Vec::new();
-    if root.has("_ctds") {
-        find(root, &root.group("_ctds")?, "", &mut tables, 0)?;
+    if root.has(CTDS) {
+        find(root, &root.group(CTDS)?, "", &mut tables, 0)?;
     }
     if tables.is_empty() {
         return Err(Error::unsupported("no live file of this program: no table has committed_rows"));
@@ -60,7 +57,7 @@ fn find(root: &Group, exact: &Group, path: &str, tables: &mut Vec<TableLayout>, 
         let (path, exact) = (format!("{path}/{name}"), exact.group(&name)?);
         let Some(document) = exact.attribute("table")? else { continue };
         let document = native::parse(&document).with_context(|| format!("_ctds attribute table of {path}"))?;
-        if document.get("committed").and_then(Json::as_str) == Some(COMMITTED) {
+        if document.get("committed").and_then(Json::as_str) == Some(COMMITTED_ROWS) {
             tables.push(table(root, &exact, &path, &document).with_context(|| format!("group {path}"))?);
         }
         find(root, &exact, &path, tables, depth + 1)?;

@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::form::{FormKind, StoredForm};
 use super::json;
+use super::names::CTDS;
 use super::raw_strings::text_attribute;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Group};
@@ -34,7 +35,7 @@ pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
     root.set_attribute("format_version", &Attribute::string("1.0"))?;
     root.set_attribute("creator", &Attribute::string(concat!("ctds-hdf5 ", env!("CARGO_PKG_VERSION"))))?;
     root.set_attribute("source", &text_attribute(source.as_bytes().as_bstr()))?;
-    root.create_group("_ctds")
+    root.create_group(CTDS)
 }
 
 /// Creates the groups of `path` that are missing.

@@ -14,12 +14,16 @@ mod reader;
 mod table;
 mod undescribed;
 
-pub(crate) use attributes::{Attributes, Edited};
+pub(crate) use attributes::{Attributes, Edited, LONG_NAME, taql_of};
 pub(crate) use axes::{Coordinates, Dimensions, Scales, axis_roles};
 pub(crate) use digests::{ATTRIBUTE as DIGESTS, ColumnDigests, to_attribute as digests_attribute};
 pub(crate) use document::{Layout, begin, column_document, columns, open_path, parse, table_document};
 pub(crate) use form::{FormKind, MAX_CUBES, stored_size};
-pub(crate) use names::{Names, row_name, unique};
+pub use names::display_name;
+pub(crate) use names::{
+    COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, RESTORE, defined_flags, is_main, last_part, missing_link, restore_path,
+    row_name, source_name, table_path, unique,
+};
 pub(crate) use raw_strings::{RawStrings, text, text_attribute};
 pub(crate) use reader::Reader;
 pub use table::DatasetInfo;

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use bstr::{BStr, BString, ByteSlice};
 use serde_json::Value as Json;
 
-use super::attributes::{self, Attributes, Edited, Object};
+use super::attributes::{self, Attributes, Edited, Object, TABLE_SUBTYPE, TABLE_TYPE};
 use super::cells::{Cubes, Dense, Ragged, Records};
 use super::document::{Layout, collect_names, columns, layout, missing, parse, string};
 use super::form::{FormKind, StoredForm};
+use super::names::{CTDS, MAIN_TABLE, defined_flags, is_main, last_part, table_of_path, table_path};
 use super::reader::Reader;
 use super::{digests, json, undescribed};
 use crate::container;
@@ -55,12 +56,12 @@ pub(crate) fn open(path: &Path) -> Result<Vec<NativeEntry>> {
         }
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
         let mut tables = Vec::new();
-        if root.has("_ctds") {
-            find_tables(&root, &root.group("_ctds")?, "", &source, &mut tables, 0)?;
+        if root.has(CTDS) {
+            find_tables(&root, &root.group(CTDS)?, "", &source, &mut tables, 0)?;
         }
         find_more_tables(&root, &source, &mut tables)?;
-        if tables.first().is_none_or(|table| table.name != ".") {
-            return Err(Error::format("there is no table /MAIN"));
+        if tables.first().is_none_or(|table| !is_main(&table.name)) {
+            return Err(Error::format(format!("there is no table {}", table_path(MAIN_TABLE))));
         }
         let placed = |entry: NativeEntry| NativeEntry { table: entry.table.context(&place), ..entry };
         Ok(tables.into_iter().map(placed).collect())
@@ -86,9 +87,9 @@ fn find_tables(
         let Some(document) = group.attribute("table")? else { continue };
         // the group's name differs where the table's was taken; a damaged document shows when the table is opened
         let name = parse(&document).ok().and_then(|document| Some(document.get("name")?.as_str()?.to_owned()));
-        let name = name.unwrap_or_else(|| if path == "/MAIN" { ".".to_owned() } else { path[1..].to_owned() });
+        let name = name.unwrap_or_else(|| table_of_path(&path).to_owned());
         let parent = match name.rsplit_once('/') {
-            _ if name == "." => None,
+            _ if is_main(&name) => None,
             Some((parent, _)) => tables.iter().position(|table| table.name == parent).or(Some(0)),
             None => Some(0),
         };
@@ -102,8 +103,9 @@ fn find_tables(
 
 /// Adds the tables that a user has put into the file.
 fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<NativeEntry>) -> Result<()> {
-    if tables.is_empty() && root.has("MAIN") {
-        tables.push(by_hand(root, ".".into(), None, "/MAIN".into(), source));
+    let main = table_path(MAIN_TABLE);
+    if tables.is_empty() && root.has(&main[1..]) {
+        tables.push(by_hand(root, table_of_path(&main).to_owned(), None, main, source));
     }
     let mut next = 0;
     while next < tables.len() {
@@ -122,8 +124,8 @@ fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<Nat
                 crate::limits::depth(depth, "groups")?;
                 // groups may lead to each other in a circle
                 crate::limits::tables(tables.len())?;
-                let own = path.rsplit('/').next().unwrap_or_default();
-                let name = if name == "." { own.to_owned() } else { format!("{name}/{own}") };
+                let own = last_part(&path);
+                let name = if is_main(&name) { own.to_owned() } else { format!("{name}/{own}") };
                 tables.push(by_hand(root, name, Some(next), path, source));
             }
         }
@@ -207,8 +209,8 @@ impl NativeTable {
         let layout = Layout { bindings, ..layout(&document)? };
         let groups = groups(&group, &keywords, &columns, &forms)?;
         let name = document.get("name").and_then(Json::as_str).unwrap_or(".");
-        let keyword = name.rsplit('/').next().unwrap_or_default();
-        let exact_name = (name != "." && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into());
+        let keyword = last_part(name);
+        let exact_name = (!is_main(name) && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into());
         let exact = Some(exact.clone());
         Ok(NativeTable {
             rows,
@@ -247,7 +249,11 @@ impl NativeTable {
             columns,
             described: 0,
             forms,
-            table_names: found.groups.iter().map(|(stored, path)| (stored.clone(), last(path))).collect(),
+            table_names: found
+                .groups
+                .iter()
+                .map(|(stored, path)| (stored.clone(), last_part(path).to_owned()))
+                .collect(),
             groups: found.groups,
             layout: Layout::default(),
             exact_name: None,
@@ -307,7 +313,7 @@ impl NativeTable {
 
     /// The dataset that says which cells of a dense column are defined, if there is one.
     fn flags(&self, link: &str) -> Option<String> {
-        let flags = format!("{link}__defined");
+        let flags = defined_flags(link);
         // a column may have this name too
         (self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags)).then_some(flags)
     }
@@ -447,8 +453,8 @@ impl NativeTable {
         edited.notes.extend(changes.notes);
         for (name, text) in changes.own {
             match name {
-                "table_type" => edited.info.table_type = text,
-                "table_subtype" => edited.info.sub_type = text,
+                TABLE_TYPE => edited.info.table_type = text,
+                TABLE_SUBTYPE => edited.info.sub_type = text,
                 _ => edited.info.readme = text,
             }
         }
@@ -534,10 +540,6 @@ fn object(group: &Group, form: &StoredForm) -> Result<Object> {
         FormKind::Dense | FormKind::Record => Object::Dataset(group.dataset(&form.link)?),
         _ => Object::Group(group.group(&form.link)?),
     })
-}
-
-fn last(path: &str) -> String {
-    path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 /// The subtables in a record: the names of their attributes, and as they are stored.

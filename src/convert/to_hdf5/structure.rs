@@ -15,8 +15,8 @@ use super::plan::{ColumnPlan, Compress, Options, Plan, TablePlan};
 use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
 use crate::native::{
-    self, Attributes, ColumnDigests, Coordinates, Dimensions, RawStrings, Scales, axis_roles, json, stored_size,
-    text_attribute, unique,
+    self, Attributes, ColumnDigests, Coordinates, Dimensions, RawStrings, Scales, axis_roles, is_main, json, last_part,
+    missing_link, stored_size, taql_of, text_attribute, unique,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -111,8 +111,8 @@ impl<'a> Writer<'a> {
         dimensions: &mut Dimensions,
     ) -> Result<()> {
         let content = self.content(table)?;
-        let keyword = table.name.rsplit('/').next().unwrap_or_default();
-        let renamed = table.name != "." && !table.group.ends_with(&format!("/{keyword}"));
+        let keyword = last_part(&table.name);
+        let renamed = !is_main(&table.name) && !table.group.ends_with(&format!("/{keyword}"));
         let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
         let table_path = |stored: &BStr| self.table_path(table, stored);
         let attributes = Attributes::of_table(exact_name, content.info(), content.keywords(), &table_path);
@@ -123,14 +123,13 @@ impl<'a> Writer<'a> {
             // what casacore would compute is kept in words
             let keywords = &content.columns()[column.index].desc.keywords;
             if let Some(expression) = keywords.string("_VirtualTaQLEngine_CalcExpr") {
-                let name =
-                    unique(&format!("{}__taql", column.name), |name| attributes.iter().any(|other| other.name == name));
+                let name = unique(&taql_of(&column.name), |name| attributes.iter().any(|other| other.name == name));
                 group.set_attribute(&name, &text_attribute(expression))?;
             }
         }
         self.write_exact_table(table, content, exact)?;
         for column in &table.missing {
-            let link = format!("{}__missing", column.name);
+            let link = missing_link(&column.name);
             self.write_exact_column(content, &link, ("missing", Some(&column.reason)), column.index, exact)?;
         }
 
