@@ -8,8 +8,9 @@ use super::declare::{CellShapes, ColumnSpec, TableSpec};
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Element, File, Group, LiveSpec};
 use crate::native::{
-    self, Attributes, COMMITTED_ROWS, CTDS, Coordinates, Dimensions, LONG_NAME, MAIN_TABLE, Names, Scales, axis_roles,
-    display_name, is_main, last_part, row_name, source_name, table_path,
+    self, Attributes, COMMITTED_ROWS, CTDS, ColumnDocument, Coordinates, Dimensions, FormKind, LONG_NAME, MAIN_TABLE,
+    Names, Scales, StoredForm, TableDocument, axis_roles, display_name, is_main, last_part, row_name, source_name,
+    table_path,
 };
 use crate::value::{DataType, Record, Shape, Value};
 
@@ -53,9 +54,9 @@ impl Structure {
         self.names.reserve_row(&path, &row);
         self.names.reserve(&path, &[COMMITTED_ROWS]);
         let name = source_name(&table.name);
-        let mut document = native::table_document(name, &row, &table.info, &keywords, &table_name);
-        document["committed"] = COMMITTED_ROWS.into();
-        exact.set_attribute("table", &Attribute::string(document.to_string()))?;
+        let mut document = TableDocument::new(name, &row, &table.info, &keywords, &table_name);
+        document.committed = Some(COMMITTED_ROWS.to_owned());
+        document.write(&exact)?;
 
         let links: Vec<String> = table
             .columns
@@ -84,11 +85,11 @@ impl Structure {
         committed.set_attribute(LONG_NAME, &Attribute::string("rows that are complete in every column"))?;
         scales.attach(&committed, &[1], &["committed"])?;
         for (position, (column, link)) in table.columns.iter().zip(&links).enumerate() {
-            let form = Column { spec: column, link, is_ms, row: &row_scale }
+            let kind = Column { spec: column, link, is_ms, row: &row_scale }
                 .create(&group, &mut scales, &table_path)
                 .with_context(|| format!("column {}", column.info.desc.name))?;
-            let document = native::column_document(&column.info, position, link, form, &table_name);
-            exact.set_attribute(&format!("column.{link}"), &Attribute::string(document.to_string()))?;
+            let form = StoredForm { kind, link: link.clone(), reason: String::new() };
+            ColumnDocument::new(&column.info, position, &form, &table_name).write(&exact)?;
         }
         Ok(())
     }
@@ -148,12 +149,7 @@ struct Column<'a> {
 
 impl Column<'_> {
     /// Creates the datasets; returns the form of the cells.
-    fn create(
-        &self,
-        group: &Group,
-        scales: &mut Scales<'_>,
-        table_path: &dyn Fn(&BStr) -> String,
-    ) -> Result<&'static str> {
+    fn create(&self, group: &Group, scales: &mut Scales<'_>, table_path: &dyn Fn(&BStr) -> String) -> Result<FormKind> {
         let desc = &self.spec.info.desc;
         let exact_name = (desc.name != self.link).then_some(desc.name.as_bstr());
         let attributes = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, table_path);
@@ -164,7 +160,7 @@ impl Column<'_> {
                 set_all(&attributes, |name, value| data.set_attribute(name, value))?;
                 scales.attach(&data, cell, &self.roles(cell.len()))?;
                 data.attach_scale(cell.len(), self.row)?;
-                Ok("dense")
+                Ok(FormKind::Dense)
             }
             CellShapes::Several(shapes) => {
                 let group = group.create_group(self.link)?;
@@ -183,7 +179,7 @@ impl Column<'_> {
                     let map = group.create_live(name, &self.live(Element::Number(data_type), &SCALAR))?;
                     map.attach_scale(0, self.row)?;
                 }
-                Ok("cubes")
+                Ok(FormKind::Cubes)
             }
         }
     }
