@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use serde_json::Value as Json;
-
 use super::exact::{ChangedFile, changed_files};
 use crate::error::{Error, Result, column_context as place};
 use crate::sha::hex;
@@ -30,9 +28,8 @@ pub fn check(path: &Path) -> Result<Comparison> {
         for change in changes(content, &stored, &|_| true)? {
             all.differ(&table.name, change.column.as_deref(), change.stored, change.found);
         }
-        let columns = stored.get("columns").and_then(Json::as_object);
-        for (name, column) in columns.into_iter().flatten() {
-            match column.get("sha256").and_then(Json::as_str) {
+        for (name, column) in stored.columns()? {
+            match column.sha256 {
                 Some(_) => all.columns += 1,
                 None => all.skipped.push(format!("{}, which has no digest", place(&table.name, name))),
             }

@@ -5,10 +5,13 @@ use std::path::Path;
 use bstr::{BStr, ByteSlice};
 
 use super::declare::{CellShapes, ColumnSpec, TableSpec};
-use super::layout::COMMITTED;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Element, File, Group, LiveSpec};
-use crate::native::{self, Attributes, Coordinates, Dimensions, Names, Scales, axis_roles, row_name};
+use crate::native::{
+    self, Attributes, COMMITTED_ROWS, CTDS, ColumnDocument, Coordinates, Dimensions, FormKind, LONG_NAME, MAIN_TABLE,
+    Names, Scales, StoredForm, TableDocument, axis_roles, display_name, is_main, last_part, row_name, source_name,
+    table_path,
+};
 use crate::value::{DataType, Record, Shape, Value};
 
 /// Rows of a chunk of what a row has one number of.
@@ -20,7 +23,7 @@ pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<Fi
     let root = file.root()?;
     let exact = native::begin(&root, name)?;
     let mut structure = Structure { root, exact, names: Names::default(), dimensions: Vec::new() };
-    structure.names.reserve("", &["MAIN", "_ctds"]);
+    structure.names.reserve_root();
     for table in tables {
         structure.table(table, tables).with_context(|| format!("table {}", table.name))?;
     }
@@ -35,34 +38,25 @@ struct Structure {
     dimensions: Vec<(String, Dimensions)>,
 }
 
-/// `MAIN` is the main table of every file.
-fn is_main(table: &TableSpec) -> bool {
-    matches!(table.name.as_str(), "MAIN" | ".")
-}
-
-/// The path of the group of a table.
-fn group_path(table: &TableSpec) -> String {
-    if is_main(table) { "/MAIN".to_owned() } else { format!("/{}", table.name) }
-}
-
 impl Structure {
     fn table(&mut self, table: &TableSpec, all: &[TableSpec]) -> Result<()> {
-        let path = group_path(table);
+        let path = table_path(&table.name);
         check_name(table, all)?;
         let keywords = with_subtables(table, all);
         let (group, exact) = (native::open_path(&self.root, &path)?, native::open_path(&self.exact, &path)?);
-        let main_prefix = if is_main(table) { String::new() } else { format!("/{}", table.name) };
+        let main_prefix = if is_main(&table.name) { String::new() } else { format!("/{}", table.name) };
         let table_path = |stored: &BStr| format!("{main_prefix}/{}", last(stored));
         let table_name = |stored: &[u8]| last(stored.as_bstr());
         let attributes = Attributes::of_table(None, &table.info, &keywords, &table_path);
         set_all(&attributes, |name, value| group.set_attribute(name, value))?;
 
         let row = row_name(&path);
-        self.names.reserve(&path, &["row", &row, COMMITTED]);
-        let name = if is_main(table) { "." } else { &table.name };
-        let mut document = native::table_document(name, &row, &table.info, &keywords, &table_name);
-        document["committed"] = COMMITTED.into();
-        exact.set_attribute("table", &Attribute::string(document.to_string()))?;
+        self.names.reserve_row(&path, &row);
+        self.names.reserve(&path, &[COMMITTED_ROWS]);
+        let name = source_name(&table.name);
+        let mut document = TableDocument::new(name, &row, &table.info, &keywords, &table_name);
+        document.committed = Some(COMMITTED_ROWS.to_owned());
+        document.write(&exact)?;
 
         let links: Vec<String> = table
             .columns
@@ -77,7 +71,7 @@ impl Structure {
                 self.dimensions.len() - 1
             }
         };
-        let is_ms = is_main(table) && table.info.table_type.starts_with(b"Measurement Set");
+        let is_ms = is_main(&table.name) && table.info.table_type.starts_with(b"Measurement Set");
         let coordinates = Coordinates::new(is_ms, table.coordinates.clone());
         let names = &self.names;
         let taken = |name: &str| names.has(&path, name);
@@ -87,15 +81,15 @@ impl Structure {
         let row_scale = group.create_live(&row, &numbers(Element::Number(DataType::Int64)))?;
         row_scale.make_scale(&row)?;
         let committed =
-            group.create_live(COMMITTED, &LiveSpec { element: Element::Counter, cell: &SCALAR, chunk_rows: 1 })?;
-        committed.set_attribute("long_name", &Attribute::string("rows that are complete in every column"))?;
+            group.create_live(COMMITTED_ROWS, &LiveSpec { element: Element::Counter, cell: &SCALAR, chunk_rows: 1 })?;
+        committed.set_attribute(LONG_NAME, &Attribute::string("rows that are complete in every column"))?;
         scales.attach(&committed, &[1], &["committed"])?;
         for (position, (column, link)) in table.columns.iter().zip(&links).enumerate() {
-            let form = Column { spec: column, link, is_ms, row: &row_scale }
+            let kind = Column { spec: column, link, is_ms, row: &row_scale }
                 .create(&group, &mut scales, &table_path)
                 .with_context(|| format!("column {}", column.info.desc.name))?;
-            let document = native::column_document(&column.info, position, link, form, &table_name);
-            exact.set_attribute(&format!("column.{link}"), &Attribute::string(document.to_string()))?;
+            let form = StoredForm { kind, link: link.clone(), reason: String::new() };
+            ColumnDocument::new(&column.info, position, &form, &table_name).write(&exact)?;
         }
         Ok(())
     }
@@ -104,39 +98,41 @@ impl Structure {
 static SCALAR: std::sync::LazyLock<Shape> = std::sync::LazyLock::new(Shape::scalar);
 
 fn last(stored: &BStr) -> String {
-    let stored = stored.to_str_lossy();
-    stored.rsplit('/').next().unwrap_or_default().to_owned()
+    last_part(&stored.to_str_lossy()).to_owned()
 }
 
 fn set_all(attributes: &Attributes, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
     attributes.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
 }
 
+/// The table whose keyword leads to a subtable: by its name in a source.
+fn parent_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or(MAIN_TABLE, |(parent, _)| source_name(parent))
+}
+
 /// Names become paths as they are, so that a reader finds the table under its name.
 fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
-    let parent = match table.name.rsplit_once('/') {
-        Some((parent, _)) => parent,
-        None => "MAIN",
-    };
-    let has_parent =
-        is_main(table) || all.iter().any(|other| other.name == parent || parent == "MAIN" && is_main(other));
-    let unique = all.iter().filter(|other| group_path(other) == group_path(table)).count() == 1;
+    let parent = parent_of(&table.name);
+    let has_parent = is_main(&table.name) || all.iter().any(|other| source_name(&other.name) == parent);
+    let unique = all.iter().filter(|other| source_name(&other.name) == source_name(&table.name)).count() == 1;
     let parts_fit = table.name.split('/').all(|part| !part.is_empty() && part != ".." && !part.contains('\0'));
-    match () {
-        () if !parts_fit || table.name.starts_with("_ctds") => Err(Error::usage("this cannot be the name of a table")),
-        () if !unique => Err(Error::usage("two tables have this name")),
-        () if !has_parent => Err(Error::usage(format!("its parent {parent} is not declared"))),
-        () => Ok(()),
+    if !parts_fit || table.name.starts_with(CTDS) {
+        Err(Error::usage("this cannot be the name of a table"))
+    } else if !unique {
+        Err(Error::usage("two tables have this name"))
+    } else if !has_parent {
+        Err(Error::usage(format!("its parent {} is not declared", display_name(parent))))
+    } else {
+        Ok(())
     }
 }
 
 /// The keywords with one for each subtable.
 fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
     let mut keywords = table.keywords.clone();
-    for other in all.iter().filter(|other| !is_main(other)) {
-        let (parent, name) = other.name.rsplit_once('/').unwrap_or(("MAIN", &other.name));
-        let is_parent = parent == table.name || parent == "MAIN" && is_main(table);
-        if is_parent && keywords.get(name).is_none() {
+    for other in all.iter().filter(|other| !is_main(&other.name)) {
+        let name = last_part(&other.name);
+        if parent_of(&other.name) == source_name(&table.name) && keywords.get(name).is_none() {
             keywords.set(name, Value::Table(name.into()));
         }
     }
@@ -153,12 +149,7 @@ struct Column<'a> {
 
 impl Column<'_> {
     /// Creates the datasets; returns the form of the cells.
-    fn create(
-        &self,
-        group: &Group,
-        scales: &mut Scales<'_>,
-        table_path: &dyn Fn(&BStr) -> String,
-    ) -> Result<&'static str> {
+    fn create(&self, group: &Group, scales: &mut Scales<'_>, table_path: &dyn Fn(&BStr) -> String) -> Result<FormKind> {
         let desc = &self.spec.info.desc;
         let exact_name = (desc.name != self.link).then_some(desc.name.as_bstr());
         let attributes = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, table_path);
@@ -169,7 +160,7 @@ impl Column<'_> {
                 set_all(&attributes, |name, value| data.set_attribute(name, value))?;
                 scales.attach(&data, cell, &self.roles(cell.len()))?;
                 data.attach_scale(cell.len(), self.row)?;
-                Ok("dense")
+                Ok(FormKind::Dense)
             }
             CellShapes::Several(shapes) => {
                 let group = group.create_group(self.link)?;
@@ -188,7 +179,7 @@ impl Column<'_> {
                     let map = group.create_live(name, &self.live(Element::Number(data_type), &SCALAR))?;
                     map.attach_scale(0, self.row)?;
                 }
-                Ok("cubes")
+                Ok(FormKind::Cubes)
             }
         }
     }

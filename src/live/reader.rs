@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::CellShapes;
-use super::layout::{self, COMMITTED, ColumnLayout, TableLayout};
+use super::layout::{self, ColumnLayout, TableLayout};
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Dataset, File, Group, Superblock};
 use crate::io::FileSource;
+use crate::native::COMMITTED_ROWS;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
@@ -145,7 +146,7 @@ impl TableReader {
         };
         let table = TableReader {
             name: layout.name,
-            committed_rows: group.dataset(COMMITTED)?,
+            committed_rows: group.dataset(COMMITTED_ROWS)?,
             committed: Cell::new(0),
             age: Cell::new(0),
             columns: layout.columns.into_iter().map(column).collect::<Result<_>>()?,

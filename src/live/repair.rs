@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use super::layout::{self, COMMITTED, TableLayout};
+use super::layout::{self, TableLayout};
 use super::lock::{self, WriterLock};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Bounds, ChunkInfo, Dataset, File, Group, LinkKind, Superblock};
 use crate::io::{FileSource, FileTarget, ReadAt};
 use crate::limits;
+use crate::native::COMMITTED_ROWS;
 use crate::value::{DataType, Region, Shape, Values};
 
 /// What [`repair`] found and did.
@@ -152,7 +153,7 @@ fn dataset(root: &Group, path: &str) -> Result<Dataset> {
 }
 
 fn check_table(root: &Group, table: &TableLayout, len: u64) -> Result<(RepairedTable, Vec<Trim>)> {
-    let committed = dataset(root, &format!("{}/{COMMITTED}", table.path))?.read_counter()?;
+    let committed = dataset(root, &format!("{}/{COMMITTED_ROWS}", table.path))?.read_counter()?;
     let mut trims = vec![to_trim(root, len, format!("{}/{}", table.path, table.row), committed)?];
     for column in &table.columns {
         let Some(positions) = &column.positions else {

@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use bstr::ByteSlice;
 
 use super::block::Block;
-use super::layout::{COMMITTED, ColumnLayout, TableLayout};
+use super::layout::{ColumnLayout, TableLayout};
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{LiveDataset, LiveFile};
+use crate::native::COMMITTED_ROWS;
 
 #[derive(Debug)]
 pub(super) struct Table {
@@ -258,7 +259,7 @@ impl Column {
 
 impl Table {
     pub(super) fn open(file: &LiveFile, layout: &TableLayout) -> Result<Self> {
-        let committed_rows = file.dataset(&format!("{}/{COMMITTED}", layout.path))?;
+        let committed_rows = file.dataset(&format!("{}/{COMMITTED_ROWS}", layout.path))?;
         let mut bytes = Vec::new();
         committed_rows.read(0, committed_rows.rows(), &mut bytes)?;
         let committed = bytes.as_chunks().0.first().map_or(0, |bytes| u64::from_le_bytes(*bytes));

@@ -13,8 +13,36 @@ use crate::schema::TableInfo;
 use crate::table::ColumnInfo;
 use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
 
+/// The exact name of a table or column whose group or dataset has another.
+pub(super) const CTDS_NAME: &str = "ctds_name";
+pub(super) const TABLE_TYPE: &str = "table_type";
+pub(super) const TABLE_SUBTYPE: &str = "table_subtype";
+pub(super) const README: &str = "readme";
+pub(super) const UNITS: &str = "units";
+pub(crate) const LONG_NAME: &str = "long_name";
+const MEASURE_TYPE: &str = "measure_type";
+const MEASURE_REF: &str = "measure_ref";
+/// Attributes of a table that are no keywords.
+pub(super) const OF_TABLE: [&str; 4] = [CTDS_NAME, TABLE_TYPE, TABLE_SUBTYPE, README];
+/// Attributes of a column that are no keywords, and beside them what else says so.
+pub(super) const OF_COLUMN: [&str; 5] = [CTDS_NAME, UNITS, LONG_NAME, MEASURE_TYPE, MEASURE_REF];
+
+/// The attribute of the shape of the keyword `name`.
+fn shape_of(name: &str) -> String {
+    format!("{name}{SHAPE}")
+}
+
+const SHAPE: &str = "__shape";
+
+/// The attribute of a table with the expression of its column `name`, of which no dataset is made.
+pub(crate) fn taql_of(name: &str) -> String {
+    format!("{name}{TAQL}")
+}
+
+const TAQL: &str = "__taql";
+
 /// Attributes of a column, and the fields of its MEASINFO that they show.
-const MEASURE: [(&str, &str); 2] = [("measure_type", "type"), ("measure_ref", "Ref")];
+const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")];
 
 /// Attributes of HDF5's and netCDF's own, which no keyword becomes.
 const RESERVED: [&str; 9] = [
@@ -62,11 +90,11 @@ impl Attributes {
     ) -> Self {
         let mut attributes = Attributes::default();
         if let Some(name) = exact_name {
-            attributes.add("ctds_name", text_attribute(name));
+            attributes.add(CTDS_NAME, text_attribute(name));
         }
-        attributes.add("table_type", text_attribute(info.table_type.as_bstr()));
-        attributes.add("table_subtype", text_attribute(info.sub_type.as_bstr()));
-        attributes.add("readme", text_attribute(info.readme.as_bstr()));
+        attributes.add(TABLE_TYPE, text_attribute(info.table_type.as_bstr()));
+        attributes.add(TABLE_SUBTYPE, text_attribute(info.sub_type.as_bstr()));
+        attributes.add(README, text_attribute(info.readme.as_bstr()));
         attributes.add_nested("", &[], keywords, table_path);
         attributes
     }
@@ -80,7 +108,7 @@ impl Attributes {
     ) -> Self {
         let mut attributes = Attributes::default();
         if let Some(name) = exact_name {
-            attributes.add("ctds_name", text_attribute(name));
+            attributes.add(CTDS_NAME, text_attribute(name));
         }
         attributes.add_column(comment, keywords);
         attributes.add_nested("", &[], keywords, table_path);
@@ -112,7 +140,7 @@ impl Attributes {
                 Value::Array(shape, values) if !values.is_empty() => {
                     self.add_readable(&name, readable(values, false), Origin::Keyword(path.clone()));
                     if shape.len() > 1 {
-                        self.add_readable(&format!("{name}__shape"), extents_attribute(shape), Origin::Shape(path));
+                        self.add_readable(&shape_of(&name), extents_attribute(shape), Origin::Shape(path));
                     }
                 }
                 // HDF5 readers stumble over attributes without elements
@@ -130,10 +158,10 @@ impl Attributes {
     fn add_column(&mut self, comment: &BStr, keywords: &Record) {
         let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
         if let Some(unit) = unit.or_else(|| keywords.string("UNIT")) {
-            self.add("units", text_attribute(unit));
+            self.add(UNITS, text_attribute(unit));
         }
         if !comment.is_empty() {
-            self.add("long_name", text_attribute(comment));
+            self.add(LONG_NAME, text_attribute(comment));
         }
         if let Some(measure) = keywords.record("MEASINFO") {
             for (name, field) in MEASURE {
@@ -236,11 +264,11 @@ pub(crate) fn changes(object: &Object, expected: &Attributes, keywords: &Record)
             continue;
         }
         let edit = match (&readable.origin, value) {
-            (Origin::Own("ctds_name"), _) => None,
+            (Origin::Own(CTDS_NAME), _) => None,
             (Origin::Own(own), Some(value)) => text(value).map(|text| changes.own.push((own, text))),
             (Origin::Keyword(path), Some(value)) => {
                 let field = field(&mut changes.keywords, path);
-                let shape = get(&format!("{name}__shape")).and_then(Option::as_ref).and_then(extents);
+                let shape = get(&shape_of(name)).and_then(Option::as_ref).and_then(extents);
                 field.and_then(|old| Some((converted(old, value, shape)?, old))).map(|(new, old)| *old = new)
             }
             (Origin::Shape(path), Some(value)) => match (field(&mut changes.keywords, path), extents(value)) {
@@ -264,9 +292,9 @@ pub(crate) fn changes(object: &Object, expected: &Attributes, keywords: &Record)
     for (name, value) in &added {
         match value {
             // an edit of a keyword with one axis may give it more
-            _ if name.strip_suffix("__shape").is_some_and(|of| get(of).is_some()) => {}
+            _ if name.strip_suffix(SHAPE).is_some_and(|of| get(of).is_some()) => {}
             Some(value) => {
-                let shape = get(&format!("{name}__shape")).and_then(Option::as_ref).and_then(extents);
+                let shape = get(&shape_of(name)).and_then(Option::as_ref).and_then(extents);
                 add(&mut changes.keywords, name, natural(value, shape));
                 changes.notes.push(format!("attribute {name} was added"));
             }
@@ -278,7 +306,7 @@ pub(crate) fn changes(object: &Object, expected: &Attributes, keywords: &Record)
 
 /// The expression of a column that is not there, in words.
 fn is_taql(name: &str) -> bool {
-    name.ends_with("__taql")
+    name.ends_with(TAQL)
 }
 
 /// The keywords of an object that nothing exact is known of.
@@ -288,8 +316,8 @@ pub(crate) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<Str
     for (name, value) in found.iter().filter(|(name, _)| !own.contains(&name.as_str())) {
         let get = |name: &str| found.iter().find(|(other, _)| other == name).and_then(|(_, value)| value.as_ref());
         match value {
-            _ if name.strip_suffix("__shape").is_some_and(|of| get(of).is_some()) => {}
-            Some(value) => add(&mut keywords, name, natural(value, get(&format!("{name}__shape")).and_then(extents))),
+            _ if name.strip_suffix(SHAPE).is_some_and(|of| get(of).is_some()) => {}
+            Some(value) => add(&mut keywords, name, natural(value, get(&shape_of(name)).and_then(extents))),
             None => notes.push(format!("attribute {name} is of a type that no keyword can have")),
         }
     }
@@ -303,9 +331,9 @@ pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, 
             let mut measure = keywords.record("MEASINFO").cloned().unwrap_or_default();
             measure.set(*field, Value::string(text.clone()));
             keywords.set("MEASINFO", Value::Record(measure));
-        } else if *name == "long_name" {
+        } else if *name == LONG_NAME {
             *comment = text.clone();
-        } else if *name == "units" {
+        } else if *name == UNITS {
             let mut units = keywords.strings("QuantumUnits").unwrap_or_default().to_vec();
             match (units.first_mut(), keywords.string("UNIT").is_some()) {
                 (None, true) => keywords.set("UNIT", Value::string(text.clone())),

@@ -15,13 +15,13 @@ use crate::table::{Cells, Tiling};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Puts the exact strings where the dataset, from element `first` on, has others.
-fn restore(odd: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
+fn restore(raw: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
     let Values::String(strings) = out else { return };
-    if odd.is_empty() {
+    if raw.is_empty() {
         return;
     }
     for (number, string) in strings[base..].iter_mut().enumerate() {
-        if let Some(exact) = odd.get(&(first + number as u64)) {
+        if let Some(exact) = raw.get(&(first + number as u64)) {
             *string = exact.clone();
         }
     }
@@ -31,7 +31,7 @@ pub(super) struct Dense {
     pub(super) data: Reader,
     pub(super) cell: Shape,
     pub(super) defined: Option<Reader>,
-    pub(super) odd: HashMap<u64, BString>,
+    pub(super) raw: HashMap<u64, BString>,
 }
 
 impl Dense {
@@ -41,7 +41,7 @@ impl Dense {
         region.start = region.start[..axes].iter().copied().chain([rows.start]).collect();
         let base = out.len();
         self.data.read(&region, out)?;
-        restore(&self.odd, rows.start * self.cell.elements()?, base, out);
+        restore(&self.raw, rows.start * self.cell.elements()?, base, out);
         Ok(())
     }
 }
@@ -195,7 +195,7 @@ pub(super) struct Ragged {
     pub(super) offset: Reader,
     pub(super) shape: Reader,
     pub(super) defined: Reader,
-    pub(super) odd: HashMap<u64, BString>,
+    pub(super) raw: HashMap<u64, BString>,
     /// The rows that were asked for last.
     pub(super) known: Mutex<Arc<RaggedRows>>,
 }
@@ -261,7 +261,7 @@ impl Cells for Ragged {
         crate::table::read_part(region, &shape, out, |out| {
             let base = out.len();
             self.values.read_range(start as u64..end as u64, out)?;
-            restore(&self.odd, start as u64, base, out);
+            restore(&self.raw, start as u64, base, out);
             Ok(())
         })
     }

@@ -1,5 +1,7 @@
 //! The forms that the cells of a column have in a native file. docs/layout.md, "A column".
 
+use serde::{Deserialize, Serialize};
+
 use crate::value::DataType;
 
 /// Hypercubes of a column beyond which it is written as cells of differing shapes.
@@ -20,7 +22,9 @@ pub(crate) struct StoredForm {
     pub(crate) reason: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The form of the cells of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum FormKind {
     Dense,
     Cubes,
@@ -28,4 +32,17 @@ pub(crate) enum FormKind {
     Record,
     /// Not converted.
     Missing,
+}
+
+impl FormKind {
+    /// The name in documents.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            FormKind::Dense => "dense",
+            FormKind::Cubes => "cubes",
+            FormKind::Ragged => "ragged",
+            FormKind::Record => "record",
+            FormKind::Missing => "missing",
+        }
+    }
 }

@@ -5,18 +5,17 @@ use std::collections::HashMap;
 
 use bstr::{BString, ByteSlice};
 
-use super::attributes::{Object, apply_own, keywords, text};
+use super::attributes::{
+    CTDS_NAME, OF_COLUMN, OF_TABLE, Object, README, TABLE_SUBTYPE, TABLE_TYPE, UNITS, apply_own, keywords, text,
+};
 use super::form::{FormKind, StoredForm};
+use super::names::{CTDS, defined_flags, flags_of, last_part};
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Attributes of a column that are no keywords.
-const OF_COLUMN: [&str; 5] = ["ctds_name", "units", "long_name", "measure_type", "measure_ref"];
-/// Likewise of a table.
-const OF_TABLE: [&str; 4] = ["ctds_name", "table_type", "table_subtype", "readme"];
 /// Cells of fixed shape of at most so many elements lie in the manager's rows.
 const DIRECT_ELEMENTS: u64 = 16;
 
@@ -34,7 +33,7 @@ pub(super) struct Found {
 pub(super) fn table(root: &Group, group: &Group) -> Result<Found> {
     let object = Object::Group(group.clone());
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text).unwrap_or_default());
-    let info = TableInfo { table_type: own("table_type")?, sub_type: own("table_subtype")?, readme: own("readme")? };
+    let info = TableInfo { table_type: own(TABLE_TYPE)?, sub_type: own(TABLE_SUBTYPE)?, readme: own(README)? };
     let (mut keywords, notes) = keywords(&object, &OF_TABLE)?;
     let mut groups = HashMap::new();
     refer(root, &mut keywords, &mut groups);
@@ -50,7 +49,7 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
                 let path = strings.first().and_then(|string| string.strip_prefix(b"Table: /"));
                 let path = path.and_then(|path| path.to_str().ok()).filter(|path| root.group(path).is_ok());
                 if let Some(path) = path.map(|path| format!("/{path}")) {
-                    let name = path.rsplit('/').next().unwrap_or_default();
+                    let name = last_part(&path);
                     let stored = BString::from(format!("././{name}"));
                     groups.insert(stored.clone(), path);
                     field.value = Value::Table(stored);
@@ -77,7 +76,7 @@ fn column_group(group: &Group) -> Option<FormKind> {
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.links()? {
-        if kind == LinkKind::Group && name != "_ctds" && column_group(&group.group(&name)?).is_none() {
+        if kind == LinkKind::Group && name != CTDS && column_group(&group.group(&name)?).is_none() {
             found.push(name);
         }
     }
@@ -92,7 +91,7 @@ pub(super) fn columns(
 ) -> Result<Vec<(ColumnInfo, StoredForm, u64)>> {
     let mut found = Vec::new();
     for (link, kind) in group.links()? {
-        let flags_of = link.strip_suffix("__defined").is_some_and(|of| group.has(of));
+        let flags_of = flags_of(&link).is_some_and(|of| group.has(of));
         if flags_of || known.iter().any(|form| form.link == link) {
             continue;
         }
@@ -124,7 +123,7 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
         return Ok(None);
     };
     let data_type = dataset.data_type()?;
-    let direct = !cell.is_empty() && cell.elements()? <= DIRECT_ELEMENTS && !group.has(&format!("{link}__defined"));
+    let direct = !cell.is_empty() && cell.elements()? <= DIRECT_ELEMENTS && !group.has(&defined_flags(link));
     let axes = cell.len() as i32;
     let mut info = describe(&Object::Dataset(dataset), link, data_type, axes, notes)?;
     if direct {
@@ -158,7 +157,7 @@ fn describe(
     notes: &mut Vec<String>,
 ) -> Result<ColumnInfo> {
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text));
-    let name = own("ctds_name")?.unwrap_or_else(|| link.into());
+    let name = own(CTDS_NAME)?.unwrap_or_else(|| link.into());
     let kind = if axes == 0 { ColumnKind::Scalar } else { ColumnKind::Array };
     let mut desc = ColumnDesc::new(name, data_type, kind);
     desc.ndim = axes;
@@ -167,7 +166,7 @@ fn describe(
     desc.keywords = found;
     for attribute in &OF_COLUMN[1..] {
         // an exact keyword says more than the first of its elements
-        let has_exact = *attribute == "units" && desc.keywords.get("QuantumUnits").is_some();
+        let has_exact = *attribute == UNITS && desc.keywords.get("QuantumUnits").is_some();
         if let Some(text) = own(attribute)?.filter(|_| !has_exact) {
             apply_own(&[(attribute, text)], &mut desc.comment, &mut desc.keywords);
         }

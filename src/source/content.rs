@@ -2,7 +2,7 @@
 
 use super::salvage::Salvaged;
 use crate::error::Result;
-use crate::native::{DatasetInfo, Edited, Layout, NativeTable};
+use crate::native::{Damage, DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{Cells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
 use crate::value::{DataType, Record, Shape};
@@ -98,13 +98,18 @@ impl Content {
         }
     }
 
+    /// The parts that were left out when a native file was made, if this is its main table.
+    pub(crate) fn damage(&self) -> &[Damage] {
+        self.as_native().map_or(&[], NativeTable::damage)
+    }
+
     /// The datasets of a column, if the table is in an HDF5 file.
     pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {
         self.as_native().map_or(Ok(Vec::new()), |table| table.storage(index))
     }
 
     /// The digests that were stored with the table when its file was made.
-    pub(crate) fn stored_digests(&self) -> Result<Option<serde_json::Value>> {
+    pub(crate) fn stored_digests(&self) -> Result<Option<StoredDigests>> {
         self.as_native().map_or(Ok(None), NativeTable::stored_digests)
     }
 

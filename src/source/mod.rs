@@ -14,6 +14,5 @@ pub use compare::{Comparison, Difference, verify};
 pub(crate) use content::Content;
 pub(crate) use coordinates::coordinates;
 pub use digest::{ColumnDigest, TableDigest, digest};
-pub use salvage::Damage;
 pub(crate) use salvage::is_damage;
 pub use tables::{Source, SourceTable};

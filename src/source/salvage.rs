@@ -4,14 +4,14 @@
 //! damaged cells were never written, damaged columns cannot be opened and damaged subtables are absent, so that every
 //! verb goes around damage in the same way. [`Source::damage`] lists what is left out.
 
-use std::fmt;
 use std::ops::Range;
 
 use bstr::ByteSlice;
 
 use super::blocks::RowBlocks;
 use super::{Content, Source};
-use crate::error::{Error, ErrorKind, Result, column_context};
+use crate::error::{Error, ErrorKind, Result};
+use crate::native::Damage;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Region, Shape, Values};
 
@@ -19,35 +19,6 @@ use crate::value::{Region, Shape, Values};
 const BLOCK_ROWS: u64 = 4096;
 /// Bytes that are read together.
 const BLOCK_BYTES: u64 = 4 << 20;
-
-/// A part of a source that cannot be read: a subtable, a column, or consecutive rows of a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Damage {
-    /// The table: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
-    pub table: String,
-    /// The column; `None` if the whole table cannot be read.
-    pub column: Option<String>,
-    /// The rows of the column whose cells cannot be read, counted from 0; `None` for the whole column.
-    pub rows: Option<Range<u64>>,
-    /// The error that reading ended with, for the first of the rows.
-    pub reason: String,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.column {
-            None => write!(f, "table {}", self.table)?,
-            Some(column) => write!(f, "column {}", column_context(&self.table, column))?,
-        }
-        match &self.rows {
-            Some(Range { start, end }) if start + 1 == *end => write!(f, ", row {start}")?,
-            Some(Range { start, end }) => write!(f, ", rows {start} to {}", end - 1)?,
-            None => {}
-        }
-        write!(f, ": {}", self.reason)
-    }
-}
 
 /// Whether an error means that the source is damaged or incomplete, rather than that the call cannot go on.
 pub(crate) fn is_damage(error: &Error) -> bool {

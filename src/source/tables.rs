@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
 
-use super::{Content, Damage};
+use super::Content;
 use crate::container::FileLayout;
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
-use crate::native::{self, DatasetInfo, MAX_CUBES};
+use crate::native::{self, Damage, DatasetInfo, MAX_CUBES};
 use crate::schema::TableInfo;
 use crate::table::{ColumnInfo, OpenOptions, Table};
 use crate::value::Shape;
@@ -87,8 +87,10 @@ impl Source {
             let content = table.map(|table| Content::Native(Box::new(table)));
             SourceTable { name, parent, path: None, group: Some(group), content }
         };
-        let tables = native::open(path)?.into_iter().map(table).collect();
-        Ok(Source { name, place, tables, is_salvaged: false, damage: Vec::new() })
+        let tables: Vec<_> = native::open(path)?.into_iter().map(table).collect();
+        let damage = tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], Content::damage);
+        let damage = damage.to_vec();
+        Ok(Source { name, place, tables, is_salvaged: false, damage })
     }
 
     /// The number of the table that a keyword of table number `of` stores as `stored`.

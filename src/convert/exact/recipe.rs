@@ -12,12 +12,10 @@ use crate::error::{Error, Result, ResultExt};
 use crate::grid::Grid;
 use crate::h5::Group;
 use crate::io::{ByteOrder, ReadAt};
-use crate::native::{Reader, json};
+use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::sha::{Sha, hex};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The group of the recipes, in `/_ctds`.
-pub(super) const GROUP: &str = "restore";
 /// The number of the stream of what no dataset supplies.
 pub(super) const LITERALS: u32 = 0;
 /// Most segments of a file that is not stored as it is: they are in memory together.
@@ -241,11 +239,11 @@ pub(super) struct Archive {
 impl Archive {
     /// `None` if the file has no recipes.
     pub(super) fn open(root: &Group, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
-        let exact = root.group("_ctds")?;
-        if !exact.has(GROUP) {
+        let exact = root.group(CTDS)?;
+        if !exact.has(RESTORE) {
             return Ok(None);
         }
-        let group = exact.group(GROUP)?;
+        let group = exact.group(RESTORE)?;
         let open = || -> Result<Self> {
             let index = group.dataset("index")?;
             let mut bytes = Values::new(DataType::UChar);
@@ -270,7 +268,7 @@ impl Archive {
             }
             Ok(Archive { recipe, root: root.clone(), source, segments, starts })
         };
-        open().context("/_ctds/restore").map(Some)
+        open().context(restore_path()).map(Some)
     }
 
     /// The segments of a file and what they take bytes from, checked against its length and the datasets.
@@ -291,7 +289,7 @@ impl Archive {
             }
             Ok((segments, sources))
         };
-        read().with_context(|| format!("/_ctds/restore: file {:?}", file.path))
+        read().with_context(|| format!("{}: file {:?}", restore_path(), file.path))
     }
 }
 

@@ -9,12 +9,12 @@ use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 use super::rebuild::{WINDOW_BYTES, WINDOWS, Window, for_windows};
-use super::recipe::{Encoding, File, GROUP, LITERALS, MOST_SEGMENTS, Recipe, Segment, Sources, Stream, encode};
+use super::recipe::{Encoding, File, LITERALS, MOST_SEGMENTS, Recipe, Segment, Sources, Stream, encode};
 use crate::convert::to_hdf5::{ColumnPlan, Form, Plan, TablePlan};
 use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::h5::{Coder, Dataset, DatasetSpec, Deflate, Group, Pipeline, Stage};
 use crate::io::{ByteOrder, FileSource, ReadAt};
-use crate::native::{MAX_CUBES, Reader};
+use crate::native::{CTDS, MAX_CUBES, RESTORE, Reader, restore_path};
 use crate::pool::Buffers;
 use crate::source::Source;
 use crate::source::tree::Tree;
@@ -51,14 +51,14 @@ pub(crate) fn record(
     pool: &rayon::ThreadPool,
     max_memory: u64,
 ) -> Result<()> {
-    let group = root.group("_ctds")?.create_group(GROUP)?;
+    let group = root.group(CTDS)?.create_group(RESTORE)?;
     let recipe = Recipe::default();
     let literals = Growing::new(&group, "literals", DataType::UChar);
     let segments = Growing::new(&group, "segments", DataType::Int64);
     let windows = (max_memory / MEMORY_OF_WINDOW).clamp(1, WINDOWS as u64) as usize;
     let known = HashMap::new();
     let mut recorder = Recorder { root, source, pool, windows, recipe, known, literals, segments };
-    let literals = format!("/_ctds/{GROUP}/literals");
+    let literals = format!("{}/literals", restore_path());
     recorder.stream(Stream { dataset: literals, encoding: Encoding::Bytes(ByteOrder::Little), cell: Shape::scalar() });
     let mut found = recorder.find_segments(tree, tables, plan)?;
     recorder.recipe.directories = tree.directories.clone();

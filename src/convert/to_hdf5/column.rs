@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use bstr::{BString, ByteSlice};
+use bstr::BString;
 
 use super::budget::BLOCK_BYTES;
 use super::lanes::{Appender, DatasetSink, Lane};
@@ -11,7 +11,7 @@ use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::grid::unravel;
 use crate::io::ByteOrder;
-use crate::native::{MAX_CUBES, RawStrings, json, text};
+use crate::native::{MAX_CUBES, RawStrings, json};
 use crate::sha::Sha;
 use crate::source::Content;
 use crate::source::blocks::{RowBlocks, Shapes};
@@ -26,7 +26,7 @@ pub(super) struct ColumnResult {
     /// The error if the column has no digest.
     pub(super) sha256: Result<Sha>,
     /// Of the only dataset that holds strings.
-    pub(super) odd: RawStrings,
+    pub(super) raw: RawStrings,
 }
 
 /// The scale `row` of a table.
@@ -52,14 +52,14 @@ pub(super) struct ColumnWriter<'a> {
     /// Whether its digest is wanted.
     digest: bool,
     /// Of the only dataset that holds strings.
-    pub(super) odd: RawStrings,
+    pub(super) raw: RawStrings,
 }
 
 impl<'a> ColumnWriter<'a> {
     pub(super) fn new(content: &'a Content, table: &TablePlan, plan: &'a ColumnPlan, digest: bool) -> Result<Self> {
         let cells = content.cells(plan.index)?;
         let info = &content.columns()[plan.index];
-        Ok(ColumnWriter { content, info, plan, cells, rows: table.rows.clone(), digest, odd: RawStrings::default() })
+        Ok(ColumnWriter { content, info, plan, cells, rows: table.rows.clone(), digest, raw: RawStrings::default() })
     }
 
     /// Reads the column, hands its chunks to the lane, and returns its digest.
@@ -169,7 +169,7 @@ impl<'a> ColumnWriter<'a> {
         let mut appender = Appender::new(data);
         let mut flags = defined.map(Appender::new);
         let mut values = Values::new(self.plan.data_type);
-        let mut odd = std::mem::take(&mut self.odd);
+        let mut raw = std::mem::take(&mut self.raw);
         for block in self.blocks() {
             let block = block?;
             values.clear();
@@ -189,8 +189,8 @@ impl<'a> ColumnWriter<'a> {
             }
             let Some(bytes) = values.le_bytes() else {
                 let first = block.rows.start - self.rows.start;
-                let strings = self.dense_strings(&values, &block.shapes, cell_len);
-                let strings = clean(strings, first * cell_len as u64, &mut odd);
+                let mut strings = self.dense_strings(&values, &block.shapes, cell_len);
+                raw.take_from(&mut strings, first * cell_len as u64);
                 let mut region = Region::whole(&cell.with_axis(rows));
                 region.start = region.start[..cell.len()].iter().copied().chain([first]).collect();
                 lane.strings(data.dataset, region, Values::String(strings))?;
@@ -217,7 +217,7 @@ impl<'a> ColumnWriter<'a> {
         if let Some(flags) = flags {
             flags.finish(lane)?;
         }
-        self.odd = odd;
+        self.raw = raw;
         Ok(stream.finish())
     }
 
@@ -298,7 +298,7 @@ impl<'a> ColumnWriter<'a> {
             (Appender::new(offset), Appender::new(shape), Appender::new(defined));
         let width = shape.grid.shape[0] as usize;
         let mut values = Values::new(self.plan.data_type);
-        let mut odd = std::mem::take(&mut self.odd);
+        let mut raw = std::mem::take(&mut self.raw);
         let mut next = 0u64;
         // strings do not pass through the appender, which would count them
         let mut written = 0u64;
@@ -334,8 +334,8 @@ impl<'a> ColumnWriter<'a> {
             match values.le_bytes() {
                 Some(bytes) => elements.push(lane, &bytes)?,
                 None => {
-                    let strings =
-                        clean(self.dense_strings(&values, &Shapes::Same(Shape::scalar()), 1), written, &mut odd);
+                    let mut strings = self.dense_strings(&values, &Shapes::Same(Shape::scalar()), 1);
+                    raw.take_from(&mut strings, written);
                     let region = Region { start: Shape::from([written]), shape: Shape::from([strings.len() as u64]) };
                     written += strings.len() as u64;
                     lane.strings(values_target.dataset, region, Values::String(strings))?;
@@ -346,7 +346,7 @@ impl<'a> ColumnWriter<'a> {
         offsets.finish(lane)?;
         extents.finish(lane)?;
         flags.finish(lane)?;
-        self.odd = odd;
+        self.raw = raw;
         Ok(stream.finish())
     }
 }
@@ -401,17 +401,6 @@ fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<u8>> {
     whole.extend_default(padded.elements()? as usize);
     crate::grid::copy_box(values, shape, &zero, &mut whole, 0, padded, &zero, shape);
     whole.le_bytes().map(|bytes| bytes.into_owned()).ok_or_else(changed)
-}
-
-/// Makes strings such as HDF5 can have, and keeps those that are not the same afterwards.
-fn clean(mut strings: Vec<BString>, first: u64, odd: &mut RawStrings) -> Vec<BString> {
-    for (number, string) in strings.iter_mut().enumerate() {
-        let (cleaned, same) = text(string.as_bstr());
-        if !same {
-            odd.0.push((first + number as u64, std::mem::replace(string, cleaned)));
-        }
-    }
-    strings
 }
 
 fn changed() -> Error {

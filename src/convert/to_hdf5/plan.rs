@@ -7,7 +7,7 @@ use bstr::ByteSlice;
 use super::layout_choice::{Form, Survey};
 use crate::error::{Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::limits;
-use crate::native::{Names, row_name, stored_size};
+use crate::native::{MAIN_TABLE, Names, defined_flags, last_part, row_name, source_name, stored_size, table_path};
 use crate::source::tree::Tree;
 use crate::source::{Content, Source};
 use crate::table::{Cells, ColumnInfo, Table};
@@ -61,9 +61,8 @@ impl Options {
 /// The table, as [`Source::tables`] names it, and the column.
 fn split_name(name: &str) -> (&str, &str) {
     match name.rsplit_once('/') {
-        Some(("MAIN", column)) => (".", column),
-        Some(split) => split,
-        None => (".", name),
+        Some((table, column)) => (source_name(table), column),
+        None => (MAIN_TABLE, name),
     }
 }
 
@@ -169,6 +168,7 @@ impl Plan {
         };
         plan.find_tree(source, options)?;
         let mut names = Names::default();
+        let main = table_path(MAIN_TABLE);
         // group of each source table, "" if it is not taken
         let mut groups: Vec<String> = Vec::new();
         for (index, table) in source.tables.iter().enumerate() {
@@ -188,15 +188,15 @@ impl Plan {
                 groups.push(String::new());
                 continue;
             }
-            let keyword = table.name.rsplit('/').next().unwrap_or_default();
+            let keyword = last_part(&table.name);
             let group = match parent.as_deref() {
-                None => "/MAIN".to_owned(),
+                None => main.clone(),
                 // subtables of the main table lie beside it
-                Some("/MAIN" | "") => format!("/{}", names.unique("", keyword)),
+                Some(parent) if parent.is_empty() || parent == main => format!("/{}", names.unique("", keyword)),
                 Some(parent) => format!("{parent}/{}", names.unique(parent, keyword)),
             };
             if table.parent.is_none() {
-                names.reserve("", &["MAIN", "_ctds"]);
+                names.reserve_root();
             }
             groups.push(group.clone());
             let rows = match (&options.rows, index) {
@@ -209,8 +209,7 @@ impl Plan {
             };
             limits::rows(rows.end - rows.start).with_context(|| format!("table {}", table.name))?;
             let row = row_name(&group);
-            // a dimension of the parent would hide a column of its name
-            names.reserve(&group, &["row", &row]);
+            names.reserve_row(&group, &row);
             if let Some(error) = content.as_table().and_then(Table::unreadable) {
                 return Err(error);
             }
@@ -316,7 +315,7 @@ impl Plan {
 
 /// `MAIN` and `.` are the main table.
 fn is_named(wanted: &str, name: &str) -> bool {
-    wanted == name || name == "." && wanted == "MAIN"
+    source_name(wanted) == name
 }
 
 impl ColumnPlan {
@@ -339,7 +338,7 @@ impl ColumnPlan {
         let data_type = info.data_type();
         let bytes = form.elements()?.saturating_mul(stored_size(data_type));
         let has_undefined = matches!(form, Form::Dense { undefined: 1.., .. });
-        let defined_link = has_undefined.then(|| names.unique(group, &format!("{link}__defined")));
+        let defined_link = has_undefined.then(|| names.unique(group, &defined_flags(&link)));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
         let mut plan = ColumnPlan { index, name, link, defined_link, manager, data_type, form, deflate: None, bytes };
         plan.deflate = plan.choose_filter(info, &*cells, rows, options.compress)?;

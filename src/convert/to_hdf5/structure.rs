@@ -6,7 +6,6 @@
 use std::ops::Range;
 
 use bstr::{BStr, ByteSlice};
-use serde_json::json;
 
 use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
 use super::lanes::{self, DatasetSink, Lane, Message};
@@ -15,8 +14,9 @@ use super::plan::{ColumnPlan, Compress, Options, Plan, TablePlan};
 use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
 use crate::native::{
-    self, Attributes, ColumnDigests, Coordinates, Dimensions, RawStrings, Scales, axis_roles, json, stored_size,
-    text_attribute, unique,
+    self, Attributes, ColumnDocument, Coordinates, Dimensions, FormKind, RawStrings, SOURCE_DIGEST, Scales,
+    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, axis_roles, is_main, last_part, missing_link,
+    stored_size, taql_of, text_attribute, unique,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -24,7 +24,7 @@ use crate::sha::{Sha, hex};
 use crate::source::digest::{keywords_sha, table_sha};
 use crate::source::{ColumnDigest, Content, Source, coordinates};
 use crate::table::ColumnInfo;
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{DataType, Shape};
 
 pub(crate) struct Writer<'a> {
     source: &'a Source,
@@ -111,8 +111,8 @@ impl<'a> Writer<'a> {
         dimensions: &mut Dimensions,
     ) -> Result<()> {
         let content = self.content(table)?;
-        let keyword = table.name.rsplit('/').next().unwrap_or_default();
-        let renamed = table.name != "." && !table.group.ends_with(&format!("/{keyword}"));
+        let keyword = last_part(&table.name);
+        let renamed = !is_main(&table.name) && !table.group.ends_with(&format!("/{keyword}"));
         let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
         let table_path = |stored: &BStr| self.table_path(table, stored);
         let attributes = Attributes::of_table(exact_name, content.info(), content.keywords(), &table_path);
@@ -123,15 +123,15 @@ impl<'a> Writer<'a> {
             // what casacore would compute is kept in words
             let keywords = &content.columns()[column.index].desc.keywords;
             if let Some(expression) = keywords.string("_VirtualTaQLEngine_CalcExpr") {
-                let name =
-                    unique(&format!("{}__taql", column.name), |name| attributes.iter().any(|other| other.name == name));
+                let name = unique(&taql_of(&column.name), |name| attributes.iter().any(|other| other.name == name));
                 group.set_attribute(&name, &text_attribute(expression))?;
             }
         }
-        self.write_exact_table(table, content, exact)?;
+        self.write_table_document(table, content, exact)?;
         for column in &table.missing {
-            let link = format!("{}__missing", column.name);
-            self.write_exact_column(content, &link, ("missing", Some(&column.reason)), column.index, exact)?;
+            let form =
+                StoredForm { kind: FormKind::Missing, link: missing_link(&column.name), reason: column.reason.clone() };
+            self.write_column_document(content, &form, column.index, exact)?;
         }
 
         let rows = table.rows.end - table.rows.start;
@@ -157,13 +157,14 @@ impl<'a> Writer<'a> {
             let info = &content.columns()[column.index];
             let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
             let targets = targets.with_context(|| format!("column {}", column.name))?;
-            let form = match (&column.form, column.data_type) {
-                (_, DataType::Record) => "record",
-                (Form::Dense { .. }, _) => "dense",
-                (Form::Cubes { .. }, _) => "cubes",
-                (Form::Ragged { .. }, _) => "ragged",
+            let kind = match (&column.form, column.data_type) {
+                (_, DataType::Record) => FormKind::Record,
+                (Form::Dense { .. }, _) => FormKind::Dense,
+                (Form::Cubes { .. }, _) => FormKind::Cubes,
+                (Form::Ragged { .. }, _) => FormKind::Ragged,
             };
-            self.write_exact_column(content, &column.link, (form, None), column.index, exact)?;
+            let form = StoredForm { kind, link: column.link.clone(), reason: String::new() };
+            self.write_column_document(content, &form, column.index, exact)?;
             self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets }));
         }
         Ok(())
@@ -298,51 +299,23 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn write_exact_table(&self, table: &TablePlan, content: &Content, exact: &Group) -> Result<()> {
-        let table_name = |stored: &[u8]| content.table_name(stored);
+    fn write_table_document(&self, table: &TablePlan, content: &Content, exact: &Group) -> Result<()> {
+        let table_names = |stored: &[u8]| content.table_name(stored);
         let mut document =
-            native::table_document(&table.name, &table.row, content.info(), content.keywords(), &table_name);
-        document["rows"] = (table.rows.end - table.rows.start).into();
-        document["first_row"] = table.rows.start.into();
+            TableDocument::new(&table.name, &table.row, content.info(), content.keywords(), &table_names);
+        document.rows = Some(table.rows.end - table.rows.start);
+        document.first_row = table.rows.start;
         if let Some(table) = content.as_table() {
-            let description = table.description();
-            let managers = table.managers().map(|manager| {
-                json!({
-                    "type": json::from_string(manager.type_name),
-                    "sequence": manager.sequence,
-                    "name": json::from_string(manager.name),
-                    "parameters": json::from_record(&manager.parameters, &table_name),
-                })
-            });
-            document["byte_order"] = table.byte_order().name().into();
-            document["description"] = json!({
-                "name": json::from_string(description.name.as_bstr()),
-                "version": json::from_string(description.version.as_bstr()),
-                "comment": json::from_string(description.comment.as_bstr()),
-            });
-            document["private_keywords"] = json::from_record(&description.private_keywords, &table_name);
-            document["managers"] = managers.collect();
+            document.describe_storage(table, &table_names);
         }
-        exact.set_attribute("table", &Attribute::string(document.to_string()))
+        document.write(exact)
     }
 
-    /// `form` is the form of the cells, and if they are missing why.
-    fn write_exact_column(
-        &self,
-        content: &Content,
-        link: &str,
-        (form, reason): (&str, Option<&str>),
-        index: usize,
-        exact: &Group,
-    ) -> Result<()> {
-        let table_name = |stored: &[u8]| content.table_name(stored);
-        let mut document = native::column_document(&content.columns()[index], index, link, form, &table_name);
+    fn write_column_document(&self, content: &Content, form: &StoredForm, index: usize, exact: &Group) -> Result<()> {
+        let table_names = |stored: &[u8]| content.table_name(stored);
         let number = content.as_table().and_then(|table| table.manager_numbers()[index]);
-        document["manager_number"] = number.into();
-        if let Some(reason) = reason {
-            document["reason"] = reason.into();
-        }
-        exact.set_attribute(&format!("column.{link}"), &Attribute::string(document.to_string()))
+        let document = ColumnDocument::new(&content.columns()[index], index, form, &table_names);
+        document.manager_number(number).write(exact)
     }
 
     /// Runs all jobs, and returns the digest of the main table if it is wanted.
@@ -358,7 +331,7 @@ impl<'a> Writer<'a> {
         }
         let mut shas: Vec<Vec<Option<Result<Sha>>>> =
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
-        let mut odd = Vec::new();
+        let mut raw = Vec::new();
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
         let wanted = self.options.digest || self.options.restorable;
         let work = |job: Job, lane: &mut Lane<'_, ColumnResult>| -> Result<()> {
@@ -368,9 +341,9 @@ impl<'a> Writer<'a> {
                     let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
                     let content = source.tables[table_plan.source].content()?;
                     let run = ColumnWriter::new(content, table_plan, column_plan, wanted)
-                        .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.odd)));
-                    let (sha256, odd) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
-                    lane.done(ColumnResult { table, column, sha256, odd })
+                        .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.raw)));
+                    let (sha256, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
+                    lane.done(ColumnResult { table, column, sha256, raw })
                 }
             }
         };
@@ -389,48 +362,28 @@ impl<'a> Writer<'a> {
             Message::Strings { dataset, region, values } => datasets[dataset].write_region(&region, &values),
             Message::Done(done) => {
                 shas[done.table][done.column] = Some(done.sha256);
-                if !done.odd.0.is_empty() {
-                    odd.push((done.table, done.column, done.odd));
+                if done.raw.len() > 0 {
+                    raw.push((done.table, done.column, done.raw));
                 }
                 Ok(())
             }
             Message::Failed(error) => Err(error),
         })?;
         // lanes end in any order
-        odd.sort_by_key(|&(table, column, _)| (table, column));
-        for (table, column, odd) in odd {
-            self.write_odd_strings(table, column, odd)?;
+        raw.sort_by_key(|&(table, column, _)| (table, column));
+        for (table, column, strings) in raw {
+            self.write_raw_strings(table, column, &strings)?;
         }
         if wanted { self.write_digests(shas).map(Some) } else { Ok(None) }
     }
 
-    fn write_odd_strings(&mut self, table: usize, column: usize, odd: RawStrings) -> Result<()> {
+    fn write_raw_strings(&mut self, table: usize, column: usize, strings: &RawStrings) -> Result<()> {
         let column = &self.plan.tables[table].columns[column];
-        let group = self.exact_groups[table].create_group(&format!("strings.{}", column.link))?;
-        let write = |name: &str, values: Values| -> Result<()> {
-            let shape = Shape::from([values.len() as u64]);
-            let spec = DatasetSpec {
-                element: values.data_type(),
-                shape: &shape,
-                chunk: None,
-                appendable: false,
-                filter: None,
-            };
-            group.create_dataset(name, &spec)?.write_region(&Region::whole(&shape), &values)
-        };
-        let mut offsets = vec![0];
-        let mut bytes = Vec::new();
-        for (_, string) in &odd.0 {
-            bytes.extend_from_slice(string);
-            offsets.push(bytes.len() as i64);
-        }
-        write("index", Values::Int64(odd.0.iter().map(|&(index, _)| index as i64).collect()))?;
-        write("offset", Values::Int64(offsets))?;
-        write("bytes", Values::UChar(bytes))?;
+        strings.write(&self.exact_groups[table], &column.link)?;
         self.warnings.push(format!(
             "{}: {} strings are not UTF-8 or contain a NUL; their exact bytes are under _ctds",
             place(&self.plan.tables[table].name, &column.name),
-            odd.0.len()
+            strings.len()
         ));
         Ok(())
     }
@@ -451,16 +404,17 @@ impl<'a> Writer<'a> {
             let rows = table.rows.end - table.rows.start;
             let sha = table_sha(rows, &columns);
             let keywords = keywords_sha(content.keywords(), content);
-            let digests = columns.iter().map(|column| ColumnDigests {
-                name: &column.name,
-                sha256: column.sha256.as_ref().ok(),
-                keywords_sha256: &column.keywords_sha256,
-            });
-            exact.set_attribute(native::DIGESTS, &native::digests_attribute(rows, &sha, &keywords, digests))?;
+            let mut digests = StoredDigests::new(rows, hex(&sha), hex(&keywords));
+            for column in &columns {
+                let sha256 = column.sha256.as_ref().ok().map(hex);
+                let keywords_sha256 = Some(hex(&column.keywords_sha256));
+                digests.add(&column.name, &StoredColumnDigests { sha256, keywords_sha256 })?;
+            }
+            digests.write(exact)?;
             main.get_or_insert(sha);
         }
         let main = main.unwrap_or_default();
-        self.root.set_attribute("source_digest", &Attribute::string(hex(&main)))?;
+        self.root.set_attribute(SOURCE_DIGEST, &Attribute::string(hex(&main)))?;
         Ok(main)
     }
 }

@@ -13,6 +13,7 @@ use self::table::{Followed, LiveColumn};
 use super::lock::WriterLock;
 use super::{Declaration, Policy, Reader, Sync, TableSpec, Writer, repair};
 use crate::error::{Error, ErrorKind, Result};
+use crate::native::{MAIN_TABLE, display_name, is_main};
 use crate::source::{Source, SourceTable, coordinates};
 use crate::table::{Look, OpenOptions, TableKind, Watch};
 use crate::value::DataType;
@@ -211,10 +212,10 @@ impl Found {
     fn read(source: &Source, shapes: bool) -> Result<Self> {
         let mut found = Found { tables: Vec::new(), missing: Vec::new() };
         for table in source.tables() {
-            let name = if table.name == "." { "MAIN" } else { &table.name };
+            let name = display_name(&table.name);
             match found.table(source, table, name, shapes) {
                 Ok(table) => found.tables.push(table),
-                Err(error) if name != "MAIN" => found.missing.push(format!("{name}: {error}")),
+                Err(error) if !is_main(name) => found.missing.push(format!("{name}: {error}")),
                 Err(error) => return Err(error),
             }
         }
@@ -226,8 +227,8 @@ impl Found {
         let (Some(path), Some(plain)) = (&table.path, plain) else {
             return Err(Error::unsupported("only tables that have their own rows are followed"));
         };
-        let parent = name.rsplit_once('/').map_or("MAIN", |(parent, _)| parent);
-        if name != "MAIN" && !self.tables.iter().any(|table| table.spec.name == parent) {
+        let parent = name.rsplit_once('/').map_or(MAIN_TABLE, |(parent, _)| parent);
+        if !is_main(name) && !self.tables.iter().any(|table| table.spec.name == display_name(parent)) {
             return Err(Error::unsupported("the table that it belongs to is not followed"));
         }
         let columns = plain.columns().iter().map(|info| (info.desc.name.clone(), info.data_type())).collect();
@@ -237,7 +238,7 @@ impl Found {
             return Ok(found);
         }
         let (mut spec, absent) = Followed::declare(name, plain)?;
-        if name == "MAIN" {
+        if is_main(name) {
             spec.coordinates = coordinates(source);
         }
         self.missing.extend(absent.iter().map(|(column, why)| format!("{name}: column {column}: {why}")));
