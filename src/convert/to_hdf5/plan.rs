@@ -7,7 +7,9 @@ use bstr::ByteSlice;
 use super::layout_choice::{Form, Survey};
 use crate::error::{Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::limits;
-use crate::native::{MAIN_TABLE, Names, defined_flags, last_part, row_name, source_name, stored_size, table_path};
+use crate::native::{
+    FormKind, MAIN_TABLE, Names, StoredForm, defined_flags, last_part, row_name, source_name, stored_size, table_path,
+};
 use crate::source::tree::Tree;
 use crate::source::{Content, Source};
 use crate::table::{Cells, ColumnInfo, Table};
@@ -315,10 +317,21 @@ impl Plan {
 
 /// `MAIN` and `.` are the main table.
 fn is_named(wanted: &str, name: &str) -> bool {
-    source_name(wanted) == name
+    wanted == name || source_name(wanted) == name
 }
 
 impl ColumnPlan {
+    /// The form of the column in the file.
+    pub(crate) fn stored_form(&self) -> StoredForm {
+        let kind = match (&self.form, self.data_type) {
+            (_, DataType::Record) => FormKind::Record,
+            (Form::Dense { .. }, _) => FormKind::Dense,
+            (Form::Cubes { .. }, _) => FormKind::Cubes,
+            (Form::Ragged { .. }, _) => FormKind::Ragged,
+        };
+        StoredForm::new(kind, self.link.as_str())
+    }
+
     fn new(
         content: &Content,
         index: usize,
