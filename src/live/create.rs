@@ -1,5 +1,6 @@
 //! The structure of a live file: everything that there will ever be, before the first row. docs/layout.md, docs/live.md.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use bstr::{BStr, ByteSlice};
@@ -9,8 +10,8 @@ use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Element, File, Group, LiveSpec};
 use crate::native::{
     self, Attributes, COMMITTED_ROWS, CTDS, ColumnDocument, Coordinates, Dimensions, FormKind, LONG_NAME, MAIN_TABLE,
-    Names, Scales, StoredForm, TableDocument, axis_roles, display_name, is_main, last_part, row_name, source_name,
-    table_path,
+    Maker, Names, NewColumn, Part, Scales, StoredForm, TableDocument, axis_roles, display_name, is_main, last_part,
+    row_name, source_name, table_path,
 };
 use crate::value::{DataType, Record, Shape, Value};
 
@@ -22,7 +23,7 @@ pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<Fi
     let file = File::create_for_live(path)?;
     let root = file.root()?;
     let exact = native::begin(&root, name)?;
-    let mut structure = Structure { root, exact, names: Names::default(), dimensions: Vec::new() };
+    let mut structure = Structure { root, exact, names: Names::default(), dimensions: BTreeMap::new() };
     structure.names.reserve_root();
     for table in tables {
         structure.table(table, tables).with_context(|| format!("table {}", table.name))?;
@@ -35,7 +36,7 @@ struct Structure {
     exact: Group,
     names: Names,
     /// Below each group of the root.
-    dimensions: Vec<(String, Dimensions)>,
+    dimensions: BTreeMap<String, Dimensions>,
 }
 
 impl Structure {
@@ -45,10 +46,10 @@ impl Structure {
         let keywords = with_subtables(table, all);
         let (group, exact) = (native::open_path(&self.root, &path)?, native::open_path(&self.exact, &path)?);
         let main_prefix = if is_main(&table.name) { String::new() } else { format!("/{}", table.name) };
-        let table_path = |stored: &BStr| format!("{main_prefix}/{}", last(stored));
+        let table_path_of = |stored: &BStr| format!("{main_prefix}/{}", last(stored));
         let table_name = |stored: &[u8]| last(stored.as_bstr());
-        let attributes = Attributes::of_table(None, &table.info, &keywords, &table_path);
-        set_all(&attributes, |name, value| group.set_attribute(name, value))?;
+        let attributes = Attributes::of_table(None, &table.info, &keywords, &table_path_of);
+        attributes.write(|name, value| group.set_attribute(name, value))?;
 
         let row = row_name(&path);
         self.names.reserve_row(&path, &row);
@@ -64,18 +65,12 @@ impl Structure {
             .map(|column| self.names.unique(&path, &column.info.desc.name.to_str_lossy()))
             .collect();
         let top = path.split('/').nth(1).unwrap_or_default();
-        let known = match self.dimensions.iter().position(|(known, _)| known == top) {
-            Some(known) => known,
-            None => {
-                self.dimensions.push((top.to_owned(), Dimensions::default()));
-                self.dimensions.len() - 1
-            }
-        };
+        let dimensions = self.dimensions.entry(top.to_owned()).or_default();
         let is_ms = is_main(&table.name) && table.info.table_type.starts_with(b"Measurement Set");
         let coordinates = Coordinates::new(is_ms, table.coordinates.clone());
         let names = &self.names;
         let taken = |name: &str| names.has(&path, name);
-        let mut scales = Scales::new(&group, &mut self.dimensions[known].1, &coordinates, &taken);
+        let mut scales = Scales::new(&group, dimensions, &coordinates, &taken);
 
         let numbers = |element| LiveSpec { element, cell: &SCALAR, chunk_rows: NUMBERS };
         let row_scale = group.create_live(&row, &numbers(Element::Number(DataType::Int64)))?;
@@ -85,10 +80,15 @@ impl Structure {
         committed.set_attribute(LONG_NAME, &Attribute::string("rows that are complete in every column"))?;
         scales.attach(&committed, &[1], &["committed"])?;
         for (position, (column, link)) in table.columns.iter().zip(&links).enumerate() {
-            let kind = Column { spec: column, link, is_ms, row: &row_scale }
-                .create(&group, &mut scales, &table_path)
-                .with_context(|| format!("column {}", column.info.desc.name))?;
-            let form = StoredForm { kind, link: link.clone(), reason: String::new() };
+            let desc = &column.info.desc;
+            let exact_name = (desc.name != *link).then_some(desc.name.as_bstr());
+            let attributes = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &table_path_of);
+            let cubes = if let CellShapes::Several(shapes) = &column.cells { shapes.len() } else { 0 };
+            let roles = |axes: usize| column.roles(is_ms, axes);
+            let new = NewColumn { attributes: &attributes, roles: &roles, cubes, flags: None };
+            let form = column.stored_form(link);
+            form.create(&group, &new, &mut scales, &mut ColumnMaker { spec: column, row: &row_scale })
+                .with_context(|| format!("column {}", desc.name))?;
             ColumnDocument::new(&column.info, position, &form, &table_name).write(&exact)?;
         }
         Ok(())
@@ -99,10 +99,6 @@ static SCALAR: std::sync::LazyLock<Shape> = std::sync::LazyLock::new(Shape::scal
 
 fn last(stored: &BStr) -> String {
     last_part(&stored.to_str_lossy()).to_owned()
-}
-
-fn set_all(attributes: &Attributes, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
-    attributes.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
 }
 
 /// The table whose keyword leads to a subtable: by its name in a source.
@@ -139,59 +135,57 @@ fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
     keywords
 }
 
-/// A column that is being created.
-struct Column<'a> {
+impl ColumnSpec {
+    /// The form of the column in the file.
+    fn stored_form(&self, link: &str) -> StoredForm {
+        let kind = match &self.cells {
+            CellShapes::One(_) => FormKind::Dense,
+            CellShapes::Several(_) => FormKind::Cubes,
+        };
+        StoredForm::new(kind, link)
+    }
+
+    /// What a number of axes of a cell mean.
+    fn roles(&self, is_ms: bool, axes: usize) -> Vec<&str> {
+        if self.axes.len() == axes {
+            self.axes.iter().map(String::as_str).collect()
+        } else {
+            axis_roles(is_ms, &self.info.desc.name.to_str_lossy(), axes)
+        }
+    }
+}
+
+/// Makes the datasets of a column that will grow.
+struct ColumnMaker<'a> {
     spec: &'a ColumnSpec,
-    link: &'a str,
-    is_ms: bool,
     row: &'a Dataset,
 }
 
-impl Column<'_> {
-    /// Creates the datasets; returns the form of the cells.
-    fn create(&self, group: &Group, scales: &mut Scales<'_>, table_path: &dyn Fn(&BStr) -> String) -> Result<FormKind> {
-        let desc = &self.spec.info.desc;
-        let exact_name = (desc.name != self.link).then_some(desc.name.as_bstr());
-        let attributes = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, table_path);
-        let element = self.spec.element()?;
-        match &self.spec.cells {
-            CellShapes::One(cell) => {
-                let data = group.create_live(self.link, &self.live(element, cell))?;
-                set_all(&attributes, |name, value| data.set_attribute(name, value))?;
-                scales.attach(&data, cell, &self.roles(cell.len()))?;
-                data.attach_scale(cell.len(), self.row)?;
-                Ok(FormKind::Dense)
+impl Maker for ColumnMaker<'_> {
+    const GROWS: bool = true;
+    type Made = Dataset;
+
+    fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<Dataset> {
+        let of_column = |cell| -> Result<_> {
+            Ok(LiveSpec { element: self.spec.element()?, cell, chunk_rows: self.spec.chunk_rows_of(cell) })
+        };
+        let spec = match (part, &self.spec.cells) {
+            (Part::Data, CellShapes::One(cell)) => of_column(cell)?,
+            (Part::Cube(number), CellShapes::Several(shapes)) if number < shapes.len() => of_column(&shapes[number])?,
+            (Part::Position | Part::RowCube | Part::RowIndex, _) => {
+                let element = Element::Number(part.element(self.spec.info.data_type()));
+                LiveSpec { element, cell: &SCALAR, chunk_rows: self.spec.chunk_rows_of(&SCALAR) }
             }
-            CellShapes::Several(shapes) => {
-                let group = group.create_group(self.link)?;
-                set_all(&attributes, |name, value| group.set_attribute(name, value))?;
-                let mut local = scales.within(&group);
-                let number = Element::Number(DataType::Int64);
-                for (index, cell) in shapes.iter().enumerate() {
-                    let cube = group.create_live(&format!("cube{index}"), &self.live(element, cell))?;
-                    local.attach(&cube, cell, &self.roles(cell.len()))?;
-                    let name = local.fresh("position");
-                    let position = group.create_live(&name, &self.live(number, &SCALAR))?;
-                    position.make_scale(&name)?;
-                    cube.attach_scale(cell.len(), &position)?;
-                }
-                for (name, data_type) in [("row_cube", DataType::Int), ("row_index", DataType::Int64)] {
-                    let map = group.create_live(name, &self.live(Element::Number(data_type), &SCALAR))?;
-                    map.attach_scale(0, self.row)?;
-                }
-                Ok(FormKind::Cubes)
-            }
-        }
+            _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
+        };
+        group.create_live(name, &spec)
     }
 
-    fn live<'a>(&self, element: Element, cell: &'a Shape) -> LiveSpec<'a> {
-        LiveSpec { element, cell, chunk_rows: self.spec.chunk_rows_of(cell) }
+    fn dataset<'a>(&'a self, made: &'a Dataset) -> &'a Dataset {
+        made
     }
 
-    fn roles(&self, axes: usize) -> Vec<&str> {
-        match self.spec.axes.len() == axes {
-            true => self.spec.axes.iter().map(String::as_str).collect(),
-            false => axis_roles(self.is_ms, &self.spec.info.desc.name.to_str_lossy(), axes),
-        }
+    fn row(&self) -> &Dataset {
+        self.row
     }
 }

@@ -7,8 +7,8 @@ use bstr::ByteSlice;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::Group;
 use crate::native::{
-    COMMITTED_ROWS, DescribedColumn, DescribedTable, FormKind, TableDocument, described_columns, described_tables,
-    row_name,
+    COMMITTED_ROWS, DescribedColumn, DescribedTable, FormKind, Members, StoredForm, TableDocument, described_columns,
+    described_tables, is_position, row_name,
 };
 use crate::table::ColumnInfo;
 
@@ -28,10 +28,24 @@ pub(super) struct TableLayout {
 #[derive(Debug)]
 pub(super) struct ColumnLayout {
     pub(super) info: ColumnInfo,
-    /// Of its dataset or group.
-    pub(super) path: String,
-    /// If it is a group, the scale of the positions in each of its hypercubes.
-    pub(super) positions: Option<Vec<String>>,
+    form: StoredForm,
+    /// The path of the group of the table.
+    table: String,
+    /// The names of the scales of the positions in its hypercubes.
+    positions: Vec<String>,
+}
+
+impl ColumnLayout {
+    /// Opens the datasets of the column: `open` gets the path of each, from the root.
+    pub(super) fn open<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Members<T>> {
+        self.form.open(self.positions.len(), None, |path| open(&format!("{}/{path}", self.table)))
+    }
+
+    /// Opens the scales of the positions in its hypercubes, likewise.
+    pub(super) fn open_positions<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Vec<T>> {
+        let path = |name: &String| format!("{}/{}/{name}", self.table, self.form.link);
+        self.positions.iter().map(|name| open(&path(name))).collect()
+    }
 }
 
 /// The live tables in a file, parents first.
@@ -59,14 +73,16 @@ fn table(root: &Group, described: &DescribedTable, document: TableDocument) -> R
     let mut columns = Vec::new();
     for DescribedColumn { info, form, .. } in described_columns(&described.exact, &mut HashMap::new())? {
         let positions = match form.kind {
-            FormKind::Dense => None,
+            FormKind::Dense => Vec::new(),
             FormKind::Cubes => {
                 let links = group.group(&form.link)?.links()?.into_iter().map(|(name, _)| name);
-                Some(links.filter(|name| name.starts_with("position_")).collect())
+                links.filter(|name| is_position(name)).collect()
             }
-            _ => return Err(Error::unsupported(format!("column {} has no form that grows", info.desc.name.as_bstr()))),
+            FormKind::Ragged | FormKind::Record | FormKind::Missing => {
+                return Err(Error::unsupported(format!("column {} has no form that grows", info.desc.name.as_bstr())));
+            }
         };
-        columns.push(ColumnLayout { info, path: format!("{path}/{}", form.link), positions });
+        columns.push(ColumnLayout { info, form, table: path.clone(), positions });
     }
     let row = if document.row.is_empty() { row_name(path) } else { document.row };
     Ok(TableLayout { name: path[1..].to_owned(), path: path.to_owned(), row, columns })

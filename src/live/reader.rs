@@ -9,7 +9,7 @@ use super::layout::{self, ColumnLayout, TableLayout};
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Dataset, File, Group, Superblock};
 use crate::io::FileSource;
-use crate::native::COMMITTED_ROWS;
+use crate::native::{COMMITTED_ROWS, Members, open_dataset};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
@@ -66,8 +66,8 @@ struct Part {
 }
 
 impl Part {
-    fn open(group: &Group, name: &str) -> Result<Self> {
-        let dataset = group.dataset(name)?;
+    fn open(root: &Group, path: &str) -> Result<Self> {
+        let dataset = open_dataset(root, path)?;
         let (cell, _) = dataset.shape()?.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
         Ok(Part { dataset, cell, age: Cell::new(0) })
     }
@@ -129,20 +129,13 @@ impl Reader {
 impl TableReader {
     fn open(root: &Group, layout: TableLayout) -> Result<Self> {
         let group = root.group(&layout.path[1..])?;
-        let column = |ColumnLayout { info, path, positions }: ColumnLayout| {
-            let parts = match positions {
-                None => Parts::Dense(Part::open(root, &path[1..])?),
-                Some(positions) => {
-                    let group = root.group(&path[1..])?;
-                    let cubes = (0..positions.len()).map(|number| Part::open(&group, &format!("cube{number}")));
-                    Parts::Cubes {
-                        cubes: cubes.collect::<Result<_>>()?,
-                        row_cube: Part::open(&group, "row_cube")?,
-                        row_index: Part::open(&group, "row_index")?,
-                    }
-                }
+        let column = |column: ColumnLayout| {
+            let parts = match column.open(|path| Part::open(root, path))? {
+                Members::Dense { data, .. } => Parts::Dense(data),
+                Members::Cubes { cubes, row_cube, row_index } => Parts::Cubes { cubes, row_cube, row_index },
+                Members::Ragged { .. } => return Err(Error::unsupported("cells of differing shapes do not grow")),
             };
-            Ok(Column { info, parts })
+            Ok(Column { info: column.info, parts })
         };
         let table = TableReader {
             name: layout.name,

@@ -126,6 +126,11 @@ impl Attributes {
         self.0.push(Readable { name, value, origin });
     }
 
+    /// Hands each to `set`, with its name.
+    pub(crate) fn write(&self, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
+        self.0.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
+    }
+
     /// In the order in which they are written.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Readable> {
         self.0.iter()

@@ -15,7 +15,7 @@ use super::json::{self, JsonRecord, JsonString};
 use super::names::CTDS;
 use super::raw_strings::text_attribute;
 use crate::error::{Error, Result, ResultExt};
-use crate::h5::{Attribute, Group, LinkKind};
+use crate::h5::{Attribute, Dataset, Group, LinkKind};
 use crate::io::ByteOrder;
 use crate::limits;
 use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
@@ -70,6 +70,14 @@ pub(crate) fn open_path(root: &Group, path: &str) -> Result<Group> {
         group = if group.has(name) { group.group(name)? } else { group.create_group(name)? };
     }
     Ok(group)
+}
+
+/// Opens the dataset at `path` below a group.
+pub(crate) fn open_dataset(group: &Group, path: &str) -> Result<Dataset> {
+    match path.trim_start_matches('/').split_once('/') {
+        Some((name, rest)) => open_dataset(&group.group(name)?, rest),
+        None => group.dataset(path.trim_start_matches('/')),
+    }
 }
 
 /// The string that an attribute is.

@@ -21,13 +21,13 @@ pub use damage::Damage;
 pub(crate) use digests::{StoredColumnDigests, StoredDigests};
 pub(crate) use document::{
     ColumnDocument, DescribedColumn, DescribedTable, Layout, SOURCE_DIGEST, TableDocument, begin, described_columns,
-    described_tables, open_path,
+    described_tables, open_dataset, open_path,
 };
-pub(crate) use form::{FormKind, MAX_CUBES, StoredForm, stored_size};
+pub(crate) use form::{FormKind, MAX_CUBES, Maker, Members, NewColumn, Part, StoredForm, stored_size};
 pub use names::display_name;
 pub(crate) use names::{
-    COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, RESTORE, defined_flags, is_main, last_part, missing_link, restore_path,
-    row_name, source_name, table_path, unique,
+    COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, RESTORE, defined_flags, is_main, is_position, last_part, missing_link,
+    restore_path, row_name, source_name, table_path, unique,
 };
 pub(crate) use raw_strings::{RawStrings, text_attribute};
 pub(crate) use reader::Reader;

@@ -17,6 +17,11 @@ const ROW: &str = "row";
 /// What the name of the scale of the positions in a hypercube begins with.
 pub(super) const POSITION: &str = "position";
 
+/// Whether this is the name of the scale of the positions in a hypercube that grows.
+pub(crate) fn is_position(name: &str) -> bool {
+    name.strip_prefix(POSITION).is_some_and(|number| number.starts_with('_'))
+}
+
 /// The name of a table for people: `MAIN`, `ANTENNA`, `A/B`.
 pub fn display_name(table: &str) -> &str {
     if table == MAIN_TABLE { MAIN } else { table }
@@ -27,7 +32,7 @@ pub(crate) fn source_name(name: &str) -> &str {
     if name == MAIN { MAIN_TABLE } else { name }
 }
 
-/// Whether a table is the main one, by its name in a source or for people.
+/// Whether a table of a live file is the main one, by either name. In a source a subtable may be called `MAIN`, too.
 pub(crate) fn is_main(name: &str) -> bool {
     source_name(name) == MAIN_TABLE
 }

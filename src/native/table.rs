@@ -10,9 +10,9 @@ use super::attributes::{self, Attributes, Edited, Object, TABLE_SUBTYPE, TABLE_T
 use super::cells::{Cubes, Dense, Ragged, Records};
 use super::digests::StoredDigests;
 use super::damage::Damage;
-use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables};
-use super::form::{FormKind, StoredForm};
-use super::names::{MAIN_TABLE, defined_flags, is_main, last_part, table_of_path, table_path};
+use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
+use super::form::{FormKind, Members, StoredForm};
+use super::names::{MAIN_TABLE, defined_flags, last_part, table_of_path, table_path};
 use super::raw_strings::RawStrings;
 use super::reader::Reader;
 use super::undescribed;
@@ -53,7 +53,7 @@ pub(crate) fn open(path: &Path) -> Result<Vec<NativeEntry>> {
             add_described(&root, &described, &source, &mut tables);
         }
         find_more_tables(&root, &source, &mut tables)?;
-        if tables.first().is_none_or(|table| !is_main(&table.name)) {
+        if tables.first().is_none_or(|table| table.name != MAIN_TABLE) {
             return Err(Error::format(format!("there is no table {}", table_path(MAIN_TABLE))));
         }
         let placed = |entry: NativeEntry| NativeEntry { table: entry.table.context(&place), ..entry };
@@ -67,7 +67,7 @@ fn add_described(root: &Group, described: &DescribedTable, source: &Arc<dyn Read
     // the group's name differs where the table's was taken; a damaged document shows when the table is opened
     let name = described.name().unwrap_or_else(|| table_of_path(path).to_owned());
     let parent = match name.rsplit_once('/') {
-        _ if is_main(&name) => None,
+        _ if name == MAIN_TABLE => None,
         Some((parent, _)) => tables.iter().position(|table| table.name == parent).or(Some(0)),
         None => Some(0),
     };
@@ -99,7 +99,7 @@ fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<Nat
                 // groups may lead to each other in a circle
                 crate::limits::tables(tables.len())?;
                 let own = last_part(&path);
-                let name = if is_main(&name) { own.to_owned() } else { format!("{name}/{own}") };
+                let name = if name == MAIN_TABLE { own.to_owned() } else { format!("{name}/{own}") };
                 tables.push(by_hand(root, name, Some(next), path, source));
             }
         }
@@ -180,7 +180,7 @@ impl NativeTable {
         let layout = Layout { bindings, ..document.layout()? };
         let groups = groups(&group, &keywords, &columns, &forms)?;
         let keyword = last_part(&document.name);
-        let is_main = document.name.is_empty() || is_main(&document.name);
+        let is_main = matches!(document.name.as_str(), "" | MAIN_TABLE);
         let exact_name = (!is_main && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into());
         let exact = Some(exact.clone());
         let mut table = NativeTable {
@@ -250,8 +250,8 @@ impl NativeTable {
     }
 
     /// A reader of a dataset along the rows of the table, or, unless it is live, of any dataset.
-    fn reader(&self, group: &Group, name: &str) -> Result<Reader> {
-        let (dataset, source) = (group.dataset(name)?, self.source.clone());
+    fn reader(&self, dataset: Dataset) -> Result<Reader> {
+        let source = self.source.clone();
         let chunks = match self.live {
             true => ChunkReader::of_rows(&dataset, source, self.rows)?,
             false => ChunkReader::new(&dataset, source)?,
@@ -260,8 +260,8 @@ impl NativeTable {
     }
 
     /// A reader of a cube, of which only its row map says how much is whole while the table is live.
-    fn cube_reader(&self, group: &Group, name: &str) -> Result<Reader> {
-        if self.live { Reader::new(group.dataset(name)?, None) } else { self.reader(group, name) }
+    fn cube_reader(&self, dataset: Dataset) -> Result<Reader> {
+        if self.live { Reader::new(dataset, None) } else { self.reader(dataset) }
     }
 
     /// The strings of a column that its dataset cannot hold, by element.
@@ -289,21 +289,14 @@ impl NativeTable {
         Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
     }
 
-    /// The datasets of a column and what they are for.
+    /// The datasets of a column, with their paths below the group of the table.
     fn datasets(&self, index: usize) -> Result<Vec<(String, Dataset)>> {
-        let StoredForm { kind, link, .. } = &self.forms[index];
-        let names: Vec<String> = match kind {
-            FormKind::Dense | FormKind::Record => return Ok(vec![(link.clone(), self.group.dataset(link)?)]),
-            FormKind::Missing => return Ok(Vec::new()),
-            FormKind::Ragged => ["values", "offset", "shape", "defined"].map(str::to_owned).into(),
-            FormKind::Cubes => {
-                let group = self.group.group(link)?;
-                let cubes = (0..).map(|number| format!("cube{number}")).take_while(|name| group.has(name));
-                cubes.chain(["row_cube".to_owned(), "row_index".to_owned()]).collect()
-            }
-        };
-        let group = self.group.group(link)?;
-        names.into_iter().map(|name| Ok((format!("{link}/{name}"), group.dataset(&name)?))).collect()
+        let form = &self.forms[index];
+        if form.kind == FormKind::Missing {
+            return Ok(Vec::new());
+        }
+        let open = |path: &str| Ok((path.to_owned(), open_dataset(&self.group, path)?));
+        Ok(form.open(form.cubes(&self.group)?, None, open)?.into_list())
     }
 }
 
@@ -325,57 +318,48 @@ impl NativeTable {
     }
 
     pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
-        let StoredForm { kind, link, reason } = &self.forms[index];
-        let cells: Box<dyn Cells> = match kind {
-            FormKind::Missing => return Err(Error::unsupported(reason.as_str())),
-            FormKind::Dense | FormKind::Record => {
-                let data = self.reader(&self.group, link)?;
-                let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
-                self.check_rows(link, rows, self.rows)?;
-                let expected = self.columns[index].shape.as_ref().filter(|_| *kind == FormKind::Dense);
-                if expected.is_some_and(|expected| *expected != cell) || *kind == FormKind::Record && !cell.is_empty() {
-                    return Err(Error::format(format!("{link} has cells of shape {cell}, which its column has not")));
-                }
-                let defined = match self.flags(link) {
-                    Some(flags) => Some(self.reader(&self.group, &flags)?.with_axes(1)?),
-                    None => None,
-                };
-                let raw = self.raw_strings(link)?;
-                let dense = Dense { data, cell, defined, raw };
-                match kind {
-                    FormKind::Record => Box::new(Records(dense)),
-                    _ => Box::new(dense),
-                }
+        let form = &self.forms[index];
+        let flags = self.flags(&form.link).filter(|_| form.kind == FormKind::Dense);
+        let open = |path: &str| open_dataset(&self.group, path);
+        match form.open(form.cubes(&self.group)?, flags.as_deref(), open)? {
+            Members::Dense { data, flags } => self.dense(index, data, flags),
+            Members::Cubes { cubes, row_cube, row_index } => {
+                let row_cube = self.rows_of(form, self.reader(row_cube)?.with_axes(1)?, self.rows)?;
+                let row_index = self.rows_of(form, self.reader(row_index)?.with_axes(1)?, self.rows)?;
+                let cubes = cubes.into_iter().map(|cube| self.cube_reader(cube)).collect::<Result<_>>()?;
+                Ok(Box::new(Cubes { cubes, row_cube, row_index }))
             }
-            FormKind::Cubes => {
-                let group = self.group.group(link)?;
-                let mut cubes = Vec::new();
-                while group.has(&format!("cube{}", cubes.len())) {
-                    cubes.push(self.cube_reader(&group, &format!("cube{}", cubes.len()))?);
-                }
-                let row_cube = self.reader(&group, "row_cube")?.with_axes(1)?;
-                let row_index = self.reader(&group, "row_index")?.with_axes(1)?;
-                self.check_rows(link, row_cube.rows(), self.rows)?;
-                self.check_rows(link, row_index.rows(), self.rows)?;
-                Box::new(Cubes { cubes, row_cube, row_index })
-            }
-            FormKind::Ragged => {
-                let group = self.group.group(link)?;
-                let ragged = Ragged {
-                    values: self.reader(&group, "values")?.with_axes(1)?,
-                    offset: self.reader(&group, "offset")?.with_axes(1)?,
-                    shape: self.reader(&group, "shape")?.with_axes(2)?,
-                    defined: self.reader(&group, "defined")?.with_axes(1)?,
-                    raw: self.raw_strings(link)?,
-                    known: Mutex::default(),
-                };
-                self.check_rows(link, ragged.defined.rows(), self.rows)?;
-                self.check_rows(link, ragged.shape.rows(), self.rows)?;
-                self.check_rows(link, ragged.offset.rows(), self.rows.saturating_add(1))?;
-                Box::new(ragged)
-            }
-        };
-        Ok(cells)
+            Members::Ragged { values, offset, shape, defined } => Ok(Box::new(Ragged {
+                values: self.reader(values)?.with_axes(1)?,
+                offset: self.rows_of(form, self.reader(offset)?.with_axes(1)?, self.rows.saturating_add(1))?,
+                shape: self.rows_of(form, self.reader(shape)?.with_axes(2)?, self.rows)?,
+                defined: self.rows_of(form, self.reader(defined)?.with_axes(1)?, self.rows)?,
+                raw: self.raw_strings(&form.link)?,
+                known: Mutex::default(),
+            })),
+        }
+    }
+
+    /// The cells of a column that is one dataset.
+    fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn Cells + '_>> {
+        let StoredForm { kind, link, .. } = &self.forms[index];
+        let data = self.reader(data)?;
+        let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
+        self.check_rows(link, rows, self.rows)?;
+        let is_record = *kind == FormKind::Record;
+        let expected = self.columns[index].shape.as_ref().filter(|_| !is_record);
+        if expected.is_some_and(|expected| *expected != cell) || is_record && !cell.is_empty() {
+            return Err(Error::format(format!("{link} has cells of shape {cell}, which its column has not")));
+        }
+        let defined = flags.map(|flags| self.reader(flags)?.with_axes(1)).transpose()?;
+        let dense = Dense { data, cell, defined, raw: self.raw_strings(link)? };
+        Ok(if is_record { Box::new(Records(dense)) } else { Box::new(dense) })
+    }
+
+    /// The reader of a dataset, if it has as many rows as are expected.
+    fn rows_of(&self, form: &StoredForm, reader: Reader, expected: u64) -> Result<Reader> {
+        self.check_rows(&form.link, reader.rows(), expected)?;
+        Ok(reader)
     }
 
     pub(crate) fn table_name(&self, stored: &[u8]) -> String {

@@ -8,7 +8,8 @@ use bstr::{BString, ByteSlice};
 use super::attributes::{
     CTDS_NAME, OF_COLUMN, OF_TABLE, Object, README, TABLE_SUBTYPE, TABLE_TYPE, UNITS, apply_own, keywords, text,
 };
-use super::form::{FormKind, StoredForm};
+use super::document::open_dataset;
+use super::form::{FormKind, Members, StoredForm};
 use super::names::{CTDS, defined_flags, flags_of, last_part};
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{Group, LinkKind};
@@ -60,23 +61,11 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
     }
 }
 
-/// Whether a group holds the datasets of a column, and what kind of column that is.
-fn column_group(group: &Group) -> Option<FormKind> {
-    let has = |names: &[&str]| names.iter().all(|name| group.has(name));
-    if has(&["cube0", "row_cube", "row_index"]) {
-        Some(FormKind::Cubes)
-    } else if has(&["values", "offset", "shape", "defined"]) {
-        Some(FormKind::Ragged)
-    } else {
-        None
-    }
-}
-
 /// The groups in `group` that are tables and not columns.
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.links()? {
-        if kind == LinkKind::Group && name != CTDS && column_group(&group.group(&name)?).is_none() {
+        if kind == LinkKind::Group && name != CTDS && FormKind::of_group(&group.group(&name)?).is_none() {
             found.push(name);
         }
     }
@@ -101,7 +90,7 @@ pub(super) fn columns(
             LinkKind::Other => Ok(None),
         };
         match column {
-            Ok(Some((info, kind, rows))) => found.push((info, StoredForm { kind, link, reason: String::new() }, rows)),
+            Ok(Some((info, kind, rows))) => found.push((info, StoredForm::new(kind, link), rows)),
             Ok(None) => {}
             Err(error) if error.kind() == ErrorKind::Unsupported => notes.push(format!("{link} is no column: {error}")),
             Err(error) => return Err(error.context(link)),
@@ -136,14 +125,14 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
 /// A group of datasets: hypercubes, or cells of differing shapes.
 fn several(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
     let column = group.group(link)?;
-    let Some(kind) = column_group(&column) else { return Ok(None) };
-    let (data, rows) = match kind {
-        FormKind::Cubes => ("cube0", "row_cube"),
-        _ => ("values", "defined"),
+    let Some(kind) = FormKind::of_group(&column) else { return Ok(None) };
+    let (data, rows) = match StoredForm::new(kind, link).open(1, None, |path| open_dataset(group, path))? {
+        Members::Dense { .. } => return Ok(None),
+        Members::Cubes { mut cubes, row_cube, .. } => (cubes.swap_remove(0), row_cube),
+        Members::Ragged { values, defined, .. } => (values, defined),
     };
-    let data = column.dataset(data)?;
     let axes = if kind == FormKind::Cubes { data.shape()?.len() as i32 - 1 } else { -1 };
-    let rows = column.dataset(rows)?.shape()?.last().copied().unwrap_or_default();
+    let rows = rows.shape()?.last().copied().unwrap_or_default();
     let info = describe(&Object::Group(column), link, data.data_type()?, axes, notes)?;
     Ok(Some((info, kind, rows)))
 }

@@ -26,6 +26,11 @@ pub(crate) fn is_damage(error: &Error) -> bool {
 }
 
 impl Source {
+    /// Whether damage is to be left out: then a column that cannot be read is named instead of ending the call.
+    pub(crate) fn is_salvaged(&self) -> bool {
+        self.is_salvaged
+    }
+
     /// Reads all selected columns once and goes around whatever is damaged from here on: damaged cells are undefined,
     /// damaged columns fail to open, damaged subtables are absent. [`damage`](Self::damage) lists them.
     ///

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::digest::{ColumnDigest, digest_column, keywords_sha};
 use super::{Content, Source};
 use crate::error::{ErrorKind, Result, column_context as place};
-use crate::native::{StoredDigests, is_main};
+use crate::native::{MAIN_TABLE, StoredDigests};
 use crate::sha::hex;
 
 /// The columns and tables that are not what they were when the file was made, for people. Cells of columns that are one
@@ -19,7 +19,7 @@ pub(crate) fn changed_columns(source: &Source, is_known: &(dyn Fn(&str) -> bool 
         for change in changes(content, &stored, &wanted)? {
             let name = match (&change.column, table.name.as_str()) {
                 (Some(column), table) => place(table, column),
-                (None, table) if is_main(table) => "the main table".to_owned(),
+                (None, MAIN_TABLE) => "the main table".to_owned(),
                 (None, table) => format!("subtable {table}"),
             };
             let what = change.stored.split(' ').next().unwrap_or_default().trim_end_matches(':');

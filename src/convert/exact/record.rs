@@ -14,7 +14,7 @@ use crate::convert::to_hdf5::{ColumnPlan, Form, Plan, TablePlan};
 use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::h5::{Coder, Dataset, DatasetSpec, Deflate, Group, Pipeline, Stage};
 use crate::io::{ByteOrder, FileSource, ReadAt};
-use crate::native::{CTDS, MAX_CUBES, RESTORE, Reader, restore_path};
+use crate::native::{CTDS, MAX_CUBES, Members, RESTORE, Reader, StoredForm, open_dataset, restore_path};
 use crate::pool::Buffers;
 use crate::source::Source;
 use crate::source::tree::Tree;
@@ -285,8 +285,9 @@ fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<std::ops::Ra
 struct Placing<'a, 'b> {
     recorder: &'a mut Recorder<'b>,
     column: &'a ColumnPlan,
-    /// The path of the dataset or group.
-    path: String,
+    form: StoredForm,
+    /// The path of the group of the table.
+    group: String,
     /// Whether the column is a hypercube that is its dataset.
     is_cube: bool,
     /// Of a column of differing shapes: where each row begins in `values`; and those of the rows from the first one on.
@@ -301,7 +302,7 @@ impl<'a, 'b> Placing<'a, 'b> {
         column: &'a ColumnPlan,
         cells: &dyn Cells,
     ) -> Result<Self> {
-        let path = format!("{}/{}", table.group, column.link);
+        let form = column.stored_form();
         let is_cube = match (&column.form, cells.tiling(1)) {
             (Form::Dense { shape, .. }, Some(tiling)) => {
                 let rows = shape.last().copied().unwrap_or_default();
@@ -313,12 +314,15 @@ impl<'a, 'b> Placing<'a, 'b> {
         };
         let offsets = match &column.form {
             Form::Ragged { .. } => {
-                let dataset = recorder.root.dataset(&format!("{}/offset", &path[1..]))?;
-                Some(Reader::of_file(dataset, recorder.source.clone())?)
+                let open = |path: &str| open_dataset(recorder.root, &format!("{}/{path}", table.group));
+                match form.open(0, None, open)? {
+                    Members::Ragged { offset, .. } => Some(Reader::of_file(offset, recorder.source.clone())?),
+                    Members::Dense { .. } | Members::Cubes { .. } => None,
+                }
             }
             _ => None,
         };
-        Ok(Placing { recorder, column, path, is_cube, offsets, known: (0, Vec::new()) })
+        Ok(Placing { recorder, column, form, group: table.group.clone(), is_cube, offsets, known: (0, Vec::new()) })
     }
 
     fn add(&mut self, extent: &Extent<'_>, segments: &mut Segments) -> Result<()> {
@@ -333,21 +337,22 @@ impl<'a, 'b> Placing<'a, 'b> {
         match (&extent.content, &self.column.form) {
             (Stored::Cells(rows), Form::Dense { shape, .. }) => {
                 let Some((cell, _)) = shape.split_last().filter(|(cell, _)| !cell.contains(&0)) else { return Ok(()) };
-                let stream = self.recorder.stream(Stream { dataset: self.path.clone(), encoding, cell });
+                let stream =
+                    self.recorder.stream(Stream { dataset: self.form.elements_path(&self.group, 0), encoding, cell });
                 segments.push(stream, rows.start, rows.end - rows.start, extent.offset);
             }
             (Stored::Cells(rows), Form::Ragged { .. }) => {
                 let (first, end) = (self.offset(rows.start)?, self.offset(rows.end)?);
                 if end > first {
-                    let dataset = format!("{}/values", self.path);
+                    let dataset = self.form.elements_path(&self.group, 0);
                     let stream = self.recorder.stream(Stream { dataset, encoding, cell: Shape::scalar() });
                     segments.push(stream, first, end - first, extent.offset);
                 }
             }
             (&Stored::Tiles { cube, ref tile, stride, count }, form) if count > 0 => {
                 let dataset = match form {
-                    Form::Dense { .. } if self.is_cube => self.path.clone(),
-                    Form::Cubes { cubes } if cube < cubes.len() => format!("{}/cube{cube}", self.path),
+                    Form::Dense { .. } if self.is_cube => self.form.elements_path(&self.group, 0),
+                    Form::Cubes { cubes } if cube < cubes.len() => self.form.elements_path(&self.group, cube),
                     _ => return Ok(()),
                 };
                 let Some((cell, rows)) = tile.split_last() else { return Ok(()) };

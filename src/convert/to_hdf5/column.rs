@@ -6,12 +6,12 @@ use bstr::BString;
 
 use super::budget::BLOCK_BYTES;
 use super::lanes::{Appender, DatasetSink, Lane};
-use super::layout_choice::{Form, Route, grid};
+use super::layout_choice::{Route, grid};
 use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::grid::unravel;
 use crate::io::ByteOrder;
-use crate::native::{MAX_CUBES, RawStrings, json};
+use crate::native::{MAX_CUBES, Members, RawStrings, json};
 use crate::sha::Sha;
 use crate::source::Content;
 use crate::source::blocks::{RowBlocks, Shapes};
@@ -63,20 +63,21 @@ impl<'a> ColumnWriter<'a> {
     }
 
     /// Reads the column, hands its chunks to the lane, and returns its digest.
-    pub(super) fn write(&mut self, targets: &[DatasetSink], lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha>> {
-        match (&self.plan.form, targets) {
-            (Form::Dense { shape, route, .. }, [data, flags @ ..]) => match route {
+    pub(super) fn write(
+        &mut self,
+        sinks: &Members<DatasetSink>,
+        lane: &mut Lane<'_, ColumnResult>,
+    ) -> Result<Result<Sha>> {
+        match sinks {
+            Members::Dense { data, flags } => match self.plan.form.route() {
                 Route::Tiles => self.write_tiles(data, lane),
-                Route::Parts => self.write_parts(data, flags.first(), lane),
-                Route::Rows => self.write_rows(data, flags.first(), shape, lane),
+                Route::Parts => self.write_parts(data, flags.as_ref(), lane),
+                Route::Rows => self.write_rows(data, flags.as_ref(), lane),
             },
-            (Form::Cubes { .. }, [cubes @ .., row_cube, row_index]) => {
-                self.write_cubes(cubes, row_cube, row_index, lane)
-            }
-            (Form::Ragged { .. }, [values, offset, shape, defined]) => {
+            Members::Cubes { cubes, row_cube, row_index } => self.write_cubes(cubes, row_cube, row_index, lane),
+            Members::Ragged { values, offset, shape, defined } => {
                 self.write_ragged(values, offset, shape, defined, lane)
             }
-            _ => unreachable!("the datasets were made from the form"),
         }
     }
 
@@ -160,10 +161,9 @@ impl<'a> ColumnWriter<'a> {
         &mut self,
         data: &DatasetSink,
         defined: Option<&DatasetSink>,
-        shape: &Shape,
         lane: &mut Lane<'_, ColumnResult>,
     ) -> Result<Result<Sha>> {
-        let cell: Shape = shape[..shape.len() - 1].into();
+        let Some((cell, _)) = data.grid.shape.split_last() else { return Err(changed()) };
         let cell_len = cell.elements()? as usize;
         let mut stream = ColumnStream::if_wanted(self.digest, self.content);
         let mut appender = Appender::new(data);

@@ -71,6 +71,11 @@ impl Form {
         }
     }
 
+    /// How the cells of a dense column are read; of others it does not matter.
+    pub(super) fn route(&self) -> Route {
+        if let Form::Dense { route, .. } = self { *route } else { Route::Rows }
+    }
+
     /// The index that HDF5 will have for the chunks, as `H5Dget_chunk_index_type` calls it.
     pub fn index_kind(&self, appendable: bool) -> &'static str {
         let of = |shape: &Shape, chunk: &Shape| match () {

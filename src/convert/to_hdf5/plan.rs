@@ -7,9 +7,11 @@ use bstr::ByteSlice;
 use super::layout_choice::{Form, Survey};
 use crate::error::{Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::limits;
-use crate::native::{MAIN_TABLE, Names, defined_flags, last_part, row_name, source_name, stored_size, table_path};
+use crate::native::{
+    FormKind, MAIN_TABLE, Names, StoredForm, defined_flags, last_part, row_name, source_name, stored_size, table_path,
+};
 use crate::source::tree::Tree;
-use crate::source::{Content, Source};
+use crate::source::{Content, Source, is_damage};
 use crate::table::{Cells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
 
@@ -178,7 +180,9 @@ impl Plan {
                 Ok(content) => content,
                 Err(error) => {
                     groups.push(String::new());
-                    if wanted {
+                    // a salvaged source names its damaged subtables
+                    let is_named = source.damage().iter().any(|damage| damage.is_table(&table.name));
+                    if wanted && !(source.is_salvaged() && is_named) {
                         plan.missing(&table.name, error)?;
                     }
                     continue;
@@ -210,7 +214,9 @@ impl Plan {
             limits::rows(rows.end - rows.start).with_context(|| format!("table {}", table.name))?;
             let row = row_name(&group);
             names.reserve_row(&group, &row);
-            if let Some(error) = content.as_table().and_then(Table::unreadable) {
+            if let Some(error) = content.as_table().and_then(Table::unreadable)
+                && !source.is_salvaged()
+            {
                 return Err(error);
             }
             let (mut columns, mut missing) = (Vec::new(), Vec::new());
@@ -220,11 +226,15 @@ impl Plan {
                     continue;
                 }
                 match ColumnPlan::new(content, column, &rows, &mut names, &group, options) {
-                    // what this program does not know is no reason to keep the rest from the user
-                    Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    // an unknown manager does not keep the other columns from the user, nor does salvaged damage
+                    Err(error)
+                        if error.kind() == ErrorKind::Unsupported || source.is_salvaged() && is_damage(&error) =>
+                    {
                         let manager = content.columns()[column].manager.to_str_lossy().trim_end().to_owned();
                         let place = place(&table.name, &name);
-                        plan.warnings.push(format!("{place} is not converted: {error}"));
+                        if error.kind() == ErrorKind::Unsupported {
+                            plan.warnings.push(format!("{place} is not converted: {error}"));
+                        }
                         missing.push(MissingColumn { index: column, name, manager, reason: error.to_string() });
                     }
                     planned => columns.push(planned.with_context(|| place(&table.name, &name))?),
@@ -233,6 +243,7 @@ impl Plan {
             plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, row, rows, columns, missing });
         }
         plan.names = names;
+        plan.warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
         if !plan.missing_tables.is_empty() {
             let (count, list) = (plan.missing_tables.len(), plan.missing_tables.join(", "));
             plan.warnings.push(format!("subtables that are not there: {count}: {list}"));
@@ -315,10 +326,21 @@ impl Plan {
 
 /// `MAIN` and `.` are the main table.
 fn is_named(wanted: &str, name: &str) -> bool {
-    source_name(wanted) == name
+    wanted == name || source_name(wanted) == name
 }
 
 impl ColumnPlan {
+    /// The form of the column in the file.
+    pub(crate) fn stored_form(&self) -> StoredForm {
+        let kind = match (&self.form, self.data_type) {
+            (_, DataType::Record) => FormKind::Record,
+            (Form::Dense { .. }, _) => FormKind::Dense,
+            (Form::Cubes { .. }, _) => FormKind::Cubes,
+            (Form::Ragged { .. }, _) => FormKind::Ragged,
+        };
+        StoredForm::new(kind, self.link.as_str())
+    }
+
     fn new(
         content: &Content,
         index: usize,

@@ -3,6 +3,7 @@
 //! First everything but the data is made, in the order of the plan: groups, attributes, datasets, scales. Then the
 //! columns run through [`lane`](super::lane), and at last come the digests that only the data gives.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bstr::{BStr, ByteSlice};
@@ -14,9 +15,9 @@ use super::plan::{ColumnPlan, Compress, Options, Plan, TablePlan};
 use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
 use crate::native::{
-    self, Attributes, ColumnDocument, Coordinates, Dimensions, FormKind, RawStrings, SOURCE_DIGEST, Scales,
-    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, axis_roles, is_main, last_part, missing_link,
-    stored_size, taql_of, text_attribute, unique,
+    self, Attributes, ColumnDocument, Coordinates, Dimensions, MAIN_TABLE, Maker, Members, NewColumn, Part, RawStrings,
+    SOURCE_DIGEST, Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, axis_roles, last_part,
+    missing_link, stored_size, taql_of, text_attribute, unique,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -46,9 +47,8 @@ pub(crate) struct Writer<'a> {
 enum Job {
     /// The scale `row` of a table.
     RowNumbers { target: DatasetSink, rows: Range<u64> },
-    /// A column, by the numbers of its table and itself in the plan, and its datasets: of a dense column the data and, if
-    /// there are undefined cells, their flags; the cubes and the row map, cube and index; or values, offset, shape, flags.
-    Column { table: usize, column: usize, targets: Vec<DatasetSink> },
+    /// A column, by the numbers of its table and itself in the plan, and its datasets.
+    Column { table: usize, column: usize, targets: Members<DatasetSink> },
 }
 
 impl<'a> Writer<'a> {
@@ -76,17 +76,14 @@ impl<'a> Writer<'a> {
     pub(crate) fn write_structure(&mut self) -> Result<()> {
         let plan = self.plan;
         // dimension names are shared below a root group
-        let mut dimensions: Vec<(String, Dimensions)> = Vec::new();
+        let mut dimensions: BTreeMap<String, Dimensions> = BTreeMap::new();
         for (number, table) in plan.tables.iter().enumerate() {
             let group = native::open_path(&self.root, &table.group)?;
             let exact = native::open_path(&self.exact, &table.group)?;
             let top = table.group.split('/').nth(1).unwrap_or_default();
-            if !dimensions.iter().any(|(known, _)| known == top) {
-                dimensions.push((top.to_owned(), Dimensions::default()));
-            }
-            let known = dimensions.iter_mut().find(|(known, _)| known == top).map(|(_, known)| known);
-            let known = known.expect("it was added");
-            self.write_table(number, table, &group, &exact, known).with_context(|| format!("table {}", table.name))?;
+            let dimensions = dimensions.entry(top.to_owned()).or_default();
+            self.write_table(number, table, &group, &exact, dimensions)
+                .with_context(|| format!("table {}", table.name))?;
             self.groups.push(group);
             self.exact_groups.push(exact);
         }
@@ -112,13 +109,11 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         let content = self.content(table)?;
         let keyword = last_part(&table.name);
-        let renamed = !is_main(&table.name) && !table.group.ends_with(&format!("/{keyword}"));
+        let renamed = table.name != MAIN_TABLE && !table.group.ends_with(&format!("/{keyword}"));
         let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
         let table_path = |stored: &BStr| self.table_path(table, stored);
         let attributes = Attributes::of_table(exact_name, content.info(), content.keywords(), &table_path);
-        for attribute in attributes.iter() {
-            group.set_attribute(&attribute.name, &attribute.value)?;
-        }
+        attributes.write(|name, value| group.set_attribute(name, value))?;
         for column in &table.missing {
             // what casacore would compute is kept in words
             let keywords = &content.columns()[column.index].desc.keywords;
@@ -129,8 +124,7 @@ impl<'a> Writer<'a> {
         }
         self.write_table_document(table, content, exact)?;
         for column in &table.missing {
-            let form =
-                StoredForm { kind: FormKind::Missing, link: missing_link(&column.name), reason: column.reason.clone() };
+            let form = StoredForm::missing(missing_link(&column.name), column.reason.clone());
             self.write_column_document(content, &form, column.index, exact)?;
         }
 
@@ -157,14 +151,7 @@ impl<'a> Writer<'a> {
             let info = &content.columns()[column.index];
             let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
             let targets = targets.with_context(|| format!("column {}", column.name))?;
-            let kind = match (&column.form, column.data_type) {
-                (_, DataType::Record) => FormKind::Record,
-                (Form::Dense { .. }, _) => FormKind::Dense,
-                (Form::Cubes { .. }, _) => FormKind::Cubes,
-                (Form::Ragged { .. }, _) => FormKind::Ragged,
-            };
-            let form = StoredForm { kind, link: column.link.clone(), reason: String::new() };
-            self.write_column_document(content, &form, column.index, exact)?;
+            self.write_column_document(content, &column.stored_form(), column.index, exact)?;
             self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets }));
         }
         Ok(())
@@ -179,86 +166,19 @@ impl<'a> Writer<'a> {
         group: &Group,
         row: usize,
         scales: &mut Scales<'_>,
-    ) -> Result<Vec<DatasetSink>> {
+    ) -> Result<Members<DatasetSink>> {
         let exact_name = (column.link != column.name).then(|| info.desc.name.as_bstr());
         let table_path = |stored: &BStr| self.table_path(table, stored);
         let attributes =
             Attributes::of_column(exact_name, info.desc.comment.as_bstr(), &info.desc.keywords, &table_path);
         let rows = table.rows.end - table.rows.start;
-        let element = stored_type(column.data_type);
         let is_ms = table.source == 0 && scales.is_measurement_set();
         let roles = |axes: usize| axis_roles(is_ms, &column.name, axes);
-        let row_target = |writer: &mut Self, group: &Group, name: &str, element: DataType| {
-            let chunk = chunk_rows(stored_size(element), rows, writer.options.appendable);
-            let target = writer.create(
-                group,
-                name,
-                element,
-                &Shape::from([rows]),
-                &Shape::from([chunk]),
-                true,
-                column.deflate,
-            )?;
-            writer.datasets[target.dataset].attach_scale(0, &writer.datasets[row])?;
-            Ok::<_, Error>(target)
-        };
-        match &column.form {
-            Form::Dense { shape, chunk, .. } => {
-                let data = self.create(group, &column.link, element, shape, chunk, true, column.deflate)?;
-                for attribute in attributes.iter() {
-                    self.datasets[data.dataset].set_attribute(&attribute.name, &attribute.value)?;
-                }
-                let axes = shape.len() - 1;
-                scales.attach(&self.datasets[data.dataset], &shape[..axes], &roles(axes))?;
-                self.datasets[data.dataset].attach_scale(axes, &self.datasets[row])?;
-                let defined = column.defined_link.as_ref();
-                let defined = defined.map(|name| row_target(self, group, name, DataType::Bool)).transpose()?;
-                Ok(std::iter::once(data).chain(defined).collect())
-            }
-            Form::Cubes { cubes } => {
-                let group = group.create_group(&column.link)?;
-                for attribute in attributes.iter() {
-                    group.set_attribute(&attribute.name, &attribute.value)?;
-                }
-                let mut targets = Vec::new();
-                let mut local = scales.within(&group);
-                for (number, (shape, chunk)) in cubes.iter().enumerate() {
-                    let name = format!("cube{number}");
-                    let cube = self.create(&group, &name, element, shape, chunk, true, column.deflate)?;
-                    let axes = shape.len() - 1;
-                    let mut all = roles(axes);
-                    all.push("position");
-                    local.attach(&self.datasets[cube.dataset], shape, &all)?;
-                    targets.push(cube);
-                }
-                let row_cube = row_target(self, &group, "row_cube", DataType::Int)?;
-                let row_index = row_target(self, &group, "row_index", DataType::Int64)?;
-                targets.extend([row_cube, row_index]);
-                Ok(targets)
-            }
-            Form::Ragged { axes, elements } => {
-                let group = group.create_group(&column.link)?;
-                for attribute in attributes.iter() {
-                    group.set_attribute(&attribute.name, &attribute.value)?;
-                }
-                let one = |len: u64, size: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, false)]));
-                let (shape, chunk) = one(*elements, stored_size(element));
-                let values = self.create(&group, "values", element, &shape, &chunk, false, column.deflate)?;
-                let mut local = scales.within(&group);
-                local.attach(&self.datasets[values.dataset], &shape, &["element"])?;
-                let (shape, chunk) = one(rows + 1, 8);
-                let offset = self.create(&group, "offset", DataType::Int64, &shape, &chunk, false, column.deflate)?;
-                local.attach(&self.datasets[offset.dataset], &shape, &["offset"])?;
-                let width = *axes as u64;
-                let shape = Shape::from([width, rows]);
-                let chunk = Shape::from([width, chunk_rows(4 * width, rows, self.options.appendable)]);
-                let shapes = self.create(&group, "shape", DataType::Int, &shape, &chunk, true, column.deflate)?;
-                local.attach(&self.datasets[shapes.dataset], &[width], &["axis"])?;
-                self.datasets[shapes.dataset].attach_scale(1, &self.datasets[row])?;
-                let defined = row_target(self, &group, "defined", DataType::Bool)?;
-                Ok(vec![values, offset, shapes, defined])
-            }
-        }
+        let cubes = if let Form::Cubes { cubes } = &column.form { cubes.len() } else { 0 };
+        let flags = column.defined_link.as_deref();
+        let new = NewColumn { attributes: &attributes, roles: &roles, cubes, flags };
+        let mut maker = ColumnMaker { writer: self, column, rows, row };
+        column.stored_form().create(group, &new, scales, &mut maker)
     }
 
     /// Creates a dataset that will get data.
@@ -308,6 +228,9 @@ impl<'a> Writer<'a> {
         if let Some(table) = content.as_table() {
             document.describe_storage(table, &table_names);
         }
+        if table.source == 0 {
+            document.damage = self.source.damage().to_vec();
+        }
         document.write(exact)
     }
 
@@ -326,7 +249,7 @@ impl<'a> Writer<'a> {
         let mut names = vec![(0, 0); self.datasets.len()];
         for (_, job) in &jobs {
             if let Job::Column { table, column, targets } = job {
-                targets.iter().for_each(|target| names[target.dataset] = (*table, *column));
+                targets.clone().into_list().iter().for_each(|target| names[target.dataset] = (*table, *column));
             }
         }
         let mut shas: Vec<Vec<Option<Result<Sha>>>> =
@@ -419,7 +342,47 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The type of the dataset of a column: records are JSON.
-fn stored_type(data_type: DataType) -> DataType {
-    if data_type == DataType::Record { DataType::String } else { data_type }
+/// Makes the datasets of a column as it is planned.
+struct ColumnMaker<'a, 'b> {
+    writer: &'a mut Writer<'b>,
+    column: &'a ColumnPlan,
+    rows: u64,
+    /// The number of the scale of the rows.
+    row: usize,
+}
+
+impl Maker for ColumnMaker<'_, '_> {
+    const GROWS: bool = false;
+    type Made = DatasetSink;
+
+    fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<DatasetSink> {
+        let (rows, appendable) = (self.rows, self.writer.options.appendable);
+        let element = part.element(self.column.data_type);
+        let size = stored_size(element);
+        let one = |len: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, false)]));
+        let (shape, chunk) = match (part, &self.column.form) {
+            (Part::Data, Form::Dense { shape, chunk, .. }) => (shape.clone(), chunk.clone()),
+            (Part::Cube(number), Form::Cubes { cubes }) if number < cubes.len() => cubes[number].clone(),
+            (Part::Values, Form::Ragged { elements, .. }) => one(*elements),
+            (Part::Offset, _) => one(rows + 1),
+            (Part::Shape, Form::Ragged { axes, .. }) => {
+                let width = *axes as u64;
+                (Shape::from([width, rows]), Shape::from([width, chunk_rows(size * width, rows, appendable)]))
+            }
+            (Part::RowCube | Part::RowIndex | Part::Defined, _) => {
+                (Shape::from([rows]), Shape::from([chunk_rows(size, rows, appendable)]))
+            }
+            _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
+        };
+        let can_grow = !matches!(part, Part::Values | Part::Offset);
+        self.writer.create(group, name, element, &shape, &chunk, can_grow, self.column.deflate)
+    }
+
+    fn dataset<'a>(&'a self, made: &'a DatasetSink) -> &'a Dataset {
+        &self.writer.datasets[made.dataset]
+    }
+
+    fn row(&self) -> &Dataset {
+        &self.writer.datasets[self.row]
+    }
 }
