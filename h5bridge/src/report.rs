@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use ctds_hdf5::convert::Source;
 use serde_json::{Value, json};
 
 use crate::cli::Global;
@@ -80,6 +81,11 @@ pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+/// The status of a verb that left out damaged parts of its source; `None` if there were none.
+pub fn damaged(source: &Source) -> Option<Status> {
+    (!source.damage().is_empty()).then_some(Status::Warnings)
 }
 
 /// The status of a run that finished, with these warnings.

@@ -59,6 +59,9 @@ pub struct Args {
     /// Memory that may be held at a time
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
+    /// Leave out what is damaged, name it, and convert the rest; the exit code is then 6
+    #[arg(long, conflicts_with = "restorable")]
+    salvage: bool,
     /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none
     #[arg(long)]
     digest: bool,
@@ -111,11 +114,15 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         report::check_target(&args.out, args.overwrite)?;
         interrupt::remove_when_told_to_stop(args.out.clone())?;
     }
-    let source = Source::open_with(&args.source, global.open_options())?;
+    let mut source = Source::open_with(&args.source, global.open_options())?;
+    if args.salvage {
+        source.salvage(|table, column| options.takes(table, column), &|| Ok(()))?;
+    }
     let plan = Plan::new(&source, &options)?;
     if args.dry_run {
         print_plan(&plan, &options, global, out)?;
-        return Ok(report::finished(plan.warnings.len(), global.strict));
+        let status = report::finished(plan.warnings.len(), global.strict);
+        return Ok(report::damaged(&source).unwrap_or(status));
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
     let summary = to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &bar);
@@ -148,7 +155,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
             "digest": digest,
+            "damage": source.damage(),
         }),
+        failed: report::damaged(&source),
         ..Ending::default()
     }
     .print(global, out)

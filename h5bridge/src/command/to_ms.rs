@@ -36,6 +36,9 @@ pub struct Args {
     /// Byte order of the data files: big or little; as it was unless given
     #[arg(long, value_parser = byte_order, value_name = "ORDER")]
     byte_order: Option<ByteOrder>,
+    /// Leave out what is damaged, name it, and write the rest; the exit code is then 6
+    #[arg(long, conflicts_with = "exact")]
+    salvage: bool,
     /// Let engines (ScaledArrayEngine, BitFlagsEngine …) compute their columns again, where that gives the same values
     #[arg(long, conflicts_with = "exact")]
     engines: bool,
@@ -57,7 +60,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.exact {
         return run_exact(&args, started, global, out);
     }
-    let source = Source::open_with(&args.source, global.open_options())?;
+    let mut source = Source::open_with(&args.source, global.open_options())?;
+    if args.salvage {
+        source.salvage(|_, _| true, &|| Ok(()))?;
+    }
     let options = TableOptions { byte_order: args.byte_order, threads: args.threads, engines: args.engines };
     let bar = Bar::new(0, global.quiet || global.json);
     let summary = to_table(&source, &options, &args.out, args.overwrite, &bar);
@@ -82,7 +88,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "bytes": bytes,
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
+            "damage": source.damage(),
         }),
+        failed: report::damaged(&source),
         ..Ending::default()
     }
     .print(global, out)

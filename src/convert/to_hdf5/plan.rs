@@ -52,7 +52,8 @@ pub enum Compress {
 }
 
 impl Options {
-    fn takes(&self, table: &str, column: &str) -> bool {
+    /// Whether a column is selected: by its table (`.` for the main table, else as `ANTENNA`) and its name.
+    pub fn takes(&self, table: &str, column: &str) -> bool {
         let of_table = |name: &&String| split_name(name).0 == table;
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
         let chosen = !self.columns.iter().any(|name| of_table(&name)) || is_named(&self.columns);

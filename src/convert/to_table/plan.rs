@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result, column_context as place};
 use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, stored_size};
 use crate::schema::{ColumnKind, TableInfo, stored_name};
-use crate::source::{Content, Source};
+use crate::source::{Content, Source, is_damage};
 use crate::table::{NewTable, Part, TableWriter};
 use crate::value::{Record, Value};
 
@@ -59,6 +59,7 @@ pub(super) fn plan(
 ) -> Result<Vec<TableBlueprint>> {
     let target = std::path::absolute(target)?;
     let directories = directories(source, warnings)?;
+    warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
     let mut plans = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
         let (Some(directory), Ok(content)) = (&directories[number], table.content()) else { continue };
@@ -99,7 +100,7 @@ pub(super) fn plan(
         for (index, info) in content.columns().iter().enumerate() {
             let cells = match content.cells(index) {
                 Ok(cells) => cells,
-                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                Err(error) if error.kind() == ErrorKind::Unsupported || source.is_salvaged() && is_damage(&error) => {
                     let name = info.desc.name.to_str_lossy();
                     warnings.push(format!("{} is not written: {error}", place(&table.name, &name)));
                     plan.missing += 1;
@@ -136,6 +137,10 @@ fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option
         match table.content() {
             Ok(_) => {}
             // a subtable that was not there is not there either
+            Err(_) if source.damage().iter().any(|damage| damage.is_table(&table.name)) => {
+                directories.push(None);
+                continue;
+            }
             Err(error) if error.kind() == ErrorKind::NotFound && number > 0 => {
                 warnings.push(format!("subtable {} is not there", table.name));
                 directories.push(None);
