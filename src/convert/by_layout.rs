@@ -7,7 +7,7 @@ use bstr::{BString, ByteSlice};
 
 use super::edits::{Object, apply_own, keywords, text};
 use super::native::{Form, FormKind};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::h5::{Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
@@ -95,12 +95,14 @@ pub(super) fn columns(group: &Group, known: &[Form], notes: &mut Vec<String>) ->
         let column = match kind {
             LinkKind::Dataset => dense(group, &link, notes),
             LinkKind::Group => several(group, &link, notes),
+            LinkKind::Soft => Err(Error::unsupported("a soft link")),
+            LinkKind::Elsewhere => group.dataset(&link).map(|_| None),
             LinkKind::Other => Ok(None),
         };
         match column {
             Ok(Some((info, kind, rows))) => found.push((info, Form { kind, link, reason: String::new() }, rows)),
             Ok(None) => {}
-            Err(error) if error.kind() == ErrorKind::Unsupported => notes.push(format!("{link} is no column: {error}")),
+            Err(error) if error.may_be_left_out() => notes.push(format!("{link} is no column: {error}")),
             Err(error) => return Err(error.context(link)),
         }
     }
@@ -122,7 +124,7 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
     let data_type = dataset.data_type()?;
     let direct = !cell.is_empty() && cell.elements()? <= DIRECT_ELEMENTS && !group.has(&format!("{link}__defined"));
     let axes = cell.len() as i32;
-    let mut info = describe(&Object::Dataset(dataset), link, data_type, axes, notes)?;
+    let mut info = describe(&Object::Dataset(group.header(link)?), link, data_type, axes, notes)?;
     if direct {
         info.desc = info.desc.direct(cell.clone());
         info.shape = Some(cell);

@@ -13,6 +13,7 @@ use super::verify::Comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::Attribute;
 use crate::sha::{Sha, hex};
+use crate::table::OpenOptions;
 
 /// Of a table, in its group under `/_ctds`.
 pub(super) const ATTRIBUTE: &str = "digests";
@@ -41,8 +42,8 @@ pub(super) fn to_attribute(rows: u64, table: &Sha, keywords: &Sha, columns: &[Co
 ///
 /// # Errors
 /// `Usage` if the file has no digests; those of reading it. Damage in the elements of a column is a difference.
-pub fn check(path: &Path) -> Result<Comparison> {
-    let source = Source::open(path)?;
+pub fn check(path: &Path, options: OpenOptions) -> Result<Comparison> {
+    let source = Source::open_with(path, options)?;
     let mut all = Comparison::default();
     let mut has_digests = false;
     for table in source.tables() {
@@ -145,6 +146,10 @@ fn changes(content: &dyn Content, stored: &Json, wanted: &(dyn Fn(usize) -> bool
         let found = match &column.sha256 {
             Ok(sha) => hex(sha),
             Err(error) if error.kind() == ErrorKind::Usage => continue,
+            // not damage: what lies in other files is not looked at
+            Err(error) if error.kind() == ErrorKind::Unsupported && !error.may_be_left_out() => {
+                return Err(error.clone());
+            }
             Err(error) => error.to_string(),
         };
         compare(Some(&column.name), "cells", text(stored, "sha256"), found);

@@ -84,11 +84,11 @@ pub(crate) struct Layout {
 }
 
 /// How a dataset is stored. Shapes are in casacore's order, first axis fastest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetInfo {
     /// Relative to the group of its table.
     pub name: String,
-    /// Of the dataset.
+    /// Of the dataset. Empty, as all that follows, if the elements lie in other files and are not followed there.
     pub shape: Shape,
     /// `None` if it is not chunked.
     pub chunk: Option<Shape>,
@@ -100,6 +100,22 @@ pub struct DatasetInfo {
     pub filters: Vec<String>,
     /// Bytes in the file.
     pub stored_bytes: u64,
+    /// Where the elements are if the dataset itself does not have them; `None` for all datasets that this program writes.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// A reference out of a native file, or from one of its datasets to others: external storage, a virtual dataset, an
+/// external or user-defined link. References to other files are followed only if
+/// [`OpenOptions::follow_external`] says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// `external storage`, `virtual dataset`, `external link` or `user-defined link`.
+    pub kind: &'static str,
+    /// The files, as the native file names them: `raw.bin`; with the path of an object in them where there is one:
+    /// `other.h5:/MAIN/DATA`. The file `.` is the native file itself.
+    pub targets: Vec<String>,
+    /// Both, in words.
+    pub text: String,
 }
 
 /// A borrowed column is as good as an owned one.
@@ -220,7 +236,7 @@ impl Source {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// As [`open`](Self::open), with tables locked as `options` say.
+    /// As [`open`](Self::open), with tables locked, and other files followed, as `options` say.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -228,7 +244,7 @@ impl Source {
         let path = path.as_ref();
         let place = path.display().to_string();
         if path.is_file() && native::is_native(path).context(&place)? {
-            return native::open(path);
+            return native::open(path, options);
         }
         let table = Table::open_with(path, options)?;
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();

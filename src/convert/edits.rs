@@ -6,7 +6,7 @@ use bstr::BString;
 
 use super::mapping::{Attributes, MEASURE, Origin, RESERVED};
 use crate::error::Result;
-use crate::h5::{Attribute, Dataset, Group};
+use crate::h5::{Attribute, Group, Header};
 use crate::schema::TableInfo;
 use crate::table::ColumnInfo;
 use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
@@ -38,7 +38,7 @@ impl Edited {
 /// A group or dataset with attributes.
 pub(crate) enum Object {
     Group(Group),
-    Dataset(Dataset),
+    Dataset(Header),
 }
 
 impl Object {

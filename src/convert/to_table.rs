@@ -131,7 +131,8 @@ fn store_inexact(source: &Source, plans: &mut [TablePlan], root: &Path) -> Resul
     let mut inexact = Vec::new();
     for plan in plans.iter_mut().filter(|plan| plan.columns.iter().any(|column| column.engine)) {
         let content = source.tables[plan.source].content()?;
-        let table = Table::open_with(root.join(&plan.directory), OpenOptions { lock_timeout: None })?;
+        let table =
+            Table::open_with(root.join(&plan.directory), OpenOptions { lock_timeout: None, ..OpenOptions::default() })?;
         for column in plan.columns.iter_mut().filter(|column| column.engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);
@@ -216,7 +217,7 @@ fn plan(source: &Source, target: &Path, options: &TableOptions, warnings: &mut V
         for (index, info) in content.columns().iter().enumerate() {
             let cells = match content.cells(index) {
                 Ok(cells) => cells,
-                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                Err(error) if error.may_be_left_out() => {
                     let name = info.desc.name.to_str_lossy();
                     warnings.push(format!("{} is not written: {error}", place(&table.name, &name)));
                     plan.missing += 1;

@@ -15,16 +15,16 @@ use self::cells::{Cubes, Dense, Ragged, Records};
 pub(crate) use self::document::{Form, FormKind, columns, parse};
 use self::document::{collect_names, layout, missing};
 pub(super) use self::reader::Reader;
-use super::content::{Content, Layout, Source, SourceTable};
+use super::content::{Content, DatasetInfo, Layout, Source, SourceTable};
 use super::edits::{Edited, Object};
 use super::mapping::Attributes;
 use super::{by_layout, check, edits, json};
 use crate::container;
 use crate::error::{Error, Result, ResultExt};
-use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, LinkKind};
+use crate::h5::{self, Attribute, ChunkReader, File, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::TableInfo;
-use crate::table::{Cells, ColumnInfo};
+use crate::table::{Cells, ColumnInfo, OpenOptions};
 use crate::value::{DataType, Record, Region, Value, Values};
 
 /// Whether the file at `path` is HDF5 and not a container of casacore's.
@@ -33,8 +33,9 @@ pub(super) fn is_native(path: &Path) -> Result<bool> {
 }
 
 /// Opens a native file: its tables in the order in which they were written.
-pub(super) fn open(path: &Path) -> Result<Source> {
+pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Source> {
     let file = File::open_shared(path)?;
+    let file = if options.follow_external { file.follow()? } else { file };
     let place = path.display().to_string();
     let open = || -> Result<Source> {
         let root = file.root()?;
@@ -332,12 +333,15 @@ impl NativeTable {
         Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
     }
 
-    /// The datasets of a column and what they are for.
-    fn datasets(&self, index: usize) -> Result<Vec<(String, Dataset)>> {
+    /// The datasets of a column: the group of each, its name there, and its path from the group of the table. A group that
+    /// is in another file stands for all of its datasets.
+    fn datasets(&self, index: usize) -> Result<Vec<(Group, String, String)>> {
         let Form { kind, link, .. } = &self.forms[index];
+        let whole = || vec![(self.group.clone(), link.clone(), link.clone())];
         let names: Vec<String> = match kind {
-            FormKind::Dense | FormKind::Record => return Ok(vec![(link.clone(), self.group.dataset(link)?)]),
+            FormKind::Dense | FormKind::Record => return Ok(whole()),
             FormKind::Missing => return Ok(Vec::new()),
+            _ if self.group.elsewhere(link)?.is_some() => return Ok(whole()),
             FormKind::Ragged => ["values", "offset", "shape", "defined"].map(str::to_owned).into(),
             FormKind::Cubes => {
                 let group = self.group.group(link)?;
@@ -346,7 +350,7 @@ impl NativeTable {
             }
         };
         let group = self.group.group(link)?;
-        names.into_iter().map(|name| Ok((format!("{link}/{name}"), group.dataset(&name)?))).collect()
+        Ok(names.into_iter().map(|name| (group.clone(), name.clone(), format!("{link}/{name}"))).collect())
     }
 }
 
@@ -480,9 +484,22 @@ impl Content for NativeTable {
         Ok(edited)
     }
 
-    fn storage(&self, index: usize) -> Result<Vec<super::content::DatasetInfo>> {
-        let describe = |(name, dataset): (String, Dataset)| {
-            Ok(super::content::DatasetInfo {
+    fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {
+        let describe = |(group, link, name): (Group, String, String)| {
+            let elsewhere = group.elsewhere(&link)?.map(|found| super::content::Elsewhere {
+                kind: found.kind(),
+                targets: found.targets(),
+                text: found.to_string(),
+            });
+            let dataset = match group.dataset(&link) {
+                Ok(dataset) => dataset,
+                // that it is refused is no reason not to say what it is
+                Err(_) if elsewhere.is_some() => {
+                    return Ok(DatasetInfo { name, elsewhere, index: "none".into(), ..DatasetInfo::default() });
+                }
+                Err(error) => return Err(error),
+            };
+            Ok(DatasetInfo {
                 name,
                 shape: dataset.shape()?,
                 chunk: dataset.chunk()?,
@@ -490,6 +507,7 @@ impl Content for NativeTable {
                 appendable: dataset.is_appendable()?,
                 filters: dataset.filters()?,
                 stored_bytes: dataset.stored_bytes(),
+                elsewhere,
             })
         };
         self.datasets(index)?.into_iter().map(describe).collect()
@@ -524,7 +542,7 @@ fn groups(
 
 fn object(group: &Group, form: &Form) -> Result<Object> {
     Ok(match form.kind {
-        FormKind::Dense | FormKind::Record => Object::Dataset(group.dataset(&form.link)?),
+        FormKind::Dense | FormKind::Record => Object::Dataset(group.header(&form.link)?),
         _ => Object::Group(group.group(&form.link)?),
     })
 }
