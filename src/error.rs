@@ -182,6 +182,11 @@ impl Error {
         self.kind() == ErrorKind::Unsupported && !self.0.elsewhere
     }
 
+    /// Whether what was asked for lies in another file.
+    pub(crate) fn leads_elsewhere(&self) -> bool {
+        self.0.elsewhere
+    }
+
     pub(crate) fn limit(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Limit, message)
     }
@@ -236,6 +241,11 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
+}
+
+/// A column, for errors and warnings: the name of the main table, `.`, adds nothing.
+pub(crate) fn column_context(table: &str, column: &str) -> String {
+    if table == "." { format!("column {column}") } else { format!("subtable {table}: column {column}") }
 }
 
 /// Longest part of an error in characters.
