@@ -4,14 +4,14 @@
 //! virtual dataset, through an external link. libhdf5 opens them without asking. So every link and every dataset is
 //! looked at here before libhdf5 follows it, and refused if it leads out of the file. [`Reach`] says what is permitted.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use hdf5::dataset::{DatasetCreate, Layout};
 
-use super::{File, Group, sys};
+use super::sys;
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 
 /// Sources that a virtual dataset can have.
@@ -38,9 +38,9 @@ pub(crate) enum Elsewhere {
     Virtual(Vec<(String, String)>),
     /// An object.
     Link {
-        /// As the link names it.
+        /// The name of the file, as the link gives it.
         file: String,
-        /// In that file.
+        /// The path of the object in that file.
         path: String,
     },
     /// An object that a link of a class of its own leads to: only its author knows where.
@@ -84,7 +84,7 @@ impl Elsewhere {
         }
     }
 
-    /// The error of whoever needs it and may not follow it.
+    /// The error where it would have to be followed, and may not be.
     pub(super) fn refused(&self) -> Error {
         Error::elsewhere(match self {
             Elsewhere::UserDefined(_) => format!("{self}, which only the program that made it can follow"),
@@ -117,22 +117,40 @@ pub(crate) enum Reach {
     /// None.
     #[default]
     File,
-    /// Regular files below this directory, whose path is canonical.
-    Directory(Arc<PathBuf>),
+    /// Regular files below a directory.
+    Directory(Arc<Directory>),
+}
+
+/// A directory whose files may be opened.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    /// Canonical.
+    path: PathBuf,
+    /// Opens a file for reading; returns its root.
+    open: fn(&Path) -> Result<hdf5::Group>,
 }
 
 impl Reach {
-    /// The files below the directory of the file at `path`.
-    pub(super) fn beside(path: &Path) -> Result<Self> {
+    /// The files below the directory of the file at `path`, which `open` opens.
+    pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<hdf5::Group>) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok(Reach::Directory(Arc::new(parent.canonicalize().with_context(|| parent.display())?)))
+        let path = parent.canonicalize().with_context(|| parent.display())?;
+        Ok(Reach::Directory(Arc::new(Directory { path, open })))
+    }
+
+    /// The root of another file at `path`, which was admitted, and what that file may open in turn.
+    pub(super) fn open(&self, path: &Path) -> Result<(hdf5::Group, Self)> {
+        match self {
+            Reach::File => Err(Error::usage("no other files may be opened")),
+            Reach::Directory(directory) => Ok(((directory.open)(path)?, Self::beside(path, directory.open)?)),
+        }
     }
 
     /// The directory in which other files are looked for, if any may be opened.
     pub(super) fn directory(&self) -> Option<&Path> {
         match self {
             Reach::File => None,
-            Reach::Directory(directory) => Some(directory),
+            Reach::Directory(directory) => Some(&directory.path),
         }
     }
 
@@ -141,7 +159,7 @@ impl Reach {
     /// # Errors
     /// `Unsupported` if it may not be opened, `NotFound` if there is none.
     pub(super) fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf> {
-        let Reach::Directory(directory) = self else { return Err(found.refused()) };
+        let Some(directory) = self.directory() else { return Err(found.refused()) };
         let refused = |why: &str| Error::elsewhere(format!("{found}: {name} is not followed: {why}"));
         let path = Path::new(name);
         if name.is_empty() || name.len() >= MAX_NAME || name.contains(char::REPLACEMENT_CHARACTER) {
@@ -155,7 +173,7 @@ impl Reach {
             Ok(path) => path,
             Err(error) => return Err(Error::new(ErrorKind::Format, format!("{found}: {error}")).context(name)),
         };
-        if !path.starts_with(&**directory) {
+        if !path.starts_with(directory) {
             return Err(refused(&format!("it is not below {}", directory.display())));
         }
         if !path.is_file() {
@@ -175,65 +193,73 @@ impl Reach {
     }
 }
 
-/// Fails unless the elements of the dataset at `path`, which `group` (any of its file) reaches, may be read.
+/// Access to the objects that a virtual dataset names.
+pub(super) trait Objects {
+    /// The path of the dataset `path` of the same file, and the place of its elements if it does not have them.
+    fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)>;
+
+    /// Fails unless the dataset `path` of the file `file` has its elements in that file.
+    fn outside(&mut self, file: &Path, path: &str) -> Result<()>;
+}
+
+/// Fails unless the elements of the dataset at `path` may be read.
 ///
 /// Returns whether elements are in other files.
-pub(super) fn check_elements(group: &Group, path: &str, found: &Elsewhere) -> Result<bool> {
-    let reach = group.reach();
+pub(super) fn check_elements(reach: &Reach, path: &str, found: &Elsewhere, objects: &mut dyn Objects) -> Result<bool> {
     match found {
         Elsewhere::Raw(files) => {
             files.iter().try_for_each(|file| reach.admit(found, file).map(drop))?;
             reach.check_environment(found, "HDF5_EXTFILE_PREFIX")?;
             Ok(true)
         }
-        Elsewhere::Virtual(_) => {
-            Sources { group, checked: BTreeSet::new(), files: HashMap::new() }.check(found, &mut vec![path.to_owned()])
+        Elsewhere::Virtual(sources) => {
+            let mut check = Sources { reach, objects, checked: BTreeSet::new() };
+            check.check(found, sources, &mut vec![path.to_owned()])
         }
         Elsewhere::Link { .. } | Elsewhere::UserDefined(_) => Err(found.refused()),
     }
 }
 
-/// The sources of a virtual dataset, and of those of them that are virtual.
+/// The sources of a virtual dataset, and the sources of those that are virtual.
 struct Sources<'a> {
-    group: &'a Group,
-    /// Datasets of the same file.
+    reach: &'a Reach,
+    objects: &'a mut dyn Objects,
+    /// Paths in the same file.
     checked: BTreeSet<String>,
-    /// By name.
-    files: HashMap<String, Group>,
 }
 
 impl Sources<'_> {
     /// Checks the sources of the last of `virtuals`, each of which is a source of the one before it.
-    fn check(&mut self, found: &Elsewhere, virtuals: &mut Vec<String>) -> Result<bool> {
-        let Elsewhere::Virtual(sources) = found else { return Err(found.refused()) };
+    fn check(&mut self, found: &Elsewhere, sources: &[(String, String)], virtuals: &mut Vec<String>) -> Result<bool> {
         if virtuals.len() > MAX_DEPTH {
-            return Err(Error::limit(format!("virtual datasets over virtual datasets, {MAX_DEPTH} deep")));
+            return Err(Error::limit(format!("virtual datasets over virtual datasets, more than {MAX_DEPTH} deep")));
         }
         let mut outside = false;
         // several sources may be parts of one dataset
         for (file, dataset) in sources.iter().collect::<BTreeSet<_>>() {
-            // libhdf5 puts numbers in their place, without end
+            // libhdf5 puts numbers in place of a pattern, without end
             if file.contains('%') || dataset.contains('%') {
                 let message = format!("{found}: a pattern of names is not followed");
                 return Err(if file == SAME_FILE { Error::unsupported(message) } else { Error::elsewhere(message) });
             }
             if file != SAME_FILE {
-                self.check_other(found, file, dataset)?;
+                let path = self.reach.admit(found, file)?;
+                self.reach.check_environment(found, "HDF5_VDS_PREFIX")?;
+                self.objects.outside(&path, dataset).with_context(|| path.display())?;
                 outside = true;
                 continue;
             }
             let names: Vec<_> = dataset.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
-            let header = self.group.root()?.header(&names.join("/")).with_context(|| format!("source {dataset}"))?;
-            let path = header.path().to_owned();
-            match header.elsewhere() {
+            let (path, nested) = self.objects.inside(&names.join("/")).with_context(|| format!("source {dataset}"))?;
+            match nested {
                 None => {}
                 Some(_) if virtuals.contains(&path) => {
                     return Err(Error::format(format!("virtual datasets in a circle: {}", virtuals.join(", "))));
                 }
-                Some(nested @ Elsewhere::Virtual(_)) => {
+                Some(Elsewhere::Virtual(ref sources)) => {
                     if self.checked.insert(path.clone()) {
                         virtuals.push(path);
-                        outside |= self.check(nested, virtuals)?;
+                        outside |= self.check(&Elsewhere::Virtual(sources.clone()), sources, virtuals)?;
                         virtuals.pop();
                     }
                 }
@@ -242,18 +268,5 @@ impl Sources<'_> {
             }
         }
         Ok(outside)
-    }
-
-    /// Checks a source in another file: a dataset that has all of its elements there.
-    fn check_other(&mut self, found: &Elsewhere, file: &str, dataset: &str) -> Result<()> {
-        let reach = self.group.reach();
-        let path = reach.admit(found, file)?;
-        reach.check_environment(found, "HDF5_VDS_PREFIX")?;
-        if !self.files.contains_key(file) {
-            // nothing that the other file names is followed
-            self.files.insert(file.to_owned(), File::open_shared(&path)?.root()?);
-        }
-        let source = self.files[file].dataset(dataset);
-        source.map(drop).with_context(|| path.display())
     }
 }

@@ -194,7 +194,7 @@ impl File {
 
     /// Lets regular files below the file's own directory be opened where this one names them.
     pub(crate) fn follow(mut self) -> Result<Self> {
-        self.reach = Reach::beside(&self.path)?;
+        self.reach = Reach::beside(&self.path, |path| Ok(File::open_shared(path)?.file().group("/")?))?;
         Ok(self)
     }
 

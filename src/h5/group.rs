@@ -1,14 +1,16 @@
 //! Groups and their links.
 
 use hdf5::LocationType;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 use hdf5::plist::link_create::{CharEncoding, LinkCreate};
 use hdf5_sys::h5::H5_index_t;
 
 use super::sys::{Charset, Link};
 use super::{
-    Attribute, Bounds, ByteRows, Dataset, DatasetSpec, Elsewhere, File, Header, LiveSpec, Reach, attribute, elsewhere,
-    sys,
+    Attribute, Bounds, ByteRows, Dataset, DatasetSpec, Elsewhere, Header, LiveSpec, Reach, attribute, elsewhere, sys,
 };
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 
@@ -69,13 +71,8 @@ impl Group {
     }
 
     /// The root of its file.
-    pub(super) fn root(&self) -> Result<Group> {
+    fn root(&self) -> Result<Group> {
         Ok(self.below(self.group.file()?.group("/")?, String::new()))
-    }
-
-    /// The other files that may be opened because this one names them.
-    pub(super) fn reach(&self) -> &Reach {
-        &self.reach
     }
 
     /// Goes along `path`, link by link, so that libhdf5 never follows one by itself.
@@ -120,8 +117,8 @@ impl Group {
             Link::External { file, path } => {
                 let found = Elsewhere::Link { file: file.clone(), path: path.clone() };
                 let target = self.reach.admit(&found, &file)?;
-                let mut root = File::open_shared(&target)?.follow()?.root()?;
-                root.outside = true;
+                let (root, reach) = self.reach.open(&target)?;
+                let root = Group { group: root, path: String::new(), reach, outside: true };
                 root.locate(&path, links).with_context(|| target.display())
             }
             Link::UserDefined(class) => Err(Elsewhere::UserDefined(class).refused()),
@@ -249,7 +246,8 @@ impl Group {
         let open = || {
             let (parent, last, header) = self.open_header(name)?;
             let Some(found) = header.elsewhere() else { return Ok(header.into_dataset(parent.outside)) };
-            let outside = elsewhere::check_elements(&parent, header.path(), found)?;
+            let mut objects = Objects { root: parent.root()?, files: HashMap::new() };
+            let outside = elsewhere::check_elements(&parent.reach, header.path(), found, &mut objects)?;
             let header = match (parent.reach.directory(), found) {
                 (Some(directory), Elsewhere::Raw(_)) => {
                     // a dataset has one prefix for as long as it is open
@@ -308,7 +306,7 @@ impl Group {
         find().with_context(|| self.path_of(name))
     }
 
-    /// Whether something has this name, or this path from here. A link that leads to nothing counts, too.
+    /// Whether something has this name, or this path from here. A link to a missing object counts.
     pub(crate) fn has(&self, name: &str) -> bool {
         match name.rsplit_once('/') {
             None => !matches!(name, "" | ".") && self.group.link_exists(name),
@@ -388,6 +386,29 @@ impl Group {
             return Err(Error::new(ErrorKind::Exists, "the name is taken"));
         }
         Ok(())
+    }
+}
+
+/// What a virtual dataset of a file may name.
+struct Objects {
+    root: Group,
+    /// The roots of other files, opened once.
+    files: HashMap<PathBuf, Group>,
+}
+
+impl elsewhere::Objects for Objects {
+    fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)> {
+        let header = self.root.header(path)?;
+        Ok((header.path().to_owned(), header.elsewhere().cloned()))
+    }
+
+    fn outside(&mut self, file: &Path, path: &str) -> Result<()> {
+        if !self.files.contains_key(file) {
+            // nothing that the other file names is followed
+            let root = Group::new(self.root.reach.open(file)?.0, String::new(), Reach::File);
+            self.files.insert(file.to_owned(), root);
+        }
+        self.files[file].dataset(path).map(drop)
     }
 }
 

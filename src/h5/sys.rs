@@ -133,7 +133,7 @@ struct LinkInfo {
 /// Longest value of a link: two names.
 const MAX_LINK_VALUE: u64 = 1 << 20;
 
-/// The link by which `group` reaches its member `name`, which must be there and contain no slash. Nothing is followed.
+/// The link by which `group` reaches its member `name`, which exists and contains no slash. Nothing is followed.
 pub(super) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     let name = c_name(name)?;
     let mut info = LinkInfo::default();

@@ -481,7 +481,7 @@ impl NativeTable {
             });
             let dataset = match group.dataset(&link) {
                 Ok(dataset) => dataset,
-                // that it is refused is no reason not to say what it is
+                // it is described, although it is refused
                 Err(_) if elsewhere.is_some() => {
                     return Ok(DatasetInfo { name, elsewhere, index: "none".into(), ..DatasetInfo::default() });
                 }
@@ -507,7 +507,7 @@ impl NativeTable {
 pub struct DatasetInfo {
     /// Relative to the group of its table.
     pub name: String,
-    /// Of the dataset. Empty, as all that follows, if the elements lie in other files and are not followed there.
+    /// The extents. Empty, as all that follows, if the elements lie in other files and are not followed there.
     pub shape: Shape,
     /// `None` if it is not chunked.
     pub chunk: Option<Shape>,
