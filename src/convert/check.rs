@@ -5,6 +5,7 @@ use std::path::Path;
 use super::exact::{ChangedFile, changed_files};
 use crate::error::{Error, Result, column_context as place};
 use crate::sha::hex;
+use crate::source::digest::CellDigest;
 use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
 
@@ -25,7 +26,7 @@ pub fn check(path: &Path) -> Result<Comparison> {
         };
         has_digests = true;
         all.tables += 1;
-        for change in changes(content, &stored, &|_| true)? {
+        for change in changes(content, &stored, &|_| CellDigest::Wanted)? {
             all.differ(&table.name, change.column.as_deref(), change.stored, change.found);
         }
         for (name, column) in stored.columns()? {

@@ -119,7 +119,7 @@ impl Elements<'_> {
                 let (length, shown) = (string.len(), string);
                 return Err(Error::usage(format!("{shown:?} has {length} bytes, {string_bytes} are declared")));
             }
-            if string.contains(&0) || std::str::from_utf8(string).is_err() {
+            if !can_hold(string.into()) {
                 return Err(Error::usage(format!("the string {string:?} is not UTF-8 without NUL, as HDF5 needs it")));
             }
             bytes.extend_from_slice(string);

@@ -19,6 +19,11 @@ pub(crate) fn text(string: &BStr) -> (BString, bool) {
     }
 }
 
+/// Whether HDF5 can hold a string as it is.
+pub(crate) fn can_hold(string: &BStr) -> bool {
+    !string.contains(&0) && string.to_str().is_ok()
+}
+
 /// A string attribute.
 pub(crate) fn text_attribute(string: &BStr) -> Attribute {
     Attribute::string(text(string).0)

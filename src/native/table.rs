@@ -11,7 +11,7 @@ use super::cells::{Cubes, Dense, Ragged, Records};
 use super::digests::StoredDigests;
 use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
 use super::form::{FormKind, Members, StoredForm};
-use super::names::{MAIN_TABLE, defined_flags, last_part, table_of_path, table_path};
+use super::names::{MAIN_TABLE, ROW, defined_flags, last_part, table_of_path, table_path};
 use super::raw_strings::RawStrings;
 use super::reader::Reader;
 use super::undescribed;
@@ -204,9 +204,10 @@ impl NativeTable {
         let group = root.group(&path[1..])?;
         let mut found = undescribed::table(root, &group)?;
         let columns = undescribed::columns(&group, &[], &mut found.notes)?;
-        let rows = match group.has("row") {
-            true => group.dataset("row")?.shape()?.last().copied(),
-            false => columns.first().map(|(_, _, rows)| *rows),
+        let rows = if group.has(ROW) {
+            group.dataset(ROW)?.shape()?.last().copied()
+        } else {
+            columns.first().map(|(_, _, rows)| *rows)
         };
         let (columns, forms) = columns.into_iter().map(|(column, form, _)| (column, form)).unzip();
         Ok(NativeTable {
@@ -240,9 +241,10 @@ impl NativeTable {
     /// A reader of a dataset along the rows of the table, or, unless it is live, of any dataset.
     fn reader(&self, dataset: Dataset) -> Result<Reader> {
         let source = self.source.clone();
-        let chunks = match self.live {
-            true => ChunkReader::of_rows(&dataset, source, self.rows)?,
-            false => ChunkReader::new(&dataset, source)?,
+        let chunks = if self.live {
+            ChunkReader::of_rows(&dataset, source, self.rows)?
+        } else {
+            ChunkReader::new(&dataset, source)?
         };
         Reader::new(dataset, chunks)
     }
@@ -376,7 +378,7 @@ impl NativeTable {
         let table_path = |stored: &BStr| self.groups.get(stored).cloned().unwrap_or_else(|| stored.to_string());
         let exact_name = self.exact_name.as_ref().map(|name| name.as_bstr());
         let expected = Attributes::of_table(exact_name, &self.info, &self.keywords, &table_path);
-        let changes = attributes::changes(&Object::Group(self.group.clone()), &expected, &self.keywords)?;
+        let changes = attributes::diff(&Object::Group(self.group.clone()), &expected, &self.keywords)?;
         edited.keywords = changes.keywords;
         edited.notes.extend(changes.notes);
         for (name, text) in changes.own {
@@ -394,7 +396,7 @@ impl NativeTable {
             }
             let exact_name = (form.link.as_bytes() != desc.name).then(|| desc.name.as_bstr());
             let expected = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &table_path);
-            let changes = attributes::changes(&self.object(form)?, &expected, &desc.keywords)?;
+            let changes = attributes::diff(&self.object(form)?, &expected, &desc.keywords)?;
             *keywords = changes.keywords;
             attributes::apply_own(&changes.own, comment, keywords);
             edited.notes.extend(changes.notes.into_iter().map(|note| format!("column {}: {note}", desc.name)));

@@ -21,7 +21,7 @@ use crate::value::{DataType, Record, Shape, Value, Values};
 const DIRECT_ELEMENTS: u64 = 16;
 
 /// What the attributes of a table's group say.
-pub(super) struct Found {
+pub(super) struct HandmadeTable {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     /// The paths of the groups of subtables, by the names that the keywords store now.
@@ -31,14 +31,14 @@ pub(super) struct Found {
 }
 
 /// The table in a group.
-pub(super) fn table(root: &Group, group: &Group) -> Result<Found> {
+pub(super) fn table(root: &Group, group: &Group) -> Result<HandmadeTable> {
     let object = Object::Group(group.clone());
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text).unwrap_or_default());
     let info = TableInfo { table_type: own(TABLE_TYPE)?, sub_type: own(TABLE_SUBTYPE)?, readme: own(README)? };
     let (mut keywords, notes) = keywords(&object, &OF_TABLE)?;
     let mut groups = HashMap::new();
     refer(root, &mut keywords, &mut groups);
-    Ok(Found { info, keywords, groups, notes })
+    Ok(HandmadeTable { info, keywords, groups, notes })
 }
 
 /// Keywords such as `Table: /ANTENNA` name tables.
