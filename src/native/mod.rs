@@ -29,5 +29,5 @@ pub(crate) use names::{
 };
 pub(crate) use raw_strings::{RawStrings, can_hold, text_attribute};
 pub(crate) use reader::Reader;
-pub use table::DatasetInfo;
+pub use table::{DatasetInfo, Elsewhere};
 pub(crate) use table::{NativeEntry, NativeTable, is_native, open};

@@ -149,14 +149,13 @@ fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Compariso
     let position = |content: &Content, info: &ColumnInfo| {
         content.columns().iter().position(|other| other.desc.name == info.desc.name)
     };
-    let is_unsupported = |content: &Content, index: usize| {
-        content.cells(index).is_err_and(|error| error.kind() == ErrorKind::Unsupported)
-    };
+    let is_unreadable =
+        |content: &Content, index: usize| content.cells(index).is_err_and(|error| error.may_be_left_out());
     let mut pairs = Vec::new();
     for (index, info) in left.columns().iter().enumerate() {
         let column = info.desc.name.to_str_lossy();
         match position(right, info) {
-            Some(other) if is_unsupported(left, index) && is_unsupported(right, other) => {
+            Some(other) if is_unreadable(left, index) && is_unreadable(right, other) => {
                 all.skipped.push(place(name, &column));
             }
             Some(other) => pairs.push((index, other)),

@@ -253,7 +253,7 @@ impl Plan {
         match ColumnPlan::new(content, index, &table.rows, &mut self.names, &table.group, options) {
             Ok(column) => table.columns.push(column),
             // the rest is converted without what this program does not know
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
+            Err(error) if error.may_be_left_out() => {
                 let manager = info.manager.to_str_lossy().trim_end().to_owned();
                 self.warnings.push(format!("{} is not converted: {error}", place(&table.name, &name)));
                 table.missing.push(MissingColumn { index, name, manager, reason: error.to_string() });

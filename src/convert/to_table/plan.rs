@@ -118,7 +118,7 @@ impl Planner<'_> {
                     let engine = self.options.engines && info.stored_column().is_some_and(|name| has(content, name));
                     plan.columns.push(ColumnBlueprint { index, comment, keywords, bytes, engine });
                 }
-                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                Err(error) if error.may_be_left_out() => {
                     warnings.push(format!("{} is not written: {error}", place()));
                     plan.missing += 1;
                 }

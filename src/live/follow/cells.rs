@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use bstr::ByteSlice;
-
 use crate::error::Result;
 use crate::live::{Block, CellShapes};
 use crate::native::can_hold;
@@ -79,7 +77,7 @@ impl CellBlock {
     fn fit_strings(&mut self, string_bytes: usize) {
         let Values::String(strings) = &mut self.values else { return };
         for string in strings {
-            if string.len() > string_bytes || !can_hold(string.as_bstr()) {
+            if string.len() > string_bytes || !can_hold(string) {
                 string.clear();
                 self.misfits += 1;
             }
