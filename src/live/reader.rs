@@ -78,10 +78,7 @@ impl Part {
             self.dataset.refresh()?;
             self.age.set(age);
         }
-        let axes = self.cell.len();
-        let mut region = Region::whole(&self.cell.with_axis(rows.end - rows.start));
-        region.start = region.start[..axes].iter().copied().chain([rows.start]).collect();
-        self.dataset.read_region(&region, out)
+        self.dataset.read_region(&Region::rows(&self.cell, rows), out)
     }
 }
 
@@ -236,8 +233,9 @@ impl TableReader {
                         (Values::Int(cube), _) if cube == [-1] => return Ok(None),
                         (Values::Int(cube), Values::Int64(index)) => {
                             let part = cube.first().and_then(|&cube| cubes.get(usize::try_from(cube).ok()?));
-                            let part = part.ok_or_else(|| Error::format(format!("row {row} in cube{cube:?}")))?;
-                            (part, index.first().map_or(0, |&index| index as u64))
+                            let index = index.first().and_then(|&index| u64::try_from(index).ok());
+                            let wrong = || Error::format(format!("row {row} in hypercube {cube:?} at {index:?}"));
+                            part.zip(index).ok_or_else(wrong)?
                         }
                         _ => return Ok(None),
                     }

@@ -81,7 +81,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
 
 /// What is in the file.
 #[derive(Debug, Default)]
-struct Found {
+struct Survey {
     datasets: usize,
     /// The length of the file, and where the last chunk ends.
     len: u64,
@@ -99,15 +99,15 @@ struct Trim {
 }
 
 /// Reads all metadata, so that whatever is damaged shows before anything is changed.
-fn survey(path: &Path, len: u64, was_open: bool) -> Result<Found> {
+fn survey(path: &Path, len: u64, was_open: bool) -> Result<Survey> {
     let file = if was_open { File::open_live(path)? } else { File::open(path)? };
     let root = file.root()?;
-    let mut found = Found { len, ..Found::default() };
+    let mut found = Survey { len, ..Survey::default() };
     check_group(&root, &mut found, 0)?;
     let tables = match layout::read(&root) {
         Ok(tables) => tables,
         // another program's
-        Err(error) if error.kind() == ErrorKind::Unsupported => Vec::new(),
+        Err(error) if error.may_be_left_out() => Vec::new(),
         Err(error) => return Err(error),
     };
     for table in tables {
@@ -117,7 +117,7 @@ fn survey(path: &Path, len: u64, was_open: bool) -> Result<Found> {
     Ok(found)
 }
 
-fn check_group(group: &Group, found: &mut Found, depth: usize) -> Result<()> {
+fn check_group(group: &Group, found: &mut Survey, depth: usize) -> Result<()> {
     limits::depth(depth, "groups")?;
     for (name, kind) in group.links()? {
         match kind {
@@ -132,7 +132,7 @@ fn check_group(group: &Group, found: &mut Found, depth: usize) -> Result<()> {
                 }
                 found.datasets += 1;
             }
-            LinkKind::Other => {}
+            _ => {}
         }
     }
     Ok(())
@@ -215,7 +215,7 @@ fn cells_of_cubes(row_cube: &Dataset, rows: u64, cubes: usize) -> Result<Vec<u64
     Ok(counts)
 }
 
-fn trim(file: &File, found: &Found) -> Result<()> {
+fn trim(file: &File, found: &Survey) -> Result<()> {
     let root = file.root()?;
     for trim in found.tables.iter().flat_map(|(_, trims)| trims).filter(|trim| trim.extent != trim.rows) {
         open_dataset(&root, &trim.path)?.set_extent(trim.rows)?;

@@ -8,7 +8,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::names::{link_name, unique};
 use super::raw_strings::{text as representable, text_attribute};
 use crate::error::Result;
-use crate::h5::{Attribute, Dataset, Group};
+use crate::h5::{Attribute, Group, Header};
 use crate::schema::TableInfo;
 use crate::table::ColumnInfo;
 use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
@@ -22,9 +22,9 @@ pub(super) const UNITS: &str = "units";
 pub(crate) const LONG_NAME: &str = "long_name";
 const MEASURE_TYPE: &str = "measure_type";
 const MEASURE_REF: &str = "measure_ref";
-/// Attributes of a table that are no keywords.
+/// Attributes of a table besides its keywords.
 pub(super) const OF_TABLE: [&str; 4] = [CTDS_NAME, TABLE_TYPE, TABLE_SUBTYPE, README];
-/// Attributes of a column that are no keywords, and beside them what else says so.
+/// Attributes of a column besides its keywords.
 pub(super) const OF_COLUMN: [&str; 5] = [CTDS_NAME, UNITS, LONG_NAME, MEASURE_TYPE, MEASURE_REF];
 
 /// The attribute of the shape of the keyword `name`.
@@ -115,7 +115,7 @@ impl Attributes {
         attributes
     }
 
-    /// Adds an attribute that is no keyword, under another name if this one is taken.
+    /// Adds an attribute besides those of keywords, under another name if this one is taken.
     fn add(&mut self, name: &'static str, value: Attribute) {
         self.add_readable(name, value, Origin::Own(name));
     }
@@ -224,7 +224,7 @@ impl Edited {
 /// A group or dataset with attributes.
 pub(crate) enum Object {
     Group(Group),
-    Dataset(Dataset),
+    Dataset(Header),
 }
 
 impl Object {
@@ -249,64 +249,115 @@ impl Object {
 /// What the attributes of an object say that its exact keywords do not.
 pub(crate) struct Changes {
     pub(crate) keywords: Record,
-    /// What is no keyword: `table_type`, `units` …, and its new value.
+    /// What there is besides keywords: `table_type`, `units` …, and its new value.
     pub(crate) own: Vec<(&'static str, BString)>,
     pub(crate) notes: Vec<String>,
 }
 
 /// Compares the attributes of an object with those `expected` of its exact keywords.
-pub(crate) fn changes(object: &Object, expected: &Attributes, keywords: &Record) -> Result<Changes> {
+pub(crate) fn diff(object: &Object, expected: &Attributes, keywords: &Record) -> Result<Changes> {
     let mut changes = Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() };
-    let found = object.attributes()?;
-    let get = |name: &str| found.iter().find(|(other, _)| other == name).map(|(_, value)| value);
+    let found = Found(object.attributes()?);
     for readable in expected.iter() {
-        let name = &readable.name;
-        let Some(value) = get(name) else {
-            changes.notes.push(format!("attribute {name} is gone; what it said is kept"));
-            continue;
-        };
-        if value.as_ref().is_some_and(|value| same(&readable.value, value)) {
-            continue;
-        }
-        let edit = match (&readable.origin, value) {
-            (Origin::Own(CTDS_NAME), _) => None,
-            (Origin::Own(own), Some(value)) => text(value).map(|text| changes.own.push((own, text))),
-            (Origin::Keyword(path), Some(value)) => {
-                let field = field(&mut changes.keywords, path);
-                let shape = get(&shape_of(name)).and_then(Option::as_ref).and_then(extents);
-                field.and_then(|old| Some((converted(old, value, shape)?, old))).map(|(new, old)| *old = new)
-            }
-            (Origin::Shape(path), Some(value)) => match (field(&mut changes.keywords, path), extents(value)) {
-                // as it became with the values
-                (Some(Value::Array(shape, _)), Some(new)) if *shape == new => continue,
-                (Some(Value::Array(shape, _)), Some(new)) if shape.elements().ok() == new.elements().ok() => {
-                    *shape = new;
-                    Some(())
-                }
-                _ => None,
-            },
-            (_, None) => None,
-        };
-        changes.notes.push(match edit {
-            Some(()) => format!("attribute {name} was edited"),
-            None => format!("attribute {name} was edited to what cannot stand for it; what it said is kept"),
-        });
+        changes.compare(readable, &found);
     }
     let is_expected = |name: &str| expected.iter().any(|readable| readable.name == name);
-    let added: Vec<_> = found.iter().filter(|(name, _)| !is_expected(name) && !is_taql(name)).collect();
-    for (name, value) in &added {
-        match value {
+    for (name, value) in found.0.iter().filter(|(name, _)| !is_expected(name) && !is_taql(name)) {
+        if found.is_shape(name) {
             // an edit of a keyword with one axis may give it more
-            _ if name.strip_suffix(SHAPE).is_some_and(|of| get(of).is_some()) => {}
-            Some(value) => {
-                let shape = get(&shape_of(name)).and_then(Option::as_ref).and_then(extents);
-                add(&mut changes.keywords, name, natural(value, shape));
-                changes.notes.push(format!("attribute {name} was added"));
-            }
-            None => changes.notes.push(format!("attribute {name} is of a type that no keyword can have")),
+        } else if let Some(value) = value {
+            add(&mut changes.keywords, name, natural(value, found.shape(name)));
+            changes.notes.push(format!("attribute {name} was added"));
+        } else {
+            changes.notes.push(format!("attribute {name} is of a type that no keyword can have"));
         }
     }
     Ok(changes)
+}
+
+/// The attributes of an object; no value where it cannot be read.
+struct Found(Vec<(String, Option<Attribute>)>);
+
+impl Found {
+    fn get(&self, name: &str) -> Option<&Option<Attribute>> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
+    }
+
+    /// What the attribute beside it says of the shape of the keyword `name`.
+    fn shape(&self, name: &str) -> Option<Shape> {
+        self.get(&shape_of(name))?.as_ref().and_then(extents)
+    }
+
+    /// Whether an attribute says the shape of another one.
+    fn is_shape(&self, name: &str) -> bool {
+        name.strip_suffix(SHAPE).is_some_and(|of| self.get(of).is_some())
+    }
+}
+
+impl Changes {
+    /// Takes an attribute as it is now.
+    fn compare(&mut self, readable: &Readable, found: &Found) {
+        let name = &readable.name;
+        let Some(value) = found.get(name) else {
+            self.notes.push(format!("attribute {name} is gone; what it said is kept"));
+            return;
+        };
+        if value.as_ref().is_some_and(|value| same(&readable.value, value)) {
+            return;
+        }
+        let edited = match value {
+            Some(value) => self.edit(readable, value, found.shape(name)),
+            None => Edit::Impossible,
+        };
+        self.notes.push(match edited {
+            Edit::Done => format!("attribute {name} was edited"),
+            Edit::Impossible => {
+                format!("attribute {name} was edited to what cannot stand for it; what it said is kept")
+            }
+            Edit::DoneBefore => return,
+        });
+    }
+
+    /// Puts the new value of an attribute, with the shape that the one beside it says, where the old one came from.
+    fn edit(&mut self, readable: &Readable, value: &Attribute, shape: Option<Shape>) -> Edit {
+        match &readable.origin {
+            Origin::Own(CTDS_NAME) => Edit::Impossible,
+            Origin::Own(own) => match text(value) {
+                Some(text) => {
+                    self.own.push((own, text));
+                    Edit::Done
+                }
+                None => Edit::Impossible,
+            },
+            Origin::Keyword(path) => {
+                let Some(old) = field(&mut self.keywords, path) else { return Edit::Impossible };
+                let Some(new) = converted(old, value, shape) else { return Edit::Impossible };
+                *old = new;
+                Edit::Done
+            }
+            Origin::Shape(path) => {
+                let Some(Value::Array(shape, _)) = field(&mut self.keywords, path) else { return Edit::Impossible };
+                match extents(value) {
+                    // as it became with the values
+                    Some(new) if *shape == new => Edit::DoneBefore,
+                    Some(new) if shape.elements().ok() == new.elements().ok() => {
+                        *shape = new;
+                        Edit::Done
+                    }
+                    _ => Edit::Impossible,
+                }
+            }
+        }
+    }
+}
+
+/// What became of the new value of an attribute.
+enum Edit {
+    Done,
+    /// With that of another one.
+    DoneBefore,
+    /// The old one stays.
+    Impossible,
 }
 
 /// The expression of a column that is not there, in words.
@@ -314,15 +365,13 @@ fn is_taql(name: &str) -> bool {
     name.ends_with(TAQL)
 }
 
-/// The keywords of an object that nothing exact is known of.
-pub(crate) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
-    let found = object.attributes()?;
+/// The keywords of an object that `_ctds` does not describe, and notes on what is none; those named `own` are no keywords.
+pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
+    let found = Found(object.attributes()?);
     let (mut keywords, mut notes) = (Record::default(), Vec::new());
-    for (name, value) in found.iter().filter(|(name, _)| !own.contains(&name.as_str())) {
-        let get = |name: &str| found.iter().find(|(other, _)| other == name).and_then(|(_, value)| value.as_ref());
+    for (name, value) in found.0.iter().filter(|(name, _)| !own.contains(&name.as_str()) && !found.is_shape(name)) {
         match value {
-            _ if name.strip_suffix(SHAPE).is_some_and(|of| get(of).is_some()) => {}
-            Some(value) => add(&mut keywords, name, natural(value, get(&shape_of(name)).and_then(extents))),
+            Some(value) => add(&mut keywords, name, natural(value, found.shape(name))),
             None => notes.push(format!("attribute {name} is of a type that no keyword can have")),
         }
     }
@@ -369,11 +418,7 @@ fn same(written: &Attribute, found: &Attribute) -> bool {
         Values::Bool(v) => Values::Short(v.iter().map(|&value| value.into()).collect()),
         _ => values.clone(),
     };
-    let equal = |a: &Values, b: &Values| match (a.le_bytes(), b.le_bytes()) {
-        (Some(x), Some(y)) => a.data_type() == b.data_type() && x == y,
-        _ => a == b,
-    };
-    equal(&as_found(written.values()), found.values())
+    as_found(written.values()).same_bits(found.values())
         && matches!(written, Attribute::Scalar(_)) == matches!(found, Attribute::Scalar(_))
 }
 

@@ -36,12 +36,9 @@ pub(super) struct Dense {
 
 impl Dense {
     fn read_block(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        let axes = self.cell.len();
-        let mut region = Region::whole(&self.cell.with_axis(rows.end - rows.start));
-        region.start = region.start[..axes].iter().copied().chain([rows.start]).collect();
         let base = out.len();
-        self.data.read(&region, out)?;
-        restore(&self.raw, rows.start * self.cell.elements()?, base, out);
+        self.data.read(&Region::rows(&self.cell, rows.clone()), out)?;
+        restore(&self.raw, rows.start.saturating_mul(self.cell.elements()?), base, out);
         Ok(())
     }
 }
@@ -228,10 +225,12 @@ impl Ragged {
             if !rows.contains(&row) {
                 return Err(Error::format(format!("row {row} of {there}")));
             }
-            let region = Region { start: Shape::from([0, start]), shape: Shape::from([width, rows.end - start]) };
+            let region = Region::rows(&Shape::from([width]), rows.clone());
             let mut extents = Values::new(DataType::Int);
             self.shape.read(&region, &mut extents)?;
-            let Values::Int(extents) = extents else { return Err(Error::format("extents that are no integers")) };
+            let Values::Int(extents) = extents else {
+                return Err(Error::format("extents of another type than integers"));
+            };
             let (defined, offsets) = (self.defined.integers(rows.clone())?, self.offset.integers(start..rows.end + 1)?);
             *known = Arc::new(RaggedRows { rows, defined, extents, offsets });
         }
@@ -255,13 +254,17 @@ impl Cells for Ragged {
         let shape = self.cell_shape(row)?.ok_or_else(|| Error::not_found(format!("row {row} is undefined")))?;
         let (rows, number) = self.rows(row)?;
         let (start, end, elements) = (rows.offsets[number], rows.offsets[number + 1], shape.elements()?);
-        if start < 0 || end.checked_sub(start) != Some(elements as i64) || end as u64 > self.values.rows() {
+        let range = u64::try_from(start).ok().zip(u64::try_from(end).ok()).map(|(start, end)| start..end);
+        let fits = |range: &Range<u64>| {
+            range.end.checked_sub(range.start) == Some(elements) && range.end <= self.values.rows()
+        };
+        let Some(range) = range.filter(fits) else {
             return Err(Error::format(format!("row {row}: elements {start} to {end} for a cell of shape {shape}")));
-        }
+        };
         crate::table::read_part(region, &shape, out, |out| {
             let base = out.len();
-            self.values.read_range(start as u64..end as u64, out)?;
-            restore(&self.raw, start as u64, base, out);
+            self.values.read_range(range.clone(), out)?;
+            restore(&self.raw, range.start, base, out);
             Ok(())
         })
     }

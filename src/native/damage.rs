@@ -24,13 +24,6 @@ pub struct Damage {
     pub reason: String,
 }
 
-impl Damage {
-    /// Whether the whole table of this name is damaged.
-    pub(crate) fn is_table(&self, name: &str) -> bool {
-        self.column.is_none() && self.table == name
-    }
-}
-
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.column {

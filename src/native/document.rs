@@ -399,7 +399,13 @@ impl ColumnDocument {
             keywords: self.keywords.record().context("keywords")?,
             default: None,
         };
-        let info = ColumnInfo { desc, shape, manager: self.manager.0, manager_name: self.manager_name.0, may_be_undefined: false };
+        let info = ColumnInfo {
+            desc,
+            shape,
+            manager: self.manager.0,
+            manager_name: self.manager_name.0,
+            may_be_undefined: false,
+        };
         let reason = self.reason.unwrap_or_default().0.to_str_lossy().into_owned();
         let form = StoredForm { kind: form, link: self.link.0.to_str_lossy().into_owned(), reason };
         Ok(DescribedColumn { info, form, manager: self.manager_number.flatten() })

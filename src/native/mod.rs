@@ -29,7 +29,7 @@ pub(crate) use names::{
     COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, RESTORE, defined_flags, is_main, is_position, last_part, missing_link,
     restore_path, row_name, source_name, table_path, unique,
 };
-pub(crate) use raw_strings::{RawStrings, text_attribute};
+pub(crate) use raw_strings::{RawStrings, can_hold, text_attribute};
 pub(crate) use reader::Reader;
-pub use table::DatasetInfo;
+pub use table::{DatasetInfo, Elsewhere};
 pub(crate) use table::{NativeEntry, NativeTable, is_native, open};

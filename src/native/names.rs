@@ -13,7 +13,7 @@ pub(crate) const RESTORE: &str = "restore";
 /// The dataset in the group of a live table that counts the rows that are complete.
 pub(crate) const COMMITTED_ROWS: &str = "committed_rows";
 /// The scale of the rows of a table.
-const ROW: &str = "row";
+pub(super) const ROW: &str = "row";
 /// What the name of the scale of the positions in a hypercube begins with.
 pub(super) const POSITION: &str = "position";
 

@@ -19,6 +19,11 @@ pub(crate) fn text(string: &BStr) -> (BString, bool) {
     }
 }
 
+/// Whether HDF5 can hold a string as it is.
+pub(crate) fn can_hold(string: &[u8]) -> bool {
+    !string.contains(&0) && std::str::from_utf8(string).is_ok()
+}
+
 /// A string attribute.
 pub(crate) fn text_attribute(string: &BStr) -> Attribute {
     Attribute::string(text(string).0)

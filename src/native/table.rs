@@ -8,11 +8,11 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::attributes::{self, Attributes, Edited, Object, TABLE_SUBTYPE, TABLE_TYPE};
 use super::cells::{Cubes, Dense, Ragged, Records};
-use super::digests::StoredDigests;
 use super::damage::Damage;
+use super::digests::StoredDigests;
 use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
 use super::form::{FormKind, Members, StoredForm};
-use super::names::{MAIN_TABLE, defined_flags, last_part, table_of_path, table_path};
+use super::names::{MAIN_TABLE, ROW, defined_flags, last_part, table_of_path, table_path};
 use super::raw_strings::RawStrings;
 use super::reader::Reader;
 use super::undescribed;
@@ -21,7 +21,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::TableInfo;
-use crate::table::{Cells, ColumnInfo};
+use crate::table::{Cells, ColumnInfo, OpenOptions};
 use crate::value::{Record, Shape, Value};
 
 /// Whether the file at `path` is HDF5 and not a container of casacore's.
@@ -41,8 +41,9 @@ pub(crate) struct NativeEntry {
 }
 
 /// Opens a native file: its tables in the order in which they were written.
-pub(crate) fn open(path: &Path) -> Result<Vec<NativeEntry>> {
+pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>> {
     let file = File::open_shared(path)?;
+    let file = if options.follow_external { file.follow()? } else { file };
     let place = path.display().to_string();
     let open = || -> Result<Vec<NativeEntry>> {
         let root = file.root()?;
@@ -204,8 +205,7 @@ impl NativeTable {
         for index in 0..table.columns.len() {
             let form = &table.forms[index];
             // salvaged columns of any kind have undefined cells
-            table.columns[index].may_be_undefined =
-                form.kind == FormKind::Dense && table.flags(&form.link).is_some();
+            table.columns[index].may_be_undefined = form.kind == FormKind::Dense && table.flags(&form.link).is_some();
         }
         Ok(table)
     }
@@ -215,9 +215,10 @@ impl NativeTable {
         let group = root.group(&path[1..])?;
         let mut found = undescribed::table(root, &group)?;
         let columns = undescribed::columns(&group, &[], &mut found.notes)?;
-        let rows = match group.has("row") {
-            true => group.dataset("row")?.shape()?.last().copied(),
-            false => columns.first().map(|(_, _, rows)| *rows),
+        let rows = if group.has(ROW) {
+            group.dataset(ROW)?.shape()?.last().copied()
+        } else {
+            columns.first().map(|(_, _, rows)| *rows)
         };
         let (columns, forms) = columns.into_iter().map(|(column, form, _)| (column, form)).unzip();
         Ok(NativeTable {
@@ -252,9 +253,10 @@ impl NativeTable {
     /// A reader of a dataset along the rows of the table, or, unless it is live, of any dataset.
     fn reader(&self, dataset: Dataset) -> Result<Reader> {
         let source = self.source.clone();
-        let chunks = match self.live {
-            true => ChunkReader::of_rows(&dataset, source, self.rows)?,
-            false => ChunkReader::new(&dataset, source)?,
+        let chunks = if self.live {
+            ChunkReader::of_rows(&dataset, source, self.rows)?
+        } else {
+            ChunkReader::new(&dataset, source)?
         };
         Reader::new(dataset, chunks)
     }
@@ -289,14 +291,23 @@ impl NativeTable {
         Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
     }
 
-    /// The datasets of a column, with their paths below the group of the table.
-    fn datasets(&self, index: usize) -> Result<Vec<(String, Dataset)>> {
+    /// The datasets of a column: the group of each, its name there, and its path from the group of the table. A group that
+    /// is in another file stands for all of its datasets.
+    fn datasets(&self, index: usize) -> Result<Vec<(Group, String, String)>> {
         let form = &self.forms[index];
+        let whole = |path: String| (self.group.clone(), path.clone(), path);
         if form.kind == FormKind::Missing {
             return Ok(Vec::new());
         }
-        let open = |path: &str| Ok((path.to_owned(), open_dataset(&self.group, path)?));
-        Ok(form.open(form.cubes(&self.group)?, None, open)?.into_list())
+        if self.group.elsewhere(&form.link)?.is_some() {
+            return Ok(vec![whole(form.link.clone())]);
+        }
+        let paths = form.open(form.cubes(&self.group)?, None, |path| Ok(path.to_owned()))?.into_list();
+        let in_group = |path: String| match path.split_once('/') {
+            Some((group, name)) => Ok((self.group.group(group)?, name.to_owned(), path)),
+            None => Ok(whole(path)),
+        };
+        paths.into_iter().map(in_group).collect()
     }
 }
 
@@ -393,7 +404,7 @@ impl NativeTable {
         let table_path = |stored: &BStr| self.groups.get(stored).cloned().unwrap_or_else(|| stored.to_string());
         let exact_name = self.exact_name.as_ref().map(|name| name.as_bstr());
         let expected = Attributes::of_table(exact_name, &self.info, &self.keywords, &table_path);
-        let changes = attributes::changes(&Object::Group(self.group.clone()), &expected, &self.keywords)?;
+        let changes = attributes::diff(&Object::Group(self.group.clone()), &expected, &self.keywords)?;
         edited.keywords = changes.keywords;
         edited.notes.extend(changes.notes);
         for (name, text) in changes.own {
@@ -411,7 +422,7 @@ impl NativeTable {
             }
             let exact_name = (form.link.as_bytes() != desc.name).then(|| desc.name.as_bstr());
             let expected = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &table_path);
-            let changes = attributes::changes(&self.object(form)?, &expected, &desc.keywords)?;
+            let changes = attributes::diff(&self.object(form)?, &expected, &desc.keywords)?;
             *keywords = changes.keywords;
             attributes::apply_own(&changes.own, comment, keywords);
             edited.notes.extend(changes.notes.into_iter().map(|note| format!("column {}: {note}", desc.name)));
@@ -420,7 +431,20 @@ impl NativeTable {
     }
 
     pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {
-        let describe = |(name, dataset): (String, Dataset)| {
+        let describe = |(group, link, name): (Group, String, String)| {
+            let elsewhere = group.elsewhere(&link)?.map(|found| Elsewhere {
+                kind: found.kind(),
+                targets: found.targets(),
+                text: found.to_string(),
+            });
+            let dataset = match group.dataset(&link) {
+                Ok(dataset) => dataset,
+                // it is described, although it is refused
+                Err(_) if elsewhere.is_some() => {
+                    return Ok(DatasetInfo { name, elsewhere, index: "none".into(), ..DatasetInfo::default() });
+                }
+                Err(error) => return Err(error),
+            };
             Ok(DatasetInfo {
                 name,
                 shape: dataset.shape()?,
@@ -429,6 +453,7 @@ impl NativeTable {
                 appendable: dataset.is_appendable()?,
                 filters: dataset.filters()?,
                 stored_bytes: dataset.stored_bytes(),
+                elsewhere,
             })
         };
         self.datasets(index)?.into_iter().map(describe).collect()
@@ -436,11 +461,11 @@ impl NativeTable {
 }
 
 /// How a dataset is stored. Shapes are in casacore's order, first axis fastest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetInfo {
     /// Relative to the group of its table.
     pub name: String,
-    /// Of the dataset.
+    /// The extents. Empty, as all that follows, if the elements lie in other files and are not followed there.
     pub shape: Shape,
     /// `None` if it is not chunked.
     pub chunk: Option<Shape>,
@@ -452,6 +477,22 @@ pub struct DatasetInfo {
     pub filters: Vec<String>,
     /// Bytes in the file.
     pub stored_bytes: u64,
+    /// Where the elements are if the dataset itself does not have them; `None` for all datasets that this program writes.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// A reference out of a native file, or from one of its datasets to others: external storage, a virtual dataset, an
+/// external or user-defined link. References to other files are followed only if
+/// [`OpenOptions::follow_external`] says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// `external storage`, `virtual dataset`, `external link` or `user-defined link`.
+    pub kind: &'static str,
+    /// The files, as the native file names them: `raw.bin`; with the path of an object in them where there is one:
+    /// `other.h5:/MAIN/DATA`. The file `.` is the native file itself.
+    pub targets: Vec<String>,
+    /// Both, in words.
+    pub text: String,
 }
 
 /// The groups that the readable forms of keywords name, by the names that the keywords store.
@@ -482,7 +523,7 @@ fn groups(
 
 fn object(group: &Group, form: &StoredForm) -> Result<Object> {
     Ok(match form.kind {
-        FormKind::Dense | FormKind::Record => Object::Dataset(group.dataset(&form.link)?),
+        FormKind::Dense | FormKind::Record => Object::Dataset(group.header(&form.link)?),
         _ => Object::Group(group.group(&form.link)?),
     })
 }

@@ -11,7 +11,7 @@ use super::attributes::{
 use super::document::open_dataset;
 use super::form::{FormKind, Members, StoredForm};
 use super::names::{CTDS, defined_flags, flags_of, last_part};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::h5::{Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
@@ -21,7 +21,7 @@ use crate::value::{DataType, Record, Shape, Value, Values};
 const DIRECT_ELEMENTS: u64 = 16;
 
 /// What the attributes of a table's group say.
-pub(super) struct Found {
+pub(super) struct HandmadeTable {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     /// The paths of the groups of subtables, by the names that the keywords store now.
@@ -31,14 +31,14 @@ pub(super) struct Found {
 }
 
 /// The table in a group.
-pub(super) fn table(root: &Group, group: &Group) -> Result<Found> {
+pub(super) fn table(root: &Group, group: &Group) -> Result<HandmadeTable> {
     let object = Object::Group(group.clone());
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text).unwrap_or_default());
     let info = TableInfo { table_type: own(TABLE_TYPE)?, sub_type: own(TABLE_SUBTYPE)?, readme: own(README)? };
     let (mut keywords, notes) = keywords(&object, &OF_TABLE)?;
     let mut groups = HashMap::new();
     refer(root, &mut keywords, &mut groups);
-    Ok(Found { info, keywords, groups, notes })
+    Ok(HandmadeTable { info, keywords, groups, notes })
 }
 
 /// Keywords such as `Table: /ANTENNA` name tables.
@@ -87,12 +87,14 @@ pub(super) fn columns(
         let column = match kind {
             LinkKind::Dataset => dense(group, &link, notes),
             LinkKind::Group => several(group, &link, notes),
+            LinkKind::Soft => Err(Error::unsupported("a soft link")),
+            LinkKind::Elsewhere => group.dataset(&link).map(|_| None),
             LinkKind::Other => Ok(None),
         };
         match column {
             Ok(Some((info, kind, rows))) => found.push((info, StoredForm::new(kind, link), rows)),
             Ok(None) => {}
-            Err(error) if error.kind() == ErrorKind::Unsupported => notes.push(format!("{link} is no column: {error}")),
+            Err(error) if error.may_be_left_out() => notes.push(format!("{link} is no column: {error}")),
             Err(error) => return Err(error.context(link)),
         }
     }
@@ -114,7 +116,7 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
     let data_type = dataset.data_type()?;
     let direct = !cell.is_empty() && cell.elements()? <= DIRECT_ELEMENTS && !group.has(&defined_flags(link));
     let axes = cell.len() as i32;
-    let mut info = describe(&Object::Dataset(dataset), link, data_type, axes, notes)?;
+    let mut info = describe(&Object::Dataset(group.header(link)?), link, data_type, axes, notes)?;
     if direct {
         info.desc = info.desc.direct(cell.clone());
         info.shape = Some(cell);

@@ -14,5 +14,4 @@ pub use compare::{Comparison, Difference, verify};
 pub(crate) use content::Content;
 pub(crate) use coordinates::coordinates;
 pub use digest::{ColumnDigest, TableDigest, digest};
-pub(crate) use salvage::is_damage;
 pub use tables::{Source, SourceTable};

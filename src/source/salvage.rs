@@ -21,14 +21,25 @@ const BLOCK_ROWS: u64 = 4096;
 const BLOCK_BYTES: u64 = 4 << 20;
 
 /// Whether an error means that the source is damaged or incomplete, rather than that the call cannot go on.
-pub(crate) fn is_damage(error: &Error) -> bool {
+fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Io)
 }
 
 impl Source {
-    /// Whether damage is to be left out: then a column that cannot be read is named instead of ending the call.
+    /// Whether damage is left out instead of ending the call.
     pub(crate) fn is_salvaged(&self) -> bool {
         self.is_salvaged
+    }
+
+    /// Whether a column that fails with `error` is named and left out: its form is not supported, or it is damaged and
+    /// damage is left out.
+    pub(crate) fn may_leave_out(&self, error: &Error) -> bool {
+        error.may_be_left_out() || self.is_salvaged && is_damage(error)
+    }
+
+    /// Whether a table is left out because it is damaged.
+    pub(crate) fn is_left_out(&self, table: &str) -> bool {
+        self.damage.iter().any(|damage| damage.column.is_none() && damage.table == table)
     }
 
     /// Reads all selected columns once and goes around whatever is damaged from here on: damaged cells are undefined,
@@ -38,7 +49,7 @@ impl Source {
     ///
     /// # Errors
     /// `Interrupted` when `go_on` says so; what opening the main table gives if it cannot be opened at all.
-    pub(crate) fn salvage(
+    pub fn salvage(
         &mut self,
         selected: impl Fn(&str, &str) -> bool,
         go_on: &dyn Fn() -> Result<()>,

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::digest::{ColumnDigest, digest_column, keywords_sha};
+use super::digest::{CellDigest, ColumnDigest, digest_column, keywords_sha};
 use super::{Content, Source};
 use crate::error::{ErrorKind, Result, column_context as place};
 use crate::native::{MAIN_TABLE, StoredDigests};
@@ -15,7 +15,10 @@ pub(crate) fn changed_columns(source: &Source, is_known: &(dyn Fn(&str) -> bool 
     for table in source.tables() {
         let content = table.content()?;
         let Some(stored) = content.stored_digests()? else { continue };
-        let wanted = |index: usize| content.only_dataset(index).is_none_or(|dataset| !is_known(&dataset));
+        let wanted = |index: usize| match content.only_dataset(index) {
+            Some(dataset) if is_known(&dataset) => CellDigest::Skipped,
+            _ => CellDigest::Wanted,
+        };
         for change in changes(content, &stored, &wanted)? {
             let name = match (&change.column, table.name.as_str()) {
                 (Some(column), table) => place(table, column),
@@ -42,7 +45,7 @@ pub(crate) struct Change {
 pub(crate) fn changes(
     content: &Content,
     stored: &StoredDigests,
-    wanted: &(dyn Fn(usize) -> bool + Sync),
+    wanted: &(dyn Fn(usize) -> CellDigest + Sync),
 ) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     let mut compare = |column: Option<&str>, what: &str, stored: Option<String>, found: String| {
@@ -76,6 +79,8 @@ pub(crate) fn changes(
         let found = match &column.sha256 {
             Ok(sha) => hex(sha),
             Err(error) if error.kind() == ErrorKind::Usage => continue,
+            // not damage: what lies in other files is not looked at
+            Err(error) if error.leads_elsewhere() => return Err(error.clone()),
             Err(error) => error.to_string(),
         };
         compare(Some(&column.name), "cells", stored.sha256.clone(), found);

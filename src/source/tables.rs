@@ -9,7 +9,7 @@ use super::Content;
 use crate::container::FileLayout;
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
-use crate::native::{self, Damage, DatasetInfo, MAX_CUBES};
+use crate::native::{self, Damage, DatasetInfo, MAIN_TABLE, MAX_CUBES, unique};
 use crate::schema::TableInfo;
 use crate::table::{ColumnInfo, OpenOptions, Table};
 use crate::value::Shape;
@@ -52,7 +52,7 @@ impl Source {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// As [`open`](Self::open), with tables locked as `options` say.
+    /// As [`open`](Self::open), with tables locked, and other files followed, as `options` say.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -60,7 +60,7 @@ impl Source {
         let path = path.as_ref();
         let place = path.display().to_string();
         if path.is_file() && native::is_native(path).context(&place)? {
-            return Self::of_native(path, place);
+            return Self::of_native(path, place, options);
         }
         let table = Table::open_with(path, options)?;
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -69,7 +69,7 @@ impl Source {
         let path = canonical(table.path());
         seen.insert(path.clone());
         let content = Ok(Content::casacore(table));
-        tables.push(SourceTable { name: ".".into(), parent: None, path: Some(path), group: None, content });
+        tables.push(SourceTable { name: MAIN_TABLE.into(), parent: None, path: Some(path), group: None, content });
         let mut next = 0;
         let mut depth = vec![0];
         while next < tables.len() {
@@ -80,14 +80,14 @@ impl Source {
     }
 
     /// The tables of a native file.
-    fn of_native(path: &Path, place: String) -> Result<Self> {
+    fn of_native(path: &Path, place: String, options: OpenOptions) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let table = |entry: native::NativeEntry| {
             let native::NativeEntry { name, parent, group, table } = entry;
             let content = table.map(|table| Content::Native(Box::new(table)));
             SourceTable { name, parent, path: None, group: Some(group), content }
         };
-        let tables: Vec<_> = native::open(path)?.into_iter().map(table).collect();
+        let tables: Vec<_> = native::open(path, options)?.into_iter().map(table).collect();
         let damage = tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], Content::damage);
         let damage = damage.to_vec();
         Ok(Source { name, place, tables, is_salvaged: false, damage })
@@ -125,7 +125,7 @@ fn open_subtables(
         return Ok(());
     };
     let prefix = match tables[parent].name.as_str() {
-        "." => String::new(),
+        MAIN_TABLE => String::new(),
         name => format!("{name}/"),
     };
     for subtable in table.subtables() {
@@ -135,13 +135,8 @@ fn open_subtables(
             continue;
         }
         limits::depth(depth[parent] + 1, "subtables")?;
-        let mut name = format!("{prefix}{}", subtable.name.to_str_lossy());
-        for number in 2.. {
-            if !tables.iter().any(|other| other.name == name) {
-                break;
-            }
-            name = format!("{prefix}{}__{number}", subtable.name.to_str_lossy());
-        }
+        let wanted = format!("{prefix}{}", subtable.name.to_str_lossy());
+        let name = unique(&wanted, |name| tables.iter().any(|other| other.name == name));
         let content = subtable.open(options).map(Content::casacore);
         tables.push(SourceTable { name, parent: Some(parent), path: Some(path), group: None, content });
         depth.push(depth[parent] + 1);
@@ -218,7 +213,7 @@ impl SourceTable {
     pub(crate) fn content(&self) -> Result<&Content> {
         match &self.content {
             Ok(content) => Ok(content),
-            Err(error) if self.name == "." => Err(error.clone()),
+            Err(error) if self.name == MAIN_TABLE => Err(error.clone()),
             Err(error) => Err(error.clone()).with_context(|| format!("subtable {}", self.name)),
         }
     }

@@ -9,7 +9,7 @@ use ctds_hdf5::convert::{RestoreOptions, Source, TableOptions, TableSummary, res
 use ctds_hdf5::io::ByteOrder;
 use serde_json::json;
 
-use crate::cli::Global;
+use crate::cli::{External, Global};
 use crate::exit::Status;
 use crate::interrupt;
 use crate::progress::Bar;
@@ -45,6 +45,8 @@ pub struct Args {
     /// Threads that read and write; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
+    #[command(flatten)]
+    external: External,
 }
 
 fn byte_order(text: &str) -> Result<ByteOrder> {
@@ -60,7 +62,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.exact {
         return run_exact(&args, started, global, out);
     }
-    let mut source = Source::open_with(&args.source, global.open_options())?;
+    let mut source = Source::open_with(&args.source, args.external.open_options(global))?;
     if args.salvage {
         source.salvage(|_, _| true, &|| Ok(()))?;
     }

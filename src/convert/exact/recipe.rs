@@ -19,9 +19,9 @@ use crate::value::{DataType, Region, Shape, Values};
 /// The number of the stream of what no dataset supplies.
 pub(super) const LITERALS: u32 = 0;
 /// Most segments of a file that is not stored as it is: they are in memory together.
-pub(super) const MOST_SEGMENTS: u64 = 1 << 20;
+pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
 /// A row is in memory as a whole, and so is a box that cannot be made row by row.
-const MOST_BOX_BYTES: usize = 32 << 20;
+const MAX_BOX_BYTES: usize = 32 << 20;
 /// Of a segment.
 pub(super) const FIELDS: usize = 6;
 /// Decoded chunks kept for all streams of a file.
@@ -257,7 +257,7 @@ impl Archive {
             let mut next = 0u64;
             for file in &recipe.files {
                 starts.push(next);
-                if file.segments > MOST_SEGMENTS {
+                if file.segments > MAX_STORED_SEGMENTS {
                     return Err(Error::limit(format!("{} segments of the file {:?}", file.segments, file.path)));
                 }
                 next += file.segments * FIELDS as u64;
@@ -367,8 +367,8 @@ impl Sources {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;
         let by_row = stream.encoding != Encoding::Bits && stream.covers_cells();
-        if stream.plain_bytes(if by_row { 1 } else { segment.rows })? > MOST_BOX_BYTES {
-            return Err(Error::limit(format!("{segment:?} has boxes of more than {MOST_BOX_BYTES} bytes")));
+        if stream.plain_bytes(if by_row { 1 } else { segment.rows })? > MAX_BOX_BYTES {
+            return Err(Error::limit(format!("{segment:?} has boxes of more than {MAX_BOX_BYTES} bytes")));
         }
         let end = (segment.count - 1)
             .checked_mul(segment.stride)

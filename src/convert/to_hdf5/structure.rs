@@ -22,7 +22,7 @@ use crate::native::{
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::sha::{Sha, hex};
-use crate::source::digest::{keywords_sha, table_sha};
+use crate::source::digest::{CellDigest, keywords_sha, table_sha};
 use crate::source::{ColumnDigest, Content, Source, coordinates};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Shape};
@@ -257,13 +257,14 @@ impl<'a> Writer<'a> {
         let mut raw = Vec::new();
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
         let wanted = self.options.digest || self.options.restorable;
+        let cells = if wanted { CellDigest::Wanted } else { CellDigest::Skipped };
         let work = |job: Job, lane: &mut Lane<'_, ColumnResult>| -> Result<()> {
             match job {
                 Job::RowNumbers { target, rows } => write_row_numbers(&target, rows, lane),
                 Job::Column { table, column, targets } => {
                     let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
                     let content = source.tables[table_plan.source].content()?;
-                    let run = ColumnWriter::new(content, table_plan, column_plan, wanted)
+                    let run = ColumnWriter::new(content, table_plan, column_plan, cells)
                         .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.raw)));
                     let (sha256, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
                     lane.done(ColumnResult { table, column, sha256, raw })

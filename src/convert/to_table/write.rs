@@ -10,7 +10,7 @@ use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
-use crate::source::digest::digest_column;
+use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
 use crate::table::{OpenOptions, Table, TableWriter};
 
@@ -105,12 +105,13 @@ fn store_inexact(source: &Source, plans: &mut [TableBlueprint], root: &Path) -> 
     let mut inexact = Vec::new();
     for plan in plans.iter_mut().filter(|plan| plan.columns.iter().any(|column| column.engine)) {
         let content = source.tables[plan.source].content()?;
-        let table = Table::open_with(root.join(&plan.directory), OpenOptions { lock_timeout: None })?;
+        let table =
+            Table::open_with(root.join(&plan.directory), OpenOptions { lock_timeout: None, ..OpenOptions::default() })?;
         let table = Content::casacore(table);
         for column in plan.columns.iter_mut().filter(|column| column.engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);
-            let sha = |content: &Content, index| digest_column(content, index, true).sha256.ok();
+            let sha = |content: &Content, index| digest_column(content, index, CellDigest::Wanted).sha256.ok();
             if sha(content, column.index) != again.and_then(|index| sha(&table, index)) {
                 column.engine = false;
                 let name = place(&plan.name, &name.to_str_lossy());
