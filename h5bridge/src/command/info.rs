@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
 use super::ls;
-use crate::args::{Global, SOURCE};
+use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::report;
 
@@ -23,11 +23,13 @@ use crate::report;
 pub struct Args {
     #[arg(help = SOURCE)]
     source: PathBuf,
+    #[command(flatten)]
+    external: External,
 }
 
 /// Prints every table and column. Shapes are slowest axis first, as HDF5 and numpy show them.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let source = Source::open_with(&args.source, global.open_options())?;
+    let source = Source::open_with(&args.source, args.external.open_options(global))?;
     if global.json {
         let mut tables = Map::new();
         for table in source.tables() {
@@ -142,6 +144,15 @@ struct DatasetJson {
     appendable: bool,
     filters: Vec<String>,
     stored_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elsewhere: Option<ElsewhereJson>,
+}
+
+/// Where the elements are that the dataset itself does not have.
+#[derive(Serialize)]
+struct ElsewhereJson {
+    kind: &'static str,
+    targets: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -191,7 +202,9 @@ impl ColumnJson {
     fn new(table: &SourceTable, index: usize, column: &ColumnInfo) -> Result<Self> {
         let chain = chain(table, column)?;
         let datasets = table.storage(index)?;
-        let first = datasets.first().map(|first| first.shape.reversed());
+        // a dataset that was refused has no shape
+        let first = datasets.first().filter(|first| first.elsewhere.is_none() || !first.shape.is_empty());
+        let first = first.map(|first| first.shape.reversed());
         Ok(ColumnJson {
             name: column.desc.name.to_string(),
             dtype: column.data_type().name(),
@@ -256,6 +269,7 @@ impl DatasetJson {
             appendable: dataset.appendable,
             filters: dataset.filters,
             stored_bytes: dataset.stored_bytes,
+            elsewhere: dataset.elsewhere.map(|found| ElsewhereJson { kind: found.kind, targets: found.targets }),
         }
     }
 }
@@ -348,6 +362,10 @@ fn print(table: &SourceTable, out: &mut impl Write) -> Result<()> {
             writeln!(out, "    hypercube {:?} in tiles {:?}", shape.reversed(), tile.reversed())?;
         }
         for dataset in table.storage(index)? {
+            if let Some(elsewhere) = &dataset.elsewhere {
+                writeln!(out, "    {}: {}", dataset.name, elsewhere.text)?;
+                continue;
+            }
             let chunk =
                 dataset.chunk.as_ref().map_or(String::new(), |chunk| format!(" in chunks {:?}", chunk.reversed()));
             let filters = dataset.filters.join(", ");
