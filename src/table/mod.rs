@@ -165,13 +165,12 @@ impl Table {
         // before anything is read: what is read then belongs together
         let lock = ReadLock::take(&path, chain.options)?.map(Arc::new);
         let dat = files.open("table.dat").map_err(|error| match error.kind() {
-            ErrorKind::NotFound if path.is_dir() => {
-                Error::format("not a table: the directory has no table.dat").caused_by(error)
-            }
+            ErrorKind::NotFound if path.is_dir() => Error::format("not a table: the directory has no table.dat"),
             ErrorKind::NotFound if path.exists() => Error::format(
                 "not a table: the container has no table.dat; if it is in a table directory, that is the table",
-            )
-            .caused_by(error),
+            ),
+            // the path itself is missing
+            ErrorKind::NotFound => path.metadata().err().map_or(error, Error::from),
             _ => error,
         })?;
         let info = match optional(&*files, "table.info")? {
