@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Container, ContainerMut};
+use super::{Container, ContainerInfo, ContainerMut};
 use crate::error::{Error, Result};
 use crate::io::{MemoryFile, ReadAt, WriteAt};
 
@@ -45,6 +45,10 @@ impl Container for Memory {
             Some(memory) => Ok(memory.clone()),
             None => Err(Error::not_found("no such directory").context(name)),
         }
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        ContainerInfo { format: "memory", ..ContainerInfo::default() }
     }
 }
 

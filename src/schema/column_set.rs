@@ -6,7 +6,6 @@ use bstr::BString;
 
 use super::TableDesc;
 use crate::aipsio::{Decoder, Encoder};
-use crate::container::{self, Format};
 use crate::error::Result;
 use crate::value::{Record, Shape};
 
@@ -206,7 +205,8 @@ impl ColumnBinding {
 impl StorageOption {
     const ALL: [Self; 3] = [StorageOption::MultiFile, StorageOption::MultiHdf5, StorageOption::SepFile];
 
-    fn of_code(code: i32) -> Option<Self> {
+    /// The option that table.dat stores as `code`.
+    pub(crate) fn of_code(code: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|option| option.code() == code)
     }
 
@@ -216,15 +216,6 @@ impl StorageOption {
             StorageOption::MultiFile => 0,
             StorageOption::MultiHdf5 => 1,
             StorageOption::SepFile => 2,
-        }
-    }
-
-    /// The kind of container that the managers' files are in, if they are in one.
-    pub(crate) fn format(self) -> Option<&'static Format> {
-        match self {
-            StorageOption::SepFile => None,
-            StorageOption::MultiFile => Some(&container::MULTI_FILE),
-            StorageOption::MultiHdf5 => Some(&container::MULTI_HDF5),
         }
     }
 }
