@@ -1,0 +1,13 @@
+//! How a column becomes a dataset: a plan, the structure of the file, then the data.
+
+mod budget;
+mod column;
+mod compression;
+mod lanes;
+mod layout_choice;
+mod plan;
+mod structure;
+
+pub use layout_choice::{Form, Route};
+pub use plan::{ColumnPlan, Compress, Options, Plan, TablePlan};
+pub(super) use structure::Writer;
