@@ -71,7 +71,11 @@ pub fn supported() -> impl Iterator<Item = &'static str> {
 
 /// The names of all storage managers that can be written.
 pub fn written() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().filter(|kind| kind.create.is_some()).flat_map(|kind| kind.names.iter().copied())
+    all().filter(|kind| kind.create.is_some()).flat_map(|kind| kind.names.iter().copied())
+}
+
+fn all() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().chain(REFUSED).copied()
 }
 
 /// Opens the manager with type name `name`.
@@ -99,7 +103,7 @@ pub(crate) fn is_tiled(name: &BStr) -> bool {
 
 /// Whether a column keyword is a parameter of an engine.
 pub(crate) fn is_engine_keyword(keyword: &BStr) -> bool {
-    let mut engines = KINDS.iter().chain(REFUSED).filter_map(|kind| kind.engine.as_ref());
+    let mut engines = all().filter_map(|kind| kind.engine.as_ref());
     engines.any(|engine| engine.prefixes.iter().any(|prefix| keyword.starts_with(prefix.as_bytes())))
 }
 
@@ -115,7 +119,7 @@ pub(crate) fn is_expression(name: &BStr) -> bool {
 
 /// The expression in the keywords of a column, if its engine has one.
 pub(crate) fn expression(keywords: &Record) -> Option<&BStr> {
-    let engines = KINDS.iter().chain(REFUSED).filter_map(|kind| kind.engine.as_ref());
+    let engines = all().filter_map(|kind| kind.engine.as_ref());
     engines.filter_map(|engine| engine.expression).find_map(|keyword| keywords.string(keyword))
 }
 
@@ -128,7 +132,6 @@ pub(crate) fn sequence_of(file_name: &str) -> Option<u32> {
 
 fn find(name: &BStr) -> Result<&'static Kind> {
     let base = name.split_once_str("<").map_or(name.as_bytes(), |(base, _)| base).trim();
-    let mut kinds = KINDS.iter().chain(REFUSED);
-    let kind = kinds.find(|kind| kind.names.iter().any(|known| known.as_bytes() == base));
-    kind.copied().ok_or_else(|| Error::unsupported(format!("data manager {name} is not supported yet")))
+    let kind = all().find(|kind| kind.names.iter().any(|known| known.as_bytes() == base));
+    kind.ok_or_else(|| Error::unsupported(format!("data manager {name} is not supported yet")))
 }
