@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['error'],
-    ['limits', 'sha'],
+    ['limits', 'sha', 'sync'],
     ['value'],
     ['io'],
     ['grid', 'cancel', 'progress', 'pool', 'output'],
@@ -51,7 +51,7 @@ REGISTRIES = {
     'stman': 'KINDS names every storage manager; the managers implement the traits',
     'container': 'FORMATS names every container; the containers implement the traits',
     'stman/aipsio': 'its KIND opens and creates; the parts use the constants of the format',
-    'stman/alternate/sisco': 'its KIND opens and creates; the parts use the constants of the format',
+    'stman/ms_columns/sisco': 'its KIND opens and creates; the parts use the constants of the format',
     'stman/incremental': 'its KIND opens and creates; the parts share the opened file',
     'stman/standard': 'its KIND opens and creates; the parts share the opened file',
     'stman/tiled': 'its four Kinds open and create; the parts share the hypercubes',

@@ -9,7 +9,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::value::{Record, Shape};
 
-/// What casacore stores where there is no container too.
+/// Block size that casacore stores when the table has no container.
 pub(crate) const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 
 /// Where the files of the managers are.
@@ -133,15 +133,20 @@ impl ColumnSet {
         Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
     }
 
-    /// Writes the set of a table of `rows` rows with these columns: version 2 where that can say everything.
-    pub(super) fn encode(&self, e: &mut Encoder, rows: u64, desc: &TableDesc) {
-        let wide = self.storage != StorageOption::SepFile || super::is_wide(rows);
+    /// Writes the fields before the counter: version 2 where that can hold everything.
+    pub(super) fn encode_head(e: &mut Encoder, rows: u64, storage: StorageOption, block_bytes: Option<u32>) {
+        let wide = storage != StorageOption::SepFile || super::is_wide(rows);
         e.i32(if wide { -3 } else { -2 });
         e.uint(rows, wide);
         if wide {
-            e.i32(self.storage.code());
-            e.u32(self.block_bytes.unwrap_or(DEFAULT_BLOCK_BYTES));
+            e.i32(storage.code());
+            e.u32(block_bytes.unwrap_or(DEFAULT_BLOCK_BYTES));
         }
+    }
+
+    /// Writes the set of a table of `rows` rows with these columns: version 2 where that can say everything.
+    pub(super) fn encode(&self, e: &mut Encoder, rows: u64, desc: &TableDesc) {
+        Self::encode_head(e, rows, self.storage, self.block_bytes);
         e.u32(self.counter);
         e.u32(self.managers.len() as u32);
         for manager in &self.managers {

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use super::blocks::{RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
 use crate::error::{ErrorKind, Result, ResultExt, column_context as place};
+use crate::grid::unravel;
 use crate::limits;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
@@ -260,7 +261,7 @@ fn first_difference(a: &Values, b: &Values, left: &Content, right: &Content) -> 
 fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     let mut left = element as u64;
     if let Some(part) = &block.part {
-        let index = unravel(left, &part.shape);
+        let index = element_index(left, &part.shape);
         let index = index.iter().zip(part.start.iter().rev()).map(|(i, start)| i + start).collect();
         return Ok((block.rows.start, index));
     }
@@ -272,7 +273,7 @@ fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
         let Some(shape) = shape else { continue };
         let elements = shape.elements()?;
         if left < elements {
-            return Ok((row, unravel(left, shape)));
+            return Ok((row, element_index(left, shape)));
         }
         left -= elements;
     }
@@ -280,15 +281,8 @@ fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
 }
 
 /// The index of an element, slowest axis first.
-fn unravel(mut element: u64, shape: &Shape) -> Vec<u64> {
-    let mut index: Vec<u64> = shape
-        .iter()
-        .map(|&extent| {
-            let at = element % extent.max(1);
-            element /= extent.max(1);
-            at
-        })
-        .collect();
+fn element_index(element: u64, shape: &Shape) -> Vec<u64> {
+    let mut index = unravel(element, shape);
     index.reverse();
     index
 }

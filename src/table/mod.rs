@@ -34,7 +34,7 @@ pub use lock::OpenOptions;
 pub(crate) use lock::ReadLock;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
-pub(crate) use watch::{Look, Watch};
+pub(crate) use watch::{Snapshot, Watch};
 pub(crate) use writer::Part;
 pub use writer::TableWriter;
 

@@ -17,7 +17,7 @@ mod blocks;
 mod crc;
 mod header;
 mod index;
-mod state;
+mod pending;
 mod write;
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 /// Words of TaQL that are neither columns nor functions, in lower case.
 const WORDS: [&str; 17] = [
-    "and", "around", "as", "between", "cone", "exists", "f", "false", "ilike", "in", "incone", "like", "not", "or", "t",
-    "to", "true",
+    "and", "around", "as", "between", "cone", "exists", "f", "false", "ilike", "in", "incone", "like", "not", "or",
+    "t", "to", "true",
 ];
 
 /// The first name in `expression` that may be that of a column, and is not one that `is_column` knows.

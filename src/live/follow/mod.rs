@@ -14,7 +14,7 @@ use super::lock::WriterLock;
 use super::{Declaration, Policy, Reader, Sync, TableSpec, Writer, repair};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{Source, SourceTable, coordinates};
-use crate::table::{Look, OpenOptions, TableKind, Watch};
+use crate::table::{OpenOptions, Snapshot, TableKind, Watch};
 use crate::value::DataType;
 
 /// Between two looks at a table whose writer is in the middle of something.
@@ -265,9 +265,9 @@ fn wait(watch: &mut Watch, timeout: Duration, read: impl Fn() -> Result<Found>) 
     let start = Instant::now();
     let mut before: Option<Found> = None;
     loop {
-        match watch.look(|_| read()) {
-            Ok(Look::Sure(found)) => return Ok(found),
-            Ok(Look::Doubtful(Ok(found))) => match before {
+        match watch.snapshot(|_| read()) {
+            Ok(Snapshot::Consistent(found)) => return Ok(found),
+            Ok(Snapshot::Unconfirmed(Ok(found))) => match before {
                 Some(before) if before.declares_as(&found) => return Ok(found),
                 _ => before = Some(found),
             },

@@ -11,7 +11,7 @@ use super::cells::{self, CellBlock};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::live::{Block, CellShapes, ColumnSpec, TableSpec, Writer};
 use crate::schema::Sync;
-use crate::table::{ColumnInfo, Look, Table, Watch};
+use crate::table::{ColumnInfo, Snapshot, Table, Watch};
 use crate::value::{BString, DataType, Record};
 
 /// Bytes of rows that are read at a time.
@@ -204,7 +204,7 @@ impl Followed {
 
     /// Finds out from the counters what was written; false if the table could not be looked at yet.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
-        let look = self.watch.look(|table| {
+        let look = self.watch.snapshot(|table| {
             let column = |(info, manager): (&ColumnInfo, Option<usize>)| SeenColumn {
                 name: info.desc.name.clone(),
                 manager,
@@ -214,7 +214,7 @@ impl Followed {
             let columns: Vec<_> = table.columns().iter().zip(table.manager_numbers()).map(column).collect();
             Ok((table.rows(), columns, table.keywords().clone()))
         })?;
-        let Look::Sure((rows_now, columns, keywords)) = look else { return Ok(false) };
+        let Snapshot::Consistent((rows_now, columns, keywords)) = look else { return Ok(false) };
         if rows_now < rows {
             let message = format!("{rows_now} rows, but there were {rows}: a live file cannot lose rows");
             return Err(Error::unsupported(message).context(self.path.display()));
@@ -268,9 +268,9 @@ impl Followed {
         let rows = again.as_ref().map_or(first..end.min(first + self.batch), |(rows, _)| rows.clone());
         let all: Vec<usize> = (0..self.columns.len()).collect();
         let blocks = match self.read(&all, rows.clone())? {
-            Look::Sure(blocks) => blocks,
-            Look::Busy => return Ok(0),
-            Look::Doubtful(read) => {
+            Snapshot::Consistent(blocks) => blocks,
+            Snapshot::WriterActive => return Ok(0),
+            Snapshot::Unconfirmed(read) => {
                 // a program that writes all the time leaves no time to look; twice the same is hardly a mixture, and if
                 // it was one after all, the counters change and the rows are compared
                 match (read, again) {
@@ -316,7 +316,7 @@ impl Followed {
                 self.suspects.entry(column).and_modify(Suspect::advance);
                 continue;
             }
-            let Look::Sure(blocks) = self.read(&[column], rows.clone())? else { break };
+            let Snapshot::Consistent(blocks) = self.read(&[column], rows.clone())? else { break };
             let (name, count) = (self.columns[column].text.clone(), rows.end - rows.start);
             for block in &blocks {
                 let updated = writer.update(&self.name, &name, rows.start, count, &block.block()?)?;
@@ -337,9 +337,9 @@ impl Followed {
         Ok(rewritten)
     }
 
-    fn read(&mut self, wanted: &[usize], rows: Range<u64>) -> Result<Look<Vec<CellBlock>>> {
+    fn read(&mut self, wanted: &[usize], rows: Range<u64>) -> Result<Snapshot<Vec<CellBlock>>> {
         let columns = &self.columns;
-        self.watch.look(|table| {
+        self.watch.snapshot(|table| {
             if table.rows() < rows.end {
                 return Err(Error::format(format!("{} rows where {} were announced", table.rows(), rows.end)));
             }

@@ -10,7 +10,7 @@ mod tests;
 mod value;
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use bstr::BStr;
 
@@ -20,6 +20,7 @@ use self::value::Level;
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::stman::antennas::key_column;
 use crate::stman::{ColumnCells, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
+use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
 
 pub(crate) static KIND: Kind = Kind::new(&["SiscoStMan"], open);
@@ -138,7 +139,7 @@ impl Sisco {
 
     fn decoder(&self) -> MutexGuard<'_, Decoder> {
         // one that panicked was taken out: there is another one at the start
-        self.decoder.lock().unwrap_or_else(PoisonError::into_inner)
+        self.decoder.lock_unpoisoned()
     }
 
     /// Appends the cells of `rows`.
