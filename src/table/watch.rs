@@ -144,7 +144,8 @@ impl Watch {
             self.ask()?;
             return Ok(Snapshot::WriterActive);
         }
-        let value = Table::open_with(&self.path, OpenOptions { lock_timeout: None }).and_then(|table| read(&table));
+        let value = Table::open_with(&self.path, OpenOptions { lock_timeout: None, ..OpenOptions::default() })
+            .and_then(|table| read(&table));
         // a process that writes now may have begun during the read, in the tick of the last change
         let unseen = recent && lock::is_written(&self.lock)?;
         // an inconsistent read while the lock is held means that a write is in progress

@@ -119,7 +119,7 @@ pub(super) fn plan(
         for (index, info) in content.columns().iter().enumerate() {
             let cells = match content.cells(index) {
                 Ok(cells) => cells,
-                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                Err(error) if error.may_be_left_out() => {
                     let (comment, keywords) = &edited.columns[index];
                     let (comment, keywords) = (comment.clone(), rename(keywords));
                     let why = match expressions.iter().find(|(known, _)| *known == index) {
