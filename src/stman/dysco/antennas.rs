@@ -24,21 +24,21 @@ impl Antennas {
     /// The antennas of each of `rows`, all of them below the number in the header.
     pub(super) fn read(&self, rows: Range<u64>) -> Result<Vec<[u32; 2]>> {
         let columns = self.columns.as_ref().map_err(Error::clone)?;
-        let one = self.read_column(&columns[0], rows.clone())?;
-        let other = self.read_column(&columns[1], rows)?;
+        let one = self.read_column(0, &columns[0], rows.clone())?;
+        let other = self.read_column(1, &columns[1], rows)?;
         Ok(one.into_iter().zip(other).map(|(one, other)| [one, other]).collect())
     }
 
-    fn read_column(&self, column: &OtherColumn, rows: Range<u64>) -> Result<Vec<u32>> {
+    fn read_column(&self, index: usize, column: &OtherColumn, rows: Range<u64>) -> Result<Vec<u32>> {
         let antennas = read_keys(column, rows.clone())?;
-        rows.zip(antennas).map(|(row, antenna)| self.check(column, row, antenna)).collect()
+        rows.zip(antennas).map(|(row, antenna)| self.check(index, row, antenna)).collect()
     }
 
     /// Casacore does not check, and takes the bytes after the scales.
-    fn check(&self, column: &OtherColumn, row: u64, antenna: i32) -> Result<u32> {
+    fn check(&self, index: usize, row: u64, antenna: i32) -> Result<u32> {
         u32::try_from(antenna).ok().filter(|&antenna| antenna < self.count).ok_or_else(|| {
             let found = format!("antenna {antenna} in row {row}, but the header has {}", self.count);
-            Error::format(found).context(format!("column {}", column.spec.name))
+            Error::format(found).context(ANTENNA_COLUMNS[index])
         })
     }
 }
