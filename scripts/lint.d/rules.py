@@ -113,6 +113,12 @@ FORBIDDEN_CODE = [
 ]
 FORBIDDEN_COMMENT = [(r'\b(?:TODO|FIXME|XXX)\b', 'an issue instead of a note in the code')]
 
+# What documents describe is the format and the program as it is.
+FORBIDDEN_DOCUMENT = [
+    (r'\b[Rr]ecommended:|\bSuggested\b|\bis deferred\b|\bPriority for\b|\ba bridge (?:should|can|must)\b',
+     'advice to whoever writes the program: say what the program does'),
+]
+
 # {pattern: (expression, rule)}: counted in comments, messages and documents; scripts/lint.d/ceilings has how often each
 # may occur. CONTRIBUTING.md has examples.
 PROSE = {

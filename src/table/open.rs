@@ -86,13 +86,12 @@ fn open_plain(plain: PlainTable, chain: &OpenChain<'_>) -> Result<Table> {
 
 fn open_table_dat(files: &dyn Container, path: &Path) -> Result<Arc<dyn ReadAt>> {
     files.open("table.dat").map_err(|error| match error.kind() {
-        ErrorKind::NotFound if path.is_dir() => {
-            Error::format("not a table: the directory has no table.dat").caused_by(error)
-        }
+        ErrorKind::NotFound if path.is_dir() => Error::format("not a table: the directory has no table.dat"),
         ErrorKind::NotFound if path.exists() => Error::format(
             "not a table: the container has no table.dat; if it is in a table directory, that is the table",
-        )
-        .caused_by(error),
+        ),
+        // the path itself is missing
+        ErrorKind::NotFound => path.metadata().err().map_or(error, Error::from),
         _ => error,
     })
 }

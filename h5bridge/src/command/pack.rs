@@ -9,7 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::pack::{FileSet, PackFormat, PackOptions, PackSummary, pack};
 use serde_json::json;
 
-use crate::cli::{Global, gzip, size};
+use crate::args::{Global, gzip, size};
 use crate::exit::Status;
 use crate::interrupt;
 use crate::progress::Bar;
@@ -22,7 +22,7 @@ use crate::report::{self, Ending};
   h5bridge pack my.ms archive.h5 --single-file --compress gzip --crc
   h5bridge pack packed.ms again.ms --format multihdf5")]
 pub struct Args {
-    /// A table directory, packed or not, or a file that holds a whole table
+    /// A table directory, packed or not, or a single file that holds a whole table
     source: PathBuf,
     /// The table directory to make, or with --single-file the file
     out: PathBuf,
@@ -30,8 +30,8 @@ pub struct Args {
     /// with HDF5, and which is the default with --single-file and --compress
     #[arg(long, value_parser = formats())]
     format: Option<PackFormat>,
-    /// Size of a block, from 512 on; by default 4M, and less for small tables
-    #[arg(long, value_parser = size, value_name = "4M")]
+    /// Size of a block in bytes, at least 128; 1M by default, less for small tables
+    #[arg(long, value_parser = size, value_name = "1M")]
     block_size: Option<u64>,
     /// A checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5
     #[arg(long)]

@@ -8,7 +8,7 @@ use anyhow::Result;
 use ctds_hdf5::pack::{FileSet, unpack};
 
 use super::pack;
-use crate::cli::Global;
+use crate::args::Global;
 use crate::exit::Status;
 use crate::interrupt;
 use crate::progress::Bar;

@@ -48,7 +48,7 @@ enum Job {
     /// The scale `row` of a table.
     RowNumbers { target: DatasetSink, rows: Range<u64> },
     /// A column, by the numbers of its table and itself in the plan, and its datasets.
-    Column { table: usize, column: usize, targets: Members<DatasetSink> },
+    Column { table: usize, column: usize, targets: Box<Members<DatasetSink>> },
 }
 
 impl<'a> Writer<'a> {
@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
             let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
             let targets = targets.with_context(|| format!("column {}", column.name))?;
             self.write_column_document(content, &column.stored_form(), column.index, exact)?;
-            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets }));
+            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
         }
         Ok(())
     }
@@ -245,7 +245,7 @@ impl<'a> Writer<'a> {
         let mut names = vec![(0, 0); self.datasets.len()];
         for (_, job) in &jobs {
             if let Job::Column { table, column, targets } = job {
-                targets.clone().into_list().iter().for_each(|target| names[target.dataset] = (*table, *column));
+                targets.list().iter().for_each(|target| names[target.dataset] = (*table, *column));
             }
         }
         let mut shas: Vec<Vec<Option<Result<Sha>>>> =
