@@ -42,6 +42,7 @@ mod schema;
 mod sha;
 mod source;
 mod stman;
+mod sync;
 mod table;
 pub mod value;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use ctds_hdf5::OpenOptions;
 use ctds_hdf5::convert::{Comparison, Difference, Source, check as check_digests, display_name, verify};
-use ctds_hdf5::pack::{self, ByteDifference, Check, Listing, Plain};
+use ctds_hdf5::pack::{self, ByteDifference, Check, FileSet, Listing};
 use serde_json::json;
 
 use crate::args::{External, Global, SOURCE};
@@ -75,7 +75,7 @@ fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) 
 
 /// Prints what was compared and the first difference of each file.
 fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let (left, right) = (Plain::open(left, global.open_options())?, Plain::open(right, global.open_options())?);
+    let (left, right) = (FileSet::open(left, global.open_options())?, FileSet::open(right, global.open_options())?);
     let bar = Bar::new(left.bytes(), global.quiet || global.json);
     let result = pack::compare(&left, &right, &bar);
     bar.finish();

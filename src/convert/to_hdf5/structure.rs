@@ -116,9 +116,8 @@ impl<'a> Writer<'a> {
         let attributes = Attributes::of_table(exact_name, content.info(), content.keywords(), &table_path);
         attributes.write(|name, value| group.set_attribute(name, value))?;
         for column in &table.missing {
-            // what casacore would compute is kept in words
-            let keywords = &content.columns()[column.index].desc.keywords;
-            if let Some(expression) = keywords.string("_VirtualTaQLEngine_CalcExpr") {
+            // the expression that casacore would evaluate is shown to readers
+            if let Some(expression) = content.columns()[column.index].expression() {
                 let name = unique(&taql_of(&column.name), |name| attributes.iter().any(|other| other.name == name));
                 group.set_attribute(&name, &text_attribute(expression))?;
             }
