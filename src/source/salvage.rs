@@ -12,6 +12,7 @@ use super::blocks::RowBlocks;
 use super::{Content, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::native::Damage;
+use crate::progress::Progress;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Region, Shape, Values};
 
@@ -48,12 +49,8 @@ impl Source {
     /// `selected` says, by table (as [`Damage::table`]) and column, which columns matter.
     ///
     /// # Errors
-    /// `Interrupted` when `go_on` says so; what opening the main table gives if it cannot be opened at all.
-    pub fn salvage(
-        &mut self,
-        selected: impl Fn(&str, &str) -> bool,
-        go_on: &dyn Fn() -> Result<()>,
-    ) -> Result<()> {
+    /// `Interrupted` when `progress` says so; what opening the main table gives if it cannot be opened at all.
+    pub fn salvage(&mut self, selected: impl Fn(&str, &str) -> bool, progress: &dyn Progress) -> Result<()> {
         self.is_salvaged = true;
         for table in &mut self.tables {
             let content = match &table.content {
@@ -76,7 +73,7 @@ impl Source {
             for index in 0..content.columns().len() {
                 let name = content.columns()[index].desc.name.to_str_lossy().into_owned();
                 let found =
-                    if selected(&table.name, &name) { survey(content, index, go_on)? } else { ColumnDamage::None };
+                    if selected(&table.name, &name) { survey(content, index, progress)? } else { ColumnDamage::None };
                 let mut note = |rows: Option<Range<u64>>, error: &Error| {
                     let (table, column) = (table.name.clone(), Some(name.clone()));
                     self.damage.push(Damage { table, column, rows, reason: error.to_string() });
@@ -117,7 +114,7 @@ pub(super) enum ColumnDamage {
 }
 
 /// Reads all cells of a column.
-fn survey(content: &Content, index: usize, go_on: &dyn Fn() -> Result<()>) -> Result<ColumnDamage> {
+fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<ColumnDamage> {
     let (info, rows) = (&content.columns()[index], content.rows());
     let cells = match content.cells(index) {
         Ok(cells) => cells,
@@ -129,7 +126,7 @@ fn survey(content: &Content, index: usize, go_on: &dyn Fn() -> Result<()>) -> Re
     let mut values = Values::new(info.data_type());
     let mut start = 0;
     while start < rows {
-        go_on()?;
+        progress.go_on()?;
         let block = start..(start + BLOCK_ROWS).min(rows);
         start = block.end;
         match read_all(info, &*cells, block.clone(), &mut values) {
@@ -138,7 +135,7 @@ fn survey(content: &Content, index: usize, go_on: &dyn Fn() -> Result<()>) -> Re
             Err(_) => {}
         }
         for row in block {
-            go_on()?;
+            progress.go_on()?;
             let Err(error) = read_all(info, &*cells, row..row + 1, &mut values) else { continue };
             match damaged.last_mut() {
                 Some((range, _)) if range.end == row => range.end += 1,
