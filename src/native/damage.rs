@@ -27,8 +27,8 @@ pub struct Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.column {
-            None => write!(f, "table {}", self.table)?,
-            Some(column) => write!(f, "column {}", column_context(&self.table, column))?,
+            None => write!(f, "subtable {}", self.table)?,
+            Some(column) => write!(f, "{}", column_context(&self.table, column))?,
         }
         match &self.rows {
             Some(Range { start, end }) if start + 1 == *end => write!(f, ", row {start}")?,
