@@ -48,6 +48,7 @@ pub use container::{
     MultiFile, MultiFileMut, MultiHdf5Mut,
 };
 pub use error::{Context, Error, ErrorKind, Result};
+pub use h5::{Compression, Plugin};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use table::{

@@ -22,6 +22,7 @@ mod to_h5;
 mod to_table;
 mod verify;
 
+pub use crate::h5::{Compression, Plugin};
 pub use crate::output::discard_partial;
 pub use crate::progress::Progress;
 pub use crate::sha::{Sha, hex};

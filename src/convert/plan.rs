@@ -11,7 +11,7 @@ use super::lane::CHUNKS_HELD;
 use super::mapping::Names;
 use super::restore::Tree;
 use crate::error::{Error, ErrorKind, Result, ResultExt};
-use crate::h5::{Coder, Deflate, Pipeline, Stage};
+use crate::h5::{Compression, Effort, FilterScratch};
 use crate::limits;
 use crate::table::{Cells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
@@ -53,12 +53,29 @@ pub struct Options {
 /// How datasets are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compress {
-    /// Not at all.
-    None,
-    /// Shuffle and deflate at this level, 1 to 9.
-    Gzip(u8),
-    /// As `Gzip(4)`, but not where a probe gains less than 5 %.
+    /// All numbers in the same way.
+    With(Compression),
+    /// By what every HDF5 reader has, but not where a probe gains less than 5 %.
     Auto,
+}
+
+impl Compress {
+    /// `auto`, or what [`Compression::parse`] accepts.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such codec or level; the message names those that exist.
+    pub fn parse(text: &str) -> Result<Self> {
+        if text == "auto" {
+            return Ok(Compress::Auto);
+        }
+        Compression::parse(text).map(Compress::With)
+    }
+}
+
+impl From<Compression> for Compress {
+    fn from(compression: Compression) -> Self {
+        Compress::With(compression)
+    }
 }
 
 impl Options {
@@ -160,8 +177,8 @@ pub struct ColumnPlan {
     pub data_type: DataType,
     /// The form that the cells take.
     pub form: Form,
-    /// Shuffle and deflate at this level.
-    pub deflate: Option<u8>,
+    /// How the datasets of numbers are compressed.
+    pub compression: Compression,
     /// Bytes of all elements, uncompressed; strings are counted at 16 each.
     pub bytes: u64,
 }
@@ -383,33 +400,34 @@ impl ColumnPlan {
         let has_undefined = matches!(form, Form::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &format!("{link}__defined")));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
-        let mut plan = ColumnPlan { index, name, link, defined_link, manager, data_type, form, deflate: None, bytes };
-        plan.deflate = plan.choose_filter(info, &*cells, rows, options.compress)?;
+        let compression = Compression::NONE;
+        let mut plan = ColumnPlan { index, name, link, defined_link, manager, data_type, form, compression, bytes };
+        plan.compression = plan.choose_compression(info, &*cells, rows, options.compress)?;
         Ok(plan)
     }
 
-    fn choose_filter(
+    fn choose_compression(
         &self,
         info: &ColumnInfo,
         cells: &dyn Cells,
         rows: &Range<u64>,
         compress: Compress,
-    ) -> Result<Option<u8>> {
-        let level = match compress {
-            Compress::None => return Ok(None),
-            _ if !self.data_type.is_fixed_size() || self.bytes == 0 => return Ok(None),
-            Compress::Gzip(level) => return Ok(Some(level)),
-            Compress::Auto => 4,
-        };
+    ) -> Result<Compression> {
+        if !self.data_type.is_fixed_size() || self.bytes == 0 {
+            return Ok(Compression::NONE);
+        }
+        if let Compress::With(compression) = compress {
+            return Ok(compression);
+        }
         if self.bytes < SMALL_DATASET_BYTES {
-            return Ok(None);
+            return Ok(Compression::NONE);
         }
         let noisy =
             matches!(self.data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
-        if noisy && self.bytes >= PROBE_FROM_BYTES && !gains(&probe(info, cells, rows)?, self.data_type) {
-            return Ok(None);
+        if noisy && self.bytes >= PROBE_FROM_BYTES && !gains(&probe(info, cells, rows)?, self.data_type)? {
+            return Ok(Compression::NONE);
         }
-        Ok(Some(level))
+        Ok(Compression::portable(Effort::Balanced))
     }
 }
 
@@ -441,10 +459,10 @@ fn probe(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<Valu
     Ok(values)
 }
 
-fn gains(values: &Values, data_type: DataType) -> bool {
-    let Some(bytes) = values.le_bytes() else { return false };
-    let stages = vec![Stage::Shuffle { element_size: data_type.size() }, Stage::Deflate(Deflate { level: 1 })];
+fn gains(values: &Values, data_type: DataType) -> Result<bool> {
+    let Some(bytes) = values.le_bytes() else { return Ok(false) };
+    let pipeline = Compression::portable(Effort::Probe).pipeline(data_type.size());
     let mut packed = Vec::new();
-    Pipeline::new(stages).encode(&mut Coder::default(), &bytes, &mut packed);
-    packed.len() * 20 <= bytes.len() * 19
+    pipeline.encode(&mut FilterScratch::default(), &bytes, &mut packed)?;
+    Ok(packed.len() * 20 <= bytes.len() * 19)
 }

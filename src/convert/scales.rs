@@ -4,7 +4,7 @@ use super::content::{Content, Source};
 use super::mapping::Dimensions;
 use super::plan::TablePlan;
 use crate::error::Result;
-use crate::h5::{Attribute, Dataset, DatasetSpec, Group};
+use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// The values of axes, by what the axes mean.
@@ -129,8 +129,13 @@ impl<'a> Scales<'a> {
             return self.group.create_dimension(name, len);
         };
         let shape = Shape::from([len]);
-        let spec =
-            DatasetSpec { element: values.data_type(), shape: &shape, chunk: None, appendable: false, filter: None };
+        let spec = DatasetSpec {
+            element: values.data_type(),
+            shape: &shape,
+            chunk: None,
+            appendable: false,
+            compression: Compression::NONE,
+        };
         let dataset = self.group.create_dataset(name, &spec)?;
         dataset.write_region(&Region::whole(&shape), values)?;
         let attributes: &[(&str, &str)] = match role {

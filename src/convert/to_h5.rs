@@ -16,10 +16,10 @@ use super::digest::{ColumnDigest, keywords_sha, table_sha};
 use super::form::{Form, chunk_rows, grid, stored_size};
 use super::lane::{self, Lane, Message, OddStrings, Target};
 use super::mapping::{Attributes, Dimensions, axis_roles, text_attribute, unique};
-use super::plan::{ColumnPlan, Options, Plan, TablePlan, place};
+use super::plan::{ColumnPlan, Compress, Options, Plan, TablePlan, place};
 use super::{check, exact, json, restore, scales};
 use crate::error::{Error, Result, ResultExt};
-use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
+use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Effort, File, Group};
 use crate::io::{FileSource, ReadAt};
 use crate::output::Output;
 use crate::pool::thread_pool;
@@ -63,7 +63,7 @@ pub fn to_hdf5(
     progress: &dyn Progress,
 ) -> Result<Summary> {
     // metadata of a dataset takes some KiB; what compresses needs less than this
-    let of_column = |column: &ColumnPlan| if column.deflate.is_some() { 0 } else { column.bytes };
+    let of_column = |column: &ColumnPlan| if !column.compression.is_none() { 0 } else { column.bytes };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
     let output = Output::create(target, overwrite, needed)?;
     let file = File::create(output.partial())?;
@@ -197,16 +197,16 @@ impl<'a> Writer<'a> {
         }
 
         let rows = table.rows.end - table.rows.start;
-        let deflate = match self.options.compress {
-            super::plan::Compress::None => None,
-            super::plan::Compress::Gzip(level) => Some(level),
-            super::plan::Compress::Auto => (rows > 128).then_some(4),
+        let compression = match self.options.compress {
+            Compress::With(compression) => compression,
+            Compress::Auto if rows > 128 => Compression::portable(Effort::Balanced),
+            Compress::Auto => Compression::NONE,
         };
         let row_shape = Shape::from([rows]);
         let row_chunk = Shape::from([chunk_rows(8, rows, self.options.appendable)]);
         // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
         let row_name = &self.plan.tables[number].row;
-        let row = self.create(group, row_name, DataType::Int64, &row_shape, &row_chunk, true, deflate)?;
+        let row = self.create(group, row_name, DataType::Int64, &row_shape, &row_chunk, true, compression)?;
         let row_scale = row.dataset;
         self.datasets[row_scale].make_scale(row_name)?;
         self.jobs.push((rows * 8, Job::RowNumbers { target: row, rows: table.rows.clone() }));
@@ -258,14 +258,14 @@ impl<'a> Writer<'a> {
                 &Shape::from([rows]),
                 &Shape::from([chunk]),
                 true,
-                column.deflate,
+                column.compression,
             )?;
             writer.datasets[target.dataset].attach_scale(0, &writer.datasets[row])?;
             Ok::<_, Error>(target)
         };
         match &column.form {
             Form::Dense { shape, chunk, .. } => {
-                let data = self.create(group, &column.link, element, shape, chunk, true, column.deflate)?;
+                let data = self.create(group, &column.link, element, shape, chunk, true, column.compression)?;
                 for attribute in attributes.iter() {
                     self.datasets[data.dataset].set_attribute(&attribute.name, &attribute.value)?;
                 }
@@ -285,7 +285,7 @@ impl<'a> Writer<'a> {
                 let mut local = scales.within(&group);
                 for (number, (shape, chunk)) in cubes.iter().enumerate() {
                     let name = format!("cube{number}");
-                    let cube = self.create(&group, &name, element, shape, chunk, true, column.deflate)?;
+                    let cube = self.create(&group, &name, element, shape, chunk, true, column.compression)?;
                     let axes = shape.len() - 1;
                     let mut all = roles(axes);
                     all.push("position");
@@ -304,16 +304,17 @@ impl<'a> Writer<'a> {
                 }
                 let one = |len: u64, size: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, false)]));
                 let (shape, chunk) = one(*elements, stored_size(element));
-                let values = self.create(&group, "values", element, &shape, &chunk, false, column.deflate)?;
+                let values = self.create(&group, "values", element, &shape, &chunk, false, column.compression)?;
                 let mut local = scales.within(&group);
                 local.attach(&self.datasets[values.dataset], &shape, &["element"])?;
                 let (shape, chunk) = one(rows + 1, 8);
-                let offset = self.create(&group, "offset", DataType::Int64, &shape, &chunk, false, column.deflate)?;
+                let offset =
+                    self.create(&group, "offset", DataType::Int64, &shape, &chunk, false, column.compression)?;
                 local.attach(&self.datasets[offset.dataset], &shape, &["offset"])?;
                 let width = *axes as u64;
                 let shape = Shape::from([width, rows]);
                 let chunk = Shape::from([width, chunk_rows(4 * width, rows, self.options.appendable)]);
-                let shapes = self.create(&group, "shape", DataType::Int, &shape, &chunk, true, column.deflate)?;
+                let shapes = self.create(&group, "shape", DataType::Int, &shape, &chunk, true, column.compression)?;
                 local.attach(&self.datasets[shapes.dataset], &[width], &["axis"])?;
                 self.datasets[shapes.dataset].attach_scale(1, &self.datasets[row])?;
                 let defined = row_target(self, &group, "defined", DataType::Bool)?;
@@ -332,22 +333,20 @@ impl<'a> Writer<'a> {
         shape: &Shape,
         chunk: &Shape,
         can_grow: bool,
-        deflate: Option<u8>,
+        compression: Compression,
     ) -> Result<Target> {
-        let deflate = deflate.filter(|_| element.is_fixed_size()).map(|level| Deflate { level });
+        let compression = if element.is_fixed_size() { compression } else { Compression::NONE };
         let spec = DatasetSpec {
             element,
             shape,
             chunk: Some(chunk.clone()),
             // HDF5 has no chunks without elements
             appendable: can_grow && self.options.appendable && !chunk.contains(&0),
-            filter: deflate,
+            compression,
         };
         let dataset = self.datasets.len();
         self.datasets.push(group.create_dataset(name, &spec)?);
-        let pipeline = deflate.map(|deflate| {
-            Pipeline::new(vec![Stage::Shuffle { element_size: element.size() }, Stage::Deflate(deflate)])
-        });
+        let pipeline = (!compression.is_none()).then(|| compression.pipeline(element.size()));
         Ok(Target { dataset, grid: grid(shape, chunk), size: element.size(), pipeline })
     }
 
@@ -475,7 +474,7 @@ impl<'a> Writer<'a> {
                 shape: &shape,
                 chunk: None,
                 appendable: false,
-                filter: None,
+                compression: Compression::NONE,
             };
             group.create_dataset(name, &spec)?.write_region(&Region::whole(&shape), &values)
         };

@@ -12,6 +12,7 @@
 mod attribute;
 mod byte_rows;
 mod chunk_reader;
+mod codec;
 mod dataset;
 mod datatype;
 mod error;
@@ -20,6 +21,7 @@ mod filter;
 mod group;
 mod live;
 mod repair;
+mod stored_filter;
 mod sys;
 
 /// Axes that a dataset can have.
@@ -28,11 +30,13 @@ pub(crate) const MAX_AXES: usize = 32;
 pub(crate) use attribute::Attribute;
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
+pub(crate) use codec::Effort;
+pub use codec::{Compression, Plugin};
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;
 pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Storage};
 pub(crate) use file::{Bounds, File, is_hdf5};
-pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
+pub(crate) use filter::{Filter, FilterScratch, Pipeline};
 pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use repair::Superblock;

@@ -9,7 +9,7 @@ use ctds_hdf5::convert::{Compress, Options, Source, discard_partial, hex};
 use ctds_hdf5::live::{discard_lock, finalize};
 use serde_json::json;
 
-use super::to_hdf5::{compress, memory};
+use super::to_hdf5::{compress, compress_help, memory};
 use crate::cli::Global;
 use crate::exit::Status;
 use crate::interrupt;
@@ -33,8 +33,7 @@ pub struct Args {
     /// Keep the exact files of that table in OUT, too: to-ms --exact gives them back
     #[arg(long, requires = "source")]
     restorable: bool,
-    /// none, gzip, gzip:1 to gzip:9, or auto: gzip where it gains
-    #[arg(long, default_value = "auto", value_parser = compress)]
+    #[arg(long, default_value = "auto", value_parser = compress, help = compress_help())]
     compress: Compress,
     /// Replace OUT if it exists
     #[arg(long)]

@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::ValueEnum;
+use ctds_hdf5::Compression;
 use ctds_hdf5::pack::{PackFormat, PackOptions, PackSummary, Plain, pack};
 use serde_json::json;
 
-use crate::cli::{Global, gzip, size};
+use crate::cli::{Global, size};
 use crate::exit::Status;
 use crate::interrupt;
 use crate::progress::Bar;
@@ -36,9 +37,8 @@ pub struct Args {
     /// A checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5
     #[arg(long)]
     crc: bool,
-    /// none, gzip, or gzip:1 to gzip:9; multihdf5 only
-    #[arg(long, default_value = "none", value_parser = compress, value_name = "gzip[:1-9]|none")]
-    compress: u8,
+    #[arg(long, default_value = "none", value_parser = compress, help = compress_help())]
+    compress: Compression,
     /// One file for everything, subtables included; casacore cannot open it
     #[arg(long)]
     single_file: bool,
@@ -55,17 +55,18 @@ enum Format {
     MultiFile,
 }
 
-fn compress(text: &str) -> Result<u8> {
-    match text {
-        "none" => Ok(0),
-        _ => gzip(text).unwrap_or_else(|| Err(anyhow!("expected none, gzip, or gzip:1 to gzip:9"))),
-    }
+fn compress(text: &str) -> Result<Compression, String> {
+    Compression::parse(text).map_err(|error| error.message().to_owned())
+}
+
+fn compress_help() -> String {
+    format!("{}; multihdf5 only", Compression::forms())
 }
 
 /// Packs, and says what came of it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    let default = if args.single_file || args.compress > 0 { Format::MultiHdf5 } else { Format::MultiFile };
+    let default = if args.single_file || !args.compress.is_none() { Format::MultiHdf5 } else { Format::MultiFile };
     let options = PackOptions {
         format: match args.format.unwrap_or(default) {
             Format::MultiHdf5 => PackFormat::MultiHdf5,
@@ -73,7 +74,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         },
         block_bytes: args.block_size,
         checksums: args.crc,
-        deflate: args.compress,
+        compression: args.compress,
         single_file: args.single_file,
         overwrite: args.overwrite,
     };

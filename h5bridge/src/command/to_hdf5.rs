@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use ctds_hdf5::convert::{Compress, Form, Options, Plan, Route, Source, Summary, hex, to_hdf5};
+use ctds_hdf5::convert::{Compress, Compression, Form, Options, Plan, Route, Source, Summary, hex, to_hdf5};
 use serde_json::json;
 
-use crate::cli::{Global, gzip, size};
+use crate::cli::{Global, size};
 use crate::exit::Status;
 use crate::interrupt;
 use crate::progress::Bar;
@@ -38,8 +38,7 @@ pub struct Args {
     /// Take only these tables; MAIN is the main one
     #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
     tables: Vec<String>,
-    /// none, gzip, gzip:1 to gzip:9, or auto: gzip where it gains
-    #[arg(long, default_value = "auto", value_parser = compress)]
+    #[arg(long, default_value = "auto", value_parser = compress, help = compress_help())]
     compress: Compress,
     /// Let all datasets grow along row
     #[arg(long)]
@@ -74,15 +73,14 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 }
 
 /// How data is compressed, by the word on the command line.
-pub fn compress(text: &str) -> Result<Compress> {
-    match text {
-        "none" => Ok(Compress::None),
-        "auto" => Ok(Compress::Auto),
-        _ => match gzip(text) {
-            Some(level) => Ok(Compress::Gzip(level?)),
-            None => Err(anyhow!("expected none, gzip, gzip:1 to gzip:9, or auto")),
-        },
-    }
+pub fn compress(text: &str) -> Result<Compress, String> {
+    // the words of a usage error are a sentence of their own
+    Compress::parse(text).map_err(|error| format!("{}; or auto", error.message()))
+}
+
+/// The help of `--compress`.
+pub fn compress_help() -> String {
+    format!("{}; or auto: what every HDF5 reader has, where it gains", Compression::forms())
 }
 
 /// Memory that a conversion may hold.
@@ -104,7 +102,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         threads: args.threads,
         max_memory: args.max_memory,
         // without compression the digest would take as long as all the rest
-        digest: args.digest || (args.compress != Compress::None && !args.no_digest),
+        digest: args.digest || (args.compress != Compress::With(Compression::NONE) && !args.no_digest),
         restorable: args.restorable,
     };
     if !args.dry_run {
@@ -165,11 +163,15 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
                     .columns
                     .iter()
                     .map(|column| {
-                        json!({
+                        let mut entry = json!({
                             "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
                             "manager": column.manager, "form": describe(&column.form),
-                            "index": column.form.index_kind(options.appendable), "deflate": column.deflate, "bytes": column.bytes,
-                        })
+                            "index": column.form.index_kind(options.appendable), "deflate": column.compression.gzip_level(), "bytes": column.bytes,
+                        });
+                        if column.compression.plugin().is_some() {
+                            entry["compression"] = column.compression.to_string().into();
+                        }
+                        entry
                     })
                     .collect();
                 json!({"name": table.name, "group": table.group, "rows": table.rows.end - table.rows.start, "columns": columns})
@@ -188,7 +190,8 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
     for table in &plan.tables {
         writeln!(out, "{}  {} rows", table.group, table.rows.end - table.rows.start)?;
         for column in &table.columns {
-            let filter = column.deflate.map_or(String::new(), |level| format!(", shuffle + deflate {level}"));
+            let separator = if column.compression.is_none() { "" } else { ", " };
+            let filter = format!("{separator}{}", column.compression.describe());
             let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
             let (form, index) = (describe(&column.form), column.form.index_kind(options.appendable));
             writeln!(out, "  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())?;

@@ -49,7 +49,7 @@ pub(crate) static FORMAT: Format = Format {
     damage: |_| Ok(Vec::new()),
     open: |inside, name| Ok(Arc::new(MultiFile::open(inside, name)?)),
     create: |path, options| {
-        if options.deflate > 0 {
+        if !options.compression.is_none() {
             return Err(Error::usage("a MultiFile is not compressed"));
         }
         let file = Arc::new(FileTarget::create(path)?);

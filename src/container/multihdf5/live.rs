@@ -9,7 +9,7 @@ use super::write::patiently;
 use super::{COMMITS, DATA, MultiHdf5Mut};
 use crate::container::{ContainerMut, FormatOptions};
 use crate::error::{Error, Result, ResultExt};
-use crate::h5::{self, Attribute, Dataset, DatasetSpec, Group};
+use crate::h5::{self, Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -31,7 +31,7 @@ pub(super) fn prepare(root: &Group) -> Result<()> {
         shape: &Shape::from([columns, 0]),
         chunk: Some(Shape::from([columns, (COMMITS_CHUNK / 8 / columns).max(1)])),
         appendable: true,
-        filter: None,
+        compression: Compression::NONE,
     };
     let commits = root.create_dataset(COMMITS, &spec)?;
     let names = names.into_iter().map(Into::into).collect();
@@ -98,7 +98,13 @@ impl LiveContainer {
     /// # Errors
     /// `Usage` for names or a size of blocks that cannot be; `Io`, `NoSpace`.
     pub fn create(path: &Path, block_bytes: u64, names: &[&str]) -> Result<Self> {
-        let options = FormatOptions { block_bytes, checksums: false, deflate: 0, archive: true, appendable: true };
+        let options = FormatOptions {
+            block_bytes,
+            checksums: false,
+            compression: Compression::NONE,
+            archive: true,
+            appendable: true,
+        };
         let container = MultiHdf5Mut::create(path, &options)?;
         for name in names {
             container.create(name)?;

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::write::{Access, Store, group};
 use super::{DATA, SHA256, VirtualFile};
 use crate::error::{Error, Result, ResultExt};
-use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Coder, Dataset, Group, Pipeline, Storage};
+use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Dataset, FilterScratch, Group, Pipeline, Storage};
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
 use crate::sha::hex;
 use crate::value::{DataType, Region, Shape, Values};
@@ -135,7 +135,7 @@ impl Target {
     }
 
     fn filters(&self) -> ByteFilters {
-        ByteFilters { deflate: self.store.options.deflate, checksums: self.store.options.checksums }
+        ByteFilters { compression: self.store.options.compression, checksums: self.store.options.checksums }
     }
 
     fn rows<'a>(&self, state: &'a mut State) -> Option<&'a mut Rows> {
@@ -227,14 +227,14 @@ impl Target {
         let source = Arc::new(FileSource::open(access.path)?);
         let old = VirtualFile::new(&rows.dataset, source, self.block_bytes, len)?;
         let new = self.create_rows(group, NEXT, len.div_ceil(self.block_bytes), true)?;
-        let (mut coder, mut stored) = (Coder::default(), Vec::new());
+        let (mut scratch, mut stored) = (FilterScratch::default(), Vec::new());
         let mut block = vec![0; self.block_bytes as usize];
         for number in 0..new.count {
             let start = number * self.block_bytes;
             let part = (len - start).min(self.block_bytes) as usize;
             old.read_at(start, &mut block[..part])?;
             block[part..].fill(0);
-            new.pipeline.encode(&mut coder, &block, &mut stored);
+            new.pipeline.encode(&mut scratch, &block, &mut stored)?;
             new.dataset.write_chunk(&[0, number], &stored, 0)?;
         }
         group.remove(DATA)?;
@@ -254,12 +254,12 @@ impl Target {
                 true => Vec::new(),
                 false => batch
                     .par_iter()
-                    .map_init(Coder::default, |coder, (_, bytes)| {
+                    .map_init(FilterScratch::default, |scratch, (_, bytes)| {
                         let mut stored = Vec::new();
-                        pipeline.encode(coder, bytes, &mut stored);
-                        stored
+                        pipeline.encode(scratch, bytes, &mut stored)?;
+                        Ok(stored)
                     })
-                    .collect(),
+                    .collect::<Result<_>>()?,
             };
             self.store.change(|access| {
                 self.ready(state, access, last + 1)?;
@@ -472,7 +472,7 @@ impl WriteAt for Target {
     fn reserve(&self, len: u64) -> Result<()> {
         if self.len()? == 0 {
             self.set_len(len)?;
-            if self.store.options.deflate == 0 {
+            if self.store.options.compression.is_none() {
                 self.store.reserve(len.next_multiple_of(self.block_bytes)).with_context(|| &self.path)?;
             }
         }

@@ -17,7 +17,7 @@ use super::target::Target;
 use super::{COMMITS, FORMAT, HEADER, live, read};
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
-use crate::h5::{self, Bounds, Group};
+use crate::h5::{self, Bounds, Compression, Group};
 use crate::io::{self, FileSource, FileTarget, ReadAt, WriteAt};
 use crate::limits;
 
@@ -260,7 +260,7 @@ fn remove_leftovers(folder: &Path, prefix: &str) -> Result<()> {
 /// use ctds_hdf5::io::{ReadAt, WriteAt};
 /// use ctds_hdf5::{Container, ContainerMut, FormatOptions, MultiHdf5Mut};
 ///
-/// let options = FormatOptions { block_bytes: 1 << 16, checksums: true, deflate: 0, archive: true, appendable: false };
+/// let options = FormatOptions { block_bytes: 1 << 16, checksums: true, compression: Compression::NONE, archive: true, appendable: false };
 /// let packed = MultiHdf5Mut::create(&path, &options)?;
 /// packed.create("table.f0")?.write_at(0, b"some bytes")?;
 /// packed.commit()?;
@@ -316,7 +316,7 @@ impl MultiHdf5Mut {
         if options.appendable && !options.archive {
             return Err(Error::usage("only files of an archive can grow while others read them"));
         }
-        if options.appendable && (options.deflate > 0 || options.checksums) {
+        if options.appendable && (!options.compression.is_none() || options.checksums) {
             return Err(Error::usage("what grows while others read it cannot have filters"));
         }
         let store = Arc::new(Store::create(path, options)?);
@@ -502,7 +502,13 @@ pub(super) fn group(access: &Access<'_>, path: &str) -> Result<Group> {
 /// How new files of a container are made that is there: in an archive as ours are, else as casacore's.
 fn options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, .. } = Header::read(root)?;
-    Ok(FormatOptions { block_bytes, checksums: false, deflate: 0, archive, appendable: root.has(COMMITS) })
+    Ok(FormatOptions {
+        block_bytes,
+        checksums: false,
+        compression: Compression::NONE,
+        archive,
+        appendable: root.has(COMMITS),
+    })
 }
 
 impl Container for MultiHdf5Mut {

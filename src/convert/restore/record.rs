@@ -16,7 +16,7 @@ use crate::convert::lane::Buffers;
 use crate::convert::native::Reader;
 use crate::convert::plan::{ColumnPlan, Plan, TablePlan, place};
 use crate::error::{Error, Result, ResultExt};
-use crate::h5::{Coder, Dataset, DatasetSpec, Deflate, Group, Pipeline, Stage};
+use crate::h5::{Compression, Dataset, DatasetSpec, Effort, FilterScratch, Group};
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::limits;
 use crate::table::{Cells, Extent, RowRun, Stored};
@@ -26,9 +26,10 @@ use crate::value::{DataType, Shape};
 const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks of literals that are compressed together.
 const CHUNKS: usize = 8;
-const LEVEL: u8 = 6;
-/// Of a dataset that is one chunk, which takes little time.
-const LEVEL_ALONE: u8 = 9;
+/// For a dataset of several chunks.
+const EFFORT: Effort = Effort::Thorough;
+/// For a dataset that is one chunk, which takes little time.
+const EFFORT_ALONE: Effort = Effort::Most;
 /// What a window takes in all: three times its bytes, those that wait, and its share of caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
 /// Matching bytes between two literals that are not worth a segment of their own.
@@ -459,7 +460,7 @@ struct Growing {
     element: DataType,
     /// Made when there is more than one chunk.
     dataset: Option<Dataset>,
-    level: u8,
+    compression: Compression,
     /// Chunks written.
     chunks: u64,
     pending: Vec<u8>,
@@ -467,7 +468,15 @@ struct Growing {
 
 impl Growing {
     fn new(group: &Group, name: &'static str, element: DataType) -> Self {
-        Growing { group: group.clone(), name, element, dataset: None, level: LEVEL, chunks: 0, pending: Vec::new() }
+        Growing {
+            group: group.clone(),
+            name,
+            element,
+            dataset: None,
+            compression: Compression::portable(EFFORT),
+            chunks: 0,
+            pending: Vec::new(),
+        }
     }
 
     /// Elements so far.
@@ -492,7 +501,7 @@ impl Growing {
         let len = self.len();
         if self.dataset.is_none() && self.pending.len() <= CHUNK_BYTES {
             let shape = Shape::from([len]);
-            self.level = LEVEL_ALONE;
+            self.compression = Compression::portable(EFFORT_ALONE);
             self.dataset = Some(self.create(&shape, &shape, false)?);
             if len == 0 {
                 return Ok(());
@@ -506,8 +515,8 @@ impl Growing {
     }
 
     fn create(&self, shape: &Shape, chunk: &Shape, appendable: bool) -> Result<Dataset> {
-        let filter = Some(Deflate { level: self.level });
-        let spec = DatasetSpec { element: self.element, shape, chunk: Some(chunk.clone()), appendable, filter };
+        let (element, compression, chunk) = (self.element, self.compression, Some(chunk.clone()));
+        let spec = DatasetSpec { element, shape, chunk, appendable, compression };
         self.group.create_dataset(self.name, &spec)
     }
 
@@ -521,16 +530,16 @@ impl Growing {
         let Some(dataset) = &self.dataset else { return Ok(()) };
         let chunk = dataset.chunk()?.ok_or_else(|| Error::format("no chunks"))?.elements()?;
         let chunk_bytes = chunk as usize * size;
-        let pipeline =
-            Pipeline::new(vec![Stage::Shuffle { element_size: size }, Stage::Deflate(Deflate { level: self.level })]);
+        let pipeline = self.compression.pipeline(size);
         self.pending.resize(self.pending.len().next_multiple_of(chunk_bytes), 0);
-        let filter = |coder: &mut Coder, bytes: &[u8]| {
+        let filter = |scratch: &mut FilterScratch, bytes: &[u8]| {
             let mut packed = Vec::new();
-            pipeline.encode(coder, bytes, &mut packed);
-            packed
+            pipeline.encode(scratch, bytes, &mut packed)?;
+            Ok(packed)
         };
-        let packed: Vec<Vec<u8>> =
-            pool.install(|| self.pending.par_chunks(chunk_bytes).map_init(Coder::default, filter).collect());
+        let chunks = self.pending.par_chunks(chunk_bytes);
+        let packed: Result<Vec<Vec<u8>>> = pool.install(|| chunks.map_init(FilterScratch::default, filter).collect());
+        let packed = packed?;
         if dataset.is_appendable()? {
             dataset.set_extent((self.chunks + packed.len() as u64) * chunk)?;
         }
