@@ -220,6 +220,11 @@ impl Error {
     }
 }
 
+/// A column, for errors and warnings: the name of the main table, `.`, adds nothing.
+pub(crate) fn column_context(table: &str, column: &str) -> String {
+    if table == "." { format!("column {column}") } else { format!("subtable {table}: column {column}") }
+}
+
 /// Longest part of an error in characters.
 const MOST_CHARACTERS: usize = 500;
 

@@ -1,4 +1,6 @@
-//! Worker threads.
+//! Worker threads and the buffers that they share.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -10,4 +12,36 @@ pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|error| Error::new(ErrorKind::Io, "threads cannot be started").caused_by(error))
+}
+
+/// Memory of chunks, used again and again.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
+
+impl Buffers {
+    /// A buffer of `len` bytes of unspecified content.
+    pub(crate) fn take(&self, len: usize) -> Vec<u8> {
+        let mut buffer = self.lock().pop().unwrap_or_default();
+        buffer.resize(len, 0);
+        buffer
+    }
+
+    /// A buffer of `len` zeros.
+    pub(crate) fn zeros(&self, len: usize) -> Vec<u8> {
+        let mut buffer = self.take(0);
+        buffer.clear();
+        buffer.resize(len, 0);
+        buffer
+    }
+
+    pub(crate) fn give(&self, buffer: Vec<u8>) {
+        let mut buffers = self.lock();
+        if buffers.len() < 16 {
+            buffers.push(buffer);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

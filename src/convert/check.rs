@@ -1,40 +1,14 @@
-//! Digests that a native file holds of its own content, and whether they are still right. docs/layout.md, "Digests".
+//! Whether the digests that a native file holds of its own content are still right. docs/layout.md, "Digests".
 
 use std::path::Path;
 
-use rayon::prelude::*;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
-use super::content::{Content, Source};
-use super::digest::{ColumnDigest, digest_column, keywords_sha};
-use super::plan::place;
-use super::restore::{ChangedFile, changed_files};
-use super::verify::Comparison;
-use crate::error::{Error, ErrorKind, Result};
-use crate::h5::Attribute;
-use crate::sha::{Sha, hex};
-
-/// Of a table, in its group under `/_ctds`.
-pub(super) const ATTRIBUTE: &str = "digests";
-
-/// What the attribute says.
-pub(super) fn to_attribute(rows: u64, table: &Sha, keywords: &Sha, columns: &[ColumnDigest]) -> Attribute {
-    let columns: serde_json::Map<String, Json> = columns
-        .iter()
-        .map(|column| {
-            let sha256 = column.sha256.as_ref().ok().map(hex);
-            (column.name.clone(), json!({"sha256": sha256, "keywords_sha256": hex(&column.keywords_sha256)}))
-        })
-        .collect();
-    let document = json!({
-        "format": "CTFP-1",
-        "nrow": rows,
-        "sha256": hex(table),
-        "keywords_sha256": hex(keywords),
-        "columns": columns,
-    });
-    Attribute::string(document.to_string())
-}
+use super::exact::{ChangedFile, changed_files};
+use crate::error::{Error, Result, column_context as place};
+use crate::sha::hex;
+use crate::source::stored_digests::changes;
+use crate::source::{Comparison, Source};
 
 /// Compares the native file at `path` with the digests that it was given when it was made: every column, every keyword
 /// set, and of a restorable file the bytes of every original file.
@@ -76,81 +50,4 @@ pub fn check(path: &Path) -> Result<Comparison> {
         all.differ(&format!("file {name}"), None, format!("SHA-256 {}", hex(&stored)), found);
     }
     Ok(all)
-}
-
-/// The columns and tables that are not what they were when the file was made, for people. Cells of columns that are one
-/// dataset, of which `is_known` says that it is unchanged, are not looked at.
-pub(super) fn changed_columns(source: &Source, is_known: &(dyn Fn(&str) -> bool + Sync)) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for table in source.tables() {
-        let content = table.content()?;
-        let Some(stored) = content.stored_digests()? else { continue };
-        let wanted = |index: usize| content.only_dataset(index).is_none_or(|dataset| !is_known(&dataset));
-        for change in changes(content, &stored, &wanted)? {
-            let name = match (&change.column, table.name.as_str()) {
-                (Some(column), table) => place(table, column),
-                (None, ".") => "the main table".to_owned(),
-                (None, table) => format!("subtable {table}"),
-            };
-            let what = change.stored.split(' ').next().unwrap_or_default().trim_end_matches(':');
-            names.push(format!("{name} ({what})"));
-        }
-    }
-    Ok(names)
-}
-
-/// What is not as the digests say.
-struct Change {
-    /// `None`: the table itself.
-    column: Option<String>,
-    /// What it is, and its value.
-    stored: String,
-    found: String,
-}
-
-/// Compares a table with its digests; `wanted` says whether the cells of a column, by its number, are looked at.
-fn changes(content: &dyn Content, stored: &Json, wanted: &(dyn Fn(usize) -> bool + Sync)) -> Result<Vec<Change>> {
-    let mut changes = Vec::new();
-    let mut compare = |column: Option<&str>, what: &str, stored: Option<String>, found: String| {
-        if let Some(stored) = stored.filter(|stored| *stored != found) {
-            let column = column.map(str::to_owned);
-            changes.push(Change { column, stored: format!("{what}: {stored}"), found: format!("{what}: {found}") });
-        }
-    };
-    let text = |of: &Json, name: &str| of.get(name).and_then(Json::as_str).map(str::to_owned);
-    let rows = stored.get("nrow").and_then(Json::as_u64).map(|rows| rows.to_string());
-    compare(None, "rows", rows, content.rows().to_string());
-    // readable attributes count where they have been edited
-    let edited = content.edited()?;
-    compare(None, "keywords", text(stored, "keywords_sha256"), hex(&keywords_sha(&edited.keywords, content)));
-    compare(None, "info", Some(format!("{:?}", content.info())), format!("{:?}", edited.info));
-    let now: Vec<ColumnDigest> = (0..content.columns().len())
-        .into_par_iter()
-        .map(|index| digest_column(content, index, wanted(index)))
-        .collect();
-    let empty = serde_json::Map::new();
-    let then = stored.get("columns").and_then(Json::as_object).unwrap_or(&empty);
-    for (index, column) in now.iter().enumerate() {
-        let Some(stored) = then.get(&column.name) else {
-            compare(Some(&column.name), "columns", Some("no such column".to_owned()), "a column".to_owned());
-            continue;
-        };
-        let keywords =
-            edited.columns.get(index).map_or(column.keywords_sha256, |(_, keywords)| keywords_sha(keywords, content));
-        compare(Some(&column.name), "keywords", text(stored, "keywords_sha256"), hex(&keywords));
-        if let Some((comment, _)) = edited.columns.get(index) {
-            let stored = &content.columns()[index].desc.comment;
-            compare(Some(&column.name), "comment", Some(stored.to_string()), comment.to_string());
-        }
-        let found = match &column.sha256 {
-            Ok(sha) => hex(sha),
-            Err(error) if error.kind() == ErrorKind::Usage => continue,
-            Err(error) => error.to_string(),
-        };
-        compare(Some(&column.name), "cells", text(stored, "sha256"), found);
-    }
-    for name in then.keys().filter(|&name| !now.iter().any(|column| column.name == *name)) {
-        compare(Some(name), "columns", Some("a column".to_owned()), "no such column".to_owned());
-    }
-    Ok(changes)
 }

@@ -6,12 +6,9 @@ use bstr::{BStr, ByteSlice};
 
 use super::declare::{CellShapes, ColumnSpec, TableSpec};
 use super::layout::COMMITTED;
-use crate::convert::exact;
-use crate::convert::mapping::{Attributes, Dimensions, Names, axis_roles};
-use crate::convert::plan::row_name;
-use crate::convert::scales::{Coordinates, Scales};
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Element, File, Group, LiveSpec};
+use crate::native::{self, Attributes, Coordinates, Dimensions, Names, Scales, axis_roles, row_name};
 use crate::value::{DataType, Record, Shape, Value};
 
 /// Rows of a chunk of what a row has one number of.
@@ -21,7 +18,7 @@ const NUMBERS: u64 = 4096;
 pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<File> {
     let file = File::create_for_live(path)?;
     let root = file.root()?;
-    let exact = exact::begin(&root, name)?;
+    let exact = native::begin(&root, name)?;
     let mut structure = Structure { root, exact, names: Names::default(), dimensions: Vec::new() };
     structure.names.reserve("", &["MAIN", "_ctds"]);
     for table in tables {
@@ -53,7 +50,7 @@ impl Structure {
         let path = group_path(table);
         check_name(table, all)?;
         let keywords = with_subtables(table, all);
-        let (group, exact) = (exact::open_path(&self.root, &path)?, exact::open_path(&self.exact, &path)?);
+        let (group, exact) = (native::open_path(&self.root, &path)?, native::open_path(&self.exact, &path)?);
         let main_prefix = if is_main(table) { String::new() } else { format!("/{}", table.name) };
         let table_path = |stored: &BStr| format!("{main_prefix}/{}", last(stored));
         let table_name = |stored: &[u8]| last(stored.as_bstr());
@@ -63,7 +60,7 @@ impl Structure {
         let row = row_name(&path);
         self.names.reserve(&path, &["row", &row, COMMITTED]);
         let name = if is_main(table) { "." } else { &table.name };
-        let mut document = exact::table(name, &row, &table.info, &keywords, &table_name);
+        let mut document = native::table_document(name, &row, &table.info, &keywords, &table_name);
         document["committed"] = COMMITTED.into();
         exact.set_attribute("table", &Attribute::string(document.to_string()))?;
 
@@ -97,7 +94,7 @@ impl Structure {
             let form = Column { spec: column, link, is_ms, row: &row_scale }
                 .create(&group, &mut scales, &table_path)
                 .with_context(|| format!("column {}", column.info.desc.name))?;
-            let document = exact::column(&column.info, position, link, form, &table_name);
+            let document = native::column_document(&column.info, position, link, form, &table_name);
             exact.set_attribute(&format!("column.{link}"), &Attribute::string(document.to_string()))?;
         }
         Ok(())

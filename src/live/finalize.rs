@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::lock::WriterLock;
-use crate::convert::{Comparison, Options, Plan, Source, Summary, to_hdf5, verify};
+use crate::convert::{Options, Plan, Summary, to_hdf5};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::source::{Comparison, Source, verify};
 use crate::table::ColumnInfo;
 
 /// What `finalize` has made.

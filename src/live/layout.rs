@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use bstr::ByteSlice;
 use serde_json::Value as Json;
 
-use crate::convert::native::{self, FormKind};
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Group, LinkKind};
 use crate::limits;
+use crate::native::{self, FormKind};
 use crate::table::ColumnInfo;
 
 /// The dataset in the group of each live table that says how many of its rows are complete.

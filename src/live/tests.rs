@@ -1,8 +1,8 @@
 //! Live files written and read in one process. Other processes, kills and full disks: tests/python/test_live.py.
 
 use super::*;
-use crate::convert::Source;
 use crate::error::ErrorKind;
+use crate::source::Source;
 use crate::value::{BString, Complex32, DataType, Record, Shape, Value, Values};
 
 /// Nothing is committed unless asked for.

@@ -396,6 +396,14 @@ impl Columns for Table {
 }
 
 impl ColumnInfo {
+    /// Whether all cells have `shape`, none undefined, by the kind of the column alone.
+    pub(crate) fn is_always_defined(&self) -> bool {
+        match self.desc.kind {
+            ColumnKind::Scalar => self.data_type() != DataType::Record,
+            ColumnKind::Array => self.desc.is_direct() && self.shape.is_some(),
+        }
+    }
+
     /// The data type as python-casacore and CTFP-1 name it.
     pub fn data_type(&self) -> DataType {
         self.desc.data_type

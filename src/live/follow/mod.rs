@@ -12,9 +12,8 @@ pub use self::table::Activity;
 use self::table::{Followed, LiveColumn};
 use super::lock::WriterLock;
 use super::{Declaration, Policy, Reader, Sync, TableSpec, Writer, repair};
-use crate::convert::scales::coordinates;
-use crate::convert::{Source, SourceTable};
 use crate::error::{Error, ErrorKind, Result};
+use crate::source::{Source, SourceTable, coordinates};
 use crate::table::{Look, OpenOptions, TableKind, Watch};
 use crate::value::DataType;
 

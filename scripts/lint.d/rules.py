@@ -1,0 +1,129 @@
+"""What scripts/lint checks: the order of the layers, the tolerated circles, the literals of the layout, the prose."""
+
+# ---- imports --------------------------------------------------------------------------------------------------------
+
+# From the bottom up. A module imports from its own folder and from the lines above its own, never from a later line or
+# from a neighbour on the same line. A name stands for a file and for the folder of that name.
+LAYERS = [
+    ['error'],
+    ['limits', 'sha'],
+    ['value'],
+    ['io'],
+    ['grid', 'cancel', 'progress', 'pool', 'output'],
+    ['aipsio'],
+    ['h5'],
+    ['container'],
+    ['schema'],
+    ['stman'],
+    ['table'],
+    ['native'],
+    ['source'],
+    ['convert', 'pack', 'live'],
+    ['lib'],
+    ['h5bridge/exit', 'h5bridge/args'],
+    ['h5bridge/report', 'h5bridge/progress', 'h5bridge/interrupt'],
+    ['h5bridge/command'],
+    ['h5bridge/cli'],
+    ['h5bridge/main'],
+]
+
+# (importing, imported, why): what the order of layers alone would allow.
+FORBIDDEN = [
+    ('pack', 'native', 'packing moves bytes; it knows nothing of the native layout'),
+    ('pack', 'source', 'packing moves bytes; it knows nothing of values'),
+    ('convert/to_hdf5', 'convert/to_table', 'the two directions share native/ and source/ only'),
+    ('convert/to_hdf5', 'convert/exact', 'exact follows the conversion, not the reverse'),
+    ('convert/to_table', 'convert/to_hdf5', 'the two directions share native/ and source/ only'),
+    ('convert/to_table', 'convert/exact', 'restoring the original files is a path of its own'),
+    ('convert/exact', 'convert/to_table', 'restoring the original files is a path of its own'),
+]
+
+# (importing, imported, why): exceptions from the order of layers.
+PERMITTED = [
+    ('live/finalize', 'convert', 'finalize converts a live file to one for the archive'),
+]
+
+# A storage manager, a container, a codec: a module with one of these statics. They do not import each other.
+FORMAT_TYPES = ['Kind', 'Format', 'Codec']
+
+# {module: why}: its imports of its own children do not make a circle. Every other circle is a finding.
+REGISTRIES = {
+    'stman': 'KINDS names every storage manager; the managers implement the traits',
+    'container': 'FORMATS names every container; the containers implement the traits',
+    'stman/aipsio': 'its KIND opens and creates; the parts use the constants of the format',
+    'stman/alternate/sisco': 'its KIND opens and creates; the parts use the constants of the format',
+    'stman/incremental': 'its KIND opens and creates; the parts share the opened file',
+    'stman/standard': 'its KIND opens and creates; the parts share the opened file',
+    'stman/tiled': 'its four Kinds open and create; the parts share the hypercubes',
+    'container/multifile': 'its FORMAT opens and creates; the parts use the constants of the format',
+    'container/multihdf5': 'its FORMAT opens and creates; the parts use the constants of the format',
+    'io': 'the traits of positioned reading and writing, and the file that implements both',
+}
+
+# (modules, why): imports among these do not make a circle.
+RECURSIONS = [
+    ({'value/record', 'value/values'}, 'a record has values, and a value may be a record'),
+    ({'table', 'table/column', 'table/opening', 'table/subtable', 'table/view'}, 'tables open tables'),
+    ({'table/create', 'table/writer'}, 'a builder and what it builds'),
+    ({'h5/attribute', 'h5/byte_rows', 'h5/dataset', 'h5/file', 'h5/group', 'h5/live', 'h5/values'},
+     'a group has datasets, a dataset attributes, an attribute references to datasets; a file becomes a live file'),
+]
+
+# ---- literals -------------------------------------------------------------------------------------------------------
+
+# Names of the native layout (docs/layout.md). Each stands in one string literal of the sources, alone or as a part of a
+# path. The expression matches a part; {…} are holes of format!.
+LITERALS = {
+    'MAIN': r'MAIN',
+    '_ctds': r'_ctds',
+    'cube{n}': r'cube(\{.*\}|\d+)',
+    'row_cube': r'row_cube',
+    'row_index': r'row_index',
+    '__defined': r'(\{.*\})?__defined',
+    '__shape': r'(\{.*\})?__shape',
+    '__missing': r'(column\.\{.*\})?__missing',
+    '__taql': r'(\{.*\})?__taql',
+    'ctds_name': r'ctds_name',
+    'committed_rows': r'committed_rows',
+    'source_digest': r'source_digest',
+    'format_version': r'format_version',
+    'table_type': r'table_type',
+    'table_subtype': r'table_subtype',
+    'measure_type': r'measure_type',
+    'measure_ref': r'measure_ref',
+    'long_name': r'long_name',
+    'column.{NAME}': r'column\.(\{.*\})?',
+    'strings.{NAME}': r'strings\.(\{.*\})?',
+    'restore': r'restore',
+    'DIMENSION_SCALE': r'DIMENSION_SCALE',
+}
+
+# {(file, literal): why}: not a name of the layout there.
+OTHER_MEANINGS = {
+    ('h5bridge/src/command/repair.rs', 'committed_rows'): 'a member of the --json document',
+}
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+
+# (expression, why, files in which it is right)
+FORBIDDEN_CODE = [
+    (r'\bunsafe\b', 'unsafe code belongs into src/h5/sys.rs', {'src/h5/sys.rs'}),
+    (r'\.\s*unwrap\s*\(\s*\)', 'unwrap() outside tests: return an error, or expect() with the reason it cannot fail', set()),
+    (r'\b(?:todo|unimplemented|dbg)!', 'unfinished code', set()),
+]
+FORBIDDEN_COMMENT = [(r'\b(?:TODO|FIXME|XXX)\b', 'an issue instead of a note in the code')]
+
+# {pattern: (expression, rule)}: counted in comments, messages and documents; scripts/lint.d/ceilings has how often each
+# may occur. CONTRIBUTING.md has examples.
+PROSE = {
+    'P2': (r"^(?:Of|In|To|From|With|For|By|At|On|As|Between|Within|Among|Through|Beside|Behind|Before|After)\b[^:]*$",
+           'a doc comment stands alone: begin with the thing, not with a preposition (counted in doc comments)'),
+    'P4': (r"\b(?:is|are|was|were|be|been) (?:not )?there\b(?! (?:a|an|are|is|any|no)\b)|\bthere (?:is|are|was|were) not?\b(?!h)",
+           '"existing", "missing", "present" instead of "there"'),
+    'P5': (r"\b(?:is|are|was|were|be) no (?!longer|more\b)\w+", '"is not a …", "does not contain …" instead of "is no …"'),
+    'P6': (r"\bbehind\b", '"after" for an order, "beyond" for a place'),
+    'P7': (r"\bso (?:many|long|much|few)\b(?! as\b)|\blikewise\b", 'give the number a name'),
+    'P8': (r"\banew\b|\bmeanwhile\b|,? too[.;:]", '"again", "concurrently", "also"'),
+    'P9': (r"\b(?:whoever|somebody|nobody|anybody|everybody|whose turn)\b|\bhe\b|\bhis\b|\bwho (?:is|was|has|had|reads?|writes?|wrote|holds?|opens?|locks?|asks?|makes?|made)\b",
+           'name the process: "another process", "the writer", "the reader"'),
+}

@@ -1,0 +1,84 @@
+//! A native HDF5 file from tables: structure, data, and with them the original files if they are wanted.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::exact;
+use super::to_hdf5::{ColumnPlan, Options, Plan, Writer};
+use crate::error::Result;
+use crate::h5::File;
+use crate::io::{FileSource, ReadAt};
+use crate::output::Output;
+use crate::pool::thread_pool;
+use crate::progress::Progress;
+use crate::sha::Sha;
+use crate::source::Source;
+
+/// What a conversion did.
+#[derive(Debug)]
+pub struct Summary {
+    /// Tables written.
+    pub tables: usize,
+    /// Columns written.
+    pub columns: usize,
+    /// Columns that are not converted.
+    pub missing: usize,
+    /// Rows of the main table.
+    pub rows: u64,
+    /// Bytes of all elements, uncompressed.
+    pub bytes: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// CTFP-1 digest of the main table, if it was wanted.
+    pub digest: Option<Sha>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is whole.
+///
+/// # Errors
+/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, and those of reading the source. Nothing is
+/// left at `target` then.
+pub fn to_hdf5(
+    source: &Source,
+    plan: &Plan,
+    options: &Options,
+    target: &Path,
+    overwrite: bool,
+    progress: &dyn Progress,
+) -> Result<Summary> {
+    // metadata of a dataset takes some KiB; what compresses needs less than this
+    let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
+    let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
+    let output = Output::create(target, overwrite, needed)?;
+    let file = File::create(output.partial())?;
+    let mut writer = Writer::new(source, plan, options, &file)?;
+    writer.write_structure()?;
+    let syncing = output.sync_behind();
+    let digest = writer.write_data(progress)?;
+    if let Some(tree) = &plan.tree {
+        // what is tried is what is in the file
+        file.flush()?;
+        let written: Arc<dyn ReadAt> = Arc::new(FileSource::open(output.partial())?);
+        let pool = thread_pool(options.threads)?;
+        exact::record(tree, source, plan, &writer.root, &written, &pool, options.max_memory)?;
+    }
+    drop(syncing);
+    let mut warnings = plan.warnings.clone();
+    warnings.append(&mut writer.warnings);
+    drop(writer);
+    file.close()?;
+    let file_bytes = output.partial().metadata()?.len();
+    output.commit()?;
+    Ok(Summary {
+        tables: plan.tables.len(),
+        columns: plan.columns().count(),
+        missing: plan.tables.iter().map(|table| table.missing.len()).sum(),
+        rows: plan.tables.first().map_or(0, |table| table.rows.end - table.rows.start),
+        bytes: plan.bytes(),
+        file_bytes,
+        digest,
+        warnings,
+    })
+}

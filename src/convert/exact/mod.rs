@@ -1,0 +1,17 @@
+//! Restorable files: the exact original directory, every file and every byte, from a native file. docs/restorable.md.
+//!
+//! ```text
+//! while converting   files + Extent of every column ─► recipe, tried against the files ─► /_ctds/restore   [record]
+//! later              /_ctds/restore + datasets ─► files, checked by their SHA-256                           [rebuild]
+//! ```
+
+mod rebuild;
+mod recipe;
+mod record;
+mod restore;
+mod space;
+
+pub(super) use record::record;
+pub(super) use restore::{ChangedFile, changed_files};
+pub use restore::{RestoreOptions, Restored, restore};
+pub use space::{Cost, cost};

@@ -1,0 +1,312 @@
+//! The bytes of an original file from its segments, window by window, on several threads.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use sha2::{Digest as _, Sha256};
+
+use super::recipe::{Encoding, LITERALS, OpenStream, Segment, Sources};
+use crate::error::{Error, Result};
+use crate::grid::copy_box;
+use crate::io::{ByteOrder, swap_bytes};
+use crate::pool::Buffers;
+use crate::sha::Sha;
+use crate::value::{Region, Shape, Values, swap_width};
+
+/// Bytes of a file that a thread works on.
+pub(super) const WINDOW_BYTES: u64 = 2 << 20;
+/// Windows worked on together, at most; as many wait to be hashed or written.
+pub(super) const WINDOWS: usize = 4;
+/// Bytes of a dataset that are read at a time, if a box is not larger.
+const STEP_BYTES: u64 = 1 << 20;
+
+/// Part of a file and the segments that have bytes in it.
+#[derive(Debug)]
+pub(super) struct Window {
+    pub(super) bytes: Range<u64>,
+    segments: Vec<Segment>,
+}
+
+/// Cuts a file into windows. `segments` are sorted by their offsets.
+struct Windows<'a> {
+    segments: &'a [Segment],
+    /// With the end of each.
+    active: Vec<(Segment, u64)>,
+    sources: &'a Sources,
+    next: u64,
+    len: u64,
+}
+
+impl Iterator for Windows<'_> {
+    type Item = Result<Window>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.len {
+            return None;
+        }
+        let bytes = self.next..self.len.min(self.next + WINDOW_BYTES);
+        self.next = bytes.end;
+        let begun = self.segments.partition_point(|segment| segment.offset < bytes.end);
+        let (begun, later) = self.segments.split_at(begun);
+        self.segments = later;
+        for segment in begun {
+            let box_bytes = self.sources.get(segment).and_then(|stream| stream.box_bytes(segment.rows));
+            match box_bytes {
+                // checked when the recipe was read
+                Ok(len) => self.active.push((*segment, segment.offset + (segment.count - 1) * segment.stride + len)),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.active.retain(|&(_, end)| end > bytes.start);
+        let segments = self.active.iter().map(|&(segment, _)| segment).collect();
+        Some(Ok(Window { bytes, segments }))
+    }
+}
+
+/// Runs `work` on every window of a file of `len` bytes, `count` at a time, and `take` on the results in order.
+pub(super) fn for_windows<T: Send>(
+    len: u64,
+    mut segments: Vec<Segment>,
+    sources: &Sources,
+    (pool, count): (&rayon::ThreadPool, usize),
+    work: impl Fn(Window) -> Result<T> + Sync,
+    mut take: impl FnMut(T) -> Result<()> + Send,
+) -> Result<()> {
+    segments.sort_by_key(|segment| segment.offset);
+    let mut windows = Windows { segments: &segments, active: Vec::new(), sources, next: 0, len };
+    let mut done: Vec<T> = Vec::new();
+    loop {
+        let batch = windows.by_ref().take(count).collect::<Result<Vec<_>>>()?;
+        if batch.is_empty() && done.is_empty() {
+            return Ok(());
+        }
+        // what comes in order is done beside the next windows
+        let ready = std::mem::take(&mut done);
+        let (worked, taken) = pool.join(
+            || batch.into_par_iter().map(&work).collect::<Result<Vec<T>>>(),
+            || ready.into_iter().try_for_each(&mut take),
+        );
+        taken?;
+        done = worked?;
+    }
+}
+
+/// Rebuilds a file, hands its bytes to `write`, several threads at a time and in no order, and returns their SHA-256.
+pub(super) fn rebuild(
+    len: u64,
+    segments: Vec<Segment>,
+    sources: &Sources,
+    (pool, buffers): (&rayon::ThreadPool, &Buffers),
+    write: impl Fn(u64, &[u8]) -> Result<()> + Sync,
+) -> Result<Sha> {
+    let mut sha = Sha256::new();
+    let work = |window: Window| {
+        let mut bytes = buffers.zeros(window.len());
+        window.fill(sources, &mut bytes, None)?;
+        write(window.bytes.start, &bytes)?;
+        Ok(bytes)
+    };
+    // only this cannot be done in parallel
+    let take = |bytes: Vec<u8>| {
+        sha.update(&bytes);
+        buffers.give(bytes);
+        Ok(())
+    };
+    for_windows(len, segments, sources, (pool, WINDOWS), work, take)?;
+    Ok(sha.finalize().into())
+}
+
+impl Window {
+    pub(super) fn len(&self) -> usize {
+        (self.bytes.end - self.bytes.start) as usize
+    }
+
+    /// Puts the bytes of all segments into `out`, those of literals last; `covered` gets a 1 for each byte that comes
+    /// from one.
+    pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
+        for literal in [false, true] {
+            for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {
+                let stream = sources.get(segment)?;
+                let target = Target { start: self.bytes.start, out: &mut *out, covered: covered.as_deref_mut() };
+                stream.fill(segment, target)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a file from `start` on that are wanted.
+struct Target<'a> {
+    start: u64,
+    out: &'a mut [u8],
+    covered: Option<&'a mut [u8]>,
+}
+
+impl Target<'_> {
+    fn end(&self) -> u64 {
+        self.start + self.out.len() as u64
+    }
+
+    /// What of the bytes `range` of the file is wanted; may be empty.
+    fn wanted(&self, range: Range<u64>) -> Range<u64> {
+        let start = range.start.clamp(self.start, self.end());
+        start..range.end.clamp(start, self.end())
+    }
+
+    /// The place of wanted bytes, which counts as covered.
+    fn place(&mut self, wanted: Range<u64>) -> &mut [u8] {
+        let range = (wanted.start - self.start) as usize..(wanted.end - self.start) as usize;
+        if let Some(covered) = &mut self.covered {
+            covered[range.clone()].fill(1);
+        }
+        &mut self.out[range]
+    }
+
+    /// Puts what is wanted of `bytes`, which belong at `offset`.
+    fn put(&mut self, offset: u64, bytes: &[u8]) {
+        let wanted = self.wanted(offset..offset + bytes.len() as u64);
+        let from = wanted.start.saturating_sub(offset) as usize;
+        let len = (wanted.end - wanted.start) as usize;
+        if len > 0 {
+            self.place(wanted).copy_from_slice(&bytes[from..from + len]);
+        }
+    }
+}
+
+impl OpenStream {
+    /// Puts the bytes of a segment where they are wanted.
+    fn fill(&self, segment: &Segment, mut target: Target<'_>) -> Result<()> {
+        let box_bytes = self.box_bytes(segment.rows)?;
+        if box_bytes == 0 || segment.offset >= target.end() {
+            return Ok(());
+        }
+        let stride = if segment.count == 1 { box_bytes } else { segment.stride };
+        // the boxes that reach into the window
+        let first = match target.start.checked_sub(segment.offset + box_bytes) {
+            Some(beyond) => beyond / stride + 1,
+            None => 0,
+        };
+        let boxes = first..segment.count.min((target.end() - segment.offset).div_ceil(stride));
+        if boxes.is_empty() {
+            return Ok(());
+        }
+        if !self.covers_cells() {
+            for number in boxes {
+                let bytes = self.tile(segment, number)?;
+                target.put(segment.offset + number * stride, &bytes);
+            }
+            return Ok(());
+        }
+        let row_bytes = self.plain_bytes(1)? as u64;
+        if self.encoding != Encoding::Bits && stride == box_bytes {
+            // one run of rows, of which only those wanted are read
+            let (row, offset) = (segment.first + boxes.start * segment.rows, segment.offset + boxes.start * stride);
+            return self.fill_rows(row, offset, (boxes.end - boxes.start) * segment.rows, row_bytes, &mut target);
+        }
+        let step = (STEP_BYTES / box_bytes).max(1);
+        let mut plain = Vec::new();
+        for start in boxes.clone().step_by(step as usize) {
+            let count = step.min(boxes.end - start);
+            if let (1, Encoding::Bytes(_)) = (count, self.encoding) {
+                let (row, offset) = (segment.first + start * segment.rows, segment.offset + start * stride);
+                self.fill_rows(row, offset, segment.rows, row_bytes, &mut target)?;
+                continue;
+            }
+            let rows = count * segment.rows;
+            plain.resize(self.plain_bytes(rows)?, 0);
+            self.read_rows(segment.first + start * segment.rows, &mut plain)?;
+            let encoded = self.encode(&mut plain, count as usize);
+            for (number, bytes) in (start..).zip(encoded.chunks_exact(box_bytes as usize)) {
+                target.put(segment.offset + number * stride, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts `rows` rows from `first` on, which lie one after the other from byte `offset` of the file on.
+    fn fill_rows(&self, first: u64, offset: u64, rows: u64, row_bytes: u64, target: &mut Target<'_>) -> Result<()> {
+        let wanted = target.wanted(offset..offset + rows * row_bytes);
+        let (start, end) = (wanted.start - offset, wanted.end - offset);
+        // rows that are wanted whole go straight to their place
+        let whole = start.div_ceil(row_bytes)..end / row_bytes;
+        if !whole.is_empty() {
+            let place = target.place(offset + whole.start * row_bytes..offset + whole.end * row_bytes);
+            self.read_rows(first + whole.start, place)?;
+            self.swap(place);
+        }
+        let first_part = start / row_bytes;
+        let last_part = (end.div_ceil(row_bytes)).saturating_sub(1);
+        for row in [first_part, last_part] {
+            if start < end && !whole.contains(&row) {
+                let mut plain = vec![0; row_bytes as usize];
+                self.read_rows(first + row, &mut plain)?;
+                self.swap(&mut plain);
+                target.put(offset + row * row_bytes, &plain);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with the little-endian bytes of whole rows, zeros beyond the last.
+    fn read_rows(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        let row_bytes = (self.cell.elements()? as usize * self.reader.data_type.size()).max(1);
+        let there = ((out.len() / row_bytes) as u64).min(self.reader.rows().saturating_sub(first));
+        let (there, beyond) = out.split_at_mut(there as usize * row_bytes);
+        beyond.fill(0);
+        self.reader.read_rows(first, there, row_bytes)
+    }
+
+    /// The bytes of a box that is a part of cells.
+    fn tile(&self, segment: &Segment, number: u64) -> Result<Vec<u8>> {
+        let mut rest = number;
+        let mut start: Vec<u64> = Vec::with_capacity(self.cell.len() + 1);
+        for (&count, &extent) in self.across.iter().zip(self.cell.iter()) {
+            start.push(rest % count.max(1) * extent);
+            rest /= count.max(1);
+        }
+        start.push(segment.first + rest * segment.rows);
+        let shape = self.cell.with_axis(segment.rows);
+        let within: Shape = shape
+            .iter()
+            .zip(&start)
+            .zip(self.reader.shape.iter())
+            .map(|((&extent, &start), &end)| extent.min(end.saturating_sub(start)))
+            .collect();
+        let mut values = Values::new(self.reader.data_type);
+        let region = Region { start: Shape::from(start.as_slice()), shape: within };
+        self.reader.read(&region, &mut values)?;
+        if region.shape != shape {
+            let mut padded = Values::new(self.reader.data_type);
+            padded.extend_default(shape.elements()? as usize);
+            let zero = vec![0; shape.len()];
+            copy_box(&values, &region.shape, &zero, &mut padded, 0, &shape, &zero, &region.shape);
+            values = padded;
+        }
+        let mut plain = values.le_bytes().map(|bytes| bytes.into_owned());
+        match &mut plain {
+            Some(plain) => Ok(self.encode(plain, 1).to_vec()),
+            None => Err(Error::format("elements without a fixed size")),
+        }
+    }
+
+    /// The bytes of `boxes` equal boxes as they lie in the file, from those of their elements.
+    fn encode<'a>(&self, plain: &'a mut Vec<u8>, boxes: usize) -> &'a [u8] {
+        if self.encoding == Encoding::Bits {
+            let box_elements = plain.len() / boxes.max(1);
+            *plain = plain.chunks_exact(box_elements.max(1)).flat_map(|bools| bools.chunks(8).map(pack)).collect();
+        }
+        self.swap(plain);
+        plain
+    }
+
+    fn swap(&self, plain: &mut [u8]) {
+        if self.encoding == Encoding::Bytes(ByteOrder::Big) {
+            swap_bytes(plain, swap_width(self.reader.data_type));
+        }
+    }
+}
+
+/// Up to eight Bools as bits, the first in the lowest.
+fn pack(bools: &[u8]) -> u8 {
+    bools.iter().enumerate().fold(0, |bits, (bit, &value)| bits | u8::from(value != 0) << bit)
+}

@@ -1,0 +1,476 @@
+//! How each original file is put together again, as plain data and as it is stored under `/_ctds/restore`.
+//! docs/restorable.md.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Component, PathBuf};
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+use serde_json::{Value as Json, json};
+
+use crate::error::{Error, Result, ResultExt};
+use crate::grid::Grid;
+use crate::h5::Group;
+use crate::io::{ByteOrder, ReadAt};
+use crate::native::{Reader, json};
+use crate::sha::{Sha, hex};
+use crate::value::{DataType, Region, Shape, Values};
+
+/// The group of the recipes, in `/_ctds`.
+pub(super) const GROUP: &str = "restore";
+/// The number of the stream of what no dataset supplies.
+pub(super) const LITERALS: u32 = 0;
+/// Most segments of a file that is not stored as it is: they are in memory together.
+pub(super) const MOST_SEGMENTS: u64 = 1 << 20;
+/// A row is in memory as a whole, and so is a box that cannot be made row by row.
+const MOST_BOX_BYTES: usize = 32 << 20;
+/// Of a segment.
+pub(super) const FIELDS: usize = 6;
+/// Decoded chunks kept for all streams of a file.
+const CACHE_BYTES: usize = 32 << 20;
+
+/// How elements lie in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Encoding {
+    /// One after the other in this order.
+    Bytes(ByteOrder),
+    /// Bools, eight in a byte, the first in its lowest bit; what is left of the last byte of a box is 0.
+    Bits,
+}
+
+impl Encoding {
+    fn name(self) -> &'static str {
+        match self {
+            Encoding::Bytes(order) => order.name(),
+            Encoding::Bits => "bits",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        [Encoding::Bytes(ByteOrder::Little), Encoding::Bytes(ByteOrder::Big), Encoding::Bits]
+            .into_iter()
+            .find(|encoding| encoding.name() == name)
+    }
+
+    /// Bytes that `elements` of `data_type` take.
+    pub(super) fn len(self, data_type: DataType, elements: u64) -> Result<u64> {
+        let len = match self {
+            Encoding::Bits => Some(elements.div_ceil(8)),
+            Encoding::Bytes(_) => elements.checked_mul(data_type.size() as u64),
+        };
+        len.ok_or_else(|| Error::format("a box of 2^64 bytes"))
+    }
+}
+
+/// A dataset that supplies bytes of files, box by box.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Stream {
+    /// Its path.
+    pub(super) dataset: String,
+    pub(super) encoding: Encoding,
+    /// The extents of a box on all axes but the last, fastest first.
+    pub(super) cell: Shape,
+}
+
+/// Boxes of a stream in a file, at equal distances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) stream: u32,
+    /// Where the first box starts on the dataset's last (slowest) axis; on the others it starts at 0.
+    pub(super) first: u64,
+    /// The extent of each box on that axis.
+    pub(super) rows: u64,
+    /// Boxes; they follow each other in the dataset, fastest axis first.
+    pub(super) count: u64,
+    /// Of the first box, in the file.
+    pub(super) offset: u64,
+    /// From a box to the next; 0 if there is one.
+    pub(super) stride: u64,
+}
+
+impl Segment {
+    pub(super) fn fields(&self) -> [u64; FIELDS] {
+        [u64::from(self.stream), self.first, self.rows, self.count, self.offset, self.stride]
+    }
+
+    fn from_fields(fields: [u64; FIELDS]) -> Option<Self> {
+        let [stream, first, rows, count, offset, stride] = fields;
+        let segment = Segment { stream: u32::try_from(stream).ok()?, first, rows, count, offset, stride };
+        (rows > 0 && count > 0 && (count == 1) == (stride == 0)).then_some(segment)
+    }
+}
+
+/// An original file.
+#[derive(Debug, Clone)]
+pub(super) struct File {
+    /// Relative to the directory, with `/`; empty if the source was this file alone.
+    pub(super) path: BString,
+    pub(super) len: u64,
+    pub(super) sha256: Sha,
+    pub(super) segments: u64,
+}
+
+/// What `/_ctds/restore/index` holds.
+#[derive(Debug, Default)]
+pub(super) struct Recipe {
+    pub(super) streams: Vec<Stream>,
+    /// Datasets all of whose elements are in the files, so that none can change without the files'.
+    pub(super) whole: Vec<String>,
+    /// Parents before children.
+    pub(super) directories: Vec<BString>,
+    pub(super) files: Vec<File>,
+}
+
+impl Recipe {
+    pub(super) fn to_json(&self) -> Json {
+        let streams = self.streams.iter().map(|stream| {
+            json!({ "dataset": stream.dataset, "encoding": stream.encoding.name(), "box": stream.cell.reversed() })
+        });
+        let files = self.files.iter().map(|file| {
+            json!({
+                "path": json::from_string(file.path.as_bstr()),
+                "bytes": file.len,
+                "sha256": hex(&file.sha256),
+                "segments": file.segments,
+            })
+        });
+        json!({
+            "version": 1,
+            "streams": streams.collect::<Vec<_>>(),
+            "whole": self.whole,
+            "directories": self.directories.iter().map(|path| json::from_string(path.as_bstr())).collect::<Vec<_>>(),
+            "files": files.collect::<Vec<_>>(),
+        })
+    }
+
+    /// Checks all names: none leads out of the directory, none is there twice.
+    pub(super) fn from_json(document: &Json) -> Result<Self> {
+        let missing = |what: &str| Error::format(format!("{what} expected"));
+        let list = |of: &Json, name: &str| of.get(name).and_then(Json::as_array).cloned().ok_or_else(|| missing(name));
+        match document.get("version").and_then(Json::as_u64) {
+            Some(1) => {}
+            version => return Err(Error::unsupported(format!("recipes of version {version:?}, known is 1"))),
+        }
+        let text =
+            |of: &Json, name: &str| of.get(name).and_then(Json::as_str).map(str::to_owned).ok_or_else(|| missing(name));
+        let number = |of: &Json, name: &str| of.get(name).and_then(Json::as_u64).ok_or_else(|| missing(name));
+        let stream = |entry: &Json| -> Result<Stream> {
+            let cell: Option<Vec<u64>> = list(entry, "box")?.iter().map(Json::as_u64).collect();
+            let cell = Shape::from_reversed(&cell.ok_or_else(|| missing("box"))?);
+            let encoding = Encoding::from_name(&text(entry, "encoding")?).ok_or_else(|| missing("a known encoding"))?;
+            Ok(Stream { dataset: text(entry, "dataset")?, encoding, cell })
+        };
+        let file = |entry: &Json| -> Result<File> {
+            let path = json::to_string(entry.get("path").ok_or_else(|| missing("path"))?)?;
+            let sha256 = sha(&text(entry, "sha256")?).ok_or_else(|| missing("sha256"))?;
+            Ok(File { path, len: number(entry, "bytes")?, sha256, segments: number(entry, "segments")? })
+        };
+        let recipe = Recipe {
+            streams: list(document, "streams")?.iter().map(stream).collect::<Result<_>>().context("streams")?,
+            whole: list(document, "whole")?.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
+            directories: list(document, "directories")?.iter().map(json::to_string).collect::<Result<_>>()?,
+            files: list(document, "files")?.iter().map(file).collect::<Result<_>>().context("files")?,
+        };
+        recipe.check_names()?;
+        Ok(recipe)
+    }
+
+    /// Whether the source was one file and no directory.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.files.as_slice(), [file] if file.path.is_empty()) && self.directories.is_empty()
+    }
+
+    fn check_names(&self) -> Result<()> {
+        if self.is_file() {
+            return Ok(());
+        }
+        let (mut seen, mut directories) = (HashSet::new(), HashSet::new());
+        let files = self.files.iter().map(|file| (&file.path, true));
+        for (path, is_file) in self.directories.iter().map(|path| (path, false)).chain(files) {
+            let what = if is_file { "file" } else { "directory" };
+            let refuse = |why: &str| Err(Error::format(format!("the {what} {path:?} {why}")));
+            if relative(path).is_none() {
+                return refuse("would not lie in the directory that is restored");
+            }
+            if !seen.insert(path) {
+                return refuse("is there twice");
+            }
+            let parent = path.rfind_byte(b'/').map(|end| path[..end].as_bstr());
+            if parent.is_some_and(|parent| !directories.contains(parent)) {
+                return refuse("lies in a directory that is not listed before it");
+            }
+            if !is_file {
+                directories.insert(path.as_bstr());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A stored path, if it is one that stays below where it is put, spelt in the only way.
+pub(super) fn relative(path: &[u8]) -> Option<PathBuf> {
+    let path = path.to_path().ok()?;
+    let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    let spelt: PathBuf = path.components().collect();
+    (plain
+        && !path.as_os_str().is_empty()
+        && spelt.as_os_str() == path.as_os_str()
+        && !path.as_os_str().as_encoded_bytes().contains(&0))
+    .then_some(spelt)
+}
+
+fn sha(hex: &str) -> Option<Sha> {
+    let bytes = hex.as_bytes().as_chunks::<2>().0.iter().map(|pair| {
+        let text = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(text, 16).ok()
+    });
+    bytes.collect::<Option<Vec<u8>>>()?.try_into().ok()
+}
+
+/// The recipes of an open native file.
+#[derive(Debug)]
+pub(super) struct Archive {
+    pub(super) recipe: Recipe,
+    root: Group,
+    source: Arc<dyn ReadAt>,
+    segments: Reader,
+    /// Where those of each file begin.
+    starts: Vec<u64>,
+}
+
+impl Archive {
+    /// `None` if the file has no recipes.
+    pub(super) fn open(root: &Group, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
+        let exact = root.group("_ctds")?;
+        if !exact.has(GROUP) {
+            return Ok(None);
+        }
+        let group = exact.group(GROUP)?;
+        let open = || -> Result<Self> {
+            let index = group.dataset("index")?;
+            let mut bytes = Values::new(DataType::UChar);
+            index.read_region(&Region::whole(&index.shape()?), &mut bytes)?;
+            let bytes = bytes.le_bytes().unwrap_or_default();
+            let document = serde_json::from_slice(&bytes)
+                .map_err(|error| Error::format(format!("not JSON: {error}")).caused_by(error));
+            let recipe = document.and_then(|document| Recipe::from_json(&document)).context("index")?;
+            let segments = Reader::of_file(group.dataset("segments")?, source.clone())?.with_axes(1)?;
+            let mut starts = Vec::with_capacity(recipe.files.len());
+            let mut next = 0u64;
+            for file in &recipe.files {
+                starts.push(next);
+                if file.segments > MOST_SEGMENTS {
+                    return Err(Error::limit(format!("{} segments of the file {:?}", file.segments, file.path)));
+                }
+                next += file.segments * FIELDS as u64;
+            }
+            if next != segments.rows() {
+                let message = format!("{} numbers in segments, {next} by the index", segments.rows());
+                return Err(Error::format(message));
+            }
+            Ok(Archive { recipe, root: root.clone(), source, segments, starts })
+        };
+        open().context("/_ctds/restore").map(Some)
+    }
+
+    /// The segments of a file and what they take bytes from, checked against its length and the datasets.
+    pub(super) fn file(&self, number: usize) -> Result<(Vec<Segment>, Sources)> {
+        let file = &self.recipe.files[number];
+        let read = || -> Result<_> {
+            let start = self.starts[number];
+            let numbers = self.segments.integers(start..start + file.segments * FIELDS as u64)?;
+            let segments = decode(&numbers, file.segments as usize)?;
+            let sources = Sources::open(&self.root, &self.source, &self.recipe.streams, &segments)?;
+            let mut covered = 0u64;
+            for segment in &segments {
+                let bytes = sources.check(segment, file.len)?;
+                covered = covered.saturating_add(bytes);
+            }
+            if covered < file.len {
+                return Err(Error::format(format!("the segments have {covered} bytes of {}", file.len)));
+            }
+            Ok((segments, sources))
+        };
+        read().with_context(|| format!("/_ctds/restore: file {:?}", file.path))
+    }
+}
+
+/// The numbers of a file's segments: field after field, each number the difference to the one before.
+pub(super) fn encode(segments: &[Segment]) -> Vec<i64> {
+    let mut numbers = Vec::with_capacity(segments.len() * FIELDS);
+    for field in 0..FIELDS {
+        let mut last = 0u64;
+        for segment in segments {
+            let value = segment.fields()[field];
+            numbers.push(value.wrapping_sub(last) as i64);
+            last = value;
+        }
+    }
+    numbers
+}
+
+fn decode(numbers: &[i64], count: usize) -> Result<Vec<Segment>> {
+    let mut fields = vec![[0u64; FIELDS]; count];
+    for (field, differences) in numbers.chunks_exact(count.max(1)).enumerate() {
+        let mut value = 0u64;
+        for (segment, &difference) in fields.iter_mut().zip(differences) {
+            value = value.wrapping_add(difference as u64);
+            segment[field] = value;
+        }
+    }
+    let segment = |(number, fields): (usize, [u64; FIELDS])| {
+        Segment::from_fields(fields).ok_or_else(|| Error::format(format!("segment {number} is {fields:?}")))
+    };
+    fields.into_iter().enumerate().map(segment).collect()
+}
+
+/// The datasets that supply the bytes of one file, open; by the numbers of streams.
+#[derive(Debug)]
+pub(super) struct Sources(Vec<Option<OpenStream>>);
+
+/// A stream whose dataset is open.
+#[derive(Debug)]
+pub(super) struct OpenStream {
+    pub(super) reader: Reader,
+    pub(super) encoding: Encoding,
+    pub(super) cell: Shape,
+    /// Boxes side by side on each axis but the last.
+    pub(super) across: Shape,
+}
+
+impl Sources {
+    pub(super) fn open(
+        root: &Group,
+        source: &Arc<dyn ReadAt>,
+        streams: &[Stream],
+        segments: &[Segment],
+    ) -> Result<Self> {
+        let mut open: Vec<Option<OpenStream>> = streams.iter().map(|_| None).collect();
+        let used: BTreeSet<u32> = segments.iter().map(|segment| segment.stream).collect();
+        let cache = (CACHE_BYTES / used.len().max(1)).clamp(1 << 20, 8 << 20);
+        for number in used {
+            let Some(stream) = streams.get(number as usize) else {
+                return Err(Error::format(format!("a segment of stream {number} of {}", streams.len())));
+            };
+            let path = stream.dataset.trim_start_matches('/');
+            let opened = || OpenStream::new(Reader::with_cache(root.dataset(path)?, source.clone(), cache)?, stream);
+            open[number as usize] = Some(opened().with_context(|| format!("stream of {}", stream.dataset))?);
+        }
+        Ok(Sources(open))
+    }
+
+    pub(super) fn get(&self, segment: &Segment) -> Result<&OpenStream> {
+        let found = self.0.get(segment.stream as usize).and_then(Option::as_ref);
+        found.ok_or_else(|| Error::format(format!("stream {} is not open", segment.stream)))
+    }
+
+    /// Checks that a segment lies within the file and its dataset; returns its bytes.
+    pub(super) fn check(&self, segment: &Segment, file_len: u64) -> Result<u64> {
+        let stream = self.get(segment)?;
+        let box_bytes = stream.box_bytes(segment.rows)?;
+        let by_row = stream.encoding != Encoding::Bits && stream.covers_cells();
+        if stream.plain_bytes(if by_row { 1 } else { segment.rows })? > MOST_BOX_BYTES {
+            return Err(Error::limit(format!("{segment:?} has boxes of more than {MOST_BOX_BYTES} bytes")));
+        }
+        let end = (segment.count - 1)
+            .checked_mul(segment.stride)
+            .and_then(|bytes| bytes.checked_add(segment.offset))
+            .and_then(|start| start.checked_add(box_bytes));
+        if end.is_none_or(|end| end > file_len) {
+            return Err(Error::format(format!("{segment:?} leaves the {file_len} bytes of the file")));
+        }
+        // the last box may reach beyond the dataset: that is padding
+        let steps = (segment.count - 1) / stream.across.elements()?.max(1);
+        let start = steps.checked_mul(segment.rows).and_then(|rows| rows.checked_add(segment.first));
+        if box_bytes > 0 && start.is_none_or(|start| start >= stream.reader.rows()) {
+            return Err(Error::format(format!("{segment:?} leaves the {} rows of its dataset", stream.reader.rows())));
+        }
+        Ok(box_bytes.saturating_mul(segment.count))
+    }
+}
+
+impl OpenStream {
+    fn new(reader: Reader, stream: &Stream) -> Result<Self> {
+        let Some((cell, _)) = reader.shape.split_last() else { return Err(Error::format("a dataset without axes")) };
+        let fits = cell.len() == stream.cell.len() && !stream.cell.contains(&0);
+        let bits = stream.encoding == Encoding::Bits;
+        if !fits || !reader.data_type.is_fixed_size() || bits != (reader.data_type == DataType::Bool) {
+            let message =
+                format!("boxes {:?} of {} {:?}", stream.cell.reversed(), reader.data_type, reader.shape.reversed());
+            return Err(Error::format(message));
+        }
+        let across = Grid { shape: cell, chunk: stream.cell.clone() }.counts();
+        Ok(OpenStream { reader, encoding: stream.encoding, cell: stream.cell.clone(), across })
+    }
+
+    /// Elements of the dataset that a segment has, without padding.
+    pub(super) fn elements(&self, segment: &Segment) -> Result<u64> {
+        let across = self.across.elements()?.max(1);
+        let rows = (segment.count / across).saturating_mul(segment.rows);
+        let (cell, _) = self.reader.shape.split_last().unwrap_or_default();
+        // a step that is not complete counts for nothing
+        Ok(cell.elements()?.saturating_mul(rows.min(self.reader.rows().saturating_sub(segment.first))))
+    }
+
+    /// Whether a box has whole cells, so that rows of it are rows of the dataset.
+    pub(super) fn covers_cells(&self) -> bool {
+        self.reader.shape[..self.cell.len()] == *self.cell
+    }
+
+    /// Bytes of the elements of `rows` rows of boxes, unpacked.
+    pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
+        let bytes = self.cell.with_axis(rows).elements()?.checked_mul(self.reader.data_type.size() as u64);
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        bytes.ok_or_else(|| Error::format("a box of 2^64 bytes"))
+    }
+
+    /// Bytes of a box of `rows`.
+    pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
+        self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(stream: u32, offset: u64) -> Segment {
+        Segment { stream, first: 7, rows: 3, count: 2, offset, stride: 100 }
+    }
+
+    #[test]
+    fn segments_are_differences_field_by_field() {
+        let segments = [segment(1, 0), segment(0, 40), segment(u32::MAX, u64::MAX)];
+        let numbers = encode(&segments);
+        assert_eq!(numbers[..6], [1, -1, i64::from(u32::MAX), 7, 0, 0]);
+        assert_eq!(numbers[12..15], [0, 40, -41]);
+        assert_eq!(decode(&numbers, 3).unwrap(), segments);
+        assert!(decode(&[], 0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn impossible_segments_are_errors() {
+        for (field, value) in [(0, 1 << 40), (2, 0), (3, 0), (5, 0)] {
+            let mut fields = segment(1, 0).fields();
+            fields[field] = value;
+            let numbers: Vec<i64> = fields.iter().map(|&field| field as i64).collect();
+            assert!(decode(&numbers, 1).is_err(), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn names_stay_in_the_directory() {
+        let recipe = |directories: &[&str], files: &[&str]| {
+            let file = |path: &str| json!({"path": path, "bytes": 0, "sha256": "00".repeat(32), "segments": 0});
+            let files: Vec<Json> = files.iter().map(|path| file(path)).collect();
+            let recipe = json!({"version": 1, "streams": [], "whole": [], "directories": directories, "files": files});
+            Recipe::from_json(&recipe)
+        };
+        assert!(recipe(&["a", "a/b"], &["x", "a/x", "a/b/x", "...", "a/ "]).is_ok());
+        assert!(recipe(&[], &[""]).unwrap().is_file());
+        for path in ["..", ".", "/x", "a/../x", "a//x", "a/", "./x", "", "b/x", "a", "x\0"] {
+            assert!(recipe(&["a"], &["y", path]).is_err(), "{path}");
+            assert!(recipe(&["a", path], &["y"]).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Original files again, from a native file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bstr::ByteSlice;
+
+use super::rebuild::rebuild;
+use super::recipe::{self, Archive, relative};
+use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::h5::File;
+use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
+use crate::output::Output;
+use crate::pool::{Buffers, thread_pool};
+use crate::progress::Progress;
+use crate::sha::Sha;
+use crate::source::Source;
+use crate::source::stored_digests::changed_columns;
+
+/// How [`restore`] works.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RestoreOptions {
+    /// Replace a table that is at the target.
+    pub overwrite: bool,
+    /// Threads that decode; 0: one for each processor.
+    pub threads: usize,
+}
+
+/// What [`restore`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    /// Files written.
+    pub files: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+/// Puts the original directory that the native file at `path` was made from to `target`, where it appears when it is
+/// whole. The SHA-256 of every file has been checked then.
+///
+/// # Errors
+/// `Usage` if the file is not restorable. `Format` if a file would not be what it was: because columns have changed since
+/// the conversion, which are named, or because of damage. `Exists` without `overwrite` if there is something at `target`,
+/// `NoSpace`. Nothing is left at `target` then.
+pub fn restore(
+    path: &Path,
+    target: &Path,
+    options: &RestoreOptions,
+    progress: &(dyn Progress + Sync),
+) -> Result<Restored> {
+    let source = Source::open(path)?;
+    let place = path.display().to_string();
+    let Some(archive) = open(path)? else {
+        return Err(Error::usage("not restorable: it was made without --restorable").context(place));
+    };
+    let recipe = &archive.recipe;
+    let bytes = recipe.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.len));
+    let output = match recipe.is_file() {
+        true => Output::create(target, options.overwrite, bytes)?,
+        false => Output::create_directory(target, options.overwrite, bytes)?,
+    };
+    // what files do not show
+    let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
+    let (pool, buffers) = (thread_pool(options.threads)?, Buffers::default());
+    let changed = pool.install(|| changed_columns(&source, &whole))?;
+    if !changed.is_empty() {
+        return Err(Error::format(format!("changed since the conversion: {}", changed.join(", "))).context(place));
+    }
+    for directory in &recipe.directories {
+        std::fs::create_dir(output.partial().join(inside(directory)?)).with_context(|| directory.to_string())?;
+    }
+    let syncing = output.sync_behind();
+    let restore = |(number, file): (usize, &recipe::File)| -> Result<()> {
+        let name = file.path.to_str_lossy();
+        let put = || -> Result<Sha> {
+            let to = match file.path.is_empty() {
+                true => output.partial().to_owned(),
+                false => output.partial().join(inside(&file.path)?),
+            };
+            let (segments, sources) = archive.file(number)?;
+            let to = FileTarget::create(&to)?;
+            // a file that grows with every write has its length written each time too
+            to.set_len(file.len)?;
+            rebuild(file.len, segments, &sources, (&pool, &buffers), |offset, bytes| {
+                progress.advance(bytes.len() as u64, &name, "");
+                to.write_at(offset, bytes)
+            })
+        };
+        let found = put().with_context(|| name.to_string())?;
+        if found != file.sha256 {
+            let changed = changed_columns(&source, &|_| false)?;
+            let why = match changed.is_empty() {
+                true => "and no column has changed: the recipe is damaged".to_owned(),
+                false => format!("changed since the conversion: {}", changed.join(", ")),
+            };
+            return Err(Error::format(format!("it would not be what it was, {why}")).context(name).context(&place));
+        }
+        Ok(())
+    };
+    pool.install(|| recipe.files.iter().enumerate().try_for_each(restore))?;
+    drop(syncing);
+    output.commit()?;
+    Ok(Restored { files: recipe.files.len() as u64, bytes })
+}
+
+/// A stored path, checked when the recipe was read.
+fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
+    relative(path).ok_or_else(|| Error::format(format!("the path {:?}", path.as_bstr())))
+}
+
+/// The recipes of the native file at `path`, if it has some.
+fn open(path: &Path) -> Result<Option<Archive>> {
+    let open = || -> Result<_> {
+        let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
+        Archive::open(&File::open_shared(path)?.root()?, source)
+    };
+    open().with_context(|| path.display().to_string())
+}
+
+/// A file that would not be what it was.
+pub(crate) struct ChangedFile {
+    pub(crate) name: String,
+    pub(crate) stored: Sha,
+    pub(crate) found: Result<Sha>,
+}
+
+/// The files of a restorable file that would not be what they were; and how many files there are.
+pub(crate) fn changed_files(path: &Path) -> Result<(u64, Vec<ChangedFile>)> {
+    let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
+    let (pool, buffers) = (thread_pool(0)?, Buffers::default());
+    let mut changed = Vec::new();
+    for (number, file) in archive.recipe.files.iter().enumerate() {
+        let found = archive
+            .file(number)
+            .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, (&pool, &buffers), |_, _| Ok(())));
+        match found {
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            Ok(sha) if sha == file.sha256 => {}
+            found => changed.push(ChangedFile { name: file.path.to_string(), stored: file.sha256, found }),
+        }
+    }
+    Ok((archive.recipe.files.len() as u64, changed))
+}

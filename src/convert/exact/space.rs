@@ -1,0 +1,66 @@
+//! How the bytes of a native file divide among data and original files.
+
+use std::path::Path;
+
+use super::recipe::GROUP;
+use crate::error::{Result, ResultExt};
+use crate::h5::{File, Group, LinkKind};
+use crate::limits;
+use crate::native;
+
+/// What the parts of a native file take, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// The file.
+    pub file: u64,
+    /// The elements of all datasets that everybody reads, without the text of variable-length strings.
+    pub datasets: u64,
+    /// How the original files come from datasets.
+    pub recipes: u64,
+    /// What of the original files no other dataset gives.
+    pub literals: u64,
+    /// The rest: the structure of the file, attributes, the text of strings.
+    pub other: u64,
+    /// Whether the original files can be restored.
+    pub restorable: bool,
+}
+
+/// What the parts of the native file at `path` take; `None` if it is something else.
+///
+/// # Errors
+/// Those of reading it.
+pub fn cost(path: &Path) -> Result<Option<Cost>> {
+    if !path.is_file() || !native::is_native(path).with_context(|| path.display().to_string())? {
+        return Ok(None);
+    }
+    let add = || -> Result<Cost> {
+        let root = File::open_shared(path)?.root()?;
+        let mut cost = Cost { file: path.metadata()?.len(), ..Cost::default() };
+        add_datasets(&root, &mut cost, 0)?;
+        let known = cost.datasets + cost.recipes + cost.literals;
+        cost.other = cost.file.saturating_sub(known);
+        Ok(cost)
+    };
+    add().with_context(|| path.display().to_string()).map(Some)
+}
+
+fn add_datasets(group: &Group, cost: &mut Cost, depth: usize) -> Result<()> {
+    limits::depth(depth, "groups")?;
+    let is_recipes = group.path() == format!("/_ctds/{GROUP}");
+    cost.restorable |= is_recipes;
+    for (name, kind) in group.links()? {
+        match kind {
+            LinkKind::Group => add_datasets(&group.group(&name)?, cost, depth + 1)?,
+            LinkKind::Dataset => {
+                let part = match (is_recipes, name.as_str()) {
+                    (true, "literals") => &mut cost.literals,
+                    (true, _) => &mut cost.recipes,
+                    (false, _) => &mut cost.datasets,
+                };
+                *part += group.dataset(&name)?.stored_bytes();
+            }
+            LinkKind::Other => {}
+        }
+    }
+    Ok(())
+}

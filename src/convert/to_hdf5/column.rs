@@ -1,0 +1,419 @@
+//! A column on its way from the table to the chunks of its datasets, on a lane.
+
+use std::ops::Range;
+
+use bstr::{BString, ByteSlice};
+
+use super::budget::BLOCK_BYTES;
+use super::lanes::{Appender, DatasetSink, Lane};
+use super::layout_choice::{Form, Route, grid};
+use super::plan::{ColumnPlan, TablePlan};
+use crate::error::{Error, Result};
+use crate::grid::unravel;
+use crate::io::{ByteOrder, swap_bytes};
+use crate::native::{MAX_CUBES, RawStrings, json, text};
+use crate::sha::Sha;
+use crate::source::Content;
+use crate::source::blocks::{RowBlocks, Shapes};
+use crate::source::digest::{ColumnStream, digest_cells, not_selected};
+use crate::table::{Cells, ColumnInfo, Tiling};
+use crate::value::{Region, Shape, Values, swap_width};
+
+/// What a lane says of a finished column.
+pub(super) struct ColumnResult {
+    pub(super) table: usize,
+    pub(super) column: usize,
+    /// The error if the column has no digest.
+    pub(super) sha256: Result<Sha>,
+    /// Of the only dataset that holds strings.
+    pub(super) odd: RawStrings,
+}
+
+/// The scale `row` of a table.
+pub(super) fn write_row_numbers(
+    target: &DatasetSink,
+    rows: Range<u64>,
+    lane: &mut Lane<'_, ColumnResult>,
+) -> Result<()> {
+    let mut appender = Appender::new(target);
+    for row in rows {
+        appender.push(lane, &row.to_le_bytes())?;
+    }
+    appender.finish(lane)
+}
+
+/// A column on its way.
+pub(super) struct ColumnWriter<'a> {
+    content: &'a Content,
+    info: &'a ColumnInfo,
+    plan: &'a ColumnPlan,
+    cells: Box<dyn Cells + 'a>,
+    rows: Range<u64>,
+    /// Whether its digest is wanted.
+    digest: bool,
+    /// Of the only dataset that holds strings.
+    pub(super) odd: RawStrings,
+}
+
+impl<'a> ColumnWriter<'a> {
+    pub(super) fn new(content: &'a Content, table: &TablePlan, plan: &'a ColumnPlan, digest: bool) -> Result<Self> {
+        let cells = content.cells(plan.index)?;
+        let info = &content.columns()[plan.index];
+        Ok(ColumnWriter { content, info, plan, cells, rows: table.rows.clone(), digest, odd: RawStrings::default() })
+    }
+
+    /// Reads the column, hands its chunks to the lane, and returns its digest.
+    pub(super) fn write(&mut self, targets: &[DatasetSink], lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha>> {
+        match (&self.plan.form, targets) {
+            (Form::Dense { shape, route, .. }, [data, flags @ ..]) => match route {
+                Route::Tiles => self.write_tiles(data, lane),
+                Route::Parts => self.write_parts(data, flags.first(), lane),
+                Route::Rows => self.write_rows(data, flags.first(), shape, lane),
+            },
+            (Form::Cubes { .. }, [cubes @ .., row_cube, row_index]) => {
+                self.write_cubes(cubes, row_cube, row_index, lane)
+            }
+            (Form::Ragged { .. }, [values, offset, shape, defined]) => {
+                self.write_ragged(values, offset, shape, defined, lane)
+            }
+            _ => unreachable!("the datasets were made from the form"),
+        }
+    }
+
+    fn blocks(&self) -> RowBlocks<'_> {
+        RowBlocks::new(self.info, &*self.cells, self.rows.clone(), BLOCK_BYTES)
+    }
+
+    /// A digest of its own, for cells that were not read in row order.
+    fn digest(&self) -> Result<Result<Sha>> {
+        if !self.digest {
+            return Ok(Err(not_selected()));
+        }
+        digest_cells(self.info, &*self.cells, self.content, self.rows.clone()).map(Ok)
+    }
+
+    fn tiling(&self) -> Result<Tiling<'_>> {
+        let tiling = self.cells.tiling(MAX_CUBES);
+        tiling.ok_or_else(|| Error::format("the hypercubes have changed since the plan was made"))
+    }
+
+    /// One hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive rows.
+    fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha>> {
+        let tiling = self.tiling()?;
+        let cube = tiling.cubes.first().ok_or_else(|| Error::format("no hypercube"))?;
+        let Some((cell, rows)) = target.grid.shape.split_last() else { return Err(Error::format("no row axis")) };
+        let mut stream = (self.digest && cube.grid().covers_cells()).then(|| ColumnStream::new(self.content));
+        let chunk_rows = target.grid.chunk.last().copied().unwrap_or(1);
+        let mut row = 0;
+        copy_tiles(&**cube, target, lane, |bytes| {
+            let Some(stream) = &mut stream else { return Ok(()) };
+            let count = chunk_rows.min(rows - row);
+            row += count;
+            stream.update_same(&cell, count, bytes, target.size)
+        })?;
+        match stream {
+            Some(stream) => Ok(stream.finish()),
+            None => self.digest(),
+        }
+    }
+
+    fn write_cubes(
+        &self,
+        cubes: &[DatasetSink],
+        row_cube: &DatasetSink,
+        row_index: &DatasetSink,
+        lane: &mut Lane<'_, ColumnResult>,
+    ) -> Result<Result<Sha>> {
+        let tiling = self.tiling()?;
+        if tiling.cubes.len() != cubes.len() {
+            return Err(Error::format("the hypercubes have changed since the plan was made"));
+        }
+        for (cube, target) in tiling.cubes.iter().zip(cubes) {
+            copy_tiles(&**cube, target, lane, |_| Ok(()))?;
+        }
+        let (mut cube, mut index) = (Appender::new(row_cube), Appender::new(row_index));
+        let undefined =
+            |lane: &mut Lane<'_, ColumnResult>, cube: &mut Appender<'_>, index: &mut Appender<'_>, rows: u64| {
+                for _ in 0..rows {
+                    cube.push(lane, &(-1i32).to_le_bytes())?;
+                    index.push(lane, &0i64.to_le_bytes())?;
+                }
+                Ok::<_, Error>(())
+            };
+        let mut next = self.rows.start;
+        for run in &tiling.runs {
+            undefined(lane, &mut cube, &mut index, run.rows.start.min(self.rows.end) - next)?;
+            for row in run.rows.start..run.rows.end.min(self.rows.end) {
+                cube.push(lane, &(run.cube as i32).to_le_bytes())?;
+                index.push(lane, &(run.position + row - run.rows.start).to_le_bytes())?;
+            }
+            next = run.rows.end.min(self.rows.end);
+        }
+        undefined(lane, &mut cube, &mut index, self.rows.end - next)?;
+        cube.finish(lane)?;
+        index.finish(lane)?;
+        self.digest()
+    }
+
+    /// In blocks of rows.
+    fn write_rows(
+        &mut self,
+        data: &DatasetSink,
+        defined: Option<&DatasetSink>,
+        shape: &Shape,
+        lane: &mut Lane<'_, ColumnResult>,
+    ) -> Result<Result<Sha>> {
+        let cell: Shape = shape[..shape.len() - 1].into();
+        let cell_len = cell.elements()? as usize;
+        let mut stream = ColumnStream::if_wanted(self.digest, self.content);
+        let mut appender = Appender::new(data);
+        let mut flags = defined.map(Appender::new);
+        let mut values = Values::new(self.plan.data_type);
+        let mut odd = std::mem::take(&mut self.odd);
+        for block in self.blocks() {
+            let block = block?;
+            values.clear();
+            block.read(&*self.cells, &mut values)?;
+            stream.update(&block, &values)?;
+            let rows = block.rows.end - block.rows.start;
+            if let Some(flags) = &mut flags
+                && !block.continues()
+            {
+                match &block.shapes {
+                    Shapes::Same(_) => flags.push(lane, &vec![1; rows as usize])?,
+                    Shapes::Each(shapes) => {
+                        let bytes: Vec<u8> = shapes.iter().map(|shape| u8::from(shape.is_some())).collect();
+                        flags.push(lane, &bytes)?;
+                    }
+                }
+            }
+            let Some(bytes) = values.le_bytes() else {
+                let first = block.rows.start - self.rows.start;
+                let strings = self.dense_strings(&values, &block.shapes, cell_len);
+                let strings = clean(strings, first * cell_len as u64, &mut odd);
+                let mut region = Region::whole(&cell.with_axis(rows));
+                region.start = region.start[..cell.len()].iter().copied().chain([first]).collect();
+                lane.strings(data.dataset, region, Values::String(strings))?;
+                continue;
+            };
+            match &block.shapes {
+                Shapes::Same(_) => appender.push(lane, &bytes)?,
+                Shapes::Each(shapes) => {
+                    let cell_bytes = cell_len * data.size;
+                    let mut rest = &*bytes;
+                    for shape in shapes {
+                        if shape.is_none() {
+                            appender.push_zeros(lane, cell_bytes)?;
+                            continue;
+                        }
+                        let (cell, later) = rest.split_at_checked(cell_bytes).ok_or_else(changed)?;
+                        appender.push(lane, cell)?;
+                        rest = later;
+                    }
+                }
+            }
+        }
+        appender.finish(lane)?;
+        if let Some(flags) = flags {
+            flags.finish(lane)?;
+        }
+        self.odd = odd;
+        Ok(stream.finish())
+    }
+
+    /// The strings of whole cells, records as JSON, empty where a cell is undefined.
+    fn dense_strings(&self, values: &Values, shapes: &Shapes, cell_len: usize) -> Vec<BString> {
+        let strings: Vec<BString> = match values {
+            Values::Record(records) => {
+                let table_name = |stored: &[u8]| self.content.table_name(stored);
+                records.iter().map(|record| json::from_record(record, &table_name).to_string().into()).collect()
+            }
+            Values::String(strings) => strings.clone(),
+            _ => unreachable!("numbers have bytes"),
+        };
+        let Shapes::Each(shapes) = shapes else { return strings };
+        let mut strings = strings.into_iter();
+        shapes
+            .iter()
+            .flat_map(|shape| {
+                let cell: Vec<BString> = match shape {
+                    Some(_) => strings.by_ref().take(cell_len).collect(),
+                    None => vec![BString::default(); cell_len],
+                };
+                cell
+            })
+            .collect()
+    }
+
+    /// Large cells, chunk by chunk. What is undefined stays unwritten.
+    fn write_parts(
+        &self,
+        data: &DatasetSink,
+        defined: Option<&DatasetSink>,
+        lane: &mut Lane<'_, ColumnResult>,
+    ) -> Result<Result<Sha>> {
+        let mut flags = defined.map(Appender::new);
+        let axes = data.grid.shape.len() - 1;
+        let cell: Shape = data.grid.shape[..axes].into();
+        let part: Shape = data.grid.chunk[..axes].into();
+        let parts = grid(&cell, &part).counts();
+        for row in self.rows.clone() {
+            let is_defined = self.cells.cell_shape(row)?.is_some();
+            if let Some(flags) = &mut flags {
+                flags.push(lane, &[u8::from(is_defined)])?;
+            }
+            if !is_defined {
+                continue;
+            }
+            for number in 0..parts.elements()? {
+                let index = unravel(number, &parts);
+                let start: Shape = index.iter().zip(part.iter()).map(|(&i, &n)| i * n).collect();
+                let shape = (0..axes).map(|axis| part[axis].min(cell[axis] - start[axis])).collect();
+                let region = Region { start, shape };
+                let mut values = Values::new(self.plan.data_type);
+                self.cells.read_cell(row, Some(&region), &mut values)?;
+                let bytes = pad(&values, &region.shape, &part)?;
+                let index = Shape::from(index.as_slice()).with_axis(row - self.rows.start);
+                lane.chunk(data, index, bytes)?;
+            }
+        }
+        if let Some(flags) = flags {
+            flags.finish(lane)?;
+        }
+        self.digest()
+    }
+
+    /// Cells of differing shapes, one after the other.
+    fn write_ragged(
+        &mut self,
+        values_target: &DatasetSink,
+        offset: &DatasetSink,
+        shape: &DatasetSink,
+        defined: &DatasetSink,
+        lane: &mut Lane<'_, ColumnResult>,
+    ) -> Result<Result<Sha>> {
+        let mut stream = ColumnStream::if_wanted(self.digest, self.content);
+        let mut elements = Appender::new(values_target);
+        let (mut offsets, mut extents, mut flags) =
+            (Appender::new(offset), Appender::new(shape), Appender::new(defined));
+        let width = shape.grid.shape[0] as usize;
+        let mut values = Values::new(self.plan.data_type);
+        let mut odd = std::mem::take(&mut self.odd);
+        let mut next = 0u64;
+        // strings do not pass through the appender, which would count them
+        let mut written = 0u64;
+        offsets.push(lane, &0i64.to_le_bytes())?;
+        for block in self.blocks() {
+            let block = block?;
+            values.clear();
+            block.read(&*self.cells, &mut values)?;
+            stream.update(&block, &values)?;
+            if !block.continues() {
+                for row in 0..(block.rows.end - block.rows.start) as usize {
+                    let shape = match &block.shapes {
+                        Shapes::Same(shape) => Some(shape),
+                        Shapes::Each(shapes) => shapes[row].as_ref(),
+                    };
+                    flags.push(lane, &[u8::from(shape.is_some())])?;
+                    let mut padded = vec![-1i32; width];
+                    if let Some(shape) = shape {
+                        for (to, extent) in padded.iter_mut().zip(shape.reversed()) {
+                            *to = i32::try_from(extent).map_err(|_| {
+                                Error::unsupported(format!("a cell of shape {shape} in a column of differing shapes"))
+                            })?;
+                        }
+                        next += shape.elements()?;
+                    }
+                    padded.iter().try_for_each(|extent| extents.push(lane, &extent.to_le_bytes()))?;
+                    offsets.push(lane, &(next as i64).to_le_bytes())?;
+                }
+            }
+            if values.is_empty() {
+                continue;
+            }
+            match values.le_bytes() {
+                Some(bytes) => elements.push(lane, &bytes)?,
+                None => {
+                    let strings =
+                        clean(self.dense_strings(&values, &Shapes::Same(Shape::scalar()), 1), written, &mut odd);
+                    let region = Region { start: Shape::from([written]), shape: Shape::from([strings.len() as u64]) };
+                    written += strings.len() as u64;
+                    lane.strings(values_target.dataset, region, Values::String(strings))?;
+                }
+            }
+        }
+        elements.finish(lane)?;
+        offsets.finish(lane)?;
+        extents.finish(lane)?;
+        flags.finish(lane)?;
+        self.odd = odd;
+        Ok(stream.finish())
+    }
+}
+
+/// Copies the tiles of a cube to the chunks of `target`, whose chunk is a tile, or several along the last axis, or the
+/// part of a tile that has rows. `seen` gets the little-endian bytes of each chunk, padding included.
+fn copy_tiles(
+    cube: &dyn crate::grid::ChunkRead,
+    target: &DatasetSink,
+    lane: &mut Lane<'_, ColumnResult>,
+    mut seen: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let tiles = cube.grid();
+    let (Some(&tile_rows), Some(&chunk_rows)) = (tiles.chunk.last(), target.grid.chunk.last()) else {
+        return Err(Error::format("a hypercube without axes"));
+    };
+    let tile_bytes = tiles.chunk.elements()? as usize * target.size;
+    let tile_count = tiles.counts().elements()?;
+    let chunks = target.grid.counts();
+    let joined = chunk_rows.div_ceil(tile_rows);
+    let chunk_bytes = target.chunk_bytes();
+    for number in 0..chunks.elements()? {
+        let first = number * joined;
+        let count = joined.min(tile_count - first) as usize;
+        let mut bytes = lane.buffers.take(count * tile_bytes);
+        match cube.raw_order() {
+            Some(order) => {
+                cube.read_raw(first, &mut bytes)?;
+                if order == ByteOrder::Big {
+                    swap_bytes(&mut bytes, swap_width(cube.data_type()));
+                }
+            }
+            None => {
+                let mut values = Values::new(cube.data_type());
+                let counts = tiles.counts();
+                (first..first + count as u64)
+                    .try_for_each(|tile| cube.read_chunk(&unravel(tile, &counts), &mut values))?;
+                bytes.copy_from_slice(&values.le_bytes().expect("tiles hold elements of fixed size"));
+            }
+        }
+        bytes.resize(chunk_bytes, 0);
+        seen(&bytes)?;
+        lane.chunk(target, Shape::from(unravel(number, &chunks).as_slice()), bytes)?;
+    }
+    Ok(())
+}
+
+/// The bytes of an array, padded to a larger shape with zeros.
+fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<u8>> {
+    let zero = vec![0; shape.len()];
+    let mut whole = Values::new(values.data_type());
+    whole.extend_default(padded.elements()? as usize);
+    crate::grid::copy_box(values, shape, &zero, &mut whole, 0, padded, &zero, shape);
+    whole.le_bytes().map(|bytes| bytes.into_owned()).ok_or_else(changed)
+}
+
+/// Makes strings such as HDF5 can have, and keeps those that are not the same afterwards.
+fn clean(mut strings: Vec<BString>, first: u64, odd: &mut RawStrings) -> Vec<BString> {
+    for (number, string) in strings.iter_mut().enumerate() {
+        let (cleaned, same) = text(string.as_bstr());
+        if !same {
+            odd.0.push((first + number as u64, std::mem::replace(string, cleaned)));
+        }
+    }
+    strings
+}
+
+fn changed() -> Error {
+    Error::format("the cells have changed since the plan was made")
+}

@@ -1,0 +1,341 @@
+//! Columns become chunks on several threads, which one thread writes in an order that is always the same.
+//!
+//! ```text
+//! lane 0   read, digest, filter  ──┐ chunks
+//! lane 1   …                     ──┼──────────► writer: takes from the lane that is furthest behind
+//! lane 2   …                     ──┘            of its own total
+//! ```
+//! A lane is a thread with its share of the columns. libhdf5 is called by the writer alone. Because the order of writing
+//! depends on the sizes of chunks only, the same input gives the same bytes, with any number of threads.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::budget::{BATCH, QUEUE};
+use crate::error::{Error, ErrorKind, Result};
+use crate::grid::Grid;
+use crate::h5::{FilterScratch, Pipeline};
+use crate::pool::Buffers;
+use crate::value::{Region, Shape, Values};
+
+/// What a lane has for the writer.
+pub(crate) enum Message<D> {
+    /// A finished chunk, filtered.
+    Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
+    /// Elements that only libhdf5 can write: strings.
+    Strings { dataset: usize, region: Region, values: Values },
+    /// A column is done.
+    Done(D),
+    /// The lane cannot go on.
+    Failed(Error),
+}
+
+/// A dataset as a lane sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct DatasetSink {
+    /// Number of the dataset, for the writer.
+    pub(crate) dataset: usize,
+    pub(crate) grid: Grid,
+    /// Bytes of an element.
+    pub(crate) size: usize,
+    pub(crate) pipeline: Option<Pipeline>,
+}
+
+impl DatasetSink {
+    /// Bytes of a chunk; planning has seen that they fit in memory.
+    pub(crate) fn chunk_bytes(&self) -> usize {
+        self.grid.chunk.iter().product::<u64>() as usize * self.size
+    }
+}
+
+/// How many lanes may work at a time; the others wait.
+#[derive(Debug)]
+struct Permits {
+    free: Mutex<usize>,
+    returned: Condvar,
+}
+
+impl Permits {
+    fn take(&self) {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+    }
+
+    fn give(&self) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.returned.notify_one();
+    }
+}
+
+/// The end of a lane that its thread holds.
+pub(crate) struct Lane<'a, D> {
+    sender: SyncSender<Message<D>>,
+    /// One is held while working, and given back while waiting for the writer.
+    permits: &'a Permits,
+    pool: &'a rayon::ThreadPool,
+    pub(crate) buffers: &'a Buffers,
+    /// Chunks to be filtered together.
+    pending: Vec<(DatasetSink, Shape, Vec<u8>)>,
+}
+
+impl<D: Send> Lane<'_, D> {
+    /// Hands over a whole chunk, unfiltered.
+    pub(crate) fn chunk(&mut self, target: &DatasetSink, index: Shape, bytes: Vec<u8>) -> Result<()> {
+        if target.pipeline.is_none() {
+            return self.send_chunk(target, index, bytes.len(), bytes);
+        }
+        self.pending.push((target.clone(), index, bytes));
+        if self.pending.len() >= BATCH { self.filter_pending() } else { Ok(()) }
+    }
+
+    pub(crate) fn strings(&mut self, dataset: usize, region: Region, values: Values) -> Result<()> {
+        self.send(Message::Strings { dataset, region, values })
+    }
+
+    /// Says that a column is done.
+    pub(crate) fn done(&mut self, result: D) -> Result<()> {
+        self.send(Message::Done(result))
+    }
+
+    fn filter_pending(&mut self) -> Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        let buffers = self.buffers;
+        let filtered: Vec<_> = self.pool.install(|| {
+            pending
+                .into_par_iter()
+                .map_init(FilterScratch::default, |scratch, (target, index, bytes)| {
+                    let len = bytes.len();
+                    let Some(pipeline) = &target.pipeline else { return Ok((target, index, len, bytes)) };
+                    let mut packed = buffers.take(0);
+                    pipeline.encode(scratch, &bytes, &mut packed)?;
+                    buffers.give(bytes);
+                    Ok((target, index, len, packed))
+                })
+                .collect::<Result<_>>()
+        })?;
+        filtered.into_iter().try_for_each(|(target, index, len, bytes)| self.send_chunk(&target, index, len, bytes))
+    }
+
+    fn send_chunk(&mut self, target: &DatasetSink, index: Shape, len: usize, bytes: Vec<u8>) -> Result<()> {
+        self.send(Message::Chunk { dataset: target.dataset, index, bytes, len: len as u64 })
+    }
+
+    fn send(&mut self, message: Message<D>) -> Result<()> {
+        self.permits.give();
+        let sent = self.sender.send(message);
+        self.permits.take();
+        // the writer went away because it failed, and says why
+        sent.map_err(|_| Error::new(ErrorKind::Interrupted, "the writer has stopped"))
+    }
+}
+
+/// Cuts a stream of bytes into the chunks of a dataset along its last axis.
+pub(crate) struct Appender<'a> {
+    target: &'a DatasetSink,
+    chunk: Vec<u8>,
+    chunk_bytes: usize,
+    next: u64,
+}
+
+impl<'a> Appender<'a> {
+    pub(crate) fn new(target: &'a DatasetSink) -> Self {
+        Appender { target, chunk: Vec::new(), chunk_bytes: target.chunk_bytes(), next: 0 }
+    }
+
+    pub(crate) fn push<D: Send>(&mut self, lane: &mut Lane<'_, D>, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            if self.chunk.is_empty() {
+                self.chunk = lane.buffers.take(0);
+                self.chunk.reserve(self.chunk_bytes);
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(self.chunk_bytes - self.chunk.len()));
+            self.chunk.extend_from_slice(now);
+            bytes = later;
+            if self.chunk.len() == self.chunk_bytes {
+                self.flush(lane)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn push_zeros<D: Send>(&mut self, lane: &mut Lane<'_, D>, mut count: usize) -> Result<()> {
+        let zeros = [0; 4096];
+        while count > 0 {
+            let now = count.min(zeros.len());
+            self.push(lane, &zeros[..now])?;
+            count -= now;
+        }
+        Ok(())
+    }
+
+    /// Hands over the last chunk, padded with zeros.
+    pub(crate) fn finish<D: Send>(mut self, lane: &mut Lane<'_, D>) -> Result<()> {
+        if self.chunk.is_empty() {
+            return Ok(());
+        }
+        self.chunk.resize(self.chunk_bytes, 0);
+        self.flush(lane)
+    }
+
+    fn flush<D: Send>(&mut self, lane: &mut Lane<'_, D>) -> Result<()> {
+        let axes = self.target.grid.shape.len();
+        let mut index = vec![0; axes];
+        index[axes - 1] = self.next;
+        self.next += 1;
+        let chunk = std::mem::take(&mut self.chunk);
+        lane.chunk(self.target, Shape::from(index.as_slice()), chunk)
+    }
+}
+
+/// Runs `jobs`, each with its size in bytes, on at most `lanes` lanes and hands what they produce to `write`.
+///
+/// # Errors
+/// The first error of a job or of `write`, by the order of writing.
+pub(crate) fn run<J: Send, D: Send>(
+    jobs: Vec<(u64, J)>,
+    lanes: usize,
+    pool: &rayon::ThreadPool,
+    work: impl Fn(J, &mut Lane<'_, D>) -> Result<()> + Sync,
+    mut write: impl FnMut(Message<D>, &Buffers) -> Result<()>,
+) -> Result<()> {
+    let shares = share(jobs, lanes);
+    let buffers = Buffers::default();
+    let permits = Permits { free: Mutex::new(pool.current_num_threads()), returned: Condvar::new() };
+    std::thread::scope(|scope| {
+        let mut ends: Vec<LaneEnd<D>> = Vec::new();
+        for (total, jobs) in shares {
+            let (sender, receiver) = sync_channel(QUEUE);
+            ends.push(LaneEnd { receiver, total: total.max(1), taken: 0 });
+            let (work, buffers, permits) = (&work, &buffers, &permits);
+            scope.spawn(move || {
+                let mut lane = Lane { sender, permits, pool, buffers, pending: Vec::new() };
+                permits.take();
+                let mut run = |job| work(job, &mut lane).and_then(|()| lane.filter_pending());
+                if let Err(error) = jobs.into_iter().try_for_each(&mut run) {
+                    // fails only if the writer has gone already
+                    let _ = lane.send(Message::Failed(error));
+                }
+                permits.give();
+            });
+        }
+        while let Some(next) = furthest_behind(&ends) {
+            match ends[next].receiver.recv() {
+                Ok(Message::Failed(error)) => return Err(error),
+                Ok(message) => {
+                    if let Message::Chunk { len, .. } = &message {
+                        ends[next].taken += len;
+                    }
+                    write(message, &buffers)?;
+                }
+                Err(_) => {
+                    ends.remove(next);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The writer's end of a lane.
+struct LaneEnd<D> {
+    receiver: Receiver<Message<D>>,
+    /// Bytes that the lane is expected to produce.
+    total: u64,
+    taken: u64,
+}
+
+fn furthest_behind<D>(ends: &[LaneEnd<D>]) -> Option<usize> {
+    let progress = |end: &LaneEnd<D>| u128::from(end.taken) * (1 << 32) / u128::from(end.total);
+    (0..ends.len()).min_by_key(|&lane| progress(&ends[lane]))
+}
+
+/// Shares out jobs so that lanes get about equally much, each in the given order.
+fn share<J>(jobs: Vec<(u64, J)>, lanes: usize) -> Vec<(u64, Vec<J>)> {
+    let mut by_size: Vec<usize> = (0..jobs.len()).collect();
+    by_size.sort_by_key(|&job| std::cmp::Reverse(jobs[job].0));
+    let mut totals = vec![0u64; lanes.clamp(1, jobs.len().max(1))];
+    let mut lane_of = vec![0; jobs.len()];
+    for job in by_size {
+        let lane = (0..totals.len()).min_by_key(|&lane| totals[lane]).unwrap_or_default();
+        // a column costs something even if it is empty
+        totals[lane] += jobs[job].0 + 4096;
+        lane_of[job] = lane;
+    }
+    let mut shares: Vec<(u64, Vec<J>)> = totals.into_iter().map(|total| (total, Vec::new())).collect();
+    for (job, (_, content)) in jobs.into_iter().enumerate() {
+        shares[lane_of[job]].1.push(content);
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_of_writing_does_not_depend_on_speed() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let orders: Vec<Vec<(usize, u64)>> = (0..3)
+            .map(|slow| {
+                let jobs = vec![(4000, 0), (3000, 1), (2000, 2)];
+                let mut order = Vec::new();
+                let work = |dataset: usize, lane: &mut Lane<'_, ()>| {
+                    let grid = Grid { shape: Shape::from([5000]), chunk: Shape::from([100]) };
+                    let target = DatasetSink { dataset, grid, size: 1, pipeline: None };
+                    let mut appender = Appender::new(&target);
+                    for _ in 0..(4000 - dataset * 1000) / 50 {
+                        if dataset == slow {
+                            std::thread::sleep(std::time::Duration::from_micros(200));
+                        }
+                        appender.push(lane, &[7; 50])?;
+                    }
+                    appender.finish(lane)
+                };
+                run(jobs, 3, &pool, work, |message, _| {
+                    if let Message::Chunk { dataset, index, .. } = message {
+                        order.push((dataset, index[0]));
+                    }
+                    Ok(())
+                })
+                .unwrap();
+                order
+            })
+            .collect();
+        assert_eq!(orders[0].len(), 90);
+        assert_eq!(orders[0], orders[1]);
+        assert_eq!(orders[0], orders[2]);
+    }
+
+    #[test]
+    fn nothing_waits_for_a_filter_for_ever() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let mut written = 0;
+        let work = |_: u32, lane: &mut Lane<'_, ()>| {
+            let grid = Grid { shape: Shape::from([5]), chunk: Shape::from([5]) };
+            let target = DatasetSink { dataset: 0, grid, size: 1, pipeline: Some(Pipeline::new(Vec::new())) };
+            let mut appender = Appender::new(&target);
+            appender.push(lane, &[7; 5])?;
+            appender.finish(lane)
+        };
+        run(vec![(5, 0)], 4, &pool, work, |message, _| {
+            written += usize::from(matches!(message, Message::Chunk { .. }));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(written, 1);
+    }
+
+    #[test]
+    fn an_error_ends_all_lanes() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let work = |job: u32, lane: &mut Lane<'_, u32>| match job {
+            3 => Err(Error::format("damaged")),
+            _ => (0..1000).try_for_each(|i| lane.done(i)),
+        };
+        let jobs = (0..6).map(|job| (1, job)).collect();
+        assert_eq!(run(jobs, 4, &pool, work, |_, _| Ok(())).unwrap_err().to_string(), "damaged");
+    }
+}

@@ -1,0 +1,274 @@
+//! The form of a column in HDF5: which datasets, in which chunks. docs/layout.md.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::grid::{ChunkRead, Grid};
+use crate::h5;
+use crate::native::{MAX_CUBES, stored_size};
+use crate::table::{Cells, ColumnInfo, Tiling};
+use crate::value::{DataType, Shape};
+
+/// Chunks aim at this many bytes.
+pub(super) const CHUNK_BYTES: u64 = 1 << 20;
+/// A cell larger than this gets chunks smaller than itself.
+const LARGE_CELL_BYTES: u64 = 4 << 20;
+/// A tile larger than this, decoded, is not a chunk.
+const LARGE_TILE_BYTES: u64 = 16 << 20;
+/// Tiles smaller than this that do not join are no chunks if there are many.
+const SMALL_TILE_BYTES: u64 = 16 << 10;
+const MANY_TILES: u64 = 4096;
+/// Rows that an appendable dataset is expected to get at least.
+const APPENDABLE_ROWS: u64 = 1024;
+
+/// The form that the cells of a column take. Shapes are in casacore's order, rows last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// One dataset.
+    Dense {
+        /// Of the dataset.
+        shape: Shape,
+        /// Of the dataset.
+        chunk: Shape,
+        /// Undefined cells among them.
+        undefined: u64,
+        /// How the data gets there.
+        route: Route,
+    },
+    /// A dataset for each hypercube.
+    Cubes {
+        /// Shape and chunk of each.
+        cubes: Vec<(Shape, Shape)>,
+    },
+    /// Cells of differing shapes, one after the other.
+    Ragged {
+        /// The most that a cell has.
+        axes: usize,
+        /// Of all cells.
+        elements: u64,
+    },
+}
+
+/// How the cells of a dense column are read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// Tile by tile: the bytes of tiles are the bytes of chunks.
+    Tiles,
+    /// In blocks of rows.
+    Rows,
+    /// In parts of a cell.
+    Parts,
+}
+
+impl Form {
+    /// Bytes of the largest chunk.
+    pub(super) fn chunk_bytes(&self, data_type: DataType) -> u64 {
+        let bytes = |chunk: &Shape| chunk.iter().product::<u64>() * stored_size(data_type);
+        match self {
+            Form::Dense { chunk, .. } => bytes(chunk),
+            Form::Cubes { cubes } => cubes.iter().map(|(_, chunk)| bytes(chunk)).max().unwrap_or(0),
+            Form::Ragged { .. } => CHUNK_BYTES,
+        }
+    }
+
+    /// The index that HDF5 will have for the chunks, as `H5Dget_chunk_index_type` calls it.
+    pub fn index_kind(&self, appendable: bool) -> &'static str {
+        let of = |shape: &Shape, chunk: &Shape| match () {
+            () if appendable && !chunk.contains(&0) => "extensible_array",
+            () if shape.contains(&0) => "none",
+            () if shape == chunk => "single",
+            () => "fixed_array",
+        };
+        match self {
+            Form::Dense { shape, chunk, .. } => of(shape, chunk),
+            Form::Cubes { cubes } => cubes.first().map_or("none", |(shape, chunk)| of(shape, chunk)),
+            Form::Ragged { elements: 0, .. } => "none",
+            Form::Ragged { elements, .. } if elements * 16 <= CHUNK_BYTES => "single",
+            Form::Ragged { .. } => "fixed_array",
+        }
+    }
+
+    /// Refuses more axes than HDF5 has, also for shapes that are only listed: none are real.
+    pub(super) fn check_axes(&self) -> Result<()> {
+        let axes = match self {
+            Form::Dense { shape, .. } => shape.len(),
+            Form::Cubes { cubes } => cubes.iter().map(|(shape, _)| shape.len()).max().unwrap_or_default(),
+            Form::Ragged { axes, .. } => axes + 1,
+        };
+        if axes > h5::MAX_AXES {
+            let message = format!("cells of {} axes; in HDF5 they have at most {}", axes - 1, h5::MAX_AXES - 1);
+            return Err(Error::unsupported(message));
+        }
+        Ok(())
+    }
+
+    pub(super) fn elements(&self) -> Result<u64> {
+        match self {
+            Form::Dense { shape, .. } => shape.elements(),
+            Form::Cubes { cubes } => {
+                cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum.saturating_add(shape.elements()?)))
+            }
+            Form::Ragged { elements, .. } => Ok(*elements),
+        }
+    }
+}
+
+/// Finds the form of a column.
+pub(super) struct Survey<'a> {
+    pub(super) info: &'a ColumnInfo,
+    pub(super) cells: &'a dyn Cells,
+    pub(super) rows: &'a Range<u64>,
+    pub(super) appendable: bool,
+}
+
+impl Survey<'_> {
+    /// `all`: the rows are all rows of the table, so that hypercubes can be taken whole.
+    pub(super) fn form(&self, all: bool) -> Result<Form> {
+        if self.info.data_type() == DataType::Record {
+            return self.dense(Shape::scalar(), 0);
+        }
+        if all
+            && let Some(tiling) = self.cells.tiling(MAX_CUBES)
+            && let Some(form) = self.tiled(&tiling)?
+        {
+            return Ok(form);
+        }
+        if self.rows.is_empty() {
+            return match &self.info.shape {
+                Some(shape) => self.dense(shape.clone(), 0),
+                None => Ok(Form::Ragged { axes: self.info.desc.ndim.max(1) as usize, elements: 0 }),
+            };
+        }
+        if self.info.is_always_defined()
+            && let Some(shape) = &self.info.shape
+        {
+            return self.dense(shape.clone(), 0);
+        }
+        if let Some(shape) = self.cells.same_shape(self.rows) {
+            return self.dense(shape, 0);
+        }
+        self.cell_by_cell()
+    }
+
+    fn cell_by_cell(&self) -> Result<Form> {
+        let (mut common, mut differ) = (None::<Shape>, false);
+        let (mut undefined, mut elements, mut axes) = (0, 0u64, 1);
+        for row in self.rows.clone() {
+            let Some(shape) = self.cells.cell_shape(row)? else {
+                undefined += 1;
+                continue;
+            };
+            elements = elements
+                .checked_add(shape.elements()?)
+                .ok_or_else(|| Error::format(format!("more than 2^64 elements up to row {row}")))?;
+            axes = axes.max(shape.len());
+            match &common {
+                Some(common) => differ |= *common != shape,
+                None => common = Some(shape),
+            }
+        }
+        let mostly_defined = undefined * 2 <= self.rows.end - self.rows.start;
+        match (common, &self.info.shape) {
+            (Some(shape), fixed) if !differ && (mostly_defined || fixed.is_some()) => self.dense(shape, undefined),
+            (None, Some(fixed)) => self.dense(fixed.clone(), undefined),
+            _ => Ok(Form::Ragged { axes, elements }),
+        }
+    }
+
+    fn dense(&self, cell: Shape, undefined: u64) -> Result<Form> {
+        let rows = self.rows.end - self.rows.start;
+        let size = stored_size(self.info.data_type());
+        let cell_bytes = cell.elements()?.saturating_mul(size);
+        let shape = cell.with_axis(rows);
+        // more bytes than a file can have come from a damaged shape
+        shape.elements()?;
+        if cell_bytes > LARGE_CELL_BYTES && self.info.data_type().is_fixed_size() {
+            let chunk = part_of_cell(&cell, size).with_axis(1);
+            return Ok(Form::Dense { shape, chunk, undefined, route: Route::Parts });
+        }
+        let chunk = cell.with_axis(self.chunk_rows(cell_bytes, rows));
+        Ok(Form::Dense { shape, chunk, undefined, route: Route::Rows })
+    }
+
+    /// Rows of a chunk of whole rows of `row_bytes` each.
+    fn chunk_rows(&self, row_bytes: u64, rows: u64) -> u64 {
+        chunk_rows(row_bytes, rows, self.appendable)
+    }
+
+    /// One hypercube that holds all rows in order is a dataset, several are a group of them.
+    fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<Form>> {
+        let rows = self.rows.end;
+        match tiling.cubes.as_slice() {
+            [] => Ok(None),
+            [cube] => {
+                let grid = cube.grid();
+                let in_order =
+                    tiling.runs.len() == 1 && tiling.runs[0].rows == (0..rows) && tiling.runs[0].position == 0;
+                if !in_order || grid.shape.last() != Some(&rows) {
+                    return Ok(None);
+                }
+                let Some(chunk) = self.joined_tiles(&**cube)? else { return Ok(None) };
+                Ok(Some(Form::Dense { shape: grid.shape.clone(), chunk, undefined: 0, route: Route::Tiles }))
+            }
+            cubes => {
+                let mut planned = Vec::new();
+                for cube in cubes {
+                    let Some(chunk) = self.joined_tiles(&**cube)? else { return Ok(None) };
+                    planned.push((cube.grid().shape.clone(), chunk));
+                }
+                Ok(Some(Form::Cubes { cubes: planned }))
+            }
+        }
+    }
+
+    /// The chunk made of a tile, or of several where a tile covers the cell; `None` if tiles are no good chunks.
+    fn joined_tiles(&self, cube: &dyn ChunkRead) -> Result<Option<Shape>> {
+        let grid = cube.grid();
+        let Some((cell, tile_rows)) = grid.chunk.split_last() else { return Ok(None) };
+        if grid.shape.contains(&0) || grid.chunk.contains(&0) {
+            return Ok(None);
+        }
+        // HDF5 has no chunks that are larger than an axis that does not grow
+        if cell.iter().zip(grid.shape.iter()).any(|(tile, extent)| tile > extent) {
+            return Ok(None);
+        }
+        let bytes = grid.chunk.elements()?.saturating_mul(stored_size(cube.data_type()));
+        if bytes > LARGE_TILE_BYTES
+            || (bytes < SMALL_TILE_BYTES && !grid.covers_cells() && grid.counts().elements()? > MANY_TILES)
+        {
+            return Ok(None);
+        }
+        let tiles = if grid.covers_cells() { (CHUNK_BYTES / bytes.max(1)).max(1) } else { 1 };
+        let rows = tile_rows.saturating_mul(tiles);
+        let most = grid.shape.last().copied().unwrap_or_default();
+        Ok(Some(cell.with_axis(rows.min(if self.appendable { most.max(tile_rows) } else { most }))))
+    }
+}
+
+/// Rows of a chunk of whole rows of `row_bytes` each.
+pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, appendable: bool) -> u64 {
+    let most = if appendable { rows.max(APPENDABLE_ROWS) } else { rows };
+    let fitting = (CHUNK_BYTES / row_bytes.max(1)).clamp(1, most.max(1));
+    if appendable {
+        return fitting;
+    }
+    // equal chunks, so that the last is not mostly padding
+    rows.max(1).div_ceil(rows.max(1).div_ceil(fitting))
+}
+
+/// A part of a large cell: whole fast axes, as many as fit.
+fn part_of_cell(cell: &Shape, size: u64) -> Shape {
+    let mut left = (CHUNK_BYTES / size.max(1)).max(1);
+    cell.iter()
+        .map(|&extent| {
+            let taken = left.clamp(1, extent.max(1));
+            left /= taken;
+            taken
+        })
+        .collect()
+}
+
+/// The chunks of a dataset along each axis.
+pub(crate) fn grid(shape: &Shape, chunk: &Shape) -> Grid {
+    Grid { shape: shape.clone(), chunk: chunk.clone() }
+}

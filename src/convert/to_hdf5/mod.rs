@@ -1,0 +1,14 @@
+//! How a column becomes a dataset: a plan, the structure of the file, then the data.
+
+mod budget;
+mod column;
+mod compression;
+mod lanes;
+mod layout_choice;
+mod plan;
+mod structure;
+
+pub use compression::Compress;
+pub use layout_choice::{Form, Route};
+pub use plan::{ColumnPlan, Options, Plan, TablePlan};
+pub(super) use structure::Writer;

@@ -1,0 +1,355 @@
+//! What a conversion will do, as plain data: which column becomes which dataset, in which chunks.
+
+use std::ops::Range;
+
+use bstr::ByteSlice;
+
+use super::compression::Compress;
+use super::layout_choice::{Form, Survey};
+use crate::error::{Error, ErrorKind, Result, ResultExt, column_context as place};
+use crate::h5::Compression;
+use crate::limits;
+use crate::native::{Names, row_name, stored_size};
+use crate::source::tree::Tree;
+use crate::source::{Content, Source};
+use crate::table::{Cells, ColumnInfo, Table};
+use crate::value::{DataType, Region, Values};
+
+/// What to convert, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Columns to take: `DATA` of the main table, `ANTENNA/NAME` of a subtable. All of tables that none is named of.
+    pub columns: Vec<String>,
+    /// Columns to leave out, named likewise.
+    pub exclude: Vec<String>,
+    /// Rows of the main table.
+    pub rows: Option<Range<u64>>,
+    /// Tables to take: `MAIN`, or a subtable's name; empty: all.
+    pub tables: Vec<String>,
+    /// Filters of the datasets.
+    pub compress: Compress,
+    /// Datasets can grow along `row`.
+    pub appendable: bool,
+    /// Threads that decode and compress; 0: one for each processor.
+    pub threads: usize,
+    /// Bytes that the conversion may hold at a time.
+    pub max_memory: u64,
+    /// Compute the CTFP-1 digest of what is read, and keep it in the file.
+    pub digest: bool,
+    /// Keep what the exact original directory takes besides the datasets. The digest is then computed anyway.
+    pub restorable: bool,
+}
+
+impl Options {
+    fn takes(&self, table: &str, column: &str) -> bool {
+        let of_table = |name: &&String| split_name(name).0 == table;
+        let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
+        let chosen = !self.columns.iter().any(|name| of_table(&name)) || is_named(&self.columns);
+        chosen && !is_named(&self.exclude)
+    }
+}
+
+/// The table, as [`Source::tables`] names it, and the column.
+fn split_name(name: &str) -> (&str, &str) {
+    match name.rsplit_once('/') {
+        Some(("MAIN", column)) => (".", column),
+        Some(split) => split,
+        None => (".", name),
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            columns: Vec::new(),
+            exclude: Vec::new(),
+            rows: None,
+            tables: Vec::new(),
+            compress: Compress::Auto,
+            appendable: false,
+            threads: 0,
+            max_memory: 256 << 20,
+            digest: true,
+            restorable: false,
+        }
+    }
+}
+
+/// What a conversion will do.
+#[derive(Debug)]
+pub struct Plan {
+    /// The main table first, parents before children.
+    pub tables: Vec<TablePlan>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// Subtables that keywords name but that are not there.
+    pub missing_tables: Vec<String>,
+    /// The original directory, if it is to be restorable.
+    pub(crate) tree: Option<Tree>,
+    /// Of everything in each group but the dimension scales.
+    pub(crate) names: Names,
+}
+
+/// A table that becomes a group.
+#[derive(Debug)]
+pub struct TablePlan {
+    /// In [`Source::tables`].
+    pub(crate) source: usize,
+    /// Its name there: `.`, `ANTENNA` …
+    pub name: String,
+    /// The path of the group.
+    pub group: String,
+    /// The name of the scale of its rows.
+    pub(crate) row: String,
+    /// The rows taken.
+    pub rows: Range<u64>,
+    /// The columns taken.
+    pub columns: Vec<ColumnPlan>,
+    /// The columns that are wanted but cannot be read by this program.
+    pub missing: Vec<MissingColumn>,
+}
+
+/// A column that is not converted.
+#[derive(Debug)]
+pub struct MissingColumn {
+    /// In the table.
+    pub(crate) index: usize,
+    /// In the table.
+    pub name: String,
+    /// The data manager that holds it.
+    pub manager: String,
+    /// Why it is not converted.
+    pub reason: String,
+}
+
+/// A column that becomes a dataset, or a group of datasets.
+#[derive(Debug)]
+pub struct ColumnPlan {
+    /// In the table.
+    pub(crate) index: usize,
+    /// In the table.
+    pub name: String,
+    /// Of the dataset or group.
+    pub link: String,
+    /// Of the dataset that says which cells are defined, beside a dense one.
+    pub(crate) defined_link: Option<String>,
+    /// The data manager that holds the column.
+    pub manager: String,
+    /// The type of the elements.
+    pub data_type: DataType,
+    /// The form that the cells take.
+    pub form: Form,
+    /// How the datasets of numbers are compressed.
+    pub compression: Compression,
+    /// Bytes of all elements, uncompressed; strings are counted at 16 each.
+    pub bytes: u64,
+}
+
+impl Plan {
+    /// Looks at everything in `source` that `options` ask for.
+    ///
+    /// # Errors
+    /// `Usage` if the options name what is not there; those of reading where a column cannot be read.
+    pub fn new(source: &Source, options: &Options) -> Result<Self> {
+        let mut plan = Plan {
+            tables: Vec::new(),
+            warnings: Vec::new(),
+            missing_tables: Vec::new(),
+            tree: None,
+            names: Names::default(),
+        };
+        plan.find_tree(source, options)?;
+        let mut names = Names::default();
+        // group of each source table, "" if it is not taken
+        let mut groups: Vec<String> = Vec::new();
+        for (index, table) in source.tables.iter().enumerate() {
+            let parent = table.parent.map(|parent| groups[parent].clone());
+            let wanted = options.tables.is_empty() || options.tables.iter().any(|name| is_named(name, &table.name));
+            let content = match table.content() {
+                Ok(content) => content,
+                Err(error) => {
+                    groups.push(String::new());
+                    if wanted {
+                        plan.missing(&table.name, error)?;
+                    }
+                    continue;
+                }
+            };
+            if !wanted {
+                groups.push(String::new());
+                continue;
+            }
+            let keyword = table.name.rsplit('/').next().unwrap_or_default();
+            let group = match parent.as_deref() {
+                None => "/MAIN".to_owned(),
+                // subtables of the main table lie beside it
+                Some("/MAIN" | "") => format!("/{}", names.unique("", keyword)),
+                Some(parent) => format!("{parent}/{}", names.unique(parent, keyword)),
+            };
+            if table.parent.is_none() {
+                names.reserve("", &["MAIN", "_ctds"]);
+            }
+            groups.push(group.clone());
+            let rows = match (&options.rows, index) {
+                (Some(rows), 0) if rows.start <= rows.end && rows.end <= content.rows() => rows.clone(),
+                (Some(rows), 0) => {
+                    let message = format!("rows {}..{} of a table of {} rows", rows.start, rows.end, content.rows());
+                    return Err(Error::usage(message));
+                }
+                _ => 0..content.rows(),
+            };
+            limits::rows(rows.end - rows.start).with_context(|| format!("table {}", table.name))?;
+            let row = row_name(&group);
+            // a dimension of the parent would hide a column of its name
+            names.reserve(&group, &["row", &row]);
+            if let Some(error) = content.as_table().and_then(Table::unreadable) {
+                return Err(error);
+            }
+            let (mut columns, mut missing) = (Vec::new(), Vec::new());
+            for column in 0..content.columns().len() {
+                let name = content.columns()[column].desc.name.to_str_lossy().into_owned();
+                if !options.takes(&table.name, &name) {
+                    continue;
+                }
+                match ColumnPlan::new(content, column, &rows, &mut names, &group, options) {
+                    // what this program does not know is no reason to keep the rest from the user
+                    Err(error) if error.kind() == ErrorKind::Unsupported => {
+                        let manager = content.columns()[column].manager.to_str_lossy().trim_end().to_owned();
+                        let place = place(&table.name, &name);
+                        plan.warnings.push(format!("{place} is not converted: {error}"));
+                        missing.push(MissingColumn { index: column, name, manager, reason: error.to_string() });
+                    }
+                    planned => columns.push(planned.with_context(|| place(&table.name, &name))?),
+                }
+            }
+            plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, row, rows, columns, missing });
+        }
+        plan.names = names;
+        if !plan.missing_tables.is_empty() {
+            let (count, list) = (plan.missing_tables.len(), plan.missing_tables.join(", "));
+            plan.warnings.push(format!("subtables that are not there: {count}: {list}"));
+        }
+        plan.check_names(source, options)?;
+        Ok(plan)
+    }
+
+    /// Finds the original files, if they are to be restorable.
+    fn find_tree(&mut self, source: &Source, options: &Options) -> Result<()> {
+        if !options.restorable {
+            return Ok(());
+        }
+        let is_whole = options.columns.is_empty()
+            && options.exclude.is_empty()
+            && options.rows.is_none()
+            && options.tables.is_empty();
+        if !is_whole {
+            return Err(Error::usage("a restorable file has all tables, columns and rows"));
+        }
+        let Some(root) = source.tables.first().and_then(|table| table.path.as_ref()) else {
+            return Err(Error::usage("only a table directory can be made restorable"));
+        };
+        let tree = Tree::find(root).with_context(|| root.display().to_string())?;
+        self.warnings.extend_from_slice(tree.notes());
+        for table in &source.tables {
+            if table.path.as_ref().is_some_and(|path| !path.starts_with(root)) {
+                self.warnings
+                    .push(format!("subtable {} lies elsewhere: its original files are not restorable", table.name));
+            }
+        }
+        self.tree = Some(tree);
+        Ok(())
+    }
+
+    /// A subtable that is not there is worth a warning; one that is damaged stops the conversion.
+    fn missing(&mut self, name: &str, error: Error) -> Result<()> {
+        if error.kind() != ErrorKind::NotFound {
+            return Err(error);
+        }
+        self.missing_tables.push(name.to_owned());
+        Ok(())
+    }
+
+    fn check_names(&self, source: &Source, options: &Options) -> Result<()> {
+        for name in &options.tables {
+            if !source.tables.iter().any(|table| is_named(name, &table.name)) {
+                return Err(Error::usage(format!("there is no table {name}")));
+            }
+        }
+        let known = |name: &String| {
+            let (table, column) = split_name(name);
+            let found = source.tables.iter().find(|other| other.name == table);
+            let columns = found.and_then(|found| found.columns().ok());
+            columns.is_some_and(|columns| columns.iter().any(|info| info.desc.name == column))
+        };
+        match options.columns.iter().chain(&options.exclude).find(|name| !known(name)) {
+            Some(name) => Err(Error::usage(format!("there is no column {name}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The original files that will be restorable, and their bytes; `None` if none will.
+    ///
+    /// # Errors
+    /// `Io` if one is gone.
+    pub fn restorable(&self) -> Result<Option<(u64, u64)>> {
+        self.tree.as_ref().map(Tree::size).transpose()
+    }
+
+    /// Bytes of all elements, uncompressed.
+    pub fn bytes(&self) -> u64 {
+        self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))
+    }
+
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnPlan> {
+        self.tables.iter().flat_map(|table| &table.columns)
+    }
+}
+
+/// `MAIN` and `.` are the main table.
+fn is_named(wanted: &str, name: &str) -> bool {
+    wanted == name || name == "." && wanted == "MAIN"
+}
+
+impl ColumnPlan {
+    fn new(
+        content: &Content,
+        index: usize,
+        rows: &Range<u64>,
+        names: &mut Names,
+        group: &str,
+        options: &Options,
+    ) -> Result<Self> {
+        let info = &content.columns()[index];
+        let cells = content.cells(index)?;
+        let name = info.desc.name.to_str_lossy().into_owned();
+        let all = *rows == (0..content.rows());
+        touch_last_row(info, &*cells, rows)?;
+        let form = Survey { info, cells: &*cells, rows, appendable: options.appendable }.form(all)?;
+        form.check_axes()?;
+        let link = names.unique(group, &name);
+        let data_type = info.data_type();
+        let bytes = form.elements()?.saturating_mul(stored_size(data_type));
+        let has_undefined = matches!(form, Form::Dense { undefined: 1.., .. });
+        let defined_link = has_undefined.then(|| names.unique(group, &format!("{link}__defined")));
+        let manager = info.manager.to_str_lossy().trim_end().to_owned();
+        let compression = Compression::NONE;
+        let mut plan = ColumnPlan { index, name, link, defined_link, manager, data_type, form, compression, bytes };
+        plan.compression = plan.choose_compression(info, &*cells, rows, options.compress)?;
+        Ok(plan)
+    }
+}
+
+/// Fails at once where a row count is larger than the data, and not after all the rows that are there.
+fn touch_last_row(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let last = rows.end - 1;
+    let Some(shape) = cells.cell_shape(last)? else { return Ok(()) };
+    let one = Region { start: shape.iter().map(|_| 0).collect(), shape: shape.iter().map(|_| 1).collect() };
+    let can_split = info.data_type().is_fixed_size() && !shape.is_empty();
+    if shape.elements()? == 0 {
+        return Ok(());
+    }
+    cells.read_cell(last, can_split.then_some(&one), &mut Values::new(info.data_type()))
+}

@@ -1,0 +1,97 @@
+//! The cells of columns on their way into the managers of a new table.
+
+use std::ops::Range;
+
+use bstr::ByteSlice;
+
+use super::plan::TableBlueprint;
+use super::tiles::copy_tiles;
+use crate::error::{Error, Result, ResultExt, column_context as place};
+use crate::native::{MAX_CUBES, stored_size};
+use crate::progress::Progress;
+use crate::source::Source;
+use crate::source::blocks::{RowBlocks, Shapes};
+use crate::table::{Cells, ColumnInfo, ColumnMut, Part};
+use crate::value::{Shape, Values};
+
+/// Bytes that a block of rows of a column takes.
+const BLOCK_BYTES: u64 = 4 << 20;
+
+impl TableBlueprint {
+    /// Copies the columns of a manager.
+    pub(super) fn fill(&self, source: &Source, mut part: Part<'_>, progress: &(dyn Progress + Sync)) -> Result<()> {
+        let content = source.tables[self.source].content()?;
+        for (nth, number) in part.columns().into_iter().enumerate().filter(|(_, number)| !self.columns[*number].engine)
+        {
+            let index = self.columns[number].index;
+            let name = content.columns()[index].desc.name.to_str_lossy();
+            let advance = |bytes| progress.advance(bytes, &self.name, &name);
+            let cells = content.cells(index).with_context(|| place(&self.name, &name))?;
+            let info = &content.columns()[index];
+            Copy { info, cells: &*cells, rows: 0..self.rows, advance: &advance }
+                .run(part.column(nth))
+                .with_context(|| place(&self.name, &name))?;
+        }
+        Ok(())
+    }
+}
+
+/// A column on its way.
+struct Copy<'a> {
+    info: &'a ColumnInfo,
+    cells: &'a dyn Cells,
+    rows: Range<u64>,
+    advance: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Copy<'_> {
+    fn run(&self, mut column: ColumnMut<'_>) -> Result<()> {
+        if column.is_tiled()
+            && let Some(tiling) = self.cells.tiling(MAX_CUBES)
+        {
+            for run in &tiling.runs {
+                let cube = tiling.cubes.get(run.cube).ok_or_else(|| Error::format("a row in no hypercube"))?;
+                let Some((cell, _)) = cube.grid().shape.split_last() else { continue };
+                column.set_shapes(run.rows.clone(), &cell)?;
+            }
+            if copy_tiles(&tiling, &column.cubes()?, self.advance)? {
+                return Ok(());
+            }
+        }
+        let mut values = Values::new(self.info.data_type());
+        for block in RowBlocks::new(self.info, self.cells, self.rows.clone(), BLOCK_BYTES) {
+            let block = block?;
+            values.clear();
+            block.read(self.cells, &mut values)?;
+            (self.advance)(values.len() as u64 * stored_size(self.info.data_type()));
+            match (&block.part, &block.shapes) {
+                (Some(region), Shapes::Same(shape)) => {
+                    if !block.continues() {
+                        column.set_shape(block.rows.start, shape)?;
+                    }
+                    column.put_part_values(block.rows.start, region, &values)?;
+                }
+                (_, Shapes::Same(shape)) => column.put_values(block.rows.clone(), shape, &values)?,
+                (_, Shapes::Each(shapes)) => put_each(&mut column, block.rows.start, shapes, &values)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts the cells of consecutive rows, those of one shape together.
+fn put_each(column: &mut ColumnMut<'_>, first: u64, shapes: &[Option<Shape>], values: &Values) -> Result<()> {
+    let (mut row, mut start) = (first, 0);
+    for run in shapes.chunk_by(|a, b| a == b) {
+        let rows = row..row + run.len() as u64;
+        row = rows.end;
+        if let Some(Some(shape)) = run.first() {
+            let end = start + shape.elements()? as usize * run.len();
+            let mut cells = Values::new(values.data_type());
+            cells.extend_from(values, start..end)?;
+            column.put_values(rows, shape, &cells)?;
+            start = end;
+        }
+    }
+    Ok(())
+}

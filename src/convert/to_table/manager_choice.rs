@@ -1,0 +1,120 @@
+//! Which manager a column gets: the one it had, if that can be written, else one that suits its cells.
+
+use bstr::{BString, ByteSlice};
+
+use crate::error::Result;
+use crate::native::Layout;
+use crate::source::Content;
+use crate::stman::written;
+use crate::table::{Cells, ColumnInfo, ManagerSpec};
+use crate::value::{DataType, Values};
+
+/// A tile is about as large as this.
+const TILE_BYTES: u64 = 1 << 20;
+/// Columns of cells that are smaller than this in all are not tiled.
+const TILED_FROM_BYTES: u64 = 1 << 20;
+/// Rows that are looked at to see how often a scalar changes, and rows for a change that make it slow.
+const LOOK_ROWS: u64 = 4096;
+const SLOW_ROWS: u64 = 16;
+
+/// The managers of a table, with their columns.
+pub(super) struct Managers<'a> {
+    /// Those that the table had.
+    layout: &'a Layout,
+    chosen: Vec<Chosen>,
+}
+
+struct Chosen {
+    spec: ManagerSpec,
+    /// In the layout.
+    known: Option<usize>,
+    columns: Vec<BString>,
+}
+
+impl<'a> Managers<'a> {
+    pub(super) fn new(layout: &'a Layout) -> Self {
+        Managers { layout, chosen: Vec::new() }
+    }
+
+    /// Finds a manager for a column, an engine only with `engines`; says so if that is another than the column had.
+    pub(super) fn add(
+        &mut self,
+        info: &ColumnInfo,
+        content: &Content,
+        index: usize,
+        engines: bool,
+    ) -> Result<Option<String>> {
+        let number = self.layout.bindings.get(index).copied().flatten();
+        let had = number
+            .or_else(|| self.position(|known| *known.name == info.manager_name && *known.type_name == info.manager));
+        let had = had.filter(|&had| had < self.layout.managers.len() && (engines || is_written(info)));
+        let (known, spec, replaced) = match had {
+            Some(had) => (Some(had), self.layout.managers[had].clone(), None),
+            None => {
+                let spec = suitable(info, &*content.cells(index)?, content.rows())?;
+                let was = info.manager.to_str_lossy();
+                let message = format!("{} is not written; the column is in a {} now", was.trim_end(), spec.type_name);
+                // managers that are not tiled may as well be those that the table had
+                let is_tiled = spec.type_name.starts_with(b"Tiled");
+                let known = self.position(|known| known.type_name == spec.type_name && !is_tiled);
+                let spec = known.map_or(spec, |known| self.layout.managers[known].clone());
+                (known, spec, (!was.is_empty()).then_some(message))
+            }
+        };
+        let name = info.desc.name.clone();
+        let same = |other: &&mut Chosen| other.known == known && (known.is_some() || other.spec == spec);
+        match self.chosen.iter_mut().find(same) {
+            Some(chosen) => chosen.columns.push(name),
+            None => self.chosen.push(Chosen { spec, known, columns: vec![name] }),
+        }
+        Ok(replaced)
+    }
+
+    fn position(&self, is_it: impl Fn(&ManagerSpec) -> bool) -> Option<usize> {
+        self.layout.managers.iter().position(is_it)
+    }
+
+    /// All managers in the order in which they were, with their columns.
+    pub(super) fn finish(mut self) -> Vec<(ManagerSpec, Vec<BString>)> {
+        self.chosen.sort_by_key(|chosen| chosen.known.unwrap_or(usize::MAX));
+        self.chosen.into_iter().map(|chosen| (chosen.spec, chosen.columns)).collect()
+    }
+}
+
+/// Whether the column's manager stores cells, and can be written.
+fn is_written(info: &ColumnInfo) -> bool {
+    info.stored_column().is_none() && written().any(|name| info.manager == name)
+}
+
+/// Tiles for large arrays, one value for many rows for what seldom changes, else rows in buckets.
+fn suitable(info: &ColumnInfo, cells: &dyn Cells, rows: u64) -> Result<ManagerSpec> {
+    let shape = cells.same_shape(&(0..rows)).or_else(|| info.shape.clone()).unwrap_or_default();
+    let axes = info.shape.as_ref().map_or(info.desc.ndim, |shape| shape.len() as i32);
+    let size = info.data_type().size() as u64;
+    let cell_bytes = shape.elements()?.saturating_mul(size);
+    if !shape.is_empty() && axes == shape.len() as i32 && cell_bytes.saturating_mul(rows) >= TILED_FROM_BYTES {
+        let tile_rows = (TILE_BYTES / cell_bytes.max(1)).clamp(1, rows);
+        let name = [b"Tiled".as_slice(), &info.desc.name].concat();
+        return Ok(ManagerSpec::tiled_shape(name, &shape.with_axis(tile_rows)));
+    }
+    if written().any(|n| n == "IncrementalStMan")
+        && shape.is_empty()
+        && info.shape.is_some()
+        && changes_slowly(info.data_type(), cells, rows)?
+    {
+        return Ok(ManagerSpec::incremental("IncrementalData"));
+    }
+    Ok(ManagerSpec::standard("StandardData"))
+}
+
+/// Whether a scalar stays the same over many rows, as far as a look at the first ones tells.
+fn changes_slowly(data_type: DataType, cells: &dyn Cells, rows: u64) -> Result<bool> {
+    let looked = rows.min(LOOK_ROWS);
+    if looked < SLOW_ROWS || data_type == DataType::Record {
+        return Ok(false);
+    }
+    let mut values = Values::new(data_type);
+    cells.read_rows(0..looked, &mut values)?;
+    let changes = crate::value::for_each_type!(&values, v => v.windows(2).filter(|pair| pair[0] != pair[1]).count());
+    Ok((changes as u64).saturating_mul(SLOW_ROWS) <= looked)
+}

@@ -1,0 +1,14 @@
+//! Tables from whatever holds their content: a native HDF5 file, or other tables.
+//!
+//! All tables are made first, then the managers run in parallel: each column of a manager is copied tile by tile where its
+//! chunks are tiles, else in blocks of rows. What the managers were is used again where it is known and can be written;
+//! [`manager_choice`] finds managers for the rest.
+
+mod column;
+mod manager_choice;
+mod plan;
+mod tiles;
+mod write;
+
+pub use plan::TableOptions;
+pub use write::{TableSummary, to_table};

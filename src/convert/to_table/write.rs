@@ -1,0 +1,122 @@
+//! Writes the tables of a plan: makes them all, then fills them in parallel.
+
+use std::path::Path;
+
+use bstr::ByteSlice;
+use rayon::prelude::*;
+
+use super::plan::{TableBlueprint, TableOptions, plan};
+use crate::error::{Error, Result, ResultExt, column_context as place};
+use crate::output::Output;
+use crate::pool::thread_pool;
+use crate::progress::Progress;
+use crate::source::digest::digest_column;
+use crate::source::{Content, Source};
+use crate::table::{OpenOptions, Table, TableWriter};
+
+/// What was written.
+#[derive(Debug)]
+pub struct TableSummary {
+    /// Tables written.
+    pub tables: usize,
+    /// Columns written.
+    pub columns: usize,
+    /// Columns that the source lacks.
+    pub missing: usize,
+    /// Rows of the main table.
+    pub rows: u64,
+    /// Bytes of all elements; strings are counted at 16 each.
+    pub bytes: u64,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Writes the tables of `source` to the directory `target`, which appears when it is whole.
+///
+/// # Errors
+/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, and those of reading the source. Nothing is
+/// left at `target` then.
+pub fn to_table(
+    source: &Source,
+    options: &TableOptions,
+    target: &Path,
+    overwrite: bool,
+    progress: &(dyn Progress + Sync),
+) -> Result<TableSummary> {
+    let mut warnings = Vec::new();
+    let mut plans = plan(source, target, options, &mut warnings)?;
+    let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
+    progress.expect(bytes);
+    let mut output = Output::create_directory(target, overwrite, bytes)?;
+    let mut told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
+    let inexact = store_inexact(source, &mut plans, output.partial())?;
+    if !inexact.is_empty() {
+        drop(output);
+        output = Output::create_directory(target, overwrite, bytes)?;
+        told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
+    }
+    output.commit()?;
+    warnings.extend(inexact);
+    warnings.append(&mut told);
+    Ok(TableSummary {
+        tables: plans.len(),
+        columns: plans.iter().map(|plan| plan.columns.len()).sum(),
+        missing: plans.iter().map(|plan| plan.missing).sum(),
+        rows: plans.first().map_or(0, |plan| plan.rows),
+        bytes,
+        warnings,
+    })
+}
+
+/// Writes all tables; returns what the user should know.
+fn write(
+    source: &Source,
+    plans: &[TableBlueprint],
+    options: &TableOptions,
+    output: &Output,
+    progress: &(dyn Progress + Sync),
+) -> Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    let partial = std::path::absolute(output.partial())?;
+    let syncing = output.sync_behind();
+    let mut writers = Vec::new();
+    for plan in plans {
+        writers.push(plan.create(source, options, &partial, &mut warnings).with_context(|| plan.name.clone())?);
+    }
+    let pool = thread_pool(options.threads)?;
+    let mut jobs = Vec::new();
+    for (plan, writer) in plans.iter().zip(&mut writers) {
+        jobs.extend(writer.parts().into_iter().map(|part| (plan.part_bytes(&part), plan, part)));
+    }
+    // the largest begin first
+    jobs.sort_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
+    pool.install(|| {
+        jobs.into_par_iter().with_max_len(1).try_for_each(|(_, plan, part)| plan.fill(source, part, progress))
+    })?;
+    // those inside others first
+    writers.into_iter().rev().try_for_each(TableWriter::finish)?;
+    drop(syncing);
+    Ok(warnings)
+}
+
+/// Compares what engines of the tables written below `root` compute with the source. Columns that differ are to be stored; says
+/// which.
+fn store_inexact(source: &Source, plans: &mut [TableBlueprint], root: &Path) -> Result<Vec<String>> {
+    let mut inexact = Vec::new();
+    for plan in plans.iter_mut().filter(|plan| plan.columns.iter().any(|column| column.engine)) {
+        let content = source.tables[plan.source].content()?;
+        let table = Table::open_with(root.join(&plan.directory), OpenOptions { lock_timeout: None })?;
+        let table = Content::casacore(table);
+        for column in plan.columns.iter_mut().filter(|column| column.engine) {
+            let name = &content.columns()[column.index].desc.name;
+            let again = table.columns().iter().position(|info| info.desc.name == *name);
+            let sha = |content: &Content, index| digest_column(content, index, true).sha256.ok();
+            if sha(content, column.index) != again.and_then(|index| sha(&table, index)) {
+                column.engine = false;
+                let name = place(&plan.name, &name.to_str_lossy());
+                inexact.push(format!("{name}: the engine does not give the same values; they are stored"));
+            }
+        }
+    }
+    Ok(inexact)
+}

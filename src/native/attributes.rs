@@ -1,0 +1,488 @@
+//! Keywords as attributes, and back: what a user has changed in the attributes of a native file since it was made.
+//! docs/layout.md, "Keywords" and "Edits".
+//!
+//! The attributes that the exact keywords give are computed once more and compared with those that are there.
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::names::{link_name, unique};
+use super::raw_strings::{text as representable, text_attribute};
+use crate::error::Result;
+use crate::h5::{Attribute, Dataset, Group};
+use crate::schema::TableInfo;
+use crate::table::ColumnInfo;
+use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
+
+/// Attributes of a column, and the fields of its MEASINFO that they show.
+const MEASURE: [(&str, &str); 2] = [("measure_type", "type"), ("measure_ref", "Ref")];
+
+/// Attributes of HDF5's and netCDF's own, which no keyword becomes.
+const RESERVED: [&str; 9] = [
+    "CLASS",
+    "NAME",
+    "DIMENSION_LIST",
+    "REFERENCE_LIST",
+    "_Netcdf4Dimid",
+    "_Netcdf4Coordinates",
+    "_NCProperties",
+    "_FillValue",
+    "_nc3_strict",
+];
+
+/// The attributes of an object, in order, each name once.
+#[derive(Debug, Default)]
+pub(crate) struct Attributes(Vec<Readable>);
+
+/// An attribute and what it says.
+#[derive(Debug)]
+pub(crate) struct Readable {
+    pub(crate) name: String,
+    pub(crate) value: Attribute,
+    pub(crate) origin: Origin,
+}
+
+/// What an attribute says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Something of the object besides its keywords, by the name that the attribute has if it is free.
+    Own(&'static str),
+    /// A keyword, by the numbers of the fields that lead to it.
+    Keyword(Vec<usize>),
+    /// The shape of a keyword.
+    Shape(Vec<usize>),
+}
+
+impl Attributes {
+    /// Those of a table: its info and keywords; `table_path` gives the path of the group of a subtable.
+    pub(crate) fn of_table(
+        exact_name: Option<&BStr>,
+        info: &TableInfo,
+        keywords: &Record,
+        table_path: &dyn Fn(&BStr) -> String,
+    ) -> Self {
+        let mut attributes = Attributes::default();
+        if let Some(name) = exact_name {
+            attributes.add("ctds_name", text_attribute(name));
+        }
+        attributes.add("table_type", text_attribute(info.table_type.as_bstr()));
+        attributes.add("table_subtype", text_attribute(info.sub_type.as_bstr()));
+        attributes.add("readme", text_attribute(info.readme.as_bstr()));
+        attributes.add_nested("", &[], keywords, table_path);
+        attributes
+    }
+
+    /// Those of a column.
+    pub(crate) fn of_column(
+        exact_name: Option<&BStr>,
+        comment: &BStr,
+        keywords: &Record,
+        table_path: &dyn Fn(&BStr) -> String,
+    ) -> Self {
+        let mut attributes = Attributes::default();
+        if let Some(name) = exact_name {
+            attributes.add("ctds_name", text_attribute(name));
+        }
+        attributes.add_column(comment, keywords);
+        attributes.add_nested("", &[], keywords, table_path);
+        attributes
+    }
+
+    /// Adds an attribute that is no keyword, under another name if this one is taken.
+    fn add(&mut self, name: &'static str, value: Attribute) {
+        self.add_readable(name, value, Origin::Own(name));
+    }
+
+    fn add_readable(&mut self, name: &str, value: Attribute, origin: Origin) {
+        let is_taken = |name: &str| RESERVED.contains(&name) || self.0.iter().any(|taken| taken.name == name);
+        let name = unique(&link_name(name), is_taken);
+        self.0.push(Readable { name, value, origin });
+    }
+
+    /// In the order in which they are written.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Readable> {
+        self.0.iter()
+    }
+
+    fn add_nested(&mut self, prefix: &str, path: &[usize], record: &Record, table_path: &dyn Fn(&BStr) -> String) {
+        for (number, field) in record.fields.iter().enumerate() {
+            let name = format!("{prefix}{}", field.name.to_str_lossy());
+            let path = [path, &[number]].concat();
+            match &field.value {
+                Value::Scalar(values) => self.add_readable(&name, readable(values, true), Origin::Keyword(path)),
+                Value::Array(shape, values) if !values.is_empty() => {
+                    self.add_readable(&name, readable(values, false), Origin::Keyword(path.clone()));
+                    if shape.len() > 1 {
+                        self.add_readable(&format!("{name}__shape"), extents_attribute(shape), Origin::Shape(path));
+                    }
+                }
+                // HDF5 readers stumble over attributes without elements
+                Value::Array(..) => {}
+                Value::Record(nested) => self.add_nested(&format!("{name}."), &path, nested, table_path),
+                Value::Table(stored) => {
+                    let value = Attribute::string(format!("Table: {}", table_path(stored.as_bstr())));
+                    self.add_readable(&name, value, Origin::Keyword(path));
+                }
+            }
+        }
+    }
+
+    /// Adds what is said of a column beside its keywords: units, name, measure.
+    fn add_column(&mut self, comment: &BStr, keywords: &Record) {
+        let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
+        if let Some(unit) = unit.or_else(|| keywords.string("UNIT")) {
+            self.add("units", text_attribute(unit));
+        }
+        if !comment.is_empty() {
+            self.add("long_name", text_attribute(comment));
+        }
+        if let Some(measure) = keywords.record("MEASINFO") {
+            for (name, field) in MEASURE {
+                if let Some(text) = measure.string(field) {
+                    self.add(name, text_attribute(text));
+                }
+            }
+        }
+    }
+}
+
+fn extents_attribute(shape: &Shape) -> Attribute {
+    Attribute::Array(Values::Int64(shape.reversed().iter().map(|&extent| extent as i64).collect()))
+}
+
+/// Numbers and strings as they are, complex numbers as pairs of floats.
+fn readable(values: &Values, scalar: bool) -> Attribute {
+    let pairs = match values {
+        Values::Complex(v) => Values::Float(v.iter().flat_map(|c| [c.re, c.im]).collect()),
+        Values::DComplex(v) => Values::Double(v.iter().flat_map(|c| [c.re, c.im]).collect()),
+        Values::String(v) => {
+            let texts = Values::String(v.iter().map(|string| representable(string.as_bstr()).0).collect());
+            return if scalar { Attribute::Scalar(texts) } else { Attribute::Array(texts) };
+        }
+        _ if scalar => return Attribute::Scalar(values.clone()),
+        _ => return Attribute::Array(values.clone()),
+    };
+    Attribute::Array(pairs)
+}
+
+/// The readable side of a native table, which has the last word.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Edited {
+    pub(crate) info: TableInfo,
+    pub(crate) keywords: Record,
+    /// Comment and keywords of each column.
+    pub(crate) columns: Vec<(BString, Record)>,
+    /// What differs from what was converted, in words.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Edited {
+    /// What nobody has changed.
+    pub(crate) fn nothing(info: &TableInfo, keywords: &Record, columns: &[ColumnInfo]) -> Self {
+        let column = |info: &ColumnInfo| (info.desc.comment.clone(), info.desc.keywords.clone());
+        Edited {
+            info: info.clone(),
+            keywords: keywords.clone(),
+            columns: columns.iter().map(column).collect(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// A group or dataset with attributes.
+pub(crate) enum Object {
+    Group(Group),
+    Dataset(Dataset),
+}
+
+impl Object {
+    /// The attributes that may be keywords, in order; of those that cannot be read the names.
+    fn attributes(&self) -> Result<Vec<(String, Option<Attribute>)>> {
+        let names = match self {
+            Object::Group(group) => group.attributes()?,
+            Object::Dataset(dataset) => dataset.attributes()?,
+        };
+        let names = names.into_iter().filter(|name| !RESERVED.contains(&name.as_str()));
+        Ok(names.map(|name| (name.clone(), self.attribute(&name).ok().flatten())).collect())
+    }
+
+    pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
+        match self {
+            Object::Group(group) => group.attribute(name),
+            Object::Dataset(dataset) => dataset.attribute(name),
+        }
+    }
+}
+
+/// What the attributes of an object say that its exact keywords do not.
+pub(crate) struct Changes {
+    pub(crate) keywords: Record,
+    /// What is no keyword: `table_type`, `units` …, and its new value.
+    pub(crate) own: Vec<(&'static str, BString)>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Compares the attributes of an object with those `expected` of its exact keywords.
+pub(crate) fn changes(object: &Object, expected: &Attributes, keywords: &Record) -> Result<Changes> {
+    let mut changes = Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() };
+    let found = object.attributes()?;
+    let get = |name: &str| found.iter().find(|(other, _)| other == name).map(|(_, value)| value);
+    for readable in expected.iter() {
+        let name = &readable.name;
+        let Some(value) = get(name) else {
+            changes.notes.push(format!("attribute {name} is gone; what it said is kept"));
+            continue;
+        };
+        if value.as_ref().is_some_and(|value| same(&readable.value, value)) {
+            continue;
+        }
+        let edit = match (&readable.origin, value) {
+            (Origin::Own("ctds_name"), _) => None,
+            (Origin::Own(own), Some(value)) => text(value).map(|text| changes.own.push((own, text))),
+            (Origin::Keyword(path), Some(value)) => {
+                let field = field(&mut changes.keywords, path);
+                let shape = get(&format!("{name}__shape")).and_then(Option::as_ref).and_then(extents);
+                field.and_then(|old| Some((converted(old, value, shape)?, old))).map(|(new, old)| *old = new)
+            }
+            (Origin::Shape(path), Some(value)) => match (field(&mut changes.keywords, path), extents(value)) {
+                // as it became with the values
+                (Some(Value::Array(shape, _)), Some(new)) if *shape == new => continue,
+                (Some(Value::Array(shape, _)), Some(new)) if shape.elements().ok() == new.elements().ok() => {
+                    *shape = new;
+                    Some(())
+                }
+                _ => None,
+            },
+            (_, None) => None,
+        };
+        changes.notes.push(match edit {
+            Some(()) => format!("attribute {name} was edited"),
+            None => format!("attribute {name} was edited to what cannot stand for it; what it said is kept"),
+        });
+    }
+    let is_expected = |name: &str| expected.iter().any(|readable| readable.name == name);
+    let added: Vec<_> = found.iter().filter(|(name, _)| !is_expected(name) && !is_taql(name)).collect();
+    for (name, value) in &added {
+        match value {
+            // an edit of a keyword with one axis may give it more
+            _ if name.strip_suffix("__shape").is_some_and(|of| get(of).is_some()) => {}
+            Some(value) => {
+                let shape = get(&format!("{name}__shape")).and_then(Option::as_ref).and_then(extents);
+                add(&mut changes.keywords, name, natural(value, shape));
+                changes.notes.push(format!("attribute {name} was added"));
+            }
+            None => changes.notes.push(format!("attribute {name} is of a type that no keyword can have")),
+        }
+    }
+    Ok(changes)
+}
+
+/// The expression of a column that is not there, in words.
+fn is_taql(name: &str) -> bool {
+    name.ends_with("__taql")
+}
+
+/// The keywords of an object that nothing exact is known of.
+pub(crate) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
+    let found = object.attributes()?;
+    let (mut keywords, mut notes) = (Record::default(), Vec::new());
+    for (name, value) in found.iter().filter(|(name, _)| !own.contains(&name.as_str())) {
+        let get = |name: &str| found.iter().find(|(other, _)| other == name).and_then(|(_, value)| value.as_ref());
+        match value {
+            _ if name.strip_suffix("__shape").is_some_and(|of| get(of).is_some()) => {}
+            Some(value) => add(&mut keywords, name, natural(value, get(&format!("{name}__shape")).and_then(extents))),
+            None => notes.push(format!("attribute {name} is of a type that no keyword can have")),
+        }
+    }
+    Ok((keywords, notes))
+}
+
+/// Puts what the attributes of a column beside its keywords say into these.
+pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, keywords: &mut Record) {
+    for (name, text) in own {
+        if let Some((_, field)) = MEASURE.iter().find(|(attribute, _)| attribute == name) {
+            let mut measure = keywords.record("MEASINFO").cloned().unwrap_or_default();
+            measure.set(*field, Value::string(text.clone()));
+            keywords.set("MEASINFO", Value::Record(measure));
+        } else if *name == "long_name" {
+            *comment = text.clone();
+        } else if *name == "units" {
+            let mut units = keywords.strings("QuantumUnits").unwrap_or_default().to_vec();
+            match (units.first_mut(), keywords.string("UNIT").is_some()) {
+                (None, true) => keywords.set("UNIT", Value::string(text.clone())),
+                (first, _) => {
+                    match first {
+                        Some(first) => *first = text.clone(),
+                        None => units.push(text.clone()),
+                    }
+                    keywords
+                        .set("QuantumUnits", Value::Array(Shape::from([units.len() as u64]), Values::String(units)));
+                }
+            }
+        }
+    }
+}
+
+/// The string that an attribute is.
+pub(crate) fn text(attribute: &Attribute) -> Option<BString> {
+    match attribute.values() {
+        Values::String(strings) if strings.len() == 1 => strings.first().cloned(),
+        _ => None,
+    }
+}
+
+/// Whether an attribute is what was written: Bools come back as Shorts.
+fn same(written: &Attribute, found: &Attribute) -> bool {
+    let as_found = |values: &Values| match values {
+        Values::Bool(v) => Values::Short(v.iter().map(|&value| value.into()).collect()),
+        _ => values.clone(),
+    };
+    let equal = |a: &Values, b: &Values| match (a.le_bytes(), b.le_bytes()) {
+        (Some(x), Some(y)) => a.data_type() == b.data_type() && x == y,
+        _ => a == b,
+    };
+    equal(&as_found(written.values()), found.values())
+        && matches!(written, Attribute::Scalar(_)) == matches!(found, Attribute::Scalar(_))
+}
+
+fn extents(attribute: &Attribute) -> Option<Shape> {
+    let extents: Option<Vec<u64>> =
+        integers(attribute.values())?.into_iter().map(|extent| u64::try_from(extent).ok()).collect();
+    Some(Shape::from_reversed(&extents?))
+}
+
+fn field<'a>(record: &'a mut Record, path: &[usize]) -> Option<&'a mut Value> {
+    let (first, rest) = path.split_first()?;
+    let value = &mut record.fields.get_mut(*first)?.value;
+    match (rest, value) {
+        ([], value) => Some(value),
+        (rest, Value::Record(nested)) => field(nested, rest),
+        _ => None,
+    }
+}
+
+/// The value of an attribute as the type that a keyword has; `None` if it cannot be that.
+fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Value> {
+    let data_type = match old {
+        Value::Scalar(values) | Value::Array(_, values) => values.data_type(),
+        _ => return None,
+    };
+    let values = as_type(found.values(), data_type)?;
+    let len = values.len() as u64;
+    let fits = |shape: &Shape| shape.elements().ok() == Some(len);
+    Some(match (old, found) {
+        (Value::Scalar(_), _) if len == 1 => Value::Scalar(values),
+        (Value::Array(old, _), _) if fits(old) && shape.as_ref().is_none_or(|shape| !fits(shape)) => {
+            Value::Array(old.clone(), values)
+        }
+        _ => Value::Array(shape.filter(fits).unwrap_or(Shape::from([len])), values),
+    })
+}
+
+/// The value of an attribute as it is.
+fn natural(found: &Attribute, shape: Option<Shape>) -> Value {
+    let values = match found.values() {
+        // no record of casacore's can hold these
+        Values::UShort(v) => Values::Int(v.iter().map(|&value| value.into()).collect()),
+        values => values.clone(),
+    };
+    let len = values.len() as u64;
+    match found {
+        Attribute::Scalar(_) if len == 1 => Value::Scalar(values),
+        _ => {
+            Value::Array(shape.filter(|shape| shape.elements().ok() == Some(len)).unwrap_or(Shape::from([len])), values)
+        }
+    }
+}
+
+/// Adds a keyword; points in its name separate records.
+fn add(record: &mut Record, name: &str, value: Value) {
+    match name.split_once('.') {
+        Some((outer, inner)) if !outer.is_empty() && !inner.is_empty() => {
+            let mut nested = record.record(outer).cloned().unwrap_or_default();
+            add(&mut nested, inner, value);
+            record.set(outer, Value::Record(nested));
+        }
+        _ => record.set(name, value),
+    }
+}
+
+fn integers(values: &Values) -> Option<Vec<i64>> {
+    match values {
+        Values::Bool(v) => Some(v.iter().map(|&value| value.into()).collect()),
+        _ => values.integers(),
+    }
+}
+
+fn floats(values: &Values) -> Option<Vec<f64>> {
+    match values {
+        Values::Float(v) => Some(v.iter().map(|&value| value.into()).collect()),
+        Values::Double(v) => Some(v.clone()),
+        _ => integers(values).map(|v| v.into_iter().map(|value| value as f64).collect()),
+    }
+}
+
+/// Numbers as another type of numbers where all of them fit; complex ones from pairs.
+fn as_type(found: &Values, data_type: DataType) -> Option<Values> {
+    fn narrow<T: TryFrom<i64>>(values: Vec<i64>) -> Option<Vec<T>> {
+        values.into_iter().map(|value| T::try_from(value).ok()).collect()
+    }
+    let pairs =
+        |v: Vec<f64>| v.len().is_multiple_of(2).then(|| v.chunks(2).map(|z| Complex64::new(z[0], z[1])).collect());
+    Some(match (data_type, found) {
+        (DataType::String, Values::String(v)) => Values::String(v.clone()),
+        (DataType::String | DataType::Record, _) | (_, Values::String(_)) => return None,
+        (DataType::Float, _) => Values::Float(floats(found)?.into_iter().map(|value| value as f32).collect()),
+        (DataType::Double, _) => Values::Double(floats(found)?),
+        (DataType::Complex, Values::Complex(v)) => Values::Complex(v.clone()),
+        (DataType::DComplex, Values::DComplex(v)) => Values::DComplex(v.clone()),
+        (DataType::Complex, _) => {
+            let pairs: Vec<Complex64> = pairs(floats(found)?)?;
+            Values::Complex(pairs.into_iter().map(|z| Complex32::new(z.re as f32, z.im as f32)).collect())
+        }
+        (DataType::DComplex, _) => Values::DComplex(pairs(floats(found)?)?),
+        (DataType::Bool, _) => {
+            let bools = integers(found)?.into_iter().map(|value| matches!(value, 0 | 1).then_some(value == 1));
+            Values::Bool(bools.collect::<Option<_>>()?)
+        }
+        (DataType::UChar, _) => Values::UChar(narrow(integers(found)?)?),
+        (DataType::Short, _) => Values::Short(narrow(integers(found)?)?),
+        (DataType::UShort, _) => Values::UShort(narrow(integers(found)?)?),
+        (DataType::Int, _) => Values::Int(narrow(integers(found)?)?),
+        (DataType::UInt, _) => Values::UInt(narrow(integers(found)?)?),
+        (DataType::Int64, _) => Values::Int64(integers(found)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_keep_the_type_of_the_keyword() {
+        let old = Value::Scalar(Values::Float(vec![1.5]));
+        let int = Attribute::Scalar(Values::Int64(vec![3]));
+        assert_eq!(converted(&old, &int, None), Some(Value::Scalar(Values::Float(vec![3.]))));
+        let old = Value::Scalar(Values::Short(vec![1]));
+        assert_eq!(converted(&old, &Attribute::Scalar(Values::Int64(vec![1 << 20])), None), None);
+        assert_eq!(converted(&old, &Attribute::string("x"), None), None);
+        let old = Value::Array(Shape::from([2, 1]), Values::Complex(vec![Complex32::new(0., 0.); 2]));
+        let floats = Attribute::Array(Values::Double(vec![1., 2., 3., 4.]));
+        let new = Values::Complex(vec![Complex32::new(1., 2.), Complex32::new(3., 4.)]);
+        assert_eq!(converted(&old, &floats, None), Some(Value::Array(Shape::from([2, 1]), new)));
+        let longer = Attribute::Array(Values::Int(vec![1, 2, 3]));
+        let old = Value::Array(Shape::from([2, 1]), Values::Int(vec![1, 2]));
+        assert_eq!(converted(&old, &longer, None), Some(Value::Array(Shape::from([3]), Values::Int(vec![1, 2, 3]))));
+    }
+
+    #[test]
+    fn points_separate_records() {
+        let mut record = Record::default();
+        add(&mut record, "MEASINFO.type", Value::string("epoch"));
+        add(&mut record, "MEASINFO.Ref", Value::string("UTC"));
+        assert_eq!(record.record("MEASINFO").unwrap().string("Ref").unwrap(), "UTC");
+        let mut comment = BString::default();
+        apply_own(&[("measure_ref", "TAI".into()), ("units", "s".into())], &mut comment, &mut record);
+        assert_eq!(record.record("MEASINFO").unwrap().string("Ref").unwrap(), "TAI");
+        assert_eq!(record.strings("QuantumUnits").unwrap(), ["s"]);
+    }
+}

@@ -1,0 +1,192 @@
+//! What the axes of datasets mean, and their scales: one for every axis of every dataset. docs/layout.md, "Dimension
+//! scales".
+
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
+use crate::value::{Region, Shape, Values};
+
+/// What the axes of a column mean; first axis fastest, the row axis not among them.
+pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<&'static str> {
+    let known: &[&str] = match column {
+        "DATA"
+        | "FLOAT_DATA"
+        | "CORRECTED_DATA"
+        | "MODEL_DATA"
+        | "FLAG"
+        | "WEIGHT_SPECTRUM"
+        | "SIGMA_SPECTRUM"
+        | "CORRECTED_WEIGHT_SPECTRUM"
+        | "VIDEO_POINT" => &["corr", "chan"],
+        "FLAG_CATEGORY" => &["corr", "chan", "category"],
+        "WEIGHT" | "SIGMA" => &["corr"],
+        "IMAGING_WEIGHT" => &["chan"],
+        "UVW" => &["uvw"],
+        _ => &[],
+    };
+    if is_main_of_ms && known.len() == axes { known.to_vec() } else { vec!["dim"; axes] }
+}
+
+/// Hands out the names of dimensions: one name has one length below a root group.
+#[derive(Debug, Default)]
+pub(crate) struct Dimensions {
+    /// Role, length, and how many axes before it in the same dataset have both.
+    known: BTreeMap<(String, u64, usize), String>,
+    counts: BTreeMap<String, usize>,
+}
+
+impl Dimensions {
+    /// The names for axes of these roles and lengths, none of them `taken`. Two equal axes of a dataset get two names.
+    pub(crate) fn names(&mut self, axes: &[(&str, u64)], taken: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let mut names = Vec::new();
+        for (i, &(role, len)) in axes.iter().enumerate() {
+            let before = axes[..i].iter().filter(|&&axis| axis == (role, len)).count();
+            let key = (role.to_owned(), len, before);
+            let name = match self.known.get(&key) {
+                Some(name) if !taken(name) => name.clone(),
+                _ => {
+                    let name = self.fresh(role, taken);
+                    self.known.insert(key, name.clone());
+                    name
+                }
+            };
+            names.push(name);
+        }
+        names
+    }
+
+    /// The name of an axis that is like no other, not `taken`.
+    pub(crate) fn fresh(&mut self, role: &str, taken: &dyn Fn(&str) -> bool) -> String {
+        let count = self.counts.entry(role.to_owned()).or_default();
+        let mut name = format!("{role}_{count}");
+        while taken(&name) {
+            *count += 1;
+            name = format!("{role}_{count}");
+        }
+        *count += 1;
+        name
+    }
+}
+
+/// The values of axes, by what the axes mean.
+#[derive(Debug, Default)]
+pub(crate) struct Coordinates {
+    /// They are those of a MeasurementSet's main table.
+    is_measurement_set: bool,
+    /// Role, and values of an axis that has it.
+    known: Vec<(String, Values)>,
+}
+
+impl Coordinates {
+    /// Values that are known beforehand.
+    pub(crate) fn new(is_measurement_set: bool, known: Vec<(String, Values)>) -> Self {
+        Coordinates { is_measurement_set, known }
+    }
+
+    /// The values of an axis, where everything of that length agrees on them.
+    fn of_axis(&self, role: &str, len: u64) -> Option<&Values> {
+        let mut fitting = self.known.iter().filter(|(known, values)| known == role && values.len() as u64 == len);
+        let (_, first) = fitting.next()?;
+        fitting.all(|(_, other)| other == first).then_some(first)
+    }
+}
+
+/// The scales of a group, made when they are first wanted.
+pub(crate) struct Scales<'a> {
+    group: Group,
+    dimensions: &'a mut Dimensions,
+    coordinates: &'a Coordinates,
+    /// Whether something else in the group has a name.
+    taken: &'a dyn Fn(&str) -> bool,
+    made: Vec<(String, Dataset)>,
+}
+
+impl<'a> Scales<'a> {
+    pub(crate) fn new(
+        group: &Group,
+        dimensions: &'a mut Dimensions,
+        coordinates: &'a Coordinates,
+        taken: &'a dyn Fn(&str) -> bool,
+    ) -> Self {
+        Scales { group: group.clone(), dimensions, coordinates, taken, made: Vec::new() }
+    }
+
+    pub(crate) fn is_measurement_set(&self) -> bool {
+        self.coordinates.is_measurement_set
+    }
+
+    /// The scales of a group below, which takes part in the same dimensions.
+    pub(crate) fn within(&mut self, group: &Group) -> Scales<'_> {
+        Scales {
+            group: group.clone(),
+            dimensions: self.dimensions,
+            coordinates: self.coordinates,
+            taken: self.taken,
+            made: Vec::new(),
+        }
+    }
+
+    /// Attaches scales to the first axes of a dataset, whose extents and roles these are.
+    pub(crate) fn attach(&mut self, dataset: &Dataset, extents: &[u64], roles: &[&str]) -> Result<()> {
+        let axes: Vec<(&str, u64)> = roles.iter().copied().zip(extents.iter().copied()).collect();
+        let names = self.dimensions.names(&axes, self.taken);
+        for (axis, (name, &(role, len))) in names.iter().zip(&axes).enumerate() {
+            let made = match self.made.iter().position(|(known, _)| known == name) {
+                Some(made) => made,
+                None => {
+                    self.made.push((name.clone(), self.make(name, role, len)?));
+                    self.made.len() - 1
+                }
+            };
+            dataset.attach_scale(axis, &self.made[made].1)?;
+        }
+        Ok(())
+    }
+
+    /// The name of an axis that is like no other, whose scale the caller makes.
+    pub(crate) fn fresh(&mut self, role: &str) -> String {
+        self.dimensions.fresh(role, self.taken)
+    }
+
+    fn make(&self, name: &str, role: &str, len: u64) -> Result<Dataset> {
+        let Some(values) = self.coordinates.of_axis(role, len) else {
+            return self.group.create_dimension(name, len);
+        };
+        let shape = Shape::from([len]);
+        let spec = DatasetSpec {
+            element: values.data_type(),
+            shape: &shape,
+            chunk: None,
+            appendable: false,
+            compression: Compression::NONE,
+        };
+        let dataset = self.group.create_dataset(name, &spec)?;
+        dataset.write_region(&Region::whole(&shape), values)?;
+        let attributes: &[(&str, &str)] = match role {
+            "chan" => &[("units", "Hz"), ("long_name", "channel frequency")],
+            "corr" => &[("long_name", "Stokes code of the correlation")],
+            _ => &[],
+        };
+        for (name, value) in attributes {
+            dataset.set_attribute(name, &Attribute::string(*value))?;
+        }
+        dataset.make_scale(name)?;
+        Ok(dataset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_axes_of_a_dataset_differ_in_name() {
+        let mut dimensions = Dimensions::default();
+        assert_eq!(dimensions.names(&[("dim", 2), ("dim", 2)], &|_| false), ["dim_0", "dim_1"]);
+        assert_eq!(dimensions.names(&[("dim", 2)], &|_| false), ["dim_0"]);
+        assert_eq!(dimensions.names(&[("corr", 4), ("chan", 64)], &|_| false), ["corr_0", "chan_0"]);
+        assert_eq!(dimensions.names(&[("corr", 2), ("chan", 64)], &|_| false), ["corr_1", "chan_0"]);
+        assert_eq!(dimensions.names(&[("chan", 64)], &|name| name == "chan_0"), ["chan_1"]);
+    }
+}

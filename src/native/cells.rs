@@ -1,0 +1,268 @@
+//! The forms that the cells of a column have in a native file. docs/layout.md, "Columns".
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bstr::BString;
+
+use super::json;
+use super::reader::Reader;
+use crate::error::{Error, Result, ResultExt};
+use crate::grid::ChunkRead;
+use crate::stman::RowRun;
+use crate::table::{Cells, Tiling};
+use crate::value::{DataType, Region, Shape, Values};
+
+/// Puts the exact strings where the dataset, from element `first` on, has others.
+fn restore(odd: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
+    let Values::String(strings) = out else { return };
+    if odd.is_empty() {
+        return;
+    }
+    for (number, string) in strings[base..].iter_mut().enumerate() {
+        if let Some(exact) = odd.get(&(first + number as u64)) {
+            *string = exact.clone();
+        }
+    }
+}
+
+pub(super) struct Dense {
+    pub(super) data: Reader,
+    pub(super) cell: Shape,
+    pub(super) defined: Option<Reader>,
+    pub(super) odd: HashMap<u64, BString>,
+}
+
+impl Dense {
+    fn read_block(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        let axes = self.cell.len();
+        let mut region = Region::whole(&self.cell.with_axis(rows.end - rows.start));
+        region.start = region.start[..axes].iter().copied().chain([rows.start]).collect();
+        let base = out.len();
+        self.data.read(&region, out)?;
+        restore(&self.odd, rows.start * self.cell.elements()?, base, out);
+        Ok(())
+    }
+}
+
+impl Cells for Dense {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        let defined = match &self.defined {
+            Some(defined) => defined.integers(row..row + 1)? == [1],
+            None => true,
+        };
+        Ok(defined.then(|| self.cell.clone()))
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let Some(region) = region else { return self.read_block(row..row + 1, out) };
+        region.check(&self.cell)?;
+        let region = Region { start: region.start.with_axis(row), shape: region.shape.with_axis(1) };
+        self.data.read(&region, out)
+    }
+
+    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        if self.defined.is_none() {
+            return self.read_block(rows, out);
+        }
+        for row in rows {
+            if self.cell_shape(row)?.is_some() {
+                self.read_cell(row, None, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
+        self.defined.is_none().then(|| self.cell.clone())
+    }
+
+    fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
+        let chunks = self.data.chunks.as_ref().filter(|_| self.defined.is_none() && max_cubes > 0)?;
+        let runs = vec![RowRun { rows: 0..self.data.rows(), cube: 0, position: 0 }];
+        Some(Tiling { cubes: vec![Box::new(chunks)], runs })
+    }
+}
+
+/// Records are JSON strings.
+pub(super) struct Records(pub(super) Dense);
+
+impl Cells for Records {
+    fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
+        Ok(Some(Shape::scalar()))
+    }
+
+    fn read_cell(&self, row: u64, _region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let mut strings = Values::new(DataType::String);
+        self.0.read_cell(row, None, &mut strings)?;
+        let (Values::String(strings), Values::Record(records)) = (&strings, out) else {
+            unreachable!("read as strings, wanted as records")
+        };
+        for string in strings {
+            let parsed = serde_json::from_slice(string)
+                .map_err(|error| Error::format(format!("row {row} is not JSON: {error}")).caused_by(error))?;
+            records.push(json::to_record(&parsed).with_context(|| format!("row {row}"))?);
+        }
+        Ok(())
+    }
+
+    fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
+        Some(Shape::scalar())
+    }
+}
+
+pub(super) struct Cubes {
+    pub(super) cubes: Vec<Reader>,
+    pub(super) row_cube: Reader,
+    pub(super) row_index: Reader,
+}
+
+impl Cubes {
+    /// The cube of a row and the position in it.
+    fn locate(&self, row: u64) -> Result<Option<(&Reader, u64)>> {
+        let cube = self.row_cube.integers(row..row + 1)?;
+        let [cube] = cube.as_slice() else { return Ok(None) };
+        if *cube < 0 {
+            return Ok(None);
+        }
+        let reader = usize::try_from(*cube).ok().and_then(|cube| self.cubes.get(cube));
+        let reader = reader.ok_or_else(|| Error::format(format!("row {row} in cube{cube}, which is not there")))?;
+        let index = self.row_index.integers(row..row + 1)?;
+        match u64::try_from(index.first().copied().unwrap_or(-1)) {
+            Ok(index) if index < reader.rows() => Ok(Some((reader, index))),
+            _ => Err(Error::format(format!("row {row} at position {index:?} of cube{cube}"))),
+        }
+    }
+}
+
+/// Rows of the row map that are read at a time.
+const MAP_ROWS: u64 = 1 << 16;
+
+impl Cubes {
+    /// Consecutive rows at consecutive positions.
+    fn runs(&self) -> Result<Vec<RowRun>> {
+        let mut runs: Vec<RowRun> = Vec::new();
+        let rows = self.row_cube.rows();
+        for start in (0..rows).step_by(MAP_ROWS as usize) {
+            let block = start..rows.min(start + MAP_ROWS);
+            let (cubes, positions) = (self.row_cube.integers(block.clone())?, self.row_index.integers(block.clone())?);
+            for (row, (cube, position)) in block.zip(cubes.into_iter().zip(positions)) {
+                let (Ok(cube), Ok(position)) = (usize::try_from(cube), u64::try_from(position)) else { continue };
+                match runs.last_mut() {
+                    Some(run)
+                        if run.cube == cube
+                            && run.rows.end == row
+                            && run.position + (row - run.rows.start) == position =>
+                    {
+                        run.rows.end += 1;
+                    }
+                    _ => runs.push(RowRun { rows: row..row + 1, cube, position }),
+                }
+            }
+        }
+        Ok(runs)
+    }
+}
+
+impl Cells for Cubes {
+    fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
+        if self.cubes.len() > max_cubes {
+            return None;
+        }
+        let mut cubes: Vec<Box<dyn ChunkRead>> = Vec::new();
+        for cube in &self.cubes {
+            cubes.push(Box::new(cube.chunks.as_ref()?));
+        }
+        Some(Tiling { cubes, runs: self.runs().ok()? })
+    }
+
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        Ok(self.locate(row)?.and_then(|(reader, _)| reader.shape.split_last()).map(|(cell, _)| cell))
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let (reader, index) = self.locate(row)?.ok_or_else(|| Error::not_found(format!("row {row} is undefined")))?;
+        let cell: Shape = reader.shape[..reader.shape.len() - 1].into();
+        let region = region.cloned().unwrap_or_else(|| Region::whole(&cell));
+        region.check(&cell)?;
+        reader.read(&Region { start: region.start.with_axis(index), shape: region.shape.with_axis(1) }, out)
+    }
+}
+
+pub(super) struct Ragged {
+    pub(super) values: Reader,
+    pub(super) offset: Reader,
+    pub(super) shape: Reader,
+    pub(super) defined: Reader,
+    pub(super) odd: HashMap<u64, BString>,
+    /// The rows that were asked for last.
+    pub(super) known: Mutex<Arc<RaggedRows>>,
+}
+
+/// Where the cells of consecutive rows are, and their shapes.
+#[derive(Debug, Default)]
+pub(super) struct RaggedRows {
+    rows: Range<u64>,
+    defined: Vec<i64>,
+    /// As many of each row, -1 where it has no such axis.
+    extents: Vec<i32>,
+    /// One more than rows.
+    offsets: Vec<i64>,
+}
+
+/// Extents that are read at a time.
+const RAGGED_EXTENTS: u64 = 1 << 9;
+
+impl Ragged {
+    /// The rows around `row`, and its number among them.
+    fn rows(&self, row: u64) -> Result<(Arc<RaggedRows>, usize)> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.rows.contains(&row) {
+            let width = self.shape.shape[0];
+            let count = (RAGGED_EXTENTS / width.max(1)).max(1);
+            let start = row - row % count;
+            // one that grows need not have the same length everywhere
+            let there = self.defined.rows().min(self.shape.rows()).min(self.offset.rows().saturating_sub(1));
+            let rows = start..there.min(start + count);
+            if !rows.contains(&row) {
+                return Err(Error::format(format!("row {row} of {there}")));
+            }
+            let region = Region { start: Shape::from([0, start]), shape: Shape::from([width, rows.end - start]) };
+            let mut extents = Values::new(DataType::Int);
+            self.shape.read(&region, &mut extents)?;
+            let Values::Int(extents) = extents else { return Err(Error::format("extents that are no integers")) };
+            let (defined, offsets) = (self.defined.integers(rows.clone())?, self.offset.integers(start..rows.end + 1)?);
+            *known = Arc::new(RaggedRows { rows, defined, extents, offsets });
+        }
+        Ok((known.clone(), (row - known.rows.start) as usize))
+    }
+}
+
+impl Cells for Ragged {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        let (rows, number) = self.rows(row)?;
+        if rows.defined[number] != 1 {
+            return Ok(None);
+        }
+        let width = self.shape.shape[0] as usize;
+        let extents = rows.extents[number * width..].iter().take(width);
+        let extents: Vec<u64> = extents.map_while(|&extent| u64::try_from(extent).ok()).collect();
+        Ok(Some(Shape::from_reversed(&extents)))
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let shape = self.cell_shape(row)?.ok_or_else(|| Error::not_found(format!("row {row} is undefined")))?;
+        let (rows, number) = self.rows(row)?;
+        let (start, end, elements) = (rows.offsets[number], rows.offsets[number + 1], shape.elements()?);
+        if start < 0 || end.checked_sub(start) != Some(elements as i64) || end as u64 > self.values.rows() {
+            return Err(Error::format(format!("row {row}: elements {start} to {end} for a cell of shape {shape}")));
+        }
+        crate::table::read_part(region, &shape, out, |out| {
+            let base = out.len();
+            self.values.read_range(start as u64..end as u64, out)?;
+            restore(&self.odd, start as u64, base, out);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,130 @@
+//! Datasets of a native file, read chunk by chunk.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::grid::{ChunkCache, ChunkRead, read_region};
+use crate::h5::{ChunkReader, Dataset};
+use crate::io::ReadAt;
+use crate::value::{DataType, Region, Shape, Values};
+
+/// Decoded chunks kept for a dataset.
+const CACHE_BYTES: usize = 4 << 20;
+
+/// A dataset, read by ourselves where that can be, else by libhdf5.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) shape: Shape,
+    pub(crate) data_type: DataType,
+    pub(super) chunks: Option<ChunkReader>,
+    dataset: Dataset,
+    cache: ChunkCache,
+}
+
+impl Reader {
+    /// Reads a dataset of the file `source`.
+    pub(crate) fn of_file(dataset: Dataset, source: Arc<dyn ReadAt>) -> Result<Self> {
+        Self::with_cache(dataset, source, CACHE_BYTES)
+    }
+
+    /// Keeps up to `cache` bytes of decoded chunks.
+    pub(crate) fn with_cache(dataset: Dataset, source: Arc<dyn ReadAt>, cache: usize) -> Result<Self> {
+        let chunks = ChunkReader::new(&dataset, source)?;
+        Self::with_chunks(dataset, chunks, cache)
+    }
+
+    /// Reads through `chunks`, or else through libhdf5.
+    pub(super) fn new(dataset: Dataset, chunks: Option<ChunkReader>) -> Result<Self> {
+        Self::with_chunks(dataset, chunks, CACHE_BYTES)
+    }
+
+    fn with_chunks(dataset: Dataset, chunks: Option<ChunkReader>, cache: usize) -> Result<Self> {
+        let (shape, data_type) = (dataset.shape()?, dataset.data_type()?);
+        Ok(Reader { shape, data_type, chunks, dataset, cache: ChunkCache::new(cache) })
+    }
+
+    /// Checks the number of axes.
+    pub(crate) fn with_axes(self, axes: usize) -> Result<Self> {
+        if self.shape.len() == axes {
+            return Ok(self);
+        }
+        let message = format!("shape {:?}, which should have {axes} axes", self.shape.reversed());
+        Err(Error::format(message).context(format!("dataset {}", self.dataset.path())))
+    }
+
+    /// The extent of the slowest axis.
+    pub(crate) fn rows(&self) -> u64 {
+        self.shape.last().copied().unwrap_or_default()
+    }
+
+    /// Appends a region; `out` has the column's type, which must be that of the dataset.
+    pub(crate) fn read(&self, region: &Region, out: &mut Values) -> Result<()> {
+        if out.data_type() != self.data_type {
+            let message = format!("elements of type {}, but the column's are {}", self.data_type, out.data_type());
+            return Err(Error::format(message).context(format!("dataset {}", self.dataset.path())));
+        }
+        match &self.chunks {
+            Some(chunks) => read_region(chunks, &self.cache, 0, region, out),
+            None => self.dataset.read_region(region, out),
+        }
+    }
+
+    /// Fills `out` with the little-endian bytes of the rows from `first` on, of `row_bytes` each.
+    pub(crate) fn read_rows(&self, first: u64, out: &mut [u8], row_bytes: usize) -> Result<()> {
+        let Some(chunks) = self.chunks.as_ref().filter(|chunks| chunks.grid().covers_cells()) else {
+            let mut region = Region::whole(&self.shape);
+            let axis = self.shape.len() - 1;
+            let rows = (out.len() / row_bytes.max(1)) as u64;
+            region.start = region.start[..axis].iter().copied().chain([first]).collect();
+            region.shape = region.shape[..axis].iter().copied().chain([rows]).collect();
+            let mut values = Values::new(self.data_type);
+            self.read(&region, &mut values)?;
+            out.copy_from_slice(&values.le_bytes().ok_or_else(|| Error::format("elements without a fixed size"))?);
+            return Ok(());
+        };
+        let chunk_rows = chunks.grid().chunk.last().copied().unwrap_or(1);
+        let (mut row, mut out) = (first, out);
+        while !out.is_empty() {
+            let (number, before) = (row / chunk_rows, row % chunk_rows);
+            let rows = (chunk_rows - before).min((out.len() / row_bytes) as u64);
+            let (part, rest) = out.split_at_mut(rows as usize * row_bytes);
+            if rows == chunk_rows {
+                chunks.read_raw(number, part)?;
+            } else {
+                let read = || {
+                    crate::limits::unbacked_cell(chunk_rows.saturating_mul(row_bytes as u64))?;
+                    let mut bytes = vec![0; chunk_rows as usize * row_bytes];
+                    chunks.read_raw(number, &mut bytes)?;
+                    Ok(Values::UChar(bytes))
+                };
+                // apart from the chunks that other reads keep as elements
+                let chunk = self.cache.get((1, number), read)?;
+                let Values::UChar(bytes) = &*chunk else { return Err(Error::format("a chunk that is no bytes")) };
+                part.copy_from_slice(&bytes[before as usize * row_bytes..][..part.len()]);
+            }
+            row += rows;
+            out = rest;
+        }
+        Ok(())
+    }
+
+    /// Appends the elements `range` of a dataset with one axis.
+    pub(super) fn read_range(&self, range: Range<u64>, out: &mut Values) -> Result<()> {
+        let region = Region { start: Shape::from([range.start]), shape: Shape::from([range.end - range.start]) };
+        self.read(&region, out)
+    }
+
+    /// Elements of a dataset of integers with one axis.
+    pub(crate) fn integers(&self, range: Range<u64>) -> Result<Vec<i64>> {
+        let mut values = Values::new(self.data_type);
+        self.read_range(range, &mut values)?;
+        match values {
+            Values::Int64(v) => Ok(v),
+            Values::Int(v) => Ok(v.into_iter().map(i64::from).collect()),
+            Values::Bool(v) => Ok(v.into_iter().map(i64::from).collect()),
+            _ => Err(Error::format(format!("elements of type {} where integers are expected", self.data_type))
+                .context(format!("dataset {}", self.dataset.path()))),
+        }
+    }
+}

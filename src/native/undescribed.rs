@@ -1,0 +1,177 @@
+//! Tables and columns of a native file that `_ctds` does not describe: made or added by a user with h5py.
+//! docs/layout.md, "Files made by hand".
+
+use std::collections::HashMap;
+
+use bstr::{BString, ByteSlice};
+
+use super::attributes::{Object, apply_own, keywords, text};
+use super::form::{FormKind, StoredForm};
+use crate::error::{Error, ErrorKind, Result};
+use crate::h5::{Group, LinkKind};
+use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
+use crate::table::ColumnInfo;
+use crate::value::{DataType, Record, Shape, Value, Values};
+
+/// Attributes of a column that are no keywords.
+const OF_COLUMN: [&str; 5] = ["ctds_name", "units", "long_name", "measure_type", "measure_ref"];
+/// Likewise of a table.
+const OF_TABLE: [&str; 4] = ["ctds_name", "table_type", "table_subtype", "readme"];
+/// Cells of fixed shape of at most so many elements lie in the manager's rows.
+const DIRECT_ELEMENTS: u64 = 16;
+
+/// What the attributes of a table's group say.
+pub(super) struct Found {
+    pub(super) info: TableInfo,
+    pub(super) keywords: Record,
+    /// The paths of the groups of subtables, by the names that the keywords store now.
+    pub(super) groups: HashMap<BString, String>,
+    /// What cannot be used.
+    pub(super) notes: Vec<String>,
+}
+
+/// The table in a group.
+pub(super) fn table(root: &Group, group: &Group) -> Result<Found> {
+    let object = Object::Group(group.clone());
+    let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text).unwrap_or_default());
+    let info = TableInfo { table_type: own("table_type")?, sub_type: own("table_subtype")?, readme: own("readme")? };
+    let (mut keywords, notes) = keywords(&object, &OF_TABLE)?;
+    let mut groups = HashMap::new();
+    refer(root, &mut keywords, &mut groups);
+    Ok(Found { info, keywords, groups, notes })
+}
+
+/// Keywords such as `Table: /ANTENNA` name tables.
+fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String>) {
+    for field in &mut record.fields {
+        match &mut field.value {
+            Value::Record(nested) => refer(root, nested, groups),
+            Value::Scalar(Values::String(strings)) => {
+                let path = strings.first().and_then(|string| string.strip_prefix(b"Table: /"));
+                let path = path.and_then(|path| path.to_str().ok()).filter(|path| root.group(path).is_ok());
+                if let Some(path) = path.map(|path| format!("/{path}")) {
+                    let name = path.rsplit('/').next().unwrap_or_default();
+                    let stored = BString::from(format!("././{name}"));
+                    groups.insert(stored.clone(), path);
+                    field.value = Value::Table(stored);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a group holds the datasets of a column, and what kind of column that is.
+fn column_group(group: &Group) -> Option<FormKind> {
+    let has = |names: &[&str]| names.iter().all(|name| group.has(name));
+    if has(&["cube0", "row_cube", "row_index"]) {
+        Some(FormKind::Cubes)
+    } else if has(&["values", "offset", "shape", "defined"]) {
+        Some(FormKind::Ragged)
+    } else {
+        None
+    }
+}
+
+/// The groups in `group` that are tables and not columns.
+pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for (name, kind) in group.links()? {
+        if kind == LinkKind::Group && name != "_ctds" && column_group(&group.group(&name)?).is_none() {
+            found.push(name);
+        }
+    }
+    Ok(found)
+}
+
+/// The columns in a group that are not `known`, and the number of their rows.
+pub(super) fn columns(
+    group: &Group,
+    known: &[StoredForm],
+    notes: &mut Vec<String>,
+) -> Result<Vec<(ColumnInfo, StoredForm, u64)>> {
+    let mut found = Vec::new();
+    for (link, kind) in group.links()? {
+        let flags_of = link.strip_suffix("__defined").is_some_and(|of| group.has(of));
+        if flags_of || known.iter().any(|form| form.link == link) {
+            continue;
+        }
+        let column = match kind {
+            LinkKind::Dataset => dense(group, &link, notes),
+            LinkKind::Group => several(group, &link, notes),
+            LinkKind::Other => Ok(None),
+        };
+        match column {
+            Ok(Some((info, kind, rows))) => found.push((info, StoredForm { kind, link, reason: String::new() }, rows)),
+            Ok(None) => {}
+            Err(error) if error.kind() == ErrorKind::Unsupported => notes.push(format!("{link} is no column: {error}")),
+            Err(error) => return Err(error.context(link)),
+        }
+    }
+    Ok(found)
+}
+
+/// A dataset whose slowest axis is that of the rows; scales of dimensions are no columns.
+fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
+    let dataset = group.dataset(link)?;
+    let class = dataset.attribute("CLASS").ok().flatten();
+    if class.as_ref().and_then(text).is_some_and(|class| class == "DIMENSION_SCALE") {
+        return Ok(None);
+    }
+    let shape = dataset.shape()?;
+    let Some((cell, rows)) = shape.split_last() else {
+        notes.push(format!("dataset {link} has no rows and is no column"));
+        return Ok(None);
+    };
+    let data_type = dataset.data_type()?;
+    let direct = !cell.is_empty() && cell.elements()? <= DIRECT_ELEMENTS && !group.has(&format!("{link}__defined"));
+    let axes = cell.len() as i32;
+    let mut info = describe(&Object::Dataset(dataset), link, data_type, axes, notes)?;
+    if direct {
+        info.desc = info.desc.direct(cell.clone());
+        info.shape = Some(cell);
+    }
+    Ok(Some((info, FormKind::Dense, rows)))
+}
+
+/// A group of datasets: hypercubes, or cells of differing shapes.
+fn several(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
+    let column = group.group(link)?;
+    let Some(kind) = column_group(&column) else { return Ok(None) };
+    let (data, rows) = match kind {
+        FormKind::Cubes => ("cube0", "row_cube"),
+        _ => ("values", "defined"),
+    };
+    let data = column.dataset(data)?;
+    let axes = if kind == FormKind::Cubes { data.shape()?.len() as i32 - 1 } else { -1 };
+    let rows = column.dataset(rows)?.shape()?.last().copied().unwrap_or_default();
+    let info = describe(&Object::Group(column), link, data.data_type()?, axes, notes)?;
+    Ok(Some((info, kind, rows)))
+}
+
+/// What the attributes of a column say of it.
+fn describe(
+    object: &Object,
+    link: &str,
+    data_type: DataType,
+    axes: i32,
+    notes: &mut Vec<String>,
+) -> Result<ColumnInfo> {
+    let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text));
+    let name = own("ctds_name")?.unwrap_or_else(|| link.into());
+    let kind = if axes == 0 { ColumnKind::Scalar } else { ColumnKind::Array };
+    let mut desc = ColumnDesc::new(name, data_type, kind);
+    desc.ndim = axes;
+    let (found, odd) = keywords(object, &OF_COLUMN)?;
+    notes.extend(odd.into_iter().map(|note| format!("{link}: {note}")));
+    desc.keywords = found;
+    for attribute in &OF_COLUMN[1..] {
+        // an exact keyword says more than the first of its elements
+        let has_exact = *attribute == "units" && desc.keywords.get("QuantumUnits").is_some();
+        if let Some(text) = own(attribute)?.filter(|_| !has_exact) {
+            apply_own(&[(attribute, text)], &mut desc.comment, &mut desc.keywords);
+        }
+    }
+    let shape = (kind == ColumnKind::Scalar).then(Shape::scalar);
+    Ok(ColumnInfo { desc, shape, manager: BString::default(), manager_name: BString::default() })
+}

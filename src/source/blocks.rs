@@ -1,0 +1,168 @@
+//! A column in blocks that fit in memory, in row order.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::table::{Cells, ColumnInfo};
+use crate::value::{DataType, Region, Shape, Values};
+
+/// The shapes of the cells of a block.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shapes {
+    /// All cells are defined and have this shape.
+    Same(Shape),
+    /// For each row; `None`: undefined.
+    Each(Vec<Option<Shape>>),
+}
+
+/// Consecutive rows, or a part of one cell that is too large to be held whole.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RowBlock {
+    pub(crate) rows: Range<u64>,
+    pub(crate) shapes: Shapes,
+    /// Of the only row's cell; parts follow each other along the slowest axis.
+    pub(crate) part: Option<Region>,
+}
+
+impl RowBlock {
+    /// Appends the elements of all defined cells.
+    pub(crate) fn read(&self, cells: &dyn Cells, out: &mut Values) -> Result<()> {
+        let before = out.len();
+        match &self.part {
+            Some(region) => cells.read_cell(self.rows.start, Some(region), out)?,
+            None => cells.read_rows(self.rows.clone(), out)?,
+        }
+        // whoever uses the elements goes by the shapes
+        let (found, expected) = ((out.len() - before) as u64, self.elements()?);
+        if found != expected {
+            let Range { start, end } = self.rows;
+            return Err(Error::format(format!(
+                "rows {start}..{end} have {found} elements, by their shapes {expected}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn elements(&self) -> Result<u64> {
+        match (&self.part, &self.shapes) {
+            (Some(region), _) => region.shape.elements(),
+            (None, Shapes::Same(shape)) => Ok(shape.elements()?.saturating_mul(self.rows.end - self.rows.start)),
+            (None, Shapes::Each(shapes)) => {
+                shapes.iter().flatten().try_fold(0u64, |sum, shape| Ok(sum.saturating_add(shape.elements()?)))
+            }
+        }
+    }
+
+    /// Whether this is a part that is not the first of its cell.
+    pub(crate) fn continues(&self) -> bool {
+        self.part.as_ref().is_some_and(|part| part.start.iter().any(|&start| start > 0))
+    }
+}
+
+/// Cuts the `rows` of a column into blocks of about `bytes` bytes in memory.
+pub(crate) struct RowBlocks<'a> {
+    cells: &'a dyn Cells,
+    data_type: DataType,
+    /// That of all cells, if the kind of the column says so.
+    shape: Option<Shape>,
+    rows: Range<u64>,
+    bytes: u64,
+    /// What is left of a large cell: its shape, and where the next part starts on the slowest axis.
+    cell: Option<(Shape, u64)>,
+}
+
+impl<'a> RowBlocks<'a> {
+    pub(crate) fn new(info: &ColumnInfo, cells: &'a dyn Cells, rows: Range<u64>, bytes: u64) -> Self {
+        let shape = if info.is_always_defined() { info.shape.clone() } else { cells.same_shape(&rows) };
+        RowBlocks { cells, data_type: info.data_type(), shape, rows, bytes, cell: None }
+    }
+
+    fn cell_bytes(&self, shape: &Shape) -> Result<u64> {
+        // strings and records are guessed to be short
+        let element = if self.data_type.is_fixed_size() { self.data_type.size() as u64 } else { 64 };
+        Ok(shape.elements()?.saturating_mul(element))
+    }
+
+    /// Bytes of the strings of a cell, whose neighbours are likely to be as long; 0 for other elements.
+    fn measured(&self, row: u64) -> Result<u64> {
+        let mut strings = Values::new(self.data_type);
+        let Values::String(_) = strings else { return Ok(0) };
+        self.cells.read_cell(row, None, &mut strings)?;
+        let Values::String(strings) = strings else { return Ok(0) };
+        Ok(strings.iter().map(|string| string.len() as u64).sum())
+    }
+
+    fn next_block(&mut self) -> Result<Option<RowBlock>> {
+        if let Some((shape, start)) = self.cell.take() {
+            return self.next_part(shape, start).map(Some);
+        }
+        if self.rows.is_empty() {
+            return Ok(None);
+        }
+        let first = self.rows.start;
+        if let Some(shape) = &self.shape {
+            let cell = self.cell_bytes(shape)?;
+            if cell > self.bytes && self.can_split(shape) {
+                return self.next_part(shape.clone(), 0).map(Some);
+            }
+            let cell = cell.max(self.measured(first)?);
+            let count = (self.bytes / cell.max(1)).clamp(1, self.rows.end - first);
+            self.rows.start += count;
+            return Ok(Some(RowBlock { rows: first..first + count, shapes: Shapes::Same(shape.clone()), part: None }));
+        }
+        let mut shapes = Vec::new();
+        let mut total = 0;
+        while self.rows.start < self.rows.end {
+            let shape = self.cells.cell_shape(self.rows.start)?;
+            let cell = match &shape {
+                // the list of shapes takes memory too
+                Some(shape) => self.cell_bytes(shape)?.saturating_add(32),
+                None => 32,
+            };
+            if total > 0 && cell > self.bytes.saturating_sub(total) {
+                break;
+            }
+            if let Some(shape) = shape.as_ref().filter(|shape| cell > self.bytes && self.can_split(shape)) {
+                return self.next_part(shape.clone(), 0).map(Some);
+            }
+            total = total.saturating_add(cell);
+            shapes.push(shape);
+            self.rows.start += 1;
+        }
+        Ok(Some(RowBlock { rows: first..self.rows.start, shapes: Shapes::Each(shapes), part: None }))
+    }
+
+    fn can_split(&self, shape: &Shape) -> bool {
+        self.data_type.is_fixed_size() && !shape.is_empty()
+    }
+
+    /// The part of the cell in the first of the rows from `start` on its slowest axis on.
+    fn next_part(&mut self, shape: Shape, start: u64) -> Result<RowBlock> {
+        let row = self.rows.start;
+        let axis = shape.len() - 1;
+        let slab = self.cell_bytes(&shape)? / shape[axis].max(1);
+        let count = (self.bytes / slab.max(1)).clamp(1, shape[axis] - start);
+        let mut region = Region::whole(&shape);
+        region.start = region.start[..axis].iter().copied().chain([start]).collect();
+        region.shape = region.shape[..axis].iter().copied().chain([count]).collect();
+        let block = RowBlock { rows: row..row + 1, shapes: Shapes::Same(shape.clone()), part: Some(region) };
+        if start + count < shape[axis] {
+            self.cell = Some((shape, start + count));
+        } else {
+            self.rows.start += 1;
+        }
+        Ok(block)
+    }
+}
+
+impl Iterator for RowBlocks<'_> {
+    type Item = Result<RowBlock>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_block();
+        if next.is_err() {
+            self.rows.start = self.rows.end;
+        }
+        next.transpose()
+    }
+}

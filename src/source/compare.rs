@@ -1,0 +1,325 @@
+//! Compares two sources value by value, whatever their storage.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bstr::ByteSlice;
+use rayon::prelude::*;
+
+use super::blocks::{RowBlock, RowBlocks, Shapes};
+use super::{Content, Source, SourceTable};
+use crate::error::{ErrorKind, Result, ResultExt, column_context as place};
+use crate::limits;
+use crate::table::{Cells, ColumnInfo};
+use crate::value::{Record, Shape, Value, Values, for_each_type};
+
+/// Elements held at a time, in bytes.
+const BLOCK_BYTES: u64 = 2 << 20;
+
+/// What was compared, and where it differs.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    /// Tables in both.
+    pub tables: u64,
+    /// Columns in both.
+    pub columns: u64,
+    /// Cells compared.
+    pub cells: u64,
+    /// Original files compared byte for byte, by the stored digests.
+    pub files: u64,
+    /// Columns that neither side can read: not compared.
+    pub skipped: Vec<String>,
+    /// The first difference of each column, keyword set or table.
+    pub differences: Vec<Difference>,
+}
+
+/// A place where two sources differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// `.` is the main table.
+    pub table: String,
+    /// `None`: the table itself.
+    pub column: Option<String>,
+    /// `None`: the column, or table, itself.
+    pub row: Option<u64>,
+    /// In the cell, slowest axis first; `None`: the cell itself.
+    pub index: Option<Vec<u64>>,
+    /// What one side has.
+    pub left: String,
+    /// What the other has.
+    pub right: String,
+}
+
+/// Compares all tables of two sources: rows, columns, keywords, cells.
+///
+/// # Errors
+/// Those of reading either source.
+pub fn verify(left: &Source, right: &Source) -> Result<Comparison> {
+    let mut all = Comparison::default();
+    for table in &left.tables {
+        let Some(other) = right.tables.iter().find(|other| other.name == table.name) else {
+            // neither side has a subtable that is not there
+            if table.content.is_ok() {
+                all.differ(&table.name, None, "a table", "no such table");
+            }
+            continue;
+        };
+        if let (Err(a), Err(b)) = (&table.content, &other.content)
+            && a.kind() == ErrorKind::NotFound
+            && b.kind() == ErrorKind::NotFound
+        {
+            all.skipped.push(format!("subtable {}, which is missing", table.name));
+            continue;
+        }
+        all.tables += 1;
+        let sides = (Side::of(left, table)?, Side::of(right, other)?);
+        compare_tables(&table.name, sides, &mut all)?;
+    }
+    for table in &right.tables {
+        if table.content.is_ok() && !left.tables.iter().any(|other| other.name == table.name) {
+            all.differ(&table.name, None, "no such table", "a table");
+        }
+    }
+    Ok(all)
+}
+
+/// A table of one of the sources.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    content: &'a Content,
+    /// Of the source, for errors.
+    place: &'a str,
+}
+
+impl<'a> Side<'a> {
+    fn of(source: &'a Source, table: &'a SourceTable) -> Result<Self> {
+        Ok(Side { content: table.content().context(&source.place)?, place: &source.place })
+    }
+}
+
+impl Comparison {
+    pub(crate) fn differ(
+        &mut self,
+        table: &str,
+        column: Option<&str>,
+        left: impl Into<String>,
+        right: impl Into<String>,
+    ) {
+        self.differences.push(Difference {
+            table: table.to_owned(),
+            column: column.map(str::to_owned),
+            row: None,
+            index: None,
+            left: left.into(),
+            right: right.into(),
+        });
+    }
+}
+
+fn compare_tables(name: &str, sides: (Side<'_>, Side<'_>), all: &mut Comparison) -> Result<()> {
+    let (left, right) = (sides.0.content, sides.1.content);
+    if left.rows() != right.rows() {
+        all.differ(name, None, format!("{} rows", left.rows()), format!("{} rows", right.rows()));
+        return Ok(());
+    }
+    if let Some((a, b)) = compare_records(left.keywords(), right.keywords(), left, right) {
+        all.differ(name, None, a, b);
+    }
+    if left.info() != right.info() {
+        all.differ(name, None, format!("{:?}", left.info()), format!("{:?}", right.info()));
+    }
+    let mut pairs = Vec::new();
+    for (index, info) in left.columns().iter().enumerate() {
+        let column = info.desc.name.to_str_lossy();
+        match right.columns().iter().position(|other| other.desc.name == info.desc.name) {
+            Some(other) => pairs.push((index, other)),
+            None => all.differ(name, Some(&column), "a column", "no such column"),
+        }
+    }
+    for info in right.columns() {
+        if !left.columns().iter().any(|other| other.desc.name == info.desc.name) {
+            all.differ(name, Some(&info.desc.name.to_str_lossy()), "no such column", "a column");
+        }
+    }
+    let missing = |content: &Content, index: usize| {
+        content.cells(index).is_err_and(|error| error.kind() == ErrorKind::Unsupported)
+    };
+    pairs.retain(|&(a, b)| {
+        let neither = missing(left, a) && missing(right, b);
+        if neither {
+            all.skipped.push(place(name, &left.columns()[a].desc.name.to_str_lossy()));
+        }
+        !neither
+    });
+    all.columns += pairs.len() as u64;
+    let cells = AtomicU64::new(0);
+    let compared: Vec<Result<Option<Difference>>> = pairs
+        .into_par_iter()
+        .map(|(a, b)| {
+            let column = left.columns()[a].desc.name.to_str_lossy().into_owned();
+            let found = compare_columns((sides.0, a), (sides.1, b), &cells).with_context(|| place(name, &column))?;
+            Ok(found.map(|(row, index, left, right)| Difference {
+                table: name.to_owned(),
+                column: Some(column),
+                row,
+                index,
+                left,
+                right,
+            }))
+        })
+        .collect();
+    for difference in compared {
+        all.differences.extend(difference?);
+    }
+    all.cells += cells.into_inner();
+    Ok(())
+}
+
+/// Row, index in the cell, and both sides.
+type Found = (Option<u64>, Option<Vec<u64>>, String, String);
+
+fn compare_columns(
+    (Side { content: left, place: left_place }, a): (Side<'_>, usize),
+    (Side { content: right, place: right_place }, b): (Side<'_>, usize),
+    cells: &AtomicU64,
+) -> Result<Option<Found>> {
+    let (info, other) = (&left.columns()[a], &right.columns()[b]);
+    let describe = |info: &ColumnInfo| format!("{} {:?}", info.data_type(), info.desc.kind);
+    if describe(info) != describe(other) {
+        return Ok(Some((None, None, describe(info), describe(other))));
+    }
+    if let Some((l, r)) = compare_records(&info.desc.keywords, &other.desc.keywords, left, right) {
+        return Ok(Some((None, None, l, r)));
+    }
+    limits::rows(left.rows()).context(left_place)?;
+    let (a, b) = (left.cells(a).context(left_place)?, right.cells(b).context(right_place)?);
+    let mut values = (Values::new(info.data_type()), Values::new(info.data_type()));
+    for block in RowBlocks::new(info, &*a, 0..left.rows(), BLOCK_BYTES) {
+        let block = block.context(left_place)?;
+        if let Some(found) =
+            compare_shapes(&block.shapes, block.rows.start, block.rows.end, &*b).context(right_place)?
+        {
+            return Ok(Some(found));
+        }
+        values.0.clear();
+        values.1.clear();
+        block.read(&*a, &mut values.0).context(left_place)?;
+        block.read(&*b, &mut values.1).context(right_place)?;
+        if let Some(element) = first_difference(&values.0, &values.1, left, right) {
+            let (row, index) = locate(&block, element)?;
+            return Ok(Some((Some(row), Some(index), show(&values.0, element), show(&values.1, element))));
+        }
+        if !block.continues() {
+            cells.fetch_add(block.rows.end - block.rows.start, Ordering::Relaxed);
+        }
+    }
+    Ok(None)
+}
+
+fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn Cells) -> Result<Option<Found>> {
+    if let Shapes::Same(shape) = shapes
+        && other.same_shape(&(start..end)).as_ref() == Some(shape)
+    {
+        return Ok(None);
+    }
+    let show = |shape: Option<&Shape>| match shape {
+        Some(shape) => format!("a cell of shape {:?}", shape.reversed()),
+        None => "undefined".to_owned(),
+    };
+    for row in start..end {
+        let expected = match shapes {
+            Shapes::Same(shape) => Some(shape),
+            Shapes::Each(shapes) => shapes[(row - start) as usize].as_ref(),
+        };
+        let found = other.cell_shape(row)?;
+        if found.as_ref() != expected {
+            return Ok(Some((Some(row), None, show(expected), show(found.as_ref()))));
+        }
+    }
+    Ok(None)
+}
+
+/// The number of the first element that differs, in any bit.
+fn first_difference(a: &Values, b: &Values, left: &Content, right: &Content) -> Option<usize> {
+    if let (Some(x), Some(y)) = (a.le_bytes(), b.le_bytes()) {
+        let size = a.data_type().size();
+        return match x == y {
+            true => None,
+            false => Some(x.iter().zip(y.iter()).position(|(x, y)| x != y).unwrap_or(x.len().min(y.len())) / size),
+        };
+    }
+    match (a, b) {
+        (Values::Record(x), Values::Record(y)) => {
+            x.iter().zip(y).position(|(x, y)| compare_records(x, y, left, right).is_some())
+        }
+        (Values::String(x), Values::String(y)) => x.iter().zip(y).position(|(x, y)| x != y),
+        _ => None,
+    }
+}
+
+/// The row and the index in its cell of an element of a block.
+fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
+    let mut left = element as u64;
+    if let Some(part) = &block.part {
+        let index = unravel(left, &part.shape);
+        let index = index.iter().zip(part.start.iter().rev()).map(|(i, start)| i + start).collect();
+        return Ok((block.rows.start, index));
+    }
+    for row in block.rows.clone() {
+        let shape = match &block.shapes {
+            Shapes::Same(shape) => Some(shape),
+            Shapes::Each(shapes) => shapes[(row - block.rows.start) as usize].as_ref(),
+        };
+        let Some(shape) = shape else { continue };
+        let elements = shape.elements()?;
+        if left < elements {
+            return Ok((row, unravel(left, shape)));
+        }
+        left -= elements;
+    }
+    Ok((block.rows.end, Vec::new()))
+}
+
+/// The index of an element, slowest axis first.
+fn unravel(mut element: u64, shape: &Shape) -> Vec<u64> {
+    let mut index: Vec<u64> = shape
+        .iter()
+        .map(|&extent| {
+            let at = element % extent.max(1);
+            element /= extent.max(1);
+            at
+        })
+        .collect();
+    index.reverse();
+    index
+}
+
+fn show(values: &Values, element: usize) -> String {
+    for_each_type!(values, v => v.get(element).map_or_else(|| "nothing".to_owned(), |value| format!("{value:?}")))
+}
+
+/// Where two records differ first. Subtables are the same if the last components of their paths are.
+fn compare_records(a: &Record, b: &Record, left: &Content, right: &Content) -> Option<(String, String)> {
+    let names =
+        |record: &Record| record.fields.iter().map(|field| field.name.to_string()).collect::<Vec<_>>().join(", ");
+    if a.fields.len() != b.fields.len() || a.fields.iter().zip(&b.fields).any(|(a, b)| a.name != b.name) {
+        return Some((format!("keywords {}", names(a)), format!("keywords {}", names(b))));
+    }
+    a.fields.iter().zip(&b.fields).find_map(|(x, y)| match (&x.value, &y.value) {
+        (Value::Record(x), Value::Record(y)) => compare_records(x, y, left, right),
+        (Value::Table(x), Value::Table(y)) => {
+            let (x, y) = (left.table_name(x), right.table_name(y));
+            (x != y).then(|| (format!("subtable {x}"), format!("subtable {y}")))
+        }
+        (Value::Scalar(v), Value::Scalar(w)) if same_bits(v, w) => None,
+        (Value::Array(s, v), Value::Array(t, w)) if s == t && same_bits(v, w) => None,
+        (v, w) => Some((format!("{} = {v:?}", x.name), format!("{} = {w:?}", y.name))),
+    })
+}
+
+fn same_bits(a: &Values, b: &Values) -> bool {
+    a.data_type() == b.data_type()
+        && match (a.le_bytes(), b.le_bytes()) {
+            (Some(a), Some(b)) => a == b,
+            _ => a == b,
+        }
+}

@@ -1,0 +1,165 @@
+//! What a table holds, wherever it is stored.
+
+use crate::error::Result;
+use crate::native::{DatasetInfo, Edited, Layout, NativeTable};
+use crate::schema::{TableDesc, TableInfo};
+use crate::table::{Cells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
+use crate::value::{DataType, Record, Shape};
+
+/// The content of one table: of a table directory, or of a group in a native HDF5 file.
+pub(crate) enum Content {
+    Casacore(Box<Table>),
+    Native(Box<NativeTable>),
+}
+
+impl Content {
+    pub(crate) fn casacore(table: Table) -> Self {
+        Content::Casacore(Box::new(table))
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        match self {
+            Content::Casacore(table) => table.rows(),
+            Content::Native(table) => table.rows(),
+        }
+    }
+
+    /// The table keywords.
+    pub(crate) fn keywords(&self) -> &Record {
+        match self {
+            Content::Casacore(table) => table.keywords(),
+            Content::Native(table) => table.keywords(),
+        }
+    }
+
+    pub(crate) fn info(&self) -> &TableInfo {
+        match self {
+            Content::Casacore(table) => table.info(),
+            Content::Native(table) => table.info(),
+        }
+    }
+
+    /// In the order of the table description.
+    pub(crate) fn columns(&self) -> &[ColumnInfo] {
+        match self {
+            Content::Casacore(table) => table.columns(),
+            Content::Native(table) => table.columns(),
+        }
+    }
+
+    /// The cells of a column, by its number; those of a record column are records.
+    pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
+        match self {
+            Content::Casacore(table) => {
+                let cells = table.cells(index)?;
+                Ok(match table.columns()[index].data_type() {
+                    DataType::Record => Box::new(RecordCells(cells)),
+                    _ => Box::new(Borrowed(cells)),
+                })
+            }
+            Content::Native(table) => table.cells(index),
+        }
+    }
+
+    /// The last component of the path of the table that a keyword names as `stored`.
+    pub(crate) fn table_name(&self, stored: &[u8]) -> String {
+        match self {
+            Content::Casacore(table) => {
+                table.resolve(stored).file_name().unwrap_or_default().to_string_lossy().into_owned()
+            }
+            Content::Native(table) => table.table_name(stored),
+        }
+    }
+
+    /// The table itself, if it is a casacore table.
+    pub(crate) fn as_table(&self) -> Option<&Table> {
+        match self {
+            Content::Casacore(table) => Some(table),
+            Content::Native(_) => None,
+        }
+    }
+
+    /// The table in its HDF5 file, if it is in one.
+    fn as_native(&self) -> Option<&NativeTable> {
+        match self {
+            Content::Casacore(_) => None,
+            Content::Native(table) => Some(table),
+        }
+    }
+
+    /// The datasets of a column, if the table is in an HDF5 file.
+    pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {
+        self.as_native().map_or(Ok(Vec::new()), |table| table.storage(index))
+    }
+
+    /// The digests that were stored with the table when its file was made.
+    pub(crate) fn stored_digests(&self) -> Result<Option<serde_json::Value>> {
+        self.as_native().map_or(Ok(None), NativeTable::stored_digests)
+    }
+
+    /// The path of the only dataset that the cells of a column are in, if the table is in an HDF5 file.
+    pub(crate) fn only_dataset(&self, index: usize) -> Option<String> {
+        self.as_native()?.only_dataset(index)
+    }
+
+    /// The path of the group of the table that a keyword names as `stored`, if the table is in an HDF5 file.
+    pub(crate) fn group(&self, stored: &[u8]) -> Option<&str> {
+        self.as_native()?.group(stored)
+    }
+
+    /// How the table was stored, as far as that is known.
+    pub(crate) fn layout(&self) -> Layout {
+        let table = match self {
+            Content::Casacore(table) => table,
+            Content::Native(table) => return table.layout(),
+        };
+        let desc = TableDesc { keywords: Record::default(), columns: Vec::new(), ..table.description().clone() };
+        let manager = |manager: ManagerInfo<'_>| ManagerSpec {
+            type_name: manager.type_name.to_owned(),
+            name: manager.name.to_owned(),
+            parameters: manager.parameters,
+        };
+        let managers = table.managers().map(manager).collect();
+        Layout { order: Some(table.byte_order()), desc, managers, bindings: table.manager_numbers() }
+    }
+
+    /// Info and keywords as a user may have changed them since the table was converted.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub(crate) fn edited(&self) -> Result<Edited> {
+        match self {
+            Content::Casacore(_) => Ok(Edited::nothing(self.info(), self.keywords(), self.columns())),
+            Content::Native(table) => table.edited(),
+        }
+    }
+}
+
+/// A borrowed column is as good as an owned one.
+struct Borrowed<'a>(&'a dyn Cells);
+
+impl Cells for Borrowed<'_> {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        self.0.cell_shape(row)
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&crate::value::Region>, out: &mut crate::value::Values) -> Result<()> {
+        self.0.read_cell(row, region, out)
+    }
+
+    fn read_rows(&self, rows: std::ops::Range<u64>, out: &mut crate::value::Values) -> Result<()> {
+        self.0.read_rows(rows, out)
+    }
+
+    fn same_shape(&self, rows: &std::ops::Range<u64>) -> Option<Shape> {
+        self.0.same_shape(rows)
+    }
+
+    fn tiling(&self, max_cubes: usize) -> Option<crate::table::Tiling<'_>> {
+        self.0.tiling(max_cubes)
+    }
+
+    fn extents(&self, rows: u64, max_cubes: usize, each: &mut crate::table::EachExtent<'_>) -> Result<()> {
+        self.0.extents(rows, max_cubes, each)
+    }
+}

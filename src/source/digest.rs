@@ -1,0 +1,406 @@
+//! CTFP-1: fingerprints of content that do not depend on how it is stored.
+//!
+//! All numbers little-endian; `str` is a u64 length and the bytes.
+//!
+//! | stream of | content                                                                                          |
+//! |-----------|--------------------------------------------------------------------------------------------------|
+//! | column    | per row: u8 defined; if so u64 axes, u64 extents slowest first, elements in casacore's order     |
+//! | record    | u64 fields, each `str` name and a tagged value                                                   |
+//! | table     | u64 rows, u64 columns; by name: `str` name, `str` type, u8 is array, SHA-256 of the column        |
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use sha2::{Digest as _, Sha256};
+
+use super::blocks::{RowBlock, RowBlocks, Shapes};
+use super::{Content, Source, SourceTable};
+use crate::error::{Error, Result, ResultExt};
+use crate::limits;
+use crate::schema::ColumnKind;
+use crate::sha::Sha;
+use crate::table::{Cells, ColumnInfo, Table};
+use crate::value::{DataType, Record, Shape, Value, Values};
+
+/// Elements held at a time, in bytes.
+const BLOCK_BYTES: u64 = 2 << 20;
+
+/// The fingerprint of a table.
+#[derive(Debug)]
+pub struct TableDigest {
+    /// That of the first data manager, if none can be opened: then casacore cannot open the table either.
+    pub error: Option<Error>,
+    /// The number of rows.
+    pub rows: u64,
+    /// Of rows and columns.
+    pub sha256: Sha,
+    /// Of the table keywords.
+    pub keywords_sha256: Sha,
+    /// In the order of the table description.
+    pub columns: Vec<ColumnDigest>,
+}
+
+/// The fingerprint of a column.
+#[derive(Debug)]
+pub struct ColumnDigest {
+    /// Of the column.
+    pub name: String,
+    /// As [`DataType::name`].
+    pub data_type: DataType,
+    /// Whether the cells are arrays.
+    pub is_array: bool,
+    /// Of the cells; the error if they cannot be read.
+    pub sha256: Result<Sha>,
+    /// Of the column keywords.
+    pub keywords_sha256: Sha,
+}
+
+/// The fingerprints of all tables of `source`, or of some columns of them; columns are read in parallel.
+///
+/// `wanted` is asked with the name of a table and a column.
+pub fn digest(source: &Source, wanted: impl Fn(&str, &str) -> bool + Sync) -> Vec<(String, Result<TableDigest>)> {
+    let of_table = |table: &SourceTable| -> Result<TableDigest> {
+        let content = table.content()?;
+        Ok(digest_table(content, |column| wanted(&table.name, column)))
+    };
+    source.tables.iter().map(|table| (table.name.clone(), of_table(table))).collect()
+}
+
+fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync) -> TableDigest {
+    let infos = content.columns();
+    let columns: Vec<ColumnDigest> = (0..infos.len())
+        .into_par_iter()
+        .filter(|&index| wanted(&infos[index].desc.name.to_string()))
+        .map(|index| digest_column(content, index, true))
+        .collect();
+    TableDigest {
+        error: content.as_table().and_then(Table::unreadable),
+        rows: content.rows(),
+        sha256: table_sha(content.rows(), &columns),
+        keywords_sha256: keywords_sha(content.keywords(), content),
+        columns,
+    }
+}
+
+/// The fingerprint of a column; if the cells are not `wanted`, that of its keywords.
+pub(crate) fn digest_column(content: &Content, index: usize, wanted: bool) -> ColumnDigest {
+    let info = &content.columns()[index];
+    let digest = |cells: Box<dyn Cells + '_>| match wanted {
+        true => digest_cells(info, &*cells, content, 0..content.rows()),
+        false => Err(not_selected()),
+    };
+    let sha256 = content.cells(index).and_then(digest).with_context(|| format!("column {}", info.desc.name));
+    ColumnDigest::new(info, sha256, content)
+}
+
+impl ColumnDigest {
+    pub(crate) fn new(info: &ColumnInfo, sha256: Result<Sha>, content: &Content) -> Self {
+        ColumnDigest {
+            name: info.desc.name.to_string(),
+            data_type: info.data_type(),
+            is_array: info.desc.kind == ColumnKind::Array,
+            sha256,
+            keywords_sha256: keywords_sha(&info.desc.keywords, content),
+        }
+    }
+}
+
+/// The fingerprint of some rows of a column.
+pub(crate) fn digest_cells(info: &ColumnInfo, cells: &dyn Cells, content: &Content, rows: Range<u64>) -> Result<Sha> {
+    limits::rows(rows.end - rows.start)?;
+    let mut stream = ColumnStream::new(content);
+    let mut values = Values::new(info.data_type());
+    for block in RowBlocks::new(info, cells, rows, BLOCK_BYTES) {
+        let block = block?;
+        values.clear();
+        block.read(cells, &mut values)?;
+        stream.update(&block, &values)?;
+    }
+    stream.finish()
+}
+
+/// SHA-256 over rows, columns and their fingerprints.
+pub(crate) fn table_sha(rows: u64, columns: &[ColumnDigest]) -> Sha {
+    let mut sorted: Vec<&ColumnDigest> = columns.iter().collect();
+    sorted.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+    let mut sha = Sha256::new();
+    sha.update(rows.to_le_bytes());
+    sha.update((columns.len() as u64).to_le_bytes());
+    let mut bytes = Vec::new();
+    for column in sorted {
+        bytes.clear();
+        put_str(&mut bytes, column.name.as_bytes());
+        put_str(&mut bytes, column.data_type.name().as_bytes());
+        bytes.push(u8::from(column.is_array));
+        bytes.extend_from_slice(column.sha256.as_ref().unwrap_or(&[0; 32]));
+        sha.update(&bytes);
+    }
+    sha.finalize().into()
+}
+
+/// SHA-256 of a keyword set.
+pub(crate) fn keywords_sha(record: &Record, content: &Content) -> Sha {
+    let mut bytes = Vec::new();
+    put_record(&mut bytes, record, &|stored| content.table_name(stored));
+    Sha256::digest(&bytes).into()
+}
+
+/// The fingerprint of a column while its blocks come by, in row order.
+pub(crate) struct ColumnStream<'a> {
+    sha: Sha256,
+    content: &'a Content,
+    buffer: Vec<u8>,
+    /// Why the column has none.
+    failed: Option<Error>,
+    /// RowBlocks pass by unseen.
+    idle: bool,
+}
+
+impl<'a> ColumnStream<'a> {
+    pub(crate) fn new(content: &'a Content) -> Self {
+        ColumnStream { sha: Sha256::new(), content, buffer: Vec::new(), failed: None, idle: false }
+    }
+
+    /// A stream that digests only if `wanted`; else it ends in an error.
+    pub(crate) fn if_wanted(wanted: bool, content: &'a Content) -> Self {
+        let failed = (!wanted).then(not_selected);
+        ColumnStream { failed, idle: !wanted, ..Self::new(content) }
+    }
+
+    /// The next block and its elements.
+    pub(crate) fn update(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
+        if self.idle {
+            return Ok(());
+        }
+        if block.part.is_some() {
+            let Shapes::Same(shape) = &block.shapes else { unreachable!("a part of a cell that has a shape") };
+            if !block.continues() {
+                self.sha.update(cell_header(shape));
+            }
+            self.sha.update(values.le_bytes().expect("only cells of fixed-size elements are split"));
+            return Ok(());
+        }
+        match values.le_bytes() {
+            Some(bytes) => self.update_bytes(block, &bytes, values.data_type().size()),
+            None => self.update_unsized(block, values),
+        }
+    }
+
+    /// The next whole cells, as their little-endian bytes.
+    pub(crate) fn update_bytes(&mut self, block: &RowBlock, mut bytes: &[u8], element: usize) -> Result<()> {
+        match &block.shapes {
+            Shapes::Same(shape) => self.update_same(shape, block.rows.end - block.rows.start, bytes, element),
+            Shapes::Each(shapes) => {
+                for shape in shapes {
+                    match shape {
+                        Some(shape) => {
+                            let (cell, rest) = bytes.split_at(shape.elements()? as usize * element);
+                            self.sha.update(cell_header(shape));
+                            self.sha.update(cell);
+                            bytes = rest;
+                        }
+                        None => self.sha.update([0]),
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// `rows` defined cells of one shape.
+    pub(crate) fn update_same(&mut self, shape: &Shape, rows: u64, bytes: &[u8], element: usize) -> Result<()> {
+        if self.idle {
+            return Ok(());
+        }
+        let header = cell_header(shape);
+        let cell = shape.elements()? as usize * element;
+        if cell >= 256 {
+            // what follows the rows is a chunk's padding
+            for bytes in bytes.chunks_exact(cell).take(rows as usize) {
+                self.sha.update(&header);
+                self.sha.update(bytes);
+            }
+            return Ok(());
+        }
+        // many small updates cost more than a copy
+        self.buffer.clear();
+        for row in 0..rows as usize {
+            self.buffer.extend_from_slice(&header);
+            self.buffer.extend_from_slice(&bytes[row * cell..(row + 1) * cell]);
+            if self.buffer.len() > 1 << 16 {
+                self.sha.update(&self.buffer);
+                self.buffer.clear();
+            }
+        }
+        self.sha.update(&self.buffer);
+        Ok(())
+    }
+
+    /// Strings and records.
+    fn update_unsized(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
+        self.buffer.clear();
+        let mut next = 0;
+        for row in 0..(block.rows.end - block.rows.start) as usize {
+            let shape = match &block.shapes {
+                Shapes::Same(shape) => Some(shape),
+                Shapes::Each(shapes) => shapes[row].as_ref(),
+            };
+            let Some(shape) = shape else {
+                self.buffer.push(0);
+                continue;
+            };
+            self.buffer.extend_from_slice(&cell_header(shape));
+            for _ in 0..shape.elements()? {
+                match values {
+                    Values::String(strings) => {
+                        let string = &strings[next];
+                        if std::str::from_utf8(string).is_err() {
+                            let row = block.rows.start + row as u64;
+                            let message = || Error::format(format!("the string in row {row} is not UTF-8: {string:?}"));
+                            self.failed.get_or_insert_with(message);
+                        }
+                        put_str(&mut self.buffer, string);
+                    }
+                    Values::Record(records) => {
+                        put_record(&mut self.buffer, &records[next], &|stored| self.content.table_name(stored));
+                    }
+                    _ => unreachable!("other elements have a size"),
+                }
+                next += 1;
+            }
+            if self.buffer.len() > 1 << 16 {
+                self.sha.update(&self.buffer);
+                self.buffer.clear();
+            }
+        }
+        self.sha.update(&self.buffer);
+        Ok(())
+    }
+
+    /// The fingerprint.
+    ///
+    /// # Errors
+    /// `Format` if the column has none: strings must be UTF-8.
+    pub(crate) fn finish(self) -> Result<Sha> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => Ok(self.sha.finalize().into()),
+        }
+    }
+}
+
+/// What stands for the digest of a column that was not to be digested.
+pub(crate) fn not_selected() -> Error {
+    Error::usage("no digest was asked for")
+}
+
+/// A defined cell: 1, the number of axes, the extents slowest first.
+fn cell_header(shape: &Shape) -> Vec<u8> {
+    let mut header = vec![1];
+    header.extend_from_slice(&(shape.len() as u64).to_le_bytes());
+    for extent in shape.iter().rev() {
+        header.extend_from_slice(&extent.to_le_bytes());
+    }
+    header
+}
+
+fn put_str(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// `table_name` gives the last component of a stored table name.
+fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> String) {
+    out.extend_from_slice(&(record.fields.len() as u64).to_le_bytes());
+    for field in &record.fields {
+        put_str(out, &field.name);
+        match &field.value {
+            Value::Record(nested) => {
+                out.push(b'R');
+                put_record(out, nested, table_name);
+            }
+            Value::Table(stored) => {
+                out.push(b't');
+                put_str(out, table_name(stored).as_bytes());
+            }
+            Value::Scalar(Values::String(strings)) => match strings[0].strip_prefix(b"Table: ") {
+                // python-casacore shows subtables as such strings, so the reference cannot tell them apart
+                Some(path) => {
+                    let path = String::from_utf8_lossy(path);
+                    out.push(b't');
+                    put_str(out, path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().as_bytes());
+                }
+                None => put_elements(out, &field.value),
+            },
+            value => put_elements(out, value),
+        }
+    }
+}
+
+/// A tag and the elements, widened to 64 bits.
+fn put_elements(out: &mut Vec<u8>, value: &Value) {
+    let (shape, values) = match value {
+        Value::Scalar(values) => (None, values),
+        Value::Array(shape, values) => (Some(shape), values),
+        Value::Record(_) | Value::Table(_) => return,
+    };
+    if let Some(shape) = shape {
+        out.push(b'A');
+        // an array without axes counts as one without elements
+        let axes = if shape.is_empty() { vec![0] } else { shape.reversed() };
+        out.push(if values.is_empty() { b'z' } else { tag(values.data_type()) });
+        out.extend_from_slice(&(axes.len() as u64).to_le_bytes());
+        axes.iter().for_each(|extent| out.extend_from_slice(&extent.to_le_bytes()));
+    } else {
+        out.push(tag(values.data_type()));
+    }
+    let int = |out: &mut Vec<u8>, v: i64| out.extend_from_slice(&v.to_le_bytes());
+    let float = |out: &mut Vec<u8>, v: f64| out.extend_from_slice(&v.to_le_bytes());
+    match values {
+        Values::Bool(v) => v.iter().for_each(|&v| out.push(u8::from(v))),
+        Values::UChar(v) => v.iter().for_each(|&v| int(out, v.into())),
+        Values::Short(v) => v.iter().for_each(|&v| int(out, v.into())),
+        Values::UShort(v) => v.iter().for_each(|&v| int(out, v.into())),
+        Values::Int(v) => v.iter().for_each(|&v| int(out, v.into())),
+        Values::UInt(v) => v.iter().for_each(|&v| int(out, v.into())),
+        Values::Int64(v) => v.iter().for_each(|&v| int(out, v)),
+        Values::Float(v) => v.iter().for_each(|&v| float(out, v.into())),
+        Values::Double(v) => v.iter().for_each(|&v| float(out, v)),
+        Values::Complex(v) => v.iter().for_each(|v| {
+            float(out, v.re.into());
+            float(out, v.im.into());
+        }),
+        Values::DComplex(v) => v.iter().for_each(|v| {
+            float(out, v.re);
+            float(out, v.im);
+        }),
+        Values::String(v) => v.iter().for_each(|v| put_str(out, v)),
+        Values::Record(_) => {}
+    }
+}
+
+fn tag(data_type: DataType) -> u8 {
+    match data_type {
+        DataType::Bool => b'b',
+        DataType::Float | DataType::Double => b'f',
+        DataType::Complex | DataType::DComplex => b'c',
+        DataType::String => b's',
+        DataType::Record => b'R',
+        _ => b'i',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sha::hex;
+
+    #[test]
+    fn empty_keyword_set_as_the_reference_computes_it() {
+        let mut bytes = Vec::new();
+        put_record(&mut bytes, &Record::default(), &|_| String::new());
+        // keywords_sha256 of every table without keywords in the corpus
+        let sha: Sha = Sha256::digest(&bytes).into();
+        assert!(hex(&sha).starts_with("af5570f5a1810b7af78caf4bc70a660f"));
+    }
+}

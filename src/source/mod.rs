@@ -1,0 +1,16 @@
+//! A table, wherever it lies: its rows in blocks, its digests, and comparison with another one.
+
+pub(crate) mod blocks;
+pub(crate) mod compare;
+mod content;
+mod coordinates;
+pub(crate) mod digest;
+pub(crate) mod stored_digests;
+mod tables;
+pub(crate) mod tree;
+
+pub use compare::{Comparison, Difference, verify};
+pub(crate) use content::Content;
+pub(crate) use coordinates::coordinates;
+pub use digest::{ColumnDigest, TableDigest, digest};
+pub use tables::{Source, SourceTable};

@@ -1,0 +1,219 @@
+//! A table and its subtables, opened wherever they lie.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use bstr::ByteSlice;
+
+use super::Content;
+use crate::container::FileLayout;
+use crate::error::{Error, Result, ResultExt};
+use crate::limits;
+use crate::native::{self, DatasetInfo, MAX_CUBES};
+use crate::schema::TableInfo;
+use crate::table::{ColumnInfo, OpenOptions, Table};
+use crate::value::Shape;
+
+/// A table and all tables below it, opened for reading.
+pub struct Source {
+    /// The last component of the path.
+    pub(crate) name: String,
+    /// The path as it was given, for errors.
+    pub(crate) place: String,
+    /// The main table first, parents before children.
+    pub(crate) tables: Vec<SourceTable>,
+}
+
+/// One of the tables of a [`Source`].
+pub struct SourceTable {
+    /// Where it is in the tree: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
+    pub name: String,
+    /// The table that names it, by its number; `None` for the main table.
+    pub(crate) parent: Option<usize>,
+    /// Where it lies, if it has a place of its own.
+    pub(crate) path: Option<PathBuf>,
+    /// The path of its group, if it is in an HDF5 file.
+    pub(crate) group: Option<String>,
+    pub(crate) content: Result<Content>,
+}
+
+impl Source {
+    /// Opens whatever is at `path`, found out by its bytes: a table directory, a file that holds a whole table, or a
+    /// native HDF5 file.
+    ///
+    /// Subtables that cannot be opened keep their error; see [`problems`](Self::problems).
+    ///
+    /// # Errors
+    /// Those of [`Table::open`] for the main table; `Format` if `path` is neither.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, OpenOptions::default())
+    }
+
+    /// As [`open`](Self::open), with tables locked as `options` say.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let place = path.display().to_string();
+        if path.is_file() && native::is_native(path).context(&place)? {
+            return Self::of_native(path, place);
+        }
+        let table = Table::open_with(path, options)?;
+        let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut tables = Vec::new();
+        let mut seen = BTreeSet::new();
+        let path = canonical(table.path());
+        seen.insert(path.clone());
+        let content = Ok(Content::casacore(table));
+        tables.push(SourceTable { name: ".".into(), parent: None, path: Some(path), group: None, content });
+        let mut next = 0;
+        let mut depth = vec![0];
+        while next < tables.len() {
+            open_subtables(&mut tables, next, options, &mut seen, &mut depth)?;
+            next += 1;
+        }
+        Ok(Source { name, place, tables })
+    }
+
+    /// The tables of a native file.
+    fn of_native(path: &Path, place: String) -> Result<Self> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let table = |entry: native::NativeEntry| {
+            let native::NativeEntry { name, parent, group, table } = entry;
+            let content = table.map(|table| Content::Native(Box::new(table)));
+            SourceTable { name, parent, path: None, group: Some(group), content }
+        };
+        Ok(Source { name, place, tables: native::open(path)?.into_iter().map(table).collect() })
+    }
+
+    /// The number of the table that a keyword of table number `of` stores as `stored`.
+    pub(crate) fn find(&self, of: usize, stored: &[u8]) -> Option<usize> {
+        let content = self.tables[of].content().ok()?;
+        if let Some(group) = content.group(stored) {
+            return self.tables.iter().position(|table| table.group.as_deref() == Some(group));
+        }
+        let path = canonical(&content.as_table()?.resolve(stored));
+        self.tables.iter().position(|table| table.path.as_ref() == Some(&path))
+    }
+
+    /// The tables, the main one first.
+    pub fn tables(&self) -> &[SourceTable] {
+        &self.tables
+    }
+
+    /// Subtables that keywords name but that cannot be opened.
+    pub fn problems(&self) -> impl Iterator<Item = (&str, &Error)> {
+        self.tables.iter().filter_map(|table| Some((table.name.as_str(), table.content.as_ref().err()?)))
+    }
+}
+
+fn open_subtables(
+    tables: &mut Vec<SourceTable>,
+    parent: usize,
+    options: OpenOptions,
+    seen: &mut BTreeSet<PathBuf>,
+    depth: &mut Vec<usize>,
+) -> Result<()> {
+    let Some(table) = tables[parent].content.as_ref().ok().and_then(|content| content.as_table()) else {
+        return Ok(());
+    };
+    let prefix = match tables[parent].name.as_str() {
+        "." => String::new(),
+        name => format!("{name}/"),
+    };
+    for subtable in table.subtables() {
+        // a table named twice, or one that contains itself, is taken once
+        let Some(path) = subtable.paths.first().map(|path| canonical(path)) else { continue };
+        if !seen.insert(path.clone()) {
+            continue;
+        }
+        limits::depth(depth[parent] + 1, "subtables")?;
+        let mut name = format!("{prefix}{}", subtable.name.to_str_lossy());
+        for number in 2.. {
+            if !tables.iter().any(|other| other.name == name) {
+                break;
+            }
+            name = format!("{prefix}{}__{number}", subtable.name.to_str_lossy());
+        }
+        let content = subtable.open(options).map(Content::casacore);
+        tables.push(SourceTable { name, parent: Some(parent), path: Some(path), group: None, content });
+        depth.push(depth[parent] + 1);
+    }
+    Ok(())
+}
+
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+impl SourceTable {
+    /// The number of rows.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn rows(&self) -> Result<u64> {
+        Ok(self.content()?.rows())
+    }
+
+    /// What is known of each column, in the order of the table description.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn columns(&self) -> Result<&[ColumnInfo]> {
+        Ok(self.content()?.columns())
+    }
+
+    /// Type, subtype and readme.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn info(&self) -> Result<&TableInfo> {
+        Ok(self.content()?.info())
+    }
+
+    /// The datasets of a column, by its number; none if the source is a table directory.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub fn storage(&self, column: usize) -> Result<Vec<DatasetInfo>> {
+        self.content()?.storage(column)
+    }
+
+    /// The table itself, if the source is a table directory.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn table(&self) -> Result<Option<&Table>> {
+        Ok(self.content()?.as_table())
+    }
+
+    /// How the container stores the files of the data manager of a column, by its number, with their names; none if they
+    /// are in no container.
+    ///
+    /// # Errors
+    /// That of opening the table; those of reading the container.
+    pub fn stored_files(&self, column: usize) -> Result<Vec<(String, FileLayout)>> {
+        self.table()?.map_or(Ok(Vec::new()), |table| table.stored_files(column))
+    }
+
+    /// The hypercubes of a column of a table directory, by its number: shape and tile of each, rows last; none if the
+    /// column is not tiled or cannot be read.
+    pub fn hypercubes(&self, column: usize) -> Vec<(Shape, Shape)> {
+        let cubes = || -> Option<Vec<_>> {
+            let cells = self.content.as_ref().ok()?.cells(column).ok()?;
+            let tiling = cells.tiling(MAX_CUBES)?;
+            let grids = tiling.cubes.iter().map(|cube| cube.grid());
+            Some(grids.map(|grid| (grid.shape.clone(), grid.chunk.clone())).collect())
+        };
+        cubes().unwrap_or_default()
+    }
+
+    pub(crate) fn content(&self) -> Result<&Content> {
+        match &self.content {
+            Ok(content) => Ok(content),
+            Err(error) if self.name == "." => Err(error.clone()),
+            Err(error) => Err(error.clone()).with_context(|| format!("subtable {}", self.name)),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! All files of an original directory.
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BString, ByteSlice, ByteVec};
+
+use crate::error::Result;
+use crate::limits;
+
+/// What of a directory is restored.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) directories: Vec<BString>,
+    /// With the place of each.
+    pub(crate) files: Vec<(BString, PathBuf)>,
+    /// What is not restored as it is, and why.
+    notes: Vec<String>,
+}
+
+impl Tree {
+    /// Everything below `root`, or the file that it is. Symbolic links are followed.
+    pub(crate) fn find(root: &Path) -> Result<Self> {
+        let mut tree = Tree::default();
+        if root.is_file() {
+            tree.files.push((BString::default(), root.to_owned()));
+        } else {
+            tree.walk(root, &BString::default(), &mut vec![root.canonicalize()?])?;
+        }
+        Ok(tree)
+    }
+
+    /// How many files there are, and their bytes.
+    pub(crate) fn size(&self) -> Result<(u64, u64)> {
+        let lens = self.files.iter().map(|(_, path)| path.metadata().map(|metadata| metadata.len()));
+        Ok((self.files.len() as u64, lens.sum::<std::io::Result<u64>>()?))
+    }
+
+    /// What the user should know.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn walk(&mut self, directory: &Path, prefix: &BString, above: &mut Vec<PathBuf>) -> Result<()> {
+        limits::depth(above.len(), "directories")?;
+        let mut entries = std::fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>()?;
+        entries.sort_by_key(|entry| entry.file_name());
+        for entry in entries {
+            let mut name = prefix.clone();
+            if !name.is_empty() {
+                name.push_byte(b'/');
+            }
+            name.push_str(<[u8]>::from_os_str(&entry.file_name()).unwrap_or_default());
+            let (path, is_link) = (entry.path(), entry.file_type()?.is_symlink());
+            // where a link leads to counts
+            let kind = match path.metadata() {
+                Ok(metadata) => metadata.file_type(),
+                Err(error) => {
+                    self.notes.push(format!("{name}: not restorable: {error}"));
+                    continue;
+                }
+            };
+            if is_link {
+                self.notes.push(format!("{name}: a symbolic link, restored as what it leads to"));
+            }
+            if kind.is_file() {
+                self.files.push((name, path));
+            } else if kind.is_dir() {
+                let real = path.canonicalize()?;
+                if above.contains(&real) {
+                    self.notes.push(format!("{name}: not restorable: a symbolic link to a directory that it is in"));
+                    continue;
+                }
+                self.directories.push(name.clone());
+                above.push(real);
+                self.walk(&path, &name, above)?;
+                above.pop();
+            } else {
+                self.notes.push(format!("{name}: not restorable: neither a file nor a directory"));
+            }
+        }
+        Ok(())
+    }
+}

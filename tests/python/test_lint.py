@@ -1,0 +1,135 @@
+"""scripts/lint finds what it promises: small made-up source trees with one violation each."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+import support
+
+LINT = os.path.join(support.ROOT, 'scripts', 'lint')
+
+CLEAN = {
+    'src/lib.rs': 'mod error;\nmod h5;\nmod native;\nmod pack;\nmod stman;\nmod table;\nmod value;\npub use error::Error;\n',
+    'src/error.rs': '/// An error.\npub struct Error;\n',
+    'src/value.rs': 'use crate::error::Error;\n/// The `crate::table::Table` of a doc comment is not an import.\npub struct Shape(Error);\n',
+    'src/h5/mod.rs': 'mod sys;\nuse crate::Error;\npub struct File(Error);\n',
+    'src/h5/sys.rs': '/// Calls libhdf5.\npub fn call() { unsafe { there_it_goes() } }\n',
+    'src/table/mod.rs': 'mod cells;\npub use cells::Cells;\npub struct Table;\n',
+    'src/table/cells.rs': 'use crate::value::Shape;\npub struct Cells(Shape);\n',
+    'src/native.rs': '/// Says "MAIN".\npub const MAIN: &str = "MAIN";\nconst ALL: &str = "MAINTAIN";\n'
+                     '#[cfg(test)]\nmod tests {\n    const AGAIN: &str = "MAIN";\n'
+                     '    fn t() { super::open().unwrap(); crate::pack::pack(); }\n}\n',
+    'src/pack.rs': 'use crate::table::{Cells, Table};\npub fn pack(table: Table, cells: Cells) {}\n',
+    'src/stman/mod.rs': 'mod one;\nmod two;\npub struct Kind;\npub static KINDS: &[&Kind] = &[&one::KIND, &two::KIND];\n',
+    'src/stman/one.rs': 'use super::Kind;\npub static KIND: Kind = Kind;\n',
+    'src/stman/two/mod.rs': 'mod part;\nuse super::Kind;\npub(super) static KIND: Kind = Kind;\n',
+    'src/stman/two/part.rs': 'pub fn helper() {}\n',
+    'h5bridge/src/main.rs': 'mod args;\nmod cli;\nmod command;\n',
+    'h5bridge/src/args.rs': 'pub struct Global;\n',
+    'h5bridge/src/cli.rs': 'use crate::command::ls;\npub enum Verb { Ls(ls::Args) }\n',
+    'h5bridge/src/command/mod.rs': 'pub mod ls;\n',
+    'h5bridge/src/command/ls.rs': 'use crate::args::Global;\npub struct Args(Global);\n',
+    'docs/design.md': 'Tables are in table/cells.rs, `src/h5` knows HDF5, `my.ms/table.dat` is a file of casacore.\n',
+}
+
+
+def lint(tmp_path, changes, *words):
+    """(exit code, output) of the lint on the clean tree with `changes`."""
+    for path, text in {**CLEAN, **changes}.items():
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    process = subprocess.run([sys.executable, LINT, str(tmp_path), *words], capture_output=True, text=True)
+    assert 'Traceback' not in process.stderr, process.stderr
+    return process.returncode, process.stdout
+
+
+def test_clean(tmp_path):
+    code, output = lint(tmp_path, {})
+    assert code == 0, output
+    # the numbers show that it has read something
+    assert '%d modules, 11 imports, 0 findings' % sum(path.endswith('.rs') for path in CLEAN) in output, output
+
+
+VIOLATIONS = {
+    'upwards': ({'src/value.rs': 'use std::fmt;\nuse crate::{error::Error, table::Table};\n'},
+                'src/value.rs:2: [layers] value imports crate::table::Table from table: table is above value'),
+    'upwards in a path': ({'src/value.rs': 'fn f() {\n    crate::table::open()\n}\n'}, 'src/value.rs:2: [layers]'),
+    'upwards by super': ({'src/h5/sys.rs': 'use super::super::table::Table;\n'}, 'src/h5/sys.rs:1: [layers]'),
+    'upwards through a re-export': ({'src/lib.rs': CLEAN['src/lib.rs'] + 'pub use table::Table;\n',
+                                     'src/value.rs': 'use crate::Table;\n'},
+                                    '[layers] value imports crate::Table from table'),
+    'upwards through a glob': ({'src/h5/mod.rs': 'mod sys;\npub use crate::table::*;\n',
+                                'src/table/cells.rs': ''}, 'src/h5/mod.rs:2: [layers] h5 imports'),
+    'code of lib.rs': ({'src/lib.rs': CLEAN['src/lib.rs'] + 'pub fn version() {}\n',
+                        'src/pack.rs': 'use crate::version;\n'}, '[layers] pack imports crate::version from lib'),
+    'forbidden': ({'src/pack.rs': 'use crate::native::MAIN;\n'}, '[layers] pack imports crate::native::MAIN from native: packing'),
+    'beside': ({'src/live.rs': 'use crate::pack::pack;\n', 'src/lib.rs': CLEAN['src/lib.rs'] + 'mod live;\n'},
+               '[layers] live imports crate::pack::pack from pack: pack is beside live'),
+    'command line': ({'h5bridge/src/report.rs': 'use crate::cli::Verb;\n'}, '[layers] h5bridge/report imports crate::cli::Verb from h5bridge/cli: h5bridge/cli is above'),
+    'no layer': ({'src/extra.rs': '', 'src/lib.rs': CLEAN['src/lib.rs'] + 'mod extra;\n'},
+                 'src/extra.rs:1: [layers] this module has no layer'),
+    'circle': ({'src/table/cells.rs': 'use super::Table;\npub struct Cells;\n',
+                'src/table/mod.rs': 'mod cells;\npub use cells::Cells;\npub struct Table(Cells);\n'},
+               '[circles] a circle of 2 files (table, table/cells)'),
+    'longer circle': ({'src/pack/mod.rs': 'mod a;\nmod b;\nmod c;\n', 'src/pack/a.rs': 'use super::b::B;\npub struct A;\n',
+                       'src/pack/b.rs': 'use super::c::C;\npub struct B;\n', 'src/pack/c.rs': 'pub struct C(super::a::A);\n'},
+                      '[circles] a circle of 3 files (pack/a, pack/b, pack/c), for example src/pack/a.rs:1 takes B; '
+                      'src/pack/b.rs:1 takes C; src/pack/c.rs:1 takes A'),
+    'siblings': ({'src/stman/one.rs': 'use super::Kind;\nuse super::two::part::helper;\npub static KIND: Kind = Kind;\n'},
+                 'src/stman/one.rs:2: [formats] stman/one imports super::two::part::helper'),
+    'literal': ({'src/table/cells.rs': 'const PATH: &str = "/MAIN/x";\n'}, '[literals] "MAIN" stands in 2 places'),
+    'literal with a hole': ({'src/table/cells.rs': 'fn f() { g("cube{n}"); g("a/cube0"); }\n'},
+                            '[literals] "cube{n}" stands in 2 places, once is right: src/table/cells.rs:1, src/table/cells.rs:1'),
+    'raw literal': ({'src/table/cells.rs': 'const PATH: &str = r#"MAIN"#;\n'}, '[literals] "MAIN"'),
+    'unsafe': ({'src/table/cells.rs': 'fn f() {\n    unsafe { g() }\n}\n'}, 'src/table/cells.rs:2: [code] unsafe'),
+    'unwrap': ({'src/table/cells.rs': '#[cfg(test)]\nmod tests { fn f() { g().unwrap() } }\nfn f() { g()\n.unwrap() }\n'},
+               'src/table/cells.rs:4: [code] unwrap()'),
+    'note': ({'src/table/cells.rs': 'fn f() {}   // FIXME: later\n'}, 'src/table/cells.rs:1: [code] FIXME'),
+    'file of a document': ({'docs/design.md': 'one\nSee table/cell.rs.\n'}, 'docs/design.md:2: [documents] there is no file table/cell.rs'),
+    'folder of a document': ({'docs/design.md': 'See `convert/to_hdf5`.\n'}, '[documents] there is no file convert/to_hdf5'),
+    'link of a document': ({'README.md': '[more](docs/more.md)\n'}, '[documents] the link leads to docs/more.md'),
+    'prose in a comment': ({'src/table/cells.rs': '/// Reads a file\n/// that is not there.\nfn f() {}\n'}, '[prose] P4 occurs 1 times'),
+    'prose of a message': ({'src/table/cells.rs': 'const M: &str = "the bytes behind the header";\n'}, '[prose] P6 occurs 1 times'),
+    'prose of a document': ({'docs/design.md': 'It is written anew.\n'}, '[prose] P8 occurs 1 times'),
+    'preposition': ({'src/table/cells.rs': '/// Of the conversion.\n/// Of a second line.\nfn f() {}\n'}, '[prose] P2 occurs 1 times'),
+}
+
+
+@pytest.mark.parametrize('name', VIOLATIONS)
+def test_violation(name, tmp_path):
+    changes, message = VIOLATIONS[name]
+    code, output = lint(tmp_path, changes)
+    assert code == 1 and message in output, output
+
+
+def test_one_violation_is_one_finding(tmp_path):
+    """None of the trees above is found wanting for another reason than the one it was made for."""
+    for number, (name, (changes, message)) in enumerate(VIOLATIONS.items()):
+        folder = tmp_path / str(number)
+        rule = message[message.index('['):message.index(']') + 1]
+        findings = [line for line in lint(folder, changes)[1].splitlines() if '[' in line and not line.startswith('note')]
+        assert findings and all(rule in line for line in findings), (name, findings)
+
+
+def test_ceilings_only_fall(tmp_path):
+    changes = {'docs/design.md': 'It is written anew.\n', 'scripts/lint.d/ceilings': '# comment\nP8 1\n'}
+    code, output = lint(tmp_path, changes)
+    assert code == 0 and 'note' not in output
+    changes['scripts/lint.d/ceilings'] = 'P8 2\n'
+    code, output = lint(tmp_path, changes)
+    assert code == 0 and 'note: P8 occurs 1 times only: lower its ceiling, 2' in output
+    changes['docs/design.md'] += 'And anew, and anew.\n'
+    assert lint(tmp_path, changes)[0] == 1
+
+
+def test_only(tmp_path):
+    changes, _ = VIOLATIONS['unwrap']
+    assert lint(tmp_path, changes, '--only', 'layers,circles')[0] == 0
+    assert lint(tmp_path, changes, '--only', 'nonsense')[0] == 2
+
+
+def test_patterns_are_listed(tmp_path):
+    code, output = lint(tmp_path, VIOLATIONS['prose in a comment'][0], '--prose', 'P4')
+    assert code == 0 and output == 'src/table/cells.rs:2: that is not there.\n'
