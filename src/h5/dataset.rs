@@ -8,8 +8,7 @@ use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillValue, L
 use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::codec::ChunkLimit;
-use super::stored_filter::StoredFilter;
-use super::sys::{self, Foreign, Strings, Target};
+use super::sys::{self, Foreign, StoredFilter, Strings, Target};
 use super::{Attribute, Compression, Filter, Pipeline, attribute, datatype, group};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;

@@ -31,9 +31,9 @@ pub(crate) struct Pipeline(Vec<Filter>);
 /// The working memory of a thread that runs filters, kept between chunks.
 #[derive(Default)]
 pub(crate) struct FilterScratch {
-    /// With the filter and the level.
+    /// Kept for this filter and level.
     encoder: Option<(i32, u8, Box<dyn Encoder>)>,
-    /// With the filter.
+    /// Kept for this filter.
     decoder: Option<(i32, Box<dyn Decoder>)>,
     bytes: Vec<u8>,
 }

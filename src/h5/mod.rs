@@ -13,6 +13,7 @@ mod attribute;
 mod byte_rows;
 mod chunk_reader;
 mod codec;
+mod compression;
 mod dataset;
 mod datatype;
 mod error;
@@ -30,8 +31,8 @@ pub(crate) const MAX_AXES: usize = 32;
 pub(crate) use attribute::Attribute;
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
-pub(crate) use codec::Effort;
-pub use codec::{Compression, Plugin};
+pub(crate) use compression::Effort;
+pub use compression::{Compression, Plugin};
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;
 pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Storage};

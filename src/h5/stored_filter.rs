@@ -2,17 +2,9 @@
 
 use std::fmt;
 
-use super::{Filter, sys};
+use super::filter::Filter;
+use super::sys::{self, StoredFilter};
 use crate::error::{Error, Result};
-
-/// A filter of a dataset in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StoredFilter {
-    pub(super) id: i32,
-    pub(super) parameters: Vec<u32>,
-    /// As the program that wrote the file named it; empty for filters of libhdf5.
-    pub(super) name: String,
-}
 
 /// Where a filter that this program does not contain comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

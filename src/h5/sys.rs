@@ -26,7 +26,6 @@ use hdf5_sys::{h5a, h5d, h5f, h5p, h5s, h5t, h5z};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use super::codec::{self, CODECS};
-use super::stored_filter::StoredFilter;
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
@@ -295,6 +294,15 @@ pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
         bytes.as_ptr().cast()
     ))?;
     Ok(())
+}
+
+/// A filter of a dataset in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StoredFilter {
+    pub(super) id: i32,
+    pub(super) parameters: Vec<u32>,
+    /// The name that the program gave it that wrote the file; empty for filters of libhdf5.
+    pub(super) name: String,
 }
 
 /// The filters of a dataset, first applied first.

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::plan::ColumnPlan;
 use crate::error::Result;
 use crate::h5::{Compression, Effort, FilterScratch};
 use crate::source::blocks::RowBlocks;
@@ -21,7 +20,7 @@ const MANY_ROWS: u64 = 128;
 pub enum Compress {
     /// All numbers in the same way.
     With(Compression),
-    /// By what every HDF5 reader has, but not where a probe gains less than 5 %.
+    /// The codec that every HDF5 reader has, but none where a probe gains less than 5 %.
     Auto,
 }
 
@@ -29,12 +28,37 @@ impl Compress {
     /// `auto`, or what [`Compression::parse`] accepts.
     ///
     /// # Errors
-    /// `Usage` if there is no such codec or level; the message names those that exist.
+    /// `Usage` as for [`Compression::parse`].
     pub fn parse(text: &str) -> Result<Self> {
         if text == "auto" {
             return Ok(Compress::Auto);
         }
         Compression::parse(text).map(Compress::With)
+    }
+
+    /// How a column of `bytes` bytes is compressed.
+    pub(super) fn of_column(
+        self,
+        info: &ColumnInfo,
+        bytes: u64,
+        cells: &dyn Cells,
+        rows: &Range<u64>,
+    ) -> Result<Compression> {
+        let data_type = info.data_type();
+        if !data_type.is_fixed_size() || bytes == 0 {
+            return Ok(Compression::NONE);
+        }
+        if let Compress::With(compression) = self {
+            return Ok(compression);
+        }
+        if bytes < SMALL_DATASET_BYTES {
+            return Ok(Compression::NONE);
+        }
+        let noisy = matches!(data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
+        if noisy && bytes >= PROBE_FROM_BYTES && !gains(&probe(info, cells, rows)?, data_type)? {
+            return Ok(Compression::NONE);
+        }
+        Ok(Compression::portable(Effort::Balanced))
     }
 
     /// How the numbers of `rows` rows are compressed.
@@ -50,32 +74,6 @@ impl Compress {
 impl From<Compression> for Compress {
     fn from(compression: Compression) -> Self {
         Compress::With(compression)
-    }
-}
-
-impl ColumnPlan {
-    pub(super) fn choose_compression(
-        &self,
-        info: &ColumnInfo,
-        cells: &dyn Cells,
-        rows: &Range<u64>,
-        compress: Compress,
-    ) -> Result<Compression> {
-        if !self.data_type.is_fixed_size() || self.bytes == 0 {
-            return Ok(Compression::NONE);
-        }
-        if let Compress::With(compression) = compress {
-            return Ok(compression);
-        }
-        if self.bytes < SMALL_DATASET_BYTES {
-            return Ok(Compression::NONE);
-        }
-        let noisy =
-            matches!(self.data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
-        if noisy && self.bytes >= PROBE_FROM_BYTES && !gains(&probe(info, cells, rows)?, self.data_type)? {
-            return Ok(Compression::NONE);
-        }
-        Ok(Compression::portable(Effort::Balanced))
     }
 }
 

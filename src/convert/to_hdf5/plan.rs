@@ -332,10 +332,8 @@ impl ColumnPlan {
         let has_undefined = matches!(form, Form::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &format!("{link}__defined")));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
-        let compression = Compression::NONE;
-        let mut plan = ColumnPlan { index, name, link, defined_link, manager, data_type, form, compression, bytes };
-        plan.compression = plan.choose_compression(info, &*cells, rows, options.compress)?;
-        Ok(plan)
+        let compression = options.compress.of_column(info, bytes, &*cells, rows)?;
+        Ok(ColumnPlan { index, name, link, defined_link, manager, data_type, form, compression, bytes })
     }
 }
 

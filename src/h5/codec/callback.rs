@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::Codec;
+use super::interface::Codec;
 use crate::error::{Error, Result};
 
 thread_local! {
@@ -20,7 +20,7 @@ pub(crate) struct ChunkLimit {
 }
 
 impl ChunkLimit {
-    /// For chunks of `bytes`, and a few more that filters before the codec may have added.
+    /// A limit for chunks of `bytes`, and a few more that filters before the codec may have added.
     pub(crate) fn new(bytes: u64) -> Self {
         let limit = bytes.saturating_add(bytes / 8).saturating_add(4096);
         ChunkLimit { before: LIMIT.replace(Some(limit)) }

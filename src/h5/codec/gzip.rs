@@ -4,7 +4,7 @@
 
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 
-use super::{Codec, Compression, Decoder, Encoder, Levels};
+use super::interface::{Codec, Decoder, Encoder, Levels};
 use crate::error::{Error, Result};
 
 /// A zlib stream decodes to at most 1032 times its own bytes.
@@ -12,18 +12,6 @@ const MAX_EXPANSION: u64 = 1032;
 
 #[derive(Debug)]
 pub(super) struct Gzip;
-
-impl Compression {
-    /// Shuffle, then gzip (deflate) at this level: 1 (fastest) to 9 (smallest); the nearest of these for other numbers.
-    pub fn gzip(level: u8) -> Self {
-        Self::of(&Gzip, level)
-    }
-
-    /// The level of gzip; `None` for every other codec, and without compression.
-    pub fn gzip_level(self) -> Option<u8> {
-        self.codec().filter(|(codec, _)| codec.id() == Gzip.id()).map(|(_, level)| level)
-    }
-}
 
 impl Codec for Gzip {
     fn id(&self) -> i32 {

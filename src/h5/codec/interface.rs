@@ -62,7 +62,7 @@ pub(crate) trait Decoder: Send {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Levels {
     pub(crate) range: RangeInclusive<u8>,
-    /// For users who name the codec alone.
+    /// The level for users who name the codec alone.
     pub(crate) default: u8,
 }
 

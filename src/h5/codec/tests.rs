@@ -1,8 +1,8 @@
 //! Tests that every codec passes: they walk [`CODECS`].
 
-use super::{CODECS, Codec, Compression, Effort};
+use super::{CODECS, Codec};
 use crate::error::ErrorKind;
-use crate::h5::{Filter, FilterScratch, Pipeline};
+use crate::h5::{Compression, Effort, Filter, FilterScratch, Pipeline};
 
 /// Chunks of no bytes, one, many that repeat, many that do not.
 fn samples() -> Vec<Vec<u8>> {

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{CODECS, Codec};
+use super::codec::{self, CODECS, Codec};
+use super::filter::{Filter, Pipeline};
 use crate::error::{Error, Result};
-use crate::h5::{Filter, Pipeline};
 
 /// How the chunks of a dataset are compressed: by one of the codecs of this program at a level, or not at all.
 ///
@@ -36,13 +36,13 @@ pub struct Plugin {
 /// How hard to compress what no user chooses the compression of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// As little as shows whether data can be compressed.
+    /// The least that shows whether data can be compressed.
     Probe,
     /// What `auto` chooses.
     Balanced,
-    /// For data that is written once and rarely read.
+    /// Suits data that is written once and rarely read.
     Thorough,
-    /// For small data.
+    /// Suits small data.
     Most,
 }
 
@@ -53,7 +53,7 @@ impl Compression {
     /// Compression as the command line names it: `none`, a codec (`gzip`), or a codec and its level (`gzip:6`).
     ///
     /// # Errors
-    /// `Usage` if there is no such codec or level; the message names those that exist.
+    /// `Usage` if this program has not that codec or level; the message names those it has.
     pub fn parse(text: &str) -> Result<Self> {
         if text == "none" {
             return Ok(Self::NONE);
@@ -106,6 +106,17 @@ impl Compression {
         }
     }
 
+    /// Shuffle, then gzip (deflate) at this level: 1 (fastest) to 9 (smallest); the nearest of these for other numbers.
+    /// Every HDF5 library reads it.
+    pub fn gzip(level: u8) -> Self {
+        Self::of(codec::portable(), level)
+    }
+
+    /// The level of gzip; `None` for every other codec, and without compression.
+    pub fn gzip_level(self) -> Option<u8> {
+        self.0.filter(|(codec, _)| *codec == codec::portable()).map(|(_, level)| level)
+    }
+
     /// Compression that every libhdf5 can read.
     pub(crate) fn portable(effort: Effort) -> Self {
         Self::gzip(match effort {
@@ -120,10 +131,6 @@ impl Compression {
     pub(super) fn of(codec: &'static dyn Codec, level: u8) -> Self {
         let level = codec.levels().map_or(0, |levels| level.clamp(*levels.range.start(), *levels.range.end()));
         Compression(Some((codec, level)))
-    }
-
-    pub(super) fn codec(self) -> Option<(&'static dyn Codec, u8)> {
-        self.0
     }
 
     /// The filter alone, without one that prepares the bytes for it.
