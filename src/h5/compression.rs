@@ -21,16 +21,16 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Compression(Option<(&'static dyn Codec, u8)>);
 
-/// The filter plugin that other programs need to read a dataset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A filter plugin that HDF5 readers need for a dataset: the filter is not part of libhdf5.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Plugin {
-    /// The name of the filter.
-    pub filter: &'static str,
-    /// Its number in the registry of HDF5 filters.
+    /// The number of the filter in the registry of The HDF Group.
     pub id: i32,
-    /// Software that contains it.
-    pub package: &'static str,
+    /// The name of the filter: `zstd`.
+    pub filter: String,
+    /// Software that contains it, if any is known: `hdf5plugin`.
+    pub package: Option<&'static str>,
 }
 
 /// How hard to compress what no user chooses the compression of.
@@ -94,7 +94,7 @@ impl Compression {
     /// The plugin that other programs need to read what is compressed so; `None` if every libhdf5 reads it.
     pub fn plugin(self) -> Option<Plugin> {
         let (codec, _) = self.0?;
-        Some(Plugin { filter: codec.filter_name(), id: codec.id(), package: codec.plugin()? })
+        Some(Plugin { id: codec.id(), filter: codec.filter_name().to_owned(), package: Some(codec.plugin()?) })
     }
 
     /// The filters of a dataset of numbers, for people: `shuffle + deflate 4`; empty without compression.
@@ -187,6 +187,7 @@ impl fmt::Debug for Compression {
 
 impl fmt::Display for Plugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the {} filter plugin ({}), e.g. {}", self.filter, self.id, self.package)
+        write!(f, "the {} filter plugin ({})", self.filter, self.id)?;
+        self.package.map_or(Ok(()), |package| write!(f, ", e.g. {package}"))
     }
 }

@@ -9,7 +9,7 @@ use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::codec::ChunkLimit;
 use super::sys::{self, Foreign, StoredFilter, Strings, Target};
-use super::{Attribute, Compression, Elsewhere, Filter, Pipeline, attribute, datatype, group};
+use super::{Attribute, Compression, Elsewhere, Filter, Pipeline, Plugin, attribute, datatype, group};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values, for_each_type};
@@ -284,6 +284,11 @@ impl Dataset {
     /// The names of the filters, with the levels of codecs, first applied first.
     pub(crate) fn filters(&self) -> Result<Vec<String>> {
         Ok(self.layout()?.filters.iter().map(ToString::to_string).collect())
+    }
+
+    /// The plugins that readers need for the filters.
+    pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
+        Ok(self.layout()?.filters.iter().filter_map(StoredFilter::plugin).collect())
     }
 
     /// The filters as this program runs them; `None` if only libhdf5 can.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::codec;
+use super::compression::Plugin;
 use super::filter::Filter;
 use super::sys::{self, StoredFilter};
 use crate::error::{Error, Result};
@@ -71,6 +73,17 @@ impl StoredFilter {
         Err(Error::unsupported(format!(
             "stored with the filter {name} (number {id}), which is not installed: {advice}"
         )))
+    }
+
+    /// The plugin that readers need for the filter; `None` if it is part of libhdf5, or an option of it.
+    pub(super) fn plugin(&self) -> Option<Plugin> {
+        let plugin = |package| Some(Plugin { id: self.id, filter: self.label().to_owned(), package });
+        match (codec::find(self.id), self.known()) {
+            (Some(codec), _) => codec.plugin().and_then(|package| plugin(Some(package))),
+            (None, Some((_, Origin::Library))) => None,
+            (None, Some((_, Origin::Hdf5plugin))) => plugin(Some("hdf5plugin")),
+            (None, _) => plugin(None),
+        }
     }
 
     fn known(&self) -> Option<(&'static str, Origin)> {

@@ -89,6 +89,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "seconds": seconds,
             "digest": summary.digest.as_ref().map(hex),
         }),
+        plugins: options.compress.plugin().into_iter().collect(),
         ..Ending::default()
     }
     .print(global, out)

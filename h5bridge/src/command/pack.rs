@@ -84,7 +84,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let summary = pack(&source, &args.out, &options, &bar);
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    finish(&summary?, &args.out, started, &next, global, out)
+    finish(&summary?, &args.out, started, &next, options.compression, global, out)
 }
 
 /// Says what was packed or unpacked.
@@ -93,6 +93,7 @@ pub(super) fn finish(
     target: &std::path::Path,
     started: Instant,
     next: &str,
+    compression: Compression,
     global: &Global,
     out: &mut impl Write,
 ) -> Result<Status> {
@@ -113,6 +114,7 @@ pub(super) fn finish(
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
+        plugins: compression.plugin().into_iter().collect(),
         ..Ending::default()
     }
     .print(global, out)

@@ -149,6 +149,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "peak_memory": report::peak_memory(),
             "digest": digest,
         }),
+        plugins: options.compress.plugin().into_iter().collect(),
         ..Ending::default()
     }
     .print(global, out)

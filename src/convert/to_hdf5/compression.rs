@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::h5::{Compression, Effort, FilterScratch};
+use crate::h5::{Compression, Effort, FilterScratch, Plugin};
 use crate::source::blocks::RowBlocks;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{DataType, Values};
@@ -34,6 +34,14 @@ impl Compress {
             return Ok(Compress::Auto);
         }
         Compression::parse(text).map(Compress::With)
+    }
+
+    /// The plugin that other programs need to read what is compressed so; `None` if every libhdf5 reads it.
+    pub fn plugin(self) -> Option<Plugin> {
+        match self {
+            Compress::With(compression) => compression.plugin(),
+            Compress::Auto => None,
+        }
     }
 
     /// How a column of `bytes` bytes is compressed.
