@@ -11,12 +11,13 @@ mod gzip;
 mod interface;
 #[cfg(test)]
 mod tests;
+mod zstd;
 
 pub(super) use callback::{ChunkLimit, run};
 pub(crate) use interface::{Codec, Decoder, Encoder};
 
 /// Every codec, in the order of the command line's help. The first, [`portable`], is part of every libhdf5.
-pub(super) const CODECS: &[&dyn Codec] = &[&gzip::Gzip];
+pub(super) const CODECS: &[&dyn Codec] = &[&gzip::Gzip, &zstd::Zstd];
 
 /// The codec that every HDF5 reader has.
 pub(super) fn portable() -> &'static dyn Codec {
