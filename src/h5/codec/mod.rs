@@ -10,6 +10,7 @@ mod callback;
 mod gzip;
 mod interface;
 mod lz4;
+mod lzf;
 #[cfg(test)]
 mod tests;
 mod zstd;
@@ -18,7 +19,7 @@ pub(super) use callback::{ChunkLimit, run};
 pub(crate) use interface::{Codec, Decoder, Encoder};
 
 /// Every codec, in the order of the command line's help. The first, [`portable`], is part of every libhdf5.
-pub(super) const CODECS: &[&dyn Codec] = &[&gzip::Gzip, &zstd::Zstd, &lz4::Lz4];
+pub(super) const CODECS: &[&dyn Codec] = &[&gzip::Gzip, &zstd::Zstd, &lz4::Lz4, &lzf::Lzf];
 
 /// The codec that every HDF5 reader has.
 pub(super) fn portable() -> &'static dyn Codec {
