@@ -68,6 +68,7 @@ fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) 
             "compared": {"tables": tables, "columns": columns, "cells": cells, "files": result.files},
             "differences": result.differences.iter().map(to_json).collect::<Vec<_>>(),
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }
@@ -102,6 +103,7 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
             "compared": {"files": result.files, "bytes": result.bytes},
             "differences": differences,
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }
@@ -135,6 +137,7 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
             "checked": {"files": result.files, "bytes": result.bytes},
             "damaged": damaged,
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }
