@@ -10,7 +10,7 @@ use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
-use crate::source::digest::digest_column;
+use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
 use crate::table::{OpenOptions, Table, TableWriter};
 
@@ -111,7 +111,7 @@ fn store_inexact(source: &Source, plans: &mut [TableBlueprint], root: &Path) -> 
         for column in plan.columns.iter_mut().filter(|column| column.engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);
-            let sha = |content: &Content, index| digest_column(content, index, true).sha256.ok();
+            let sha = |content: &Content, index| digest_column(content, index, CellDigest::Wanted).sha256.ok();
             if sha(content, column.index) != again.and_then(|index| sha(&table, index)) {
                 column.engine = false;
                 let name = place(&plan.name, &name.to_str_lossy());
