@@ -17,7 +17,8 @@ pub enum ErrorKind {
     Format,
     /// Legal, but not implemented here.
     Unsupported,
-    /// More memory, nesting or indirection than the limits allow.
+    /// More memory, nesting or indirection than the limits allow. They are constants, far
+    /// above what telescopes write: the source is damaged, or made to exhaust its reader. The message names the limit.
     Limit,
     /// The call is wrong.
     Usage,
@@ -27,7 +28,8 @@ pub enum ErrorKind {
     Exists,
     /// Another process holds the lock.
     Locked,
-    /// The operation was told to stop.
+    /// The call was cancelled, by a [`CancelToken`](crate::CancelToken) or [`Progress`](crate::Progress). It has removed what
+    /// it had written, so it can be repeated.
     Interrupted,
 }
 
@@ -285,8 +287,13 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
+    /// The first cause that the message does not already end with, so that a printed chain says everything once.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source.as_deref().map(|source| source as _)
+        let mut cause = self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static));
+        while let Some(found) = cause.filter(|cause| self.0.message.ends_with(&one_line(cause.to_string()))) {
+            cause = found.source();
+        }
+        cause
     }
 }
 
@@ -335,6 +342,19 @@ mod tests {
             error.context("a.ms").context("b.ms").to_string(),
             "b.ms: a.ms: table.f3: index at byte 4196: 9000 rows claimed"
         );
+    }
+
+    #[test]
+    fn a_cause_is_printed_once() {
+        let text = |error: &Error| {
+            let causes = std::iter::successors(error.source(), |&cause| cause.source());
+            causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+        };
+        let missing = || std::io::Error::from_raw_os_error(nix::errno::Errno::ENOENT as i32);
+        assert_eq!(text(&Error::from(missing()).context("a.ms")), "a.ms: No such file or directory (os error 2)");
+        let outer = Error::format("not a table").caused_by(Error::from(missing()));
+        assert_eq!(text(&outer), "not a table: No such file or directory (os error 2)");
+        assert!(outer.source().is_some_and(|source| source.is::<Error>()));
     }
 
     #[test]

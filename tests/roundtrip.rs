@@ -16,7 +16,7 @@ use ctds_hdf5::convert::{
     self, Compress, Difference, Options, Plan, Progress, RestoreOptions, Sha, Source, TableOptions, restore, to_hdf5,
     to_table,
 };
-use ctds_hdf5::pack::{self, PackFormat, PackOptions, Plain};
+use ctds_hdf5::pack::{self, FileSet, PackFormat, PackOptions};
 use ctds_hdf5::{Compression, OpenOptions};
 use tempfile::TempDir;
 
@@ -223,11 +223,11 @@ fn exact() {
 #[test]
 fn packed() {
     let forms = [
-        (PackFormat::MultiFile, false, false, Compression::NONE),
-        (PackFormat::MultiFile, true, true, Compression::NONE),
-        (PackFormat::MultiHdf5, false, true, Compression::NONE),
-        (PackFormat::MultiHdf5, true, false, Compression::gzip(6)),
-        (PackFormat::MultiHdf5, true, true, Compression::parse("zstd").unwrap()),
+        (PackFormat::MULTI_FILE, false, false, Compression::NONE),
+        (PackFormat::MULTI_FILE, true, true, Compression::NONE),
+        (PackFormat::MULTI_HDF5, false, true, Compression::NONE),
+        (PackFormat::MULTI_HDF5, true, false, Compression::gzip(6)),
+        (PackFormat::MULTI_HDF5, true, true, Compression::parse("zstd").unwrap()),
     ];
     for_each(|name, source, folder| {
         // a table may refer to those beside it
@@ -237,7 +237,7 @@ fn packed() {
         }
         // what is packed already comes out as the files that were put in
         let plain = folder.join("plain");
-        pack::unpack(&Plain::open(source, OpenOptions::default()).unwrap(), &plain, false, &Silent).unwrap();
+        pack::unpack(&FileSet::open(source, OpenOptions::default()).unwrap(), &plain, false, &Silent).unwrap();
         let is_plain = !["table.mf", "table.mfh5"].iter().any(|file| source.join(file).exists());
         if is_plain {
             assert_same_files(name, source, &plain);
@@ -246,11 +246,11 @@ fn packed() {
             let (packed, unpacked) = (folder.join(format!("{number}.packed")), folder.join(format!("{number}.plain")));
             let options =
                 PackOptions { format, block_bytes: None, checksums, compression, single_file, overwrite: false };
-            let from = Plain::open(source, OpenOptions::default()).unwrap();
+            let from = FileSet::open(source, OpenOptions::default()).unwrap();
             let summary = pack::pack(&from, &packed, &options, &Silent).unwrap();
             assert_eq!(summary.files, from.files(), "{name}");
             assert_eq!(packed.is_file(), single_file, "{name}");
-            pack::unpack(&Plain::open(&packed, OpenOptions::default()).unwrap(), &unpacked, false, &Silent).unwrap();
+            pack::unpack(&FileSet::open(&packed, OpenOptions::default()).unwrap(), &unpacked, false, &Silent).unwrap();
             assert_same_files(name, &plain, &unpacked);
             if name != HUGE && !DAMAGED.contains(&name) {
                 assert_equal(name, source, &packed, &BTreeSet::new());

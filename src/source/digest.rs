@@ -18,6 +18,7 @@ use super::{Content, Source, SourceTable};
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 use crate::native::last_part;
+use crate::progress::Progress;
 use crate::schema::ColumnKind;
 use crate::sha::Sha;
 use crate::table::{Cells, ColumnInfo, Table};
@@ -57,19 +58,32 @@ pub struct ColumnDigest {
 ///
 /// `wanted` is asked with the name of a table and a column.
 pub fn digest(source: &Source, wanted: impl Fn(&str, &str) -> bool + Sync) -> Vec<(String, Result<TableDigest>)> {
-    let of_table = |table: &SourceTable| -> Result<TableDigest> {
-        let content = table.content()?;
-        Ok(digest_table(content, |column| wanted(&table.name, column)))
-    };
-    source.tables.iter().map(|table| (table.name.clone(), of_table(table))).collect()
+    digest_with(source, wanted, &()).unwrap_or_default()
 }
 
-fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync) -> TableDigest {
+/// As [`digest`](fn@digest), until `progress` says that it is to stop.
+///
+/// # Errors
+/// `Interrupted`; other errors are those of tables and columns.
+pub fn digest_with(
+    source: &Source,
+    wanted: impl Fn(&str, &str) -> bool + Sync,
+    progress: &dyn Progress,
+) -> Result<Vec<(String, Result<TableDigest>)>> {
+    let of_table = |table: &SourceTable| -> Result<TableDigest> {
+        let content = table.content()?;
+        Ok(digest_table(content, |column| wanted(&table.name, column), progress))
+    };
+    let digests = source.tables.iter().map(|table| (table.name.clone(), of_table(table))).collect();
+    progress.go_on().map(|()| digests)
+}
+
+fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync, progress: &dyn Progress) -> TableDigest {
     let infos = content.columns();
     let columns: Vec<ColumnDigest> = (0..infos.len())
         .into_par_iter()
         .filter(|&index| wanted(&infos[index].desc.name.to_string()))
-        .map(|index| digest_column(content, index, CellDigest::Wanted))
+        .map(|index| digest_column(content, index, CellDigest::Wanted, progress))
         .collect();
     TableDigest {
         error: content.as_table().and_then(Table::unreadable),
@@ -89,10 +103,15 @@ pub(crate) enum CellDigest {
 }
 
 /// The fingerprint of a column, or only that of its keywords.
-pub(crate) fn digest_column(content: &Content, index: usize, of_cells: CellDigest) -> ColumnDigest {
+pub(crate) fn digest_column(
+    content: &Content,
+    index: usize,
+    of_cells: CellDigest,
+    progress: &dyn Progress,
+) -> ColumnDigest {
     let info = &content.columns()[index];
     let digest = |cells: Box<dyn Cells + '_>| match of_cells {
-        CellDigest::Wanted => digest_cells(info, &*cells, content, 0..content.rows()),
+        CellDigest::Wanted => digest_cells(info, &*cells, content, 0..content.rows(), progress),
         CellDigest::Skipped => Err(not_selected()),
     };
     let sha256 = content.cells(index).and_then(digest).with_context(|| format!("column {}", info.desc.name));
@@ -112,11 +131,18 @@ impl ColumnDigest {
 }
 
 /// The fingerprint of some rows of a column.
-pub(crate) fn digest_cells(info: &ColumnInfo, cells: &dyn Cells, content: &Content, rows: Range<u64>) -> Result<Sha> {
+pub(crate) fn digest_cells(
+    info: &ColumnInfo,
+    cells: &dyn Cells,
+    content: &Content,
+    rows: Range<u64>,
+    progress: &dyn Progress,
+) -> Result<Sha> {
     limits::rows(rows.end - rows.start)?;
     let mut stream = ColumnStream::new(content);
     let mut values = Values::new(info.data_type());
     for block in RowBlocks::new(info, cells, rows, READ_BYTES) {
+        progress.go_on()?;
         let block = block?;
         values.clear();
         block.read(cells, &mut values)?;

@@ -6,11 +6,16 @@ use super::digest::{CellDigest, ColumnDigest, digest_column, keywords_sha};
 use super::{Content, Source};
 use crate::error::{ErrorKind, Result, column_context as place};
 use crate::native::{MAIN_TABLE, StoredDigests};
+use crate::progress::Progress;
 use crate::sha::hex;
 
 /// The columns and tables that are not what they were when the file was made, for people. Cells of columns that are one
 /// dataset, of which `is_known` says that it is unchanged, are not looked at.
-pub(crate) fn changed_columns(source: &Source, is_known: &(dyn Fn(&str) -> bool + Sync)) -> Result<Vec<String>> {
+pub(crate) fn changed_columns(
+    source: &Source,
+    is_known: &(dyn Fn(&str) -> bool + Sync),
+    progress: &dyn Progress,
+) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for table in source.tables() {
         let content = table.content()?;
@@ -19,7 +24,7 @@ pub(crate) fn changed_columns(source: &Source, is_known: &(dyn Fn(&str) -> bool 
             Some(dataset) if is_known(&dataset) => CellDigest::Skipped,
             _ => CellDigest::Wanted,
         };
-        for change in changes(content, &stored, &wanted)? {
+        for change in changes(content, &stored, &wanted, progress)? {
             let name = match (&change.column, table.name.as_str()) {
                 (Some(column), table) => place(table, column),
                 (None, MAIN_TABLE) => "the main table".to_owned(),
@@ -46,6 +51,7 @@ pub(crate) fn changes(
     content: &Content,
     stored: &StoredDigests,
     wanted: &(dyn Fn(usize) -> CellDigest + Sync),
+    progress: &dyn Progress,
 ) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     let mut compare = |column: Option<&str>, what: &str, stored: Option<String>, found: String| {
@@ -61,8 +67,9 @@ pub(crate) fn changes(
     compare(None, "info", Some(format!("{:?}", content.info())), format!("{:?}", edited.info));
     let now: Vec<ColumnDigest> = (0..content.columns().len())
         .into_par_iter()
-        .map(|index| digest_column(content, index, wanted(index)))
+        .map(|index| digest_column(content, index, wanted(index), progress))
         .collect();
+    progress.go_on()?;
     let then = stored.columns()?;
     for (index, column) in now.iter().enumerate() {
         let Some((_, stored)) = then.iter().find(|(name, _)| *name == column.name) else {

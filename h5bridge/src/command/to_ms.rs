@@ -9,9 +9,9 @@ use ctds_hdf5::convert::{RestoreOptions, Source, TableOptions, TableSummary, res
 use ctds_hdf5::io::ByteOrder;
 use serde_json::json;
 
-use crate::cli::{External, Global};
+use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
-use crate::interrupt;
+use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
@@ -23,17 +23,17 @@ use crate::report::{self, Ending};
   h5bridge to-ms my.h5 my.ms --exact
   h5bridge to-ms old.ms copy.ms --byte-order big")]
 pub struct Args {
-    /// A native HDF5 file, or a table directory
+    #[arg(help = SOURCE)]
     source: PathBuf,
     /// The table directory to write
     out: PathBuf,
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
-    /// The original directory, every file and every byte; needs a file made with `to-hdf5 --restorable`
+    /// Restore the original directory, every file and every byte; needs a file made with `to-hdf5 --restorable`
     #[arg(long, conflicts_with = "byte_order")]
     exact: bool,
-    /// Byte order of the data files: big or little; as it was unless given
+    /// Byte order of the data files, big or little; by default that of the original table
     #[arg(long, value_parser = byte_order, value_name = "ORDER")]
     byte_order: Option<ByteOrder>,
     /// Let engines (ScaledArrayEngine, BitFlagsEngine …) compute their columns again, where that gives the same values
@@ -55,14 +55,14 @@ fn byte_order(text: &str) -> Result<ByteOrder> {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.overwrite)?;
-    interrupt::remove_when_told_to_stop(args.out.clone())?;
+    let interrupts = Interrupts::listen()?;
     if args.exact {
-        return run_exact(&args, started, global, out);
+        return run_exact(&args, &interrupts, started, global, out);
     }
     let source = Source::open_with(&args.source, args.external.open_options(global))?;
     let options = TableOptions { byte_order: args.byte_order, threads: args.threads, engines: args.engines };
     let bar = Bar::new(0, global.quiet || global.json);
-    let summary = to_table(&source, &options, &args.out, args.overwrite, &bar);
+    let summary = interrupts.stop(|token| to_table(&source, &options, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
     let summary = summary?;
     let seconds = started.elapsed().as_secs_f64();
@@ -91,17 +91,23 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
 }
 
 /// Restores the original directory.
-fn run_exact(args: &Args, started: Instant, global: &Global, out: &mut impl Write) -> Result<Status> {
+fn run_exact(
+    args: &Args,
+    interrupts: &Interrupts,
+    started: Instant,
+    global: &Global,
+    out: &mut impl Write,
+) -> Result<Status> {
     let bar = Bar::new(0, global.quiet || global.json);
     let options = RestoreOptions { overwrite: args.overwrite, threads: args.threads };
-    let restored = restore(&args.source, &args.out, &options, &bar);
+    let restored = interrupts.stop(|token| restore(&args.source, &args.out, &options, &token.with(&bar)));
     bar.finish();
     let restored = restored?;
     let seconds = started.elapsed().as_secs_f64();
     let size = report::bytes(restored.bytes);
     Ending {
         summary: vec![
-            format!("{}: {} files, {size}, every one as it was", args.out.display(), restored.files),
+            format!("{}: {} files, {size}, all identical to the originals", args.out.display(), restored.files),
             report::speed(restored.bytes, seconds),
         ],
         fields: json!({

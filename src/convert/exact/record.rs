@@ -18,6 +18,7 @@ use crate::h5::Group;
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::native::{CTDS, MAX_CUBES, RESTORE, restore_path};
 use crate::pool::Buffers;
+use crate::progress::Progress;
 use crate::sha::Sha;
 use crate::source::Source;
 use crate::source::tree::Tree;
@@ -35,6 +36,7 @@ const _: () =
 /// Writes to `/_ctds/restore` how the files of `tree` come from the datasets of the file, all of which are written.
 ///
 /// `source` is the file itself, `root` its root group. About `max_memory` bytes are held at a time.
+#[allow(clippy::too_many_arguments, reason = "the parts of a conversion")]
 pub(crate) fn record(
     tree: &Tree,
     tables: &Source,
@@ -43,6 +45,7 @@ pub(crate) fn record(
     source: &Arc<dyn ReadAt>,
     pool: &rayon::ThreadPool,
     max_memory: u64,
+    progress: &dyn Progress,
 ) -> Result<()> {
     let group = root.group(CTDS)?.create_group(RESTORE)?;
     let recipe = Recipe::default();
@@ -50,7 +53,7 @@ pub(crate) fn record(
     let segments = AppendBuffer::new(&group, "segments", DataType::Int64);
     let windows = (max_memory / MEMORY_OF_WINDOW).clamp(1, WINDOWS as u64) as usize;
     let streams = Streams::default();
-    let mut recorder = Recorder { root, source, pool, windows, recipe, streams, literals, segments };
+    let mut recorder = Recorder { root, source, pool, windows, recipe, streams, literals, segments, progress };
     let literals = format!("{}/literals", restore_path());
     recorder.streams.number(Stream {
         dataset: literals,
@@ -87,6 +90,7 @@ struct Recorder<'a> {
     streams: Streams,
     literals: AppendBuffer,
     segments: AppendBuffer,
+    progress: &'a dyn Progress,
 }
 
 impl Recorder<'_> {
@@ -99,6 +103,7 @@ impl Recorder<'_> {
             let content = entry.content()?;
             let (Some(directory), Some(stored)) = (&entry.path, content.as_table()) else { continue };
             for column in &table.columns {
+                self.progress.go_on()?;
                 if !column.data_type.is_fixed_size() {
                     continue;
                 }
@@ -163,7 +168,9 @@ impl Recorder<'_> {
         let mut trial =
             FileTrial { sha256: Sha::default(), literals: Segments::default(), as_expected: true, covered: 0 };
         let buffers = Buffers::default();
+        let progress = self.progress;
         let work = |window: Window| -> Result<WindowTrial> {
+            progress.go_on()?;
             let [mut actual, mut given, mut covers] = [(); 3].map(|()| buffers.zeros(window.len()));
             file.read_at(window.bytes.start, &mut actual)?;
             window.fill(sources, &mut given, Some(&mut covers))?;

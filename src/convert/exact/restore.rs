@@ -41,13 +41,8 @@ pub struct Restored {
 /// # Errors
 /// `Usage` if the file is not restorable. `Format` if a file would not be what it was: because columns have changed since
 /// the conversion, which are named, or because of damage. `Exists` without `overwrite` if there is something at `target`,
-/// `NoSpace`. Nothing is left at `target` then.
-pub fn restore(
-    path: &Path,
-    target: &Path,
-    options: &RestoreOptions,
-    progress: &(dyn Progress + Sync),
-) -> Result<Restored> {
+/// `NoSpace`, `Interrupted` if `progress` says so. Nothing is left at `target` then.
+pub fn restore(path: &Path, target: &Path, options: &RestoreOptions, progress: &dyn Progress) -> Result<Restored> {
     let source = Source::open(path)?;
     let place = path.display().to_string();
     let Some(archive) = open(path)? else {
@@ -60,7 +55,7 @@ pub fn restore(
     // what files do not show
     let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
     let (pool, buffers) = (thread_pool(options.threads)?, Buffers::default());
-    let changed = pool.install(|| changed_columns(&source, &whole))?;
+    let changed = pool.install(|| changed_columns(&source, &whole, progress))?;
     if !changed.is_empty() {
         return Err(Error::format(format!("changed since the conversion: {}", changed.join(", "))).context(place));
     }
@@ -86,14 +81,18 @@ struct Restorer<'a> {
 }
 
 impl Restorer<'_> {
-    fn restore(&self, number: usize, progress: &(dyn Progress + Sync)) -> Result<()> {
+    fn restore(&self, number: usize, progress: &dyn Progress) -> Result<()> {
         let file = &self.archive.recipe.files[number];
         let name = file.path.to_str_lossy();
-        let found = self.write(number, |bytes| progress.advance(bytes, &name, "")).with_context(|| name.to_string())?;
+        let advance = |bytes| {
+            progress.advance(bytes, &name, "");
+            progress.go_on()
+        };
+        let found = self.write(number, advance).with_context(|| name.to_string())?;
         if found == file.sha256 {
             return Ok(());
         }
-        let changed = changed_columns(self.source, &|_| false)?;
+        let changed = changed_columns(self.source, &|_| false, progress)?;
         let why = if changed.is_empty() {
             "and no column has changed: the recipe is damaged".to_owned()
         } else {
@@ -103,7 +102,7 @@ impl Restorer<'_> {
     }
 
     /// Writes a file and returns its SHA-256.
-    fn write(&self, number: usize, advance: impl Fn(u64) + Sync) -> Result<Sha> {
+    fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Sha> {
         let file = &self.archive.recipe.files[number];
         let path = if file.path.is_empty() { self.root.to_owned() } else { self.root.join(inside(&file.path)?) };
         let (segments, sources) = self.archive.file(number)?;
@@ -111,7 +110,7 @@ impl Restorer<'_> {
         // a file that grows with every write has its length written each time too
         target.set_len(file.len)?;
         rebuild(file.len, segments, &sources, (self.pool, self.buffers), |offset, bytes| {
-            advance(bytes.len() as u64);
+            advance(bytes.len() as u64)?;
             target.write_at(offset, bytes)
         })
     }
@@ -139,16 +138,18 @@ pub(crate) struct ChangedFile {
 }
 
 /// The files of a restorable file that would not be what they were; and how many files there are.
-pub(crate) fn changed_files(path: &Path) -> Result<(u64, Vec<ChangedFile>)> {
+pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());
     let mut changed = Vec::new();
     for (number, file) in archive.recipe.files.iter().enumerate() {
-        let found = archive
-            .file(number)
-            .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, (&pool, &buffers), |_, _| Ok(())));
+        let found = archive.file(number).and_then(|(segments, sources)| {
+            rebuild(file.len, segments, &sources, (&pool, &buffers), |_, _| progress.go_on())
+        });
         match found {
-            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Interrupted) || error.leads_elsewhere() => {
+                return Err(error);
+            }
             Ok(sha) if sha == file.sha256 => {}
             found => changed.push(ChangedFile { name: file.path.to_string(), stored: file.sha256, found }),
         }

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::grid::unravel;
 use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, Members, RawStrings, json};
+use crate::progress::Progress;
 use crate::sha::Sha;
 use crate::source::Content;
 use crate::source::blocks::{RowBlock, RowBlocks, Shapes, WRITE_BYTES};
@@ -50,6 +51,7 @@ pub(super) struct ColumnWriter<'a> {
     rows: Range<u64>,
     /// Whether its digest is wanted.
     digest: CellDigest,
+    progress: &'a dyn Progress,
     /// Of the only dataset that holds strings.
     pub(super) raw: RawStrings,
 }
@@ -60,10 +62,12 @@ impl<'a> ColumnWriter<'a> {
         table: &TablePlan,
         plan: &'a ColumnPlan,
         digest: CellDigest,
+        progress: &'a dyn Progress,
     ) -> Result<Self> {
         let cells = content.cells(plan.index)?;
         let info = &content.columns()[plan.index];
-        Ok(ColumnWriter { content, info, plan, cells, rows: table.rows.clone(), digest, raw: RawStrings::default() })
+        let (rows, raw) = (table.rows.clone(), RawStrings::default());
+        Ok(ColumnWriter { content, info, plan, cells, rows, digest, progress, raw })
     }
 
     /// Reads the column, hands its chunks to the lane, and returns its digest.
@@ -94,7 +98,7 @@ impl<'a> ColumnWriter<'a> {
         if self.digest == CellDigest::Skipped {
             return Ok(Err(not_selected()));
         }
-        digest_cells(self.info, &*self.cells, self.content, self.rows.clone()).map(Ok)
+        digest_cells(self.info, &*self.cells, self.content, self.rows.clone(), self.progress).map(Ok)
     }
 
     fn tiling(&self) -> Result<Tiling<'_>> {

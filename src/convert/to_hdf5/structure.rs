@@ -48,7 +48,7 @@ enum Job {
     /// The scale `row` of a table.
     RowNumbers { target: DatasetSink, rows: Range<u64> },
     /// A column, by the numbers of its table and itself in the plan, and its datasets.
-    Column { table: usize, column: usize, targets: Members<DatasetSink> },
+    Column { table: usize, column: usize, targets: Box<Members<DatasetSink>> },
 }
 
 impl<'a> Writer<'a> {
@@ -73,11 +73,12 @@ impl<'a> Writer<'a> {
         self.source.tables[table.source].content()
     }
 
-    pub(crate) fn write_structure(&mut self) -> Result<()> {
+    pub(crate) fn write_structure(&mut self, progress: &dyn Progress) -> Result<()> {
         let plan = self.plan;
         // dimension names are shared below a root group
         let mut dimensions: BTreeMap<String, Dimensions> = BTreeMap::new();
         for (number, table) in plan.tables.iter().enumerate() {
+            progress.go_on()?;
             let group = native::open_path(&self.root, &table.group)?;
             let exact = native::open_path(&self.exact, &table.group)?;
             let top = table.group.split('/').nth(1).unwrap_or_default();
@@ -115,9 +116,8 @@ impl<'a> Writer<'a> {
         let attributes = Attributes::of_table(exact_name, content.info(), content.keywords(), &table_path);
         attributes.write(|name, value| group.set_attribute(name, value))?;
         for column in &table.missing {
-            // what casacore would compute is kept in words
-            let keywords = &content.columns()[column.index].desc.keywords;
-            if let Some(expression) = keywords.string("_VirtualTaQLEngine_CalcExpr") {
+            // the expression that casacore would evaluate is shown to readers
+            if let Some(expression) = content.columns()[column.index].expression() {
                 let name = unique(&taql_of(&column.name), |name| attributes.iter().any(|other| other.name == name));
                 group.set_attribute(&name, &text_attribute(expression))?;
             }
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
             let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
             let targets = targets.with_context(|| format!("column {}", column.name))?;
             self.write_column_document(content, &column.stored_form(), column.index, exact)?;
-            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets }));
+            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ impl<'a> Writer<'a> {
         let mut names = vec![(0, 0); self.datasets.len()];
         for (_, job) in &jobs {
             if let Job::Column { table, column, targets } = job {
-                targets.clone().into_list().iter().for_each(|target| names[target.dataset] = (*table, *column));
+                targets.list().iter().for_each(|target| names[target.dataset] = (*table, *column));
             }
         }
         let mut shas: Vec<Vec<Option<Result<Sha>>>> =
@@ -255,7 +255,7 @@ impl<'a> Writer<'a> {
                 Job::Column { table, column, targets } => {
                     let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
                     let content = source.tables[table_plan.source].content()?;
-                    let run = ColumnWriter::new(content, table_plan, column_plan, cells)
+                    let run = ColumnWriter::new(content, table_plan, column_plan, cells, progress)
                         .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.raw)));
                     let (sha256, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
                     lane.done(ColumnResult { table, column, sha256, raw })
@@ -264,6 +264,7 @@ impl<'a> Writer<'a> {
         };
         lanes::run(jobs, lanes, &pool, work, |message, buffers| match message {
             Message::Chunk { dataset, index, bytes, len } => {
+                progress.go_on()?;
                 datasets[dataset].write_chunk(&index, &bytes, 0)?;
                 buffers.give(bytes);
                 let (table, column) = names[dataset];
