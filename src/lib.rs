@@ -50,6 +50,7 @@ pub use container::{
     MultiFile, MultiFileMut, MultiHdf5Mut,
 };
 pub use error::{Context, Error, ErrorKind, Result};
+pub use progress::{CancelToken, Cancellable, Progress};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use table::{

@@ -38,8 +38,8 @@ pub struct Summary {
 /// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is whole.
 ///
 /// # Errors
-/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, and those of reading the source. Nothing is
-/// left at `target` then.
+/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, `Interrupted` if `progress` says so, and those
+/// of reading the source. Nothing is left at `target` then.
 pub fn to_hdf5(
     source: &Source,
     plan: &Plan,
@@ -54,7 +54,7 @@ pub fn to_hdf5(
     let output = Output::create(target, overwrite, needed)?;
     let file = File::create(output.partial())?;
     let mut writer = Writer::new(source, plan, options, &file)?;
-    writer.write_structure()?;
+    writer.write_structure(progress)?;
     let syncing = output.sync_behind();
     let digest = writer.write_data(progress)?;
     if let Some(tree) = &plan.tree {
@@ -62,9 +62,10 @@ pub fn to_hdf5(
         file.flush()?;
         let written: Arc<dyn ReadAt> = Arc::new(FileSource::open(output.partial())?);
         let pool = thread_pool(options.threads)?;
-        exact::record(tree, source, plan, &writer.root, &written, &pool, options.max_memory)?;
+        exact::record(tree, source, plan, &writer.root, &written, &pool, options.max_memory, progress)?;
     }
     drop(syncing);
+    progress.go_on()?;
     let mut warnings = plan.warnings.clone();
     warnings.append(&mut writer.warnings);
     drop(writer);

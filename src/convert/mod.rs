@@ -7,10 +7,11 @@ mod to_hdf5;
 mod to_table;
 
 pub use crate::native::{DatasetInfo, Elsewhere};
-pub use crate::output::discard_partial;
 pub use crate::progress::Progress;
 pub use crate::sha::{Sha, hex};
-pub use crate::source::{ColumnDigest, Comparison, Difference, Source, SourceTable, TableDigest, digest, verify};
+pub use crate::source::{
+    ColumnDigest, Comparison, Difference, Source, SourceTable, TableDigest, digest, digest_with, verify, verify_with,
+};
 pub use check::check;
 pub use conversion::{Summary, to_hdf5};
 pub use exact::{Cost, RestoreOptions, Restored, cost, restore};

@@ -25,7 +25,6 @@ pub use block::Block;
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
 pub use finalize::{Finalized, finalize};
 pub use follow::{Activity, Ended, Follow, FollowOptions};
-pub use lock::discard_lock;
 pub use reader::{Reader, TableReader};
-pub use repair::{Repaired, RepairedTable, repair};
+pub use repair::{Repaired, RepairedTable, repair, repair_with};
 pub use writer::{Declaration, Policy, Sync, Writer};

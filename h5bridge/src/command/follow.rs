@@ -49,13 +49,17 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new()?;
     let timeout = global.open_options().lock_timeout.unwrap_or_default();
-    let options =
-        FollowOptions { timeout, sync: if args.fsync { Sync::Commit } else { Sync::Never }, overwrite: args.overwrite };
+    let options = FollowOptions {
+        timeout,
+        sync: if args.fsync { Sync::Commit } else { Sync::Never },
+        overwrite: args.overwrite,
+        cancel: stop.token(),
+    };
     let start = Instant::now();
     let mut changed = Instant::now();
     let idle = |since: &Instant| args.idle.is_some_and(|idle| since.elapsed() >= idle);
     let mut follow = loop {
-        match Follow::start(&args.source, &args.live, options) {
+        match Follow::start(&args.source, &args.live, &options) {
             // it has no row yet, or the table is still being made
             Err(error)
                 if error.kind() == ErrorKind::NotFound && args.source.exists() && !stop.is_set() && !idle(&changed) =>
