@@ -7,6 +7,7 @@ use bytemuck::NoUninit;
 use ndarray::{ArrayView, Dimension};
 
 use crate::error::{Error, Result};
+use crate::native::can_hold;
 use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 
 /// The cells of consecutive rows of a column: from a slice (first axis fastest, row after row), from a view (rows first,
@@ -119,7 +120,7 @@ impl Elements<'_> {
                 let (length, shown) = (string.len(), string);
                 return Err(Error::usage(format!("{shown:?} has {length} bytes, {string_bytes} are declared")));
             }
-            if string.contains(&0) || std::str::from_utf8(string).is_err() {
+            if !can_hold(string) {
                 return Err(Error::usage(format!("the string {string:?} is not UTF-8 without NUL, as HDF5 needs it")));
             }
             bytes.extend_from_slice(string);

@@ -11,7 +11,7 @@ use super::cells::{self, CellBlock};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::live::{Block, CellShapes, ColumnSpec, TableSpec, Writer};
 use crate::schema::Sync;
-use crate::table::{ColumnInfo, Look, Table, Watch};
+use crate::table::{ColumnInfo, Snapshot, Table, Watch};
 use crate::value::{BString, DataType, Record};
 
 /// Bytes of rows that are read at a time.
@@ -47,6 +47,26 @@ pub(super) struct Followed {
     /// Columns that may have been written again.
     suspects: BTreeMap<usize, Suspect>,
     keywords: Record,
+}
+
+/// The table as it is at a look.
+struct SeenTable {
+    rows: u64,
+    columns: Vec<SeenColumn>,
+    keywords: Record,
+}
+
+impl SeenTable {
+    fn new(table: &Table) -> Self {
+        let column = |(info, manager): (&ColumnInfo, Option<usize>)| SeenColumn {
+            name: info.desc.name.clone(),
+            manager,
+            computed: info.stored_column().is_some(),
+            keywords: info.desc.keywords.clone(),
+        };
+        let columns = table.columns().iter().zip(table.manager_numbers()).map(column).collect();
+        SeenTable { rows: table.rows(), columns, keywords: table.keywords().clone() }
+    }
 }
 
 /// A column of the table as it was last seen.
@@ -204,60 +224,73 @@ impl Followed {
 
     /// Finds out from the counters what was written; false if the table could not be looked at yet.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
-        let look = self.watch.look(|table| {
-            let column = |(info, manager): (&ColumnInfo, Option<usize>)| SeenColumn {
-                name: info.desc.name.clone(),
-                manager,
-                computed: info.stored_column().is_some(),
-                keywords: info.desc.keywords.clone(),
-            };
-            let columns: Vec<_> = table.columns().iter().zip(table.manager_numbers()).map(column).collect();
-            Ok((table.rows(), columns, table.keywords().clone()))
-        })?;
-        let Look::Sure((rows_now, columns, keywords)) = look else { return Ok(false) };
-        if rows_now < rows {
-            let message = format!("{rows_now} rows, but there were {rows}: a live file cannot lose rows");
+        let Snapshot::Consistent(table) = self.watch.snapshot(|table| Ok(SeenTable::new(table)))? else {
+            return Ok(false);
+        };
+        self.check_kept(&table, rows)?;
+        let news = self.news(&table);
+        self.notes.extend(news.into_iter().map(|note| (note, 1)));
+        if rows > 0 {
+            self.suspect_written(&table, sync, rows);
+        }
+        for seen in &table.columns {
+            if let Some(column) = self.columns.iter_mut().find(|column| column.name == seen.name) {
+                column.keywords = seen.keywords.clone();
+            }
+        }
+        self.keywords = table.keywords;
+        self.seen = Some(sync.clone());
+        Ok(true)
+    }
+
+    /// # Errors
+    /// `Unsupported` if the table has lost rows or columns.
+    fn check_kept(&self, table: &SeenTable, rows: u64) -> Result<()> {
+        if table.rows < rows {
+            let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", table.rows);
             return Err(Error::unsupported(message).context(self.path.display()));
         }
+        let is_lost = |column: &&FollowedColumn| !table.columns.iter().any(|seen| column.name == seen.name);
+        if let Some(column) = self.columns.iter().find(is_lost) {
+            let message = format!("column {} was removed: a live file cannot lose columns", column.name);
+            return Err(Error::unsupported(message).context(self.path.display()));
+        }
+        Ok(())
+    }
+
+    /// What a live file does not get of what is new.
+    fn news(&self, table: &SeenTable) -> Vec<String> {
+        let is_first_look = self.seen.is_none();
+        let mut news = Vec::new();
+        for SeenColumn { name, keywords, .. } in &table.columns {
+            match self.columns.iter().find(|column| column.name == *name) {
+                Some(column) if column.keywords != *keywords && !is_first_look => {
+                    news.push(format!("keywords of column {name} changed: finalize takes them"));
+                }
+                None if !self.absent.contains(name) => news.push(format!("column {name} is new: finalize takes it")),
+                _ => {}
+            }
+        }
+        if self.keywords != table.keywords && !is_first_look {
+            news.push("keywords of the table changed: finalize takes them".to_owned());
+        }
+        news
+    }
+
+    /// Has the columns compared whose managers have written since the last look, or whose engines may have.
+    fn suspect_written(&mut self, table: &SeenTable, sync: &Sync, rows: u64) {
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
             (Some(before), Some(now), Some(manager)) => before.managers.get(manager) != now.managers.get(manager),
             _ => true,
         };
-        let first = self.seen.is_none();
-        let mut news = Vec::new();
-        for seen in columns.iter() {
-            let name = &seen.name;
-            let Some(index) = self.columns.iter().position(|column| column.name == *name) else {
-                if !self.absent.contains(name) {
-                    news.push(format!("column {name} is new: finalize takes it"));
-                }
-                continue;
-            };
-            if rows > 0 && (seen.computed || changed(seen.manager)) {
+        for seen in table.columns.iter().filter(|seen| seen.computed || changed(seen.manager)) {
+            if let Some(index) = self.columns.iter().position(|column| column.name == seen.name) {
                 // with those that are appended before they are compared
                 let suspect = Suspect::new(sync.rows.max(rows), self.suspects.get(&index));
                 self.suspects.insert(index, suspect);
             }
-            if self.columns[index].keywords != seen.keywords && !first {
-                news.push(format!("keywords of column {name} changed: finalize takes them"));
-            }
-            self.columns[index].keywords = seen.keywords.clone();
         }
-        let gone = |column: &&FollowedColumn| !columns.iter().any(|seen| column.name == seen.name);
-        if let Some(column) = self.columns.iter().find(gone) {
-            let message = format!("column {} was removed: a live file cannot lose columns", column.name);
-            return Err(Error::unsupported(message).context(self.path.display()));
-        }
-        if self.keywords != keywords && !first {
-            news.push("keywords of the table changed: finalize takes them".to_owned());
-        }
-        for note in news {
-            self.notes.insert(note, 1);
-        }
-        self.keywords = keywords;
-        self.seen = Some(sync.clone());
-        Ok(true)
     }
 
     /// Appends some of the rows that there are before `end`; 0 if the writer is in the middle of something.
@@ -268,9 +301,9 @@ impl Followed {
         let rows = again.as_ref().map_or(first..end.min(first + self.batch), |(rows, _)| rows.clone());
         let all: Vec<usize> = (0..self.columns.len()).collect();
         let blocks = match self.read(&all, rows.clone())? {
-            Look::Sure(blocks) => blocks,
-            Look::Busy => return Ok(0),
-            Look::Doubtful(read) => {
+            Snapshot::Consistent(blocks) => blocks,
+            Snapshot::WriterActive => return Ok(0),
+            Snapshot::Unconfirmed(read) => {
                 // a program that writes all the time leaves no time to look; twice the same is hardly a mixture, and if
                 // it was one after all, the counters change and the rows are compared
                 match (read, again) {
@@ -316,13 +349,13 @@ impl Followed {
                 self.suspects.entry(column).and_modify(Suspect::advance);
                 continue;
             }
-            let Look::Sure(blocks) = self.read(&[column], rows.clone())? else { break };
+            let Snapshot::Consistent(blocks) = self.read(&[column], rows.clone())? else { break };
             let (name, count) = (self.columns[column].text.clone(), rows.end - rows.start);
             for block in &blocks {
                 let updated = writer.update(&self.name, &name, rows.start, count, &block.block()?)?;
                 rewritten += u64::from(updated.written);
                 // misfits have been counted when they were appended, unless they came later
-                for (note, times) in [(misfits(&name), block.misfits), (reshaped(&name), updated.refused)] {
+                for (note, times) in [(too_large_note(&name), block.misfits), (reshaped_note(&name), updated.refused)] {
                     if times > 0 {
                         let known = self.notes.entry(note).or_default();
                         *known = times.max(*known);
@@ -337,9 +370,9 @@ impl Followed {
         Ok(rewritten)
     }
 
-    fn read(&mut self, wanted: &[usize], rows: Range<u64>) -> Result<Look<Vec<CellBlock>>> {
+    fn read(&mut self, wanted: &[usize], rows: Range<u64>) -> Result<Snapshot<Vec<CellBlock>>> {
         let columns = &self.columns;
-        self.watch.look(|table| {
+        self.watch.snapshot(|table| {
             if table.rows() < rows.end {
                 return Err(Error::format(format!("{} rows where {} were announced", table.rows(), rows.end)));
             }
@@ -355,7 +388,7 @@ impl Followed {
 
     fn note_misfits(&mut self, wanted: &[usize], blocks: &[CellBlock]) {
         for (&index, block) in wanted.iter().zip(blocks).filter(|(_, block)| block.misfits > 0) {
-            *self.notes.entry(misfits(&self.columns[index].text)).or_default() += block.misfits;
+            *self.notes.entry(too_large_note(&self.columns[index].text)).or_default() += block.misfits;
         }
     }
 }
@@ -376,11 +409,11 @@ fn declare_column(table: &Table, index: usize, info: &ColumnInfo) -> Result<Colu
     Ok(spec.string_length(cells::string_bytes(column, info.desc.max_length, table.rows())?))
 }
 
-fn misfits(column: &str) -> String {
+fn too_large_note(column: &str) -> String {
     format!("column {column}: cells that the live file has no room for: finalize takes them")
 }
 
-fn reshaped(column: &str) -> String {
+fn reshaped_note(column: &str) -> String {
     format!("column {column}: cells got another shape: finalize takes them")
 }
 
