@@ -51,6 +51,7 @@ pub use container::{
     MultiFile, MultiFileMut, MultiHdf5Mut,
 };
 pub use error::{Context, Error, ErrorKind, Result};
+pub use h5::{Compression, Plugin};
 /// The arrays of this interface, in the version that it uses.
 pub use ndarray;
 pub use progress::{CancelToken, Cancellable, Progress};

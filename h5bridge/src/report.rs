@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use ctds_hdf5::convert::Source;
+use ctds_hdf5::convert::Damage;
+use ctds_hdf5::{ErrorKind, Plugin};
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -33,12 +34,16 @@ pub struct Ending<'a> {
     /// What was found is not as it should be.
     pub failed: Option<Status>,
     pub warnings: &'a [String],
+    /// The damaged parts of the source that are left out; with any the status is `Warnings`.
+    pub damage: &'a [Damage],
     /// Whether the warnings were printed when they arose.
     pub warned: bool,
     /// What was found, a line each; it goes to stdout.
     pub found: Vec<String>,
     /// The summary, a line each; it goes to stderr, but not with `--quiet`.
     pub summary: Vec<String>,
+    /// The plugins that readers of the target need.
+    pub plugins: Vec<Plugin>,
     /// An object: what `--json` prints besides status and warnings, instead of all else.
     pub fields: Value,
 }
@@ -47,11 +52,16 @@ impl Ending<'_> {
     /// Prints everything and returns the exit status.
     pub fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
         let strict = global.strict && !self.warnings.is_empty();
-        let status = self.failed.unwrap_or(if strict { Status::Warnings } else { Status::Done });
+        let warned = strict || !self.damage.is_empty();
+        let status = self.failed.unwrap_or(if warned { Status::Warnings } else { Status::Done });
         if global.json {
             self.fields["status"] = status.name().into();
             self.fields["code"] = status.code().into();
             self.fields["warnings"] = self.warnings.into();
+            if !self.damage.is_empty() {
+                self.fields["damage"] = json!(self.damage);
+            }
+            add_plugins(&mut self.fields, &self.plugins);
             writeln!(out, "{:#}", self.fields)?;
             return Ok(status);
         }
@@ -60,9 +70,24 @@ impl Ending<'_> {
             self.warnings.iter().for_each(|text| warning(text));
         }
         if !global.quiet {
-            self.summary.iter().for_each(|line| eprintln!("{line}"));
+            self.summary.iter().chain(&plugin_line(&self.plugins)).for_each(|line| eprintln!("{line}"));
         }
         Ok(status)
+    }
+}
+
+/// The line of a summary that names the plugins that readers need; none if they need none.
+pub fn plugin_line<'a>(plugins: impl IntoIterator<Item = &'a Plugin>) -> Option<String> {
+    let names: Vec<String> = plugins.into_iter().map(Plugin::to_string).collect();
+    (!names.is_empty()).then(|| format!("readers need {}", names.join("; ")))
+}
+
+/// Adds the plugins that readers need to a document; nothing if they need none.
+pub fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<Item = &'a Plugin>) {
+    let plugin = |plugin: &Plugin| json!({"filter": plugin.filter, "id": plugin.id, "package": plugin.package});
+    let plugins: Vec<Value> = plugins.into_iter().map(plugin).collect();
+    if !plugins.is_empty() {
+        document["plugins"] = plugins.into();
     }
 }
 
@@ -93,15 +118,9 @@ pub fn peak_memory() -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// Adds the damaged parts that were left out, if there are any, as the list `damage`.
-pub fn with_damage(mut fields: Value, source: &Source) -> Value {
-    if !source.damage().is_empty() {
-        fields["damage"] = json!(source.damage());
+/// Names the options that go on where a source turns out to be damaged.
+pub fn suggest_salvage(error: &ctds_hdf5::Error) {
+    if matches!(error.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit) {
+        eprintln!("h5bridge: --salvage leaves out what is damaged; --exclude COLUMN leaves out one column (to-hdf5)");
     }
-    fields
-}
-
-/// The status of a verb that left out damaged parts of its source; `None` if there were none.
-pub fn damaged(source: &Source) -> Option<Status> {
-    (!source.damage().is_empty()).then_some(Status::Warnings)
 }

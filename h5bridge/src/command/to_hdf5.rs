@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use ctds_hdf5::convert::{ColumnPlan, Compress, Form, Options, Plan, Route, Source, Summary, TablePlan, hex, to_hdf5};
+use ctds_hdf5::convert::{
+    ColumnPlan, Compress, Compression, Damage, Form, Options, Plan, Route, Source, Summary, TablePlan, hex, to_hdf5,
+};
 use serde_json::{Value as Json, json};
 
-use crate::args::{External, Global, SOURCE, gzip, size};
+use crate::args::{External, Global, SOURCE, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -38,8 +40,7 @@ pub struct Args {
     /// Take only these tables; MAIN is the main one
     #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
     tables: Vec<String>,
-    /// none, gzip, gzip:1 to gzip:9, or auto: gzip where it gains
-    #[arg(long, default_value = "auto", value_parser = compress)]
+    #[arg(long, default_value = "auto", value_parser = compress, help = compress_help())]
     compress: Compress,
     /// Let all datasets grow along row
     #[arg(long)]
@@ -79,15 +80,14 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 }
 
 /// How data is compressed, by the word on the command line.
-pub fn compress(text: &str) -> Result<Compress> {
-    match text {
-        "none" => Ok(Compress::None),
-        "auto" => Ok(Compress::Auto),
-        _ => match gzip(text) {
-            Some(level) => Ok(Compress::Gzip(level?)),
-            None => Err(anyhow!("expected none, gzip, gzip:1 to gzip:9, or auto")),
-        },
-    }
+pub fn compress(text: &str) -> Result<Compress, String> {
+    // the words of a usage error are a sentence of their own
+    Compress::parse(text).map_err(|error| format!("{}; or auto", error.message()))
+}
+
+/// The help of `--compress`.
+pub fn compress_help() -> String {
+    format!("{}; or auto: what every HDF5 reader has, where it gains", Compression::forms())
 }
 
 /// Memory that a conversion may hold.
@@ -109,7 +109,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         threads: args.threads,
         max_memory: args.max_memory,
         // without compression the digest would take as long as all the rest
-        digest: args.digest || (args.compress != Compress::None && !args.no_digest),
+        digest: args.digest || (args.compress != Compress::With(Compression::NONE) && !args.no_digest),
         restorable: args.restorable,
     };
     if !args.dry_run {
@@ -120,16 +120,15 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.salvage {
         interrupts.stop(|token| source.salvage(|table, column| options.takes(table, column), &token.with(&())))?;
     }
-    let plan = Plan::new(&source, &options)?;
+    let plan = Plan::new(&source, &options).inspect_err(report::suggest_salvage)?;
     if args.dry_run {
-        let status = print_plan(&plan, &options, global, out)?;
-        return Ok(report::damaged(&source).unwrap_or(status));
+        return print_plan(&plan, source.damage(), &options, global, out);
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
     let summary =
         interrupts.stop(|token| to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
-    let summary = summary?;
+    let summary = summary.inspect_err(report::suggest_salvage)?;
     let seconds = started.elapsed().as_secs_f64();
     let Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest } = &summary;
     let digest = digest.as_ref().map(hex);
@@ -146,29 +145,33 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             report::speed(*bytes, seconds) + &known,
             format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()),
         ],
-        fields: report::with_damage(
-            json!({
-                "out": args.out.display().to_string(),
-                "tables": tables,
-                "columns": columns,
-                "columns_missing": missing,
-                "rows": rows,
-                "bytes": bytes,
-                "file_bytes": file_bytes,
-                "seconds": seconds,
-                "peak_memory": report::peak_memory(),
-                "digest": digest,
-            }),
-            &source,
-        ),
-        failed: report::damaged(&source),
+        fields: json!({
+            "out": args.out.display().to_string(),
+            "tables": tables,
+            "columns": columns,
+            "columns_missing": missing,
+            "rows": rows,
+            "bytes": bytes,
+            "file_bytes": file_bytes,
+            "seconds": seconds,
+            "peak_memory": report::peak_memory(),
+            "digest": digest,
+        }),
+        plugins: options.compress.plugin().into_iter().collect(),
+        damage: source.damage(),
         ..Ending::default()
     }
     .print(global, out)
 }
 
 /// Prints what a conversion would write.
-fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Write) -> Result<Status> {
+fn print_plan(
+    plan: &Plan,
+    damage: &[Damage],
+    options: &Options,
+    global: &Global,
+    out: &mut impl Write,
+) -> Result<Status> {
     let memory = plan.memory(options.max_memory);
     let restorable = plan.restorable()?;
     let mut fields = json!({
@@ -187,16 +190,20 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
             "restorable: {files} files of {bytes}; the parts that the datasets do not contain are stored in addition"
         ));
     }
-    Ending { warnings: &plan.warnings, found, fields, ..Ending::default() }.print(global, out)
+    Ending { warnings: &plan.warnings, damage, found, fields, ..Ending::default() }.print(global, out)
 }
 
 fn table_json(table: &TablePlan, options: &Options) -> Json {
     let column = |column: &ColumnPlan| {
-        json!({
+        let mut entry = json!({
             "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
             "manager": column.manager, "form": describe(&column.form),
-            "index": column.form.index_kind(options.appendable), "deflate": column.deflate, "bytes": column.bytes,
-        })
+            "index": column.form.index_kind(options.appendable), "deflate": column.compression.gzip_level(), "bytes": column.bytes,
+        });
+        if column.compression.plugin().is_some() {
+            entry["compression"] = column.compression.to_string().into();
+        }
+        entry
     };
     json!({
         "name": table.name, "group": table.group, "rows": table.rows.end - table.rows.start,
@@ -206,7 +213,8 @@ fn table_json(table: &TablePlan, options: &Options) -> Json {
 
 fn table_lines(table: &TablePlan, options: &Options) -> Vec<String> {
     let column = |column: &ColumnPlan| {
-        let filter = column.deflate.map_or(String::new(), |level| format!(", shuffle + deflate {level}"));
+        let separator = if column.compression.is_none() { "" } else { ", " };
+        let filter = format!("{separator}{}", column.compression.describe());
         let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
         let (form, index) = (describe(&column.form), column.form.index_kind(options.appendable));
         format!("  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())

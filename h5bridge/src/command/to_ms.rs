@@ -70,7 +70,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let bar = Bar::new(0, global.quiet || global.json);
     let summary = interrupts.stop(|token| to_table(&source, &options, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
-    let summary = summary?;
+    let summary = summary.inspect_err(report::suggest_salvage)?;
     let seconds = started.elapsed().as_secs_f64();
     let TableSummary { tables, columns, missing, rows, bytes, warnings } = &summary;
     let size = report::bytes(*bytes);
@@ -81,20 +81,17 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             report::speed(*bytes, seconds),
             format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()),
         ],
-        fields: report::with_damage(
-            json!({
-                "out": args.out.display().to_string(),
-                "tables": tables,
-                "columns": columns,
-                "columns_missing": missing,
-                "rows": rows,
-                "bytes": bytes,
-                "seconds": seconds,
-                "peak_memory": report::peak_memory(),
-            }),
-            &source,
-        ),
-        failed: report::damaged(&source),
+        fields: json!({
+            "out": args.out.display().to_string(),
+            "tables": tables,
+            "columns": columns,
+            "columns_missing": missing,
+            "rows": rows,
+            "bytes": bytes,
+            "seconds": seconds,
+            "peak_memory": report::peak_memory(),
+        }),
+        damage: source.damage(),
         ..Ending::default()
     }
     .print(global, out)
