@@ -207,7 +207,7 @@ fn documents() {
     for (from, to, part) in [
         ("\"rows\":5", "\"rows\":6", "has 5 rows where 6 are expected"),
         ("\"rows\":5", "\"rows\":18446744073709551615", "has 5 rows where 18446744073709551615 are expected"),
-        ("\"rows\":5", "\"rows\":-5", "rows is missing"),
+        ("\"rows\":5", "\"rows\":-5", "invalid value: integer `-5`, expected u64"),
         ("\"keywords\":[]", "\"keywords\":7", "keywords: an array of [name, value] expected, found 7"),
         ("{\"name\"", "\"name\"", "not JSON"),
     ] {
