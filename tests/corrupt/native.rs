@@ -222,7 +222,7 @@ fn documents() {
     Native::fails(DENSE, deep, Format, &["_ctds attribute table: not JSON: recursion limit exceeded"]);
     for (from, to, part) in [
         ("\"form\":\"dense\"", "\"form\":\"odd\"", "unknown variant `odd`, expected one of `dense`, `cubes`, `ragged`, `record`, `missing`"),
-        ("\"dtype\":\"int\"", "\"dtype\":\"quad\"", "a known dtype is missing"),
+        ("\"dtype\":\"int\"", "\"dtype\":\"quad\"", "dtype \"quad\", which is none that is known"),
         ("\"dtype\":\"int\"", "\"dtype\":\"double\"", "elements of type int, but the column's are double"),
         ("\"form\":\"dense\"", "\"form\":\"ragged\"", "group /MAIN/s_int"),
         ("\"form\":\"dense\"", "\"form\":\"record\"", "column.s_int: elements of type int in the form record"),
