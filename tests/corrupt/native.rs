@@ -221,7 +221,11 @@ fn documents() {
     };
     Native::fails(DENSE, deep, Format, &["_ctds attribute table: not JSON: recursion limit exceeded"]);
     for (from, to, part) in [
-        ("\"form\":\"dense\"", "\"form\":\"odd\"", "unknown variant `odd`, expected one of `dense`, `cubes`, `ragged`, `record`, `missing`"),
+        (
+            "\"form\":\"dense\"",
+            "\"form\":\"odd\"",
+            "unknown variant `odd`, expected one of `dense`, `cubes`, `ragged`, `record`, `missing`",
+        ),
         ("\"dtype\":\"int\"", "\"dtype\":\"quad\"", "dtype \"quad\", which is none that is known"),
         ("\"dtype\":\"int\"", "\"dtype\":\"double\"", "elements of type int, but the column's are double"),
         ("\"form\":\"dense\"", "\"form\":\"ragged\"", "group /MAIN/s_int"),
