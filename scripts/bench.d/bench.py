@@ -1,5 +1,7 @@
 """Runs `cp -r`, casacore+h5py, dask-ms and h5bridge in turn on the same MeasurementSet; prints medians and ratios.
 
+h5bridge runs twice: as a new user types it (compressed), and with --compress none.
+With --codecs: each codec of h5bridge, h5py's gzip 1 with shuffle (the casacore+h5py script) and h5repack's.
 With --pack: `pack` and `unpack` in all forms against `cp -r` instead, and against one that is made durable, as theirs are.
 
 The reference is 284,200 rows, 864 MB; --big adds one four times as large, on which h5bridge must not need more memory.
@@ -20,6 +22,7 @@ import pack
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, '..', '..')
 DASK = os.path.join(ROOT, '.venv', 'dask-ms', 'bin', 'python')
+PLAIN, UNCOMPRESSED = 'h5bridge', 'h5bridge none'
 
 parser = argparse.ArgumentParser(prog='scripts/bench', description=__doc__,
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -27,6 +30,7 @@ parser.add_argument('folder', nargs='?', default=os.environ.get('H5BRIDGE_BENCH_
                     help='where the data is kept between runs (or $H5BRIDGE_BENCH_DIR; default: below the temp dir)')
 parser.add_argument('--rounds', type=int, default=5)
 parser.add_argument('--big', action='store_true', help='also h5bridge and cp -r on data four times the size (3.5 GB)')
+parser.add_argument('--codecs', action='store_true', help='the codecs of to-hdf5 instead')
 parser.add_argument('--pack', action='store_true', help='pack and unpack instead of to-hdf5 (also needs 4 x the space)')
 parser.add_argument('--times', type=int, default=700, help='integrations of the reference (700: 864 MB)')
 parser.add_argument('--without', action='append', default=[], help='leave this contender out')
@@ -36,14 +40,36 @@ def contenders(ms, out):
     """{name: (command, file or folder it writes)}"""
     found = {
         'cp -r': (['cp', '-r', ms, out + '.ms'], out + '.ms'),
-        'h5bridge': ([os.environ['H5BRIDGE'], 'to-hdf5', '-q', '--compress', 'none', '--overwrite', ms, out + '.h5'],
-                     out + '.h5'),
+        PLAIN: to_hdf5(ms, out),
+        UNCOMPRESSED: to_hdf5(ms, out, 'none'),
         'casacore+h5py': ([sys.executable, os.path.join(HERE, 'peer_casacore_h5py.py'), ms, out + '.peer.h5'],
                           out + '.peer.h5'),
     }
     if os.path.exists(DASK):
         found['dask-ms'] = ([DASK, os.path.join(HERE, 'peer_dask_ms.py'), ms, out + '.zarr'], out + '.zarr')
     return found
+
+
+def codecs(ms, out):
+    """As `contenders`, for --codecs."""
+    found = {'cp -r': (['cp', '-r', ms, out + '.ms'], out + '.ms'), PLAIN: to_hdf5(ms, out)}
+    for codec in ('none', 'gzip:1', 'gzip:4', 'gzip:9', 'zstd', 'lz4'):
+        found['h5bridge ' + codec] = to_hdf5(ms, out, codec)
+    peer = [sys.executable, os.path.join(HERE, 'peer_casacore_h5py.py'), ms, out + '.peer.h5']
+    found['h5py gzip:1'] = (peer + ['1'], out + '.peer.h5')
+    if shutil.which('h5repack'):
+        plain = out + '.plain.h5'
+        if not os.path.exists(plain):
+            subprocess.run(to_hdf5(ms, out, 'none')[0][:-1] + [plain], check=True)
+        found['h5repack gzip:1'] = (['h5repack', '-f', 'SHUF', '-f', 'GZIP=1', plain, out + '.repacked.h5'],
+                                    out + '.repacked.h5')
+    return found
+
+
+def to_hdf5(ms, out, compress=None):
+    """(command, file that it writes); `None`: the default."""
+    options = ['--compress', compress] if compress else []
+    return [os.environ['H5BRIDGE'], 'to-hdf5', '-q', '--overwrite', *options, ms, out + '.h5'], out + '.h5'
 
 
 def make(folder, times):
@@ -120,11 +146,11 @@ def report(ms, results, sizes):
         ratios = ''.join(' %14.2f' % (median[name] / median[peer]) for peer in peers)
         print('%-20s %8.3f %8.3f %8.3f%s %10.0f %9.0f' % (
             name, median[name], min(seconds), max(seconds), ratios, max(r[1] for r in runs), sizes[name] / 1e6))
-    for name, runs in results.items():
-        if name in ('casacore+h5py', 'dask-ms'):
-            inner = statistics.median(r[2] for r in runs)
-            print('h5bridge is %.1f times as fast as %s (%.1f times without Python\'s start and imports)' % (
-                median[name] / median['h5bridge'], name, inner / median['h5bridge']))
+    for peer, ours in (('casacore+h5py', UNCOMPRESSED), ('dask-ms', PLAIN), ('h5py gzip:1', 'h5bridge gzip:1')):
+        if peer in results and ours in results:
+            inner = statistics.median(r[2] for r in results[peer])
+            print('%s takes %.2f of the time of %s (%.2f without Python\'s start and imports), the file has %.3f of its bytes' % (
+                ours, median[ours] / median[peer], peer, median[ours] / inner, sizes[ours] / sizes[peer]))
     print(flush=True)
 
 
@@ -135,17 +161,21 @@ def main():
     print('data in %s, %d processors' % (folder, os.cpu_count()))
     if not os.path.exists(DASK):
         print('dask-ms is not installed: left out')
-    names = {'cp -r', 'casacore+h5py', 'dask-ms', 'h5bridge'} - set(arguments.without)
+    names = {'cp -r', 'casacore+h5py', 'dask-ms', PLAIN, UNCOMPRESSED} - set(arguments.without)
     if arguments.pack:
         bench(folder, arguments.times, arguments.rounds, contenders=pack.contenders)
         for name in pack.FORMS:
             remove(pack.packed_path(os.path.join(folder, 'out'), name))
         return
+    if arguments.codecs:
+        bench(folder, arguments.times, arguments.rounds, contenders=codecs)
+        remove(os.path.join(folder, 'out.plain.h5'))
+        return
     small = bench(folder, arguments.times, arguments.rounds, names)
     if arguments.big:
-        large = bench(folder, 4 * arguments.times, arguments.rounds, {'cp -r', 'h5bridge'})
-        print('peak resident memory of h5bridge: %.0f MB, on four times the data %.0f MB' % (
-            small['h5bridge'], large['h5bridge']))
+        large = bench(folder, 4 * arguments.times, arguments.rounds, {'cp -r', PLAIN, UNCOMPRESSED})
+        for name in (PLAIN, UNCOMPRESSED):
+            print('peak resident memory of %s: %.0f MB, on four times the data %.0f MB' % (name, small[name], large[name]))
 
 
 if __name__ == '__main__':

@@ -106,8 +106,10 @@ impl Pipeline {
     /// Those of the libraries that compress: they have no memory left.
     pub(crate) fn encode(&self, scratch: &mut FilterScratch, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let FilterScratch { encoder, bytes: between, .. } = scratch;
+        let mut plane = bytes.len();
         run(self.0.iter(), between, bytes, out, |filter, input, output| match filter {
             Filter::Shuffle { element_size } => {
+                plane = input.len() / (*element_size).max(1);
                 shuffle(*element_size, input, output);
                 Ok(())
             }
@@ -120,7 +122,7 @@ impl Pipeline {
                     *encoder = codec.encoder(*level).map(|encoder| (codec.id(), *level, encoder));
                 }
                 match encoder {
-                    Some((_, _, encoder)) => encoder.encode(input, output),
+                    Some((_, _, encoder)) => encoder.encode(input, plane, output),
                     None => Err(Error::unsupported(format!("{} is not written, only read", codec.name()))),
                 }
             }

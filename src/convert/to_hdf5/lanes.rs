@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::h5::{FilterScratch, Pipeline};
 use crate::pool::Buffers;
+use crate::sync::LockUnpoisoned;
 use crate::value::{Region, Shape, Values};
 
 /// What a lane has for the writer.
@@ -59,14 +60,28 @@ struct Permits {
 
 impl Permits {
     fn take(&self) {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = self.free.lock_unpoisoned();
         let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
     }
 
     fn give(&self) {
-        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.free.lock_unpoisoned() += 1;
         self.returned.notify_one();
+    }
+}
+
+/// The working memory of filters, which is costly to make: used again by all threads.
+#[derive(Debug, Default)]
+struct FilterScratches(Mutex<Vec<FilterScratch>>);
+
+impl FilterScratches {
+    fn take(&self) -> FilterScratch {
+        self.0.lock_unpoisoned().pop().unwrap_or_default()
+    }
+
+    fn give(&self, scratch: FilterScratch) {
+        self.0.lock_unpoisoned().push(scratch);
     }
 }
 
@@ -77,6 +92,7 @@ pub(crate) struct Lane<'a, D> {
     permits: &'a Permits,
     pool: &'a rayon::ThreadPool,
     pub(crate) buffers: &'a Buffers,
+    filters: &'a FilterScratches,
     /// Chunks to be filtered together.
     pending: Vec<(DatasetSink, Shape, Vec<u8>)>,
 }
@@ -102,15 +118,17 @@ impl<D: Send> Lane<'_, D> {
 
     fn filter_pending(&mut self) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
-        let buffers = self.buffers;
+        let (buffers, filters) = (self.buffers, self.filters);
         let filtered: Vec<_> = self.pool.install(|| {
             pending
                 .into_par_iter()
-                .map_init(FilterScratch::default, |scratch, (target, index, bytes)| {
+                .map(|(target, index, bytes)| {
                     let len = bytes.len();
                     let Some(pipeline) = &target.pipeline else { return Ok((target, index, len, bytes)) };
                     let mut packed = buffers.take(0);
-                    pipeline.encode(scratch, &bytes, &mut packed)?;
+                    let mut scratch = filters.take();
+                    pipeline.encode(&mut scratch, &bytes, &mut packed)?;
+                    filters.give(scratch);
                     buffers.give(bytes);
                     Ok((target, index, len, packed))
                 })
@@ -202,16 +220,16 @@ pub(crate) fn run<J: Send, D: Send>(
     mut write: impl FnMut(Message<D>, &Buffers) -> Result<()>,
 ) -> Result<()> {
     let shares = share(jobs, lanes);
-    let buffers = Buffers::default();
+    let (buffers, filters) = (Buffers::default(), FilterScratches::default());
     let permits = Permits { free: Mutex::new(pool.current_num_threads()), returned: Condvar::new() };
     std::thread::scope(|scope| {
         let mut ends: Vec<LaneEnd<D>> = Vec::new();
         for (total, jobs) in shares {
             let (sender, receiver) = sync_channel(QUEUED_CHUNKS);
             ends.push(LaneEnd { receiver, total: total.max(1), taken: 0 });
-            let (work, buffers, permits) = (&work, &buffers, &permits);
+            let (work, buffers, filters, permits) = (&work, &buffers, &filters, &permits);
             scope.spawn(move || {
-                let mut lane = Lane { sender, permits, pool, buffers, pending: Vec::new() };
+                let mut lane = Lane { sender, permits, pool, buffers, filters, pending: Vec::new() };
                 permits.take();
                 let mut run = |job| work(job, &mut lane).and_then(|()| lane.filter_pending());
                 if let Err(error) = jobs.into_iter().try_for_each(&mut run) {

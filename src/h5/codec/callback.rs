@@ -46,7 +46,7 @@ pub(crate) fn run(codec: &dyn Codec, decode: bool, parameters: &[u32], bytes: &[
         let default = || codec.levels().map_or(0, |levels| levels.default);
         let encoder = codec.encoder(codec.level(parameters).unwrap_or_else(default));
         let mut encoder = encoder.ok_or_else(|| Error::unsupported(format!("{} is only read", codec.name())))?;
-        encoder.encode(bytes, &mut out)?;
+        encoder.encode(bytes, bytes.len(), &mut out)?;
     }
     Ok(out)
 }

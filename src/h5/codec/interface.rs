@@ -42,11 +42,12 @@ pub(crate) trait Codec: fmt::Debug + Sync {
 
 /// Compresses chunks, one after the other; keeps its working memory between them.
 pub(crate) trait Encoder: Send {
-    /// Replaces `out` with `bytes` compressed.
+    /// Replaces `out` with `bytes` compressed. They are a series of planes of `plane` bytes each and a shorter rest, where
+    /// bytes were sorted by their place in the elements; one plane else.
     ///
     /// # Errors
     /// Those of the library that compresses: it has no memory left.
-    fn encode(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()>;
+    fn encode(&mut self, bytes: &[u8], plane: usize, out: &mut Vec<u8>) -> Result<()>;
 }
 
 /// Decompresses chunks, one after the other; keeps its working memory between them.

@@ -64,7 +64,7 @@ impl Codec for Lz4 {
 struct Blocks;
 
 impl Encoder for Blocks {
-    fn encode(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn encode(&mut self, bytes: &[u8], _plane: usize, out: &mut Vec<u8>) -> Result<()> {
         let block_bytes = bytes.len().min(BLOCK_BYTES);
         out.clear();
         out.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn framing() {
         let mut out = Vec::new();
-        Blocks.encode(b"abc", &mut out).unwrap();
+        Blocks.encode(b"abc", 3, &mut out).unwrap();
         // three bytes do not compress
         assert_eq!(out, *b"\0\0\0\0\0\0\0\x03\0\0\0\x03\0\0\0\x03abc");
         // two blocks of 2 bytes and one of 1, the second compressed: a literal run of 2

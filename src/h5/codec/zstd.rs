@@ -60,7 +60,7 @@ struct Compress {
 }
 
 impl Encoder for Compress {
-    fn encode(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn encode(&mut self, bytes: &[u8], _plane: usize, out: &mut Vec<u8>) -> Result<()> {
         let compressor = match &mut self.compressor {
             Some(compressor) => compressor,
             none => none.insert(Compressor::new(self.level.into())?),

@@ -2,9 +2,13 @@
 //!
 //! The filter has one parameter, the level: 0 to 9.
 
-use libdeflater::{CompressionLvl, Compressor, Decompressor};
+mod encode;
+mod estimate;
+
+use libdeflater::Decompressor;
 
 use super::interface::{Codec, Decoder, Encoder, Levels};
+use encode::Encode;
 use crate::error::{Error, Result};
 
 /// A zlib stream decodes to at most 1032 times its own bytes.
@@ -48,23 +52,11 @@ impl Codec for Gzip {
     }
 
     fn encoder(&self, level: u8) -> Option<Box<dyn Encoder>> {
-        let level = CompressionLvl::new(level.into()).unwrap_or_default();
-        Some(Box::new(Deflate(Compressor::new(level))))
+        Some(Box::new(Encode::new(level)))
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(Inflate(Decompressor::new()))
-    }
-}
-
-struct Deflate(Compressor);
-
-impl Encoder for Deflate {
-    fn encode(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        out.resize(self.0.zlib_compress_bound(bytes.len()), 0);
-        let len = self.0.zlib_compress(bytes, out).map_err(|error| Error::usage("deflate failed").caused_by(error))?;
-        out.truncate(len);
-        Ok(())
     }
 }
 

@@ -1,0 +1,187 @@
+//! How well a segment would compress, found at a small part of the cost of compressing it.
+
+/// Bytes from the middle of a segment that are looked at: as far back as deflate finds repetitions.
+const SAMPLE: usize = 32 << 10;
+/// The last bytes of the sample, which are priced; those before are their history.
+const PRICED: usize = 8 << 10;
+const HASH_BITS: u32 = 13;
+/// The longest repetition of deflate.
+const LONGEST: usize = 258;
+/// Bits of a byte that is in no sample.
+const RARE: f32 = 14.0;
+
+/// The expected length of a segment, as a part of the length it has, for each way to encode it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Estimate {
+    /// Bytes as codes by their frequency in the whole segment.
+    pub(super) segment: f32,
+    /// The same codes, for the bytes of the sample.
+    pub(super) codes: f32,
+    /// Codes, and runs of one byte in the sample.
+    pub(super) runs: f32,
+    /// Codes, and repetitions of any kind in the sample.
+    pub(super) matches: f32,
+}
+
+/// The working memory of an estimate.
+#[derive(Debug)]
+pub(super) struct Estimator {
+    /// Where four bytes were seen last, by their hash.
+    places: Vec<u16>,
+}
+
+impl Estimator {
+    pub(super) fn new() -> Self {
+        Estimator { places: vec![0; 1 << HASH_BITS] }
+    }
+
+    /// What to expect of `segment`, of at least 8 bytes.
+    pub(super) fn estimate(&mut self, segment: &[u8]) -> Estimate {
+        let counts = count(segment);
+        let prices = counts.map(|count| match count {
+            0 => RARE,
+            // no code is shorter than a bit, nor longer than 15
+            _ => (segment.len() as f32 / count as f32).log2().clamp(1.0, 15.0),
+        });
+        let bits = counts.iter().zip(&prices).map(|(&count, price)| count as f32 * price).sum::<f32>();
+        let skipped = segment.len().saturating_sub(SAMPLE) / 2;
+        let sample = &segment[skipped..segment.len() - skipped];
+        let from = sample.len() - PRICED.min(sample.len() / 2);
+        let relative = |bits: f32| bits / (8 * (sample.len() - from)) as f32;
+        Estimate {
+            segment: bits / (8 * segment.len()) as f32,
+            codes: relative(price(&sample[from..], &prices)),
+            runs: relative(price_with_runs(sample, from, &prices)),
+            matches: relative(self.price_with_matches(sample, from, &prices)),
+        }
+    }
+
+    /// Bits of what follows `from`, repetitions taken greedily.
+    fn price_with_matches(&mut self, sample: &[u8], from: usize, prices: &[f32; 256]) -> f32 {
+        let four = |at: usize| sample[at..].first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
+        let hash = |four: u32| (four.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize;
+        self.places.fill(u16::MAX);
+        for at in 0..from {
+            if let Some(bytes) = four(at) {
+                self.places[hash(bytes)] = at as u16;
+            }
+        }
+        let (mut at, mut bits, mut misses) = (from, 0.0, 0);
+        while let Some(bytes) = four(at) {
+            let before = usize::from(std::mem::replace(&mut self.places[hash(bytes)], at as u16));
+            if before < at && four(before) == Some(bytes) {
+                let most = LONGEST.min(sample.len() - at);
+                let len = (4..most).find(|&i| sample[before + i] != sample[at + i]).unwrap_or(most);
+                let repeated = price_of_match(len, at - before);
+                if repeated < price(&sample[at..at + len], prices) {
+                    bits += repeated;
+                    for inside in (at + 1..at + len).step_by(4) {
+                        if let Some(bytes) = four(inside) {
+                            self.places[hash(bytes)] = inside as u16;
+                        }
+                    }
+                    (at, misses) = (at + len, 0);
+                    continue;
+                }
+            }
+            // the longer nothing repeats, the fewer places are looked at
+            misses += 1;
+            let next = (at + 1 + misses / 64).min(sample.len());
+            bits += price(&sample[at..next], prices);
+            at = next;
+        }
+        bits + price(&sample[at..], prices)
+    }
+}
+
+/// How often each byte occurs.
+fn count(bytes: &[u8]) -> [u32; 256] {
+    // in four tables, so that equal bytes next to each other do not wait for each other
+    let mut counts = [[0u32; 256]; 4];
+    let (fours, rest) = bytes.as_chunks::<4>();
+    for four in fours {
+        four.iter().zip(&mut counts).for_each(|(&byte, counts)| counts[usize::from(byte)] += 1);
+    }
+    rest.iter().for_each(|&byte| counts[0][usize::from(byte)] += 1);
+    std::array::from_fn(|byte| counts.iter().map(|counts| counts[byte]).sum())
+}
+
+/// Bits of `bytes`, each by its code.
+fn price(bytes: &[u8], prices: &[f32; 256]) -> f32 {
+    bytes.iter().map(|&byte| prices[usize::from(byte)]).sum()
+}
+
+/// Bits of a repetition: a code of about 7 bits for the length and of 5 for the distance, and the extra bits of both.
+fn price_of_match(len: usize, distance: usize) -> f32 {
+    let extra_of_len = if len > 10 { (len as f32).log2() - 2.5 } else { 0.0 };
+    let extra_of_distance = if distance > 4 { (distance as f32).log2() - 2.0 } else { 0.0 };
+    11.5 + extra_of_len + extra_of_distance
+}
+
+/// Bits of what follows `from`, with runs of one byte as repetitions.
+fn price_with_runs(sample: &[u8], from: usize, prices: &[f32; 256]) -> f32 {
+    let (mut at, mut bits) = (from, 0.0);
+    while let Some(&byte) = sample.get(at) {
+        let literal = prices[usize::from(byte)];
+        if at > 0 && sample[at - 1] == byte {
+            let most = LONGEST.min(sample.len() - at);
+            let len = (1..most).find(|&i| sample[at + i] != byte).unwrap_or(most);
+            // all distances are 1: their code has a bit or two
+            let run = price_of_match(len, 1) - 3.5;
+            if len >= 3 && run < literal * len as f32 {
+                bits += run;
+                at += len;
+                continue;
+            }
+        }
+        bits += literal;
+        at += 1;
+    }
+    bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(len: usize) -> Vec<u8> {
+        let mut state = 1u64;
+        std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        })
+        .take(len)
+        .collect()
+    }
+
+    #[test]
+    fn noise_gains_nothing() {
+        for len in [8, 100, 32 << 10, 64 << 10] {
+            let bytes = noise(len);
+            let estimate = Estimator::new().estimate(&bytes);
+            // few bytes of noise do not show yet that all values are as frequent
+            assert!(len < 1000 || estimate.codes.min(estimate.runs).min(estimate.matches) > 0.985, "{estimate:?}");
+        }
+    }
+
+    #[test]
+    fn each_kind_is_recognised() {
+        let noise = noise(64 << 10);
+        let few_values: Vec<u8> = noise.iter().map(|byte| byte & 7).collect();
+        let found = Estimator::new().estimate(&few_values);
+        assert!((0.35..0.4).contains(&found.codes) && found.matches > 0.95 * found.codes, "{found:?}");
+
+        let runs: Vec<u8> = noise.iter().map(|&byte| u8::from(byte > 250)).collect();
+        let found = Estimator::new().estimate(&runs);
+        assert!(found.codes > 0.125 && found.runs < 0.08 && found.runs < found.matches, "{found:?}");
+
+        let periodic: Vec<u8> = noise[..5000].iter().copied().cycle().take(64 << 10).collect();
+        let found = Estimator::new().estimate(&periodic);
+        assert!(found.codes > 0.98 && found.matches < 0.05, "{found:?}");
+
+        // half of the segment is in no sample
+        let half = [&noise[..40 << 10], &[0; 24 << 10][..]].concat();
+        let found = Estimator::new().estimate(&half);
+        assert!(found.segment < 0.8, "{found:?}");
+    }
+}
