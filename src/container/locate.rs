@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use super::{Container, Directory, FORMATS, Format};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::ReadAt;
 
 /// The files at `path`: a directory, a file that is a container, or what is nested in one.
@@ -83,7 +83,7 @@ pub(crate) fn recognise(file: &dyn ReadAt) -> Result<Option<&'static Format>> {
 pub(crate) fn of_table(files: &dyn Container, format: Option<&Format>) -> Result<Option<Arc<dyn Container>>> {
     let Some(format) = format else { return Ok(None) };
     match files.open(format.file_name) {
-        Ok(_) => Ok(Some((format.open)(files, format.file_name).context(format.file_name)?)),
+        Ok(_) => Ok(Some((format.open)(files, format.file_name).context(Context::member(format.file_name))?)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

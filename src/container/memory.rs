@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Container, ContainerMut};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::io::{MemoryFile, ReadAt, WriteAt};
 
 /// Names and contents.
@@ -22,7 +22,7 @@ impl Memory {
 
     fn file(&self, name: &str) -> Result<Arc<MemoryFile>> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.get(name).cloned().ok_or_else(|| Error::not_found("no such file").context(name))
+        files.get(name).cloned().ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))
     }
 }
 
@@ -43,7 +43,7 @@ impl Container for Memory {
         let nested = self.nested.lock().unwrap_or_else(PoisonError::into_inner);
         match nested.get(name) {
             Some(memory) => Ok(memory.clone()),
-            None => Err(Error::not_found("no such directory").context(name)),
+            None => Err(Error::not_found("no such directory").context(Context::member(name))),
         }
     }
 }

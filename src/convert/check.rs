@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::exact::{ChangedFile, changed_files};
-use crate::error::{Error, Result, column_context as place};
+use crate::error::{Context, Error, Result, column_context as place};
 use crate::sha::hex;
 use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
@@ -42,7 +42,7 @@ pub fn check(path: &Path) -> Result<Comparison> {
     let (files, changed) = changed_files(path)?;
     if !has_digests && files == 0 {
         return Err(Error::usage("it has no digests of its own: give it another source to compare with")
-            .context(path.display()));
+            .context(Context::path(&path)));
     }
     all.files = files;
     for ChangedFile { name, stored, found } in changed {

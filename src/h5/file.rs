@@ -8,7 +8,7 @@ use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
 use super::{Group, LiveFile, Superblock, error, live, sys};
-use crate::error::{ErrorKind, Result, ResultExt};
+use crate::error::{Context, ErrorKind, Result, ResultExt};
 use crate::io::{FileSource, ReadAt};
 
 /// What the HDF5 part of a file begins with.
@@ -98,7 +98,7 @@ impl File {
             }
             sys::create_file(path, &creation.finish()?, &access.finish()?)
         };
-        Ok(File { file: Some(create().context(path.display())?), writable: true, path: path.to_owned() })
+        Ok(File { file: Some(create().context(Context::path(&path))?), writable: true, path: path.to_owned() })
     }
 
     /// Opens a file for reading.
@@ -165,7 +165,7 @@ impl File {
     /// # Errors
     /// `NoSpace` or `Io`.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.file().flush().context(self.path.display())
+        self.file().flush().context(Context::path(&self.path))
     }
 
     fn file(&self) -> &hdf5::File {
@@ -185,12 +185,12 @@ impl File {
 
     /// Where the HDF5 file ends in the file of the system; what lies behind is not HDF5.
     pub(crate) fn end_of_file(&self) -> Result<u64> {
-        sys::end_of_file(self.file()).context(self.path.display())
+        sys::end_of_file(self.file()).context(Context::path(&self.path))
     }
 
     /// The group that holds everything else.
     pub(crate) fn root(&self) -> Result<Group> {
-        Ok(Group::new(self.file().group("/").context(self.path.display())?, String::new()))
+        Ok(Group::new(self.file().group("/").context(Context::path(&self.path))?, String::new()))
     }
 
     /// Writes what is still in memory and closes the file. Groups and datasets of a file that was created become
@@ -199,7 +199,7 @@ impl File {
     /// # Errors
     /// `NoSpace` or `Io` if the file is not complete on disk.
     pub(crate) fn close(mut self) -> Result<()> {
-        self.end().context(self.path.display())
+        self.end().context(Context::path(&self.path))
     }
 
     fn end(&mut self) -> Result<()> {
@@ -217,7 +217,7 @@ pub(super) fn open(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Resul
         ErrorKind::Format if mode != Mode::ReadLive && is_being_written() => error::being_written(),
         _ => found,
     });
-    opened.with_context(|| path.display())
+    opened.with_context(|| Context::path(&path))
 }
 
 /// The superblock of a file that may be live.

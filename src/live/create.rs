@@ -6,7 +6,7 @@ use bstr::{BStr, ByteSlice};
 
 use super::declare::{CellShapes, ColumnSpec, TableSpec};
 use super::layout::COMMITTED;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Element, File, Group, LiveSpec};
 use crate::native::{self, Attributes, Coordinates, Dimensions, Names, Scales, axis_roles, row_name};
 use crate::value::{DataType, Record, Shape, Value};
@@ -22,7 +22,7 @@ pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<Fi
     let mut structure = Structure { root, exact, names: Names::default(), dimensions: Vec::new() };
     structure.names.reserve("", &["MAIN", "_ctds"]);
     for table in tables {
-        structure.table(table, tables).with_context(|| format!("table {}", table.name))?;
+        structure.table(table, tables).with_context(|| Context::table(&table.name))?;
     }
     Ok(file)
 }
@@ -93,7 +93,7 @@ impl Structure {
         for (position, (column, link)) in table.columns.iter().zip(&links).enumerate() {
             let form = Column { spec: column, link, is_ms, row: &row_scale }
                 .create(&group, &mut scales, &table_path)
-                .with_context(|| format!("column {}", column.info.desc.name))?;
+                .with_context(|| Context::column(&column.info.desc.name))?;
             let document = native::column_document(&column.info, position, link, form, &table_name);
             exact.set_attribute(&format!("column.{link}"), &Attribute::string(document.to_string()))?;
         }

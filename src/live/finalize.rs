@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::lock::WriterLock;
 use crate::convert::{Options, Plan, Summary, to_hdf5};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::source::{Comparison, Source, verify};
@@ -41,7 +41,7 @@ pub fn finalize(
     let _lock = WriterLock::take(live)?;
     let own = Source::open(live)?;
     if let Some(source) = source {
-        check_source(&own, source).with_context(|| live.display().to_string())?;
+        check_source(&own, source).with_context(|| Context::path(&live))?;
     }
     let source = source.unwrap_or(&own);
     let plan = Plan::new(source, options)?;
@@ -50,7 +50,7 @@ pub fn finalize(
     let comparison = verify(source, &Source::open(output.partial())?)?;
     if let Some(difference) = comparison.differences.first() {
         let message = format!("what was written differs, first in table {}", difference.table);
-        return Err(Error::new(ErrorKind::Format, message).context(target.display()));
+        return Err(Error::new(ErrorKind::Format, message).context(Context::path(&target)));
     }
     output.commit()?;
     Ok(Finalized { summary, comparison })

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::statfs::{FsType, statfs};
 
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
 /// How long a lock file may be without the name of its owner, who writes it at once.
 const NAMELESS: Duration = Duration::from_millis(200);
@@ -60,7 +60,7 @@ impl WriterLock {
                 return Ok(file);
             }
         };
-        Ok(WriterLock { _file: take().with_context(|| path.display().to_string())?, path })
+        Ok(WriterLock { _file: take().with_context(|| Context::path(&path))?, path })
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::CellShapes;
 use super::layout::{self, COMMITTED, ColumnLayout, TableLayout};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Dataset, File, Group, Superblock};
 use crate::io::FileSource;
 use crate::table::ColumnInfo;
@@ -98,7 +98,7 @@ impl Reader {
             let tables = tables.into_iter().map(|table| TableReader::open(&root, table)).collect::<Result<_>>()?;
             Ok(Reader { path: path.to_owned(), tables })
         };
-        open().with_context(|| path.display().to_string())
+        open().with_context(|| Context::path(&path))
     }
 
     /// Whether the file is marked as being written: its writer has it open, or ended without closing it.
@@ -107,7 +107,7 @@ impl Reader {
     /// `Io`, `NotFound`, `Format`.
     pub fn is_being_written(&self) -> Result<bool> {
         let read = || -> Result<_> { Ok(Superblock::read(&FileSource::open(&self.path)?)?.is_being_written()) };
-        read().with_context(|| self.path.display().to_string())
+        read().with_context(|| Context::path(&self.path))
     }
 
     /// The tables, the main one first.
@@ -210,7 +210,7 @@ impl TableReader {
             Parts::Dense(part) => part.read(rows, self.age.get(), out),
             Parts::Cubes { .. } => Err(Error::unsupported("cells of several shapes are read one by one")),
         }
-        .with_context(|| format!("column {column}"))
+        .with_context(|| Context::column(&column))
     }
 
     /// The cells of `rows`, first axis fastest.
@@ -252,7 +252,7 @@ impl TableReader {
             part.read(row..row.saturating_add(1), age, values)?;
             Ok(Some(part.cell.clone()))
         };
-        let shape = cell(&mut values).with_context(|| format!("column {column}"))?;
+        let shape = cell(&mut values).with_context(|| Context::column(&column))?;
         Ok(shape.map(|shape| (shape, values)))
     }
 }

@@ -7,7 +7,7 @@ use bstr::ByteSlice;
 
 use super::block::Block;
 use super::layout::{COMMITTED, ColumnLayout, TableLayout};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{LiveDataset, LiveFile};
 
 #[derive(Debug)]
@@ -290,7 +290,7 @@ impl Table {
         let check = |column: &Column| {
             let block = given.get(column.name.as_str());
             let block = block.ok_or_else(|| Error::usage("a row has a cell in every column, but none is given"));
-            block.and_then(|block| column.check(block, rows)).with_context(|| format!("column {}", column.name))
+            block.and_then(|block| column.check(block, rows)).with_context(|| Context::column(&column.name))
         };
         let checked = self.columns.iter().map(check).collect::<Result<Vec<_>>>()?;
         if checked.len() < given.len() {
@@ -305,7 +305,7 @@ impl Table {
 
     pub(super) fn append(&mut self, rows: u64, cells: &[Checked<'_>], most_waiting: usize) -> Result<()> {
         for (column, cells) in self.columns.iter_mut().zip(cells) {
-            column.append(cells, most_waiting).with_context(|| format!("column {}", column.name))?;
+            column.append(cells, most_waiting).with_context(|| Context::column(&column.name))?;
         }
         let numbers: Vec<u8> = (self.rows..self.rows + rows).flat_map(u64::to_le_bytes).collect();
         self.row.push(&numbers, most_waiting)?;
@@ -329,7 +329,7 @@ impl Table {
                     expect(&map.0, self.committed).and_then(|()| expect(&map.1, self.committed))
                 }
             }
-            .with_context(|| format!("column {}", column.name))?;
+            .with_context(|| Context::column(&column.name))?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::layout::{self, TableLayout};
 use super::lock::WriterLock;
 use super::table::{Stream, Table, Updated};
 use super::{create, lock};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, LiveFile};
 use crate::output::Output;
 
@@ -87,7 +87,7 @@ impl Declaration {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let (layout, file) = create::create(output.partial(), &name, &self.tables)
             .and_then(|file| Ok((layout::read(&file.root()?)?, file)))
-            .with_context(|| path.display().to_string())?;
+            .with_context(|| Context::path(&path))?;
         let mut writer = Writer::new(file.go_live()?, output.partial(), &layout, policy, lock)?;
         for table in &mut writer.tables {
             table.committed_rows.append(&0u64.to_le_bytes())?;
@@ -147,21 +147,18 @@ impl Writer {
         let lock = WriterLock::take(path)?;
         let layout = {
             let file = h5::File::open(path)?;
-            layout::read(&file.root()?).with_context(|| path.display().to_string())?
+            layout::read(&file.root()?).with_context(|| Context::path(&path))?
         };
         let writer = Writer::new(LiveFile::open(path)?, path, &layout, policy, lock)?;
         for table in &writer.tables {
-            table
-                .check_extents()
-                .with_context(|| format!("table {}", table.name))
-                .with_context(|| path.display().to_string())?;
+            table.check_extents().with_context(|| Context::table(&table.name)).with_context(|| Context::path(&path))?;
         }
         Ok(writer)
     }
 
     fn new(file: LiveFile, path: &Path, layout: &[TableLayout], policy: Policy, lock: WriterLock) -> Result<Self> {
         let tables = layout.iter().map(|table| Table::open(&file, table)).collect::<Result<_>>()?;
-        let descriptor = File::open(path).with_context(|| path.display().to_string())?;
+        let descriptor = File::open(path).with_context(|| Context::path(&path))?;
         let warnings = lock::network_file_system(path).into_iter().collect();
         Ok(Writer {
             file: Some(file),
@@ -237,8 +234,8 @@ impl Writer {
         let streams: usize = self.tables.iter().map(Table::datasets).sum();
         let most_waiting = (WAITING_BYTES / streams.max(1)).min(WAITING_BYTES_OF_COLUMN);
         let found = self.table_mut(table)?;
-        let cells = found.check(rows, blocks).with_context(|| format!("table {table}"))?;
-        let appended = found.append(rows, &cells, most_waiting).with_context(|| format!("table {table}"));
+        let cells = found.check(rows, blocks).with_context(|| Context::table(table))?;
+        let appended = found.append(rows, &cells, most_waiting).with_context(|| Context::table(table));
         self.guard(appended)?;
         self.commit_if_due()
     }
@@ -250,15 +247,15 @@ impl Writer {
     /// As [`append`](Self::append); `Unsupported` if a cell would get another shape.
     pub fn rewrite(&mut self, table: &str, column: &str, first_row: u64, rows: u64, block: &Block<'_>) -> Result<()> {
         self.file()?;
-        let place = || format!("table {table}: column {column}");
+        let place = [Context::column(column), Context::table(table)];
         let found = self.table_mut(table)?;
         if first_row.checked_add(rows).is_none_or(|end| end > found.rows) {
             let message = format!("rows {first_row} to {}, of {}", first_row.saturating_add(rows), found.rows);
-            return Err(Error::usage(message).context(place()));
+            return Err(Error::usage(message)).in_contexts(&place);
         }
         let column = found.column(column)?;
-        let cells = column.check(block, rows).with_context(place)?;
-        match column.rewrite(first_row, &cells).with_context(place) {
+        let cells = column.check(block, rows).in_contexts(&place)?;
+        match column.rewrite(first_row, &cells).in_contexts(&place) {
             // nothing was written
             Err(error) if error.kind() == ErrorKind::Unsupported => Err(error),
             written => {
@@ -279,10 +276,10 @@ impl Writer {
         block: &Block<'_>,
     ) -> Result<Updated> {
         self.file()?;
-        let place = || format!("table {table}: column {column}");
+        let place = [Context::column(column), Context::table(table)];
         let found = self.table_mut(table)?.column(column)?;
-        let cells = found.check(block, rows).with_context(place)?;
-        let updated = found.update(first_row, rows, &cells).with_context(place);
+        let cells = found.check(block, rows).in_contexts(&place)?;
+        let updated = found.update(first_row, rows, &cells).in_contexts(&place);
         let updated = self.guard(updated)?;
         self.rewritten |= updated.written;
         Ok(updated)
@@ -317,7 +314,7 @@ impl Writer {
         // the cells of every column
         for table in self.tables.iter_mut().filter(changed) {
             let drained = table.streams().try_for_each(Stream::drain);
-            drained.with_context(|| format!("table {}", table.name))?;
+            drained.with_context(|| Context::table(&table.name))?;
         }
         // and all that leads to them
         self.file()?.flush()?;

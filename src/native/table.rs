@@ -14,7 +14,7 @@ use super::form::{FormKind, StoredForm};
 use super::reader::Reader;
 use super::{digests, json, undescribed};
 use crate::container;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::TableInfo;
@@ -40,7 +40,7 @@ pub(crate) struct NativeEntry {
 /// Opens a native file: its tables in the order in which they were written.
 pub(crate) fn open(path: &Path) -> Result<Vec<NativeEntry>> {
     let file = File::open_shared(path)?;
-    let place = path.display().to_string();
+    let place = Context::path(path);
     let open = || -> Result<Vec<NativeEntry>> {
         let root = file.root()?;
         let text = |name: &str| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::blocks::{RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
-use crate::error::{ErrorKind, Result, ResultExt, column_context as place};
+use crate::error::{Context, ErrorKind, Result, ResultExt, column_context as place};
 use crate::limits;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
@@ -87,7 +87,7 @@ pub fn verify(left: &Source, right: &Source) -> Result<Comparison> {
 struct Side<'a> {
     content: &'a Content,
     /// Of the source, for errors.
-    place: &'a str,
+    place: &'a Context,
 }
 
 impl<'a> Side<'a> {
@@ -146,7 +146,7 @@ fn compare_tables(name: &str, sides: (Side<'_>, Side<'_>), all: &mut Comparison)
     pairs.retain(|&(a, b)| {
         let neither = missing(left, a) && missing(right, b);
         if neither {
-            all.skipped.push(place(name, &left.columns()[a].desc.name.to_str_lossy()));
+            all.skipped.push(place(name, &left.columns()[a].desc.name.to_str_lossy()).to_string());
         }
         !neither
     });

@@ -18,7 +18,7 @@ pub(crate) fn changed_columns(source: &Source, is_known: &(dyn Fn(&str) -> bool 
         let wanted = |index: usize| content.only_dataset(index).is_none_or(|dataset| !is_known(&dataset));
         for change in changes(content, &stored, &wanted)? {
             let name = match (&change.column, table.name.as_str()) {
-                (Some(column), table) => place(table, column),
+                (Some(column), table) => place(table, column).to_string(),
                 (None, ".") => "the main table".to_owned(),
                 (None, table) => format!("subtable {table}"),
             };

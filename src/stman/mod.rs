@@ -28,7 +28,7 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::container::{Container, ContainerMut};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::grid::{ChunkRead, ChunkWrite, copy_box};
 use crate::io::{ByteOrder, ReadAt, WriteAt};
 use crate::limits;
@@ -148,7 +148,7 @@ impl OpenArgs<'_> {
         self.files.open(&name).map_err(|error| {
             // a table without its file is damaged, whatever the system calls that
             match error.kind() {
-                crate::ErrorKind::NotFound => Error::format("the file is missing").context(name),
+                crate::ErrorKind::NotFound => Error::format("the file is missing").context(Context::member(name)),
                 _ => error,
             }
         })

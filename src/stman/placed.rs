@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use super::{ColumnSpec, CreateArgs, ManagerMut};
-use crate::error::{Result, ResultExt};
+use crate::error::{Context, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::value::{Region, Shape, Values};
 
 /// A manager, and the place where its errors are.
 #[derive(Debug)]
 pub(super) struct Placed<M> {
-    place: String,
+    place: Context,
     manager: M,
 }
 
@@ -21,7 +21,7 @@ impl<M: ManagerMut + 'static> Placed<M> {
         type_name: &str,
         new: impl FnOnce() -> Result<M>,
     ) -> Result<Box<dyn ManagerMut>> {
-        let place = format!("{} ({type_name})", args.file_name(""));
+        let place = Context::managed(args.file_name(""), type_name);
         let manager = new().context(&place)?;
         Ok(Box::new(Placed { place, manager }))
     }

@@ -21,7 +21,7 @@ use bstr::{BStr, BString, ByteSlice};
 use self::chain::Chain;
 use self::opening::{Files, Opening};
 use crate::container::{self, Container, ContainerInfo, FileLayout};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ByteOrder, read_all};
 use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo, resolve};
 use crate::stman::{self, ColumnSpec, Columns, Manager, OtherColumn, Storage};
@@ -149,12 +149,12 @@ impl Table {
 
     /// Opens the table at `path`, the last one of `chain`.
     fn open_from(path: &Path, chain: &Chain<'_>) -> Result<Self> {
-        Self::open_at(path, chain).map_err(|error| error.context(path.display()))
+        Self::open_at(path, chain).map_err(|error| error.context(Context::path(&path)))
     }
 
     /// Opens the table at `path`, to which those of `chain` lead.
     fn open_behind(path: &Path, chain: &Chain<'_>) -> Result<Self> {
-        let chain = chain.then(path).map_err(|error| error.context(path.display()))?;
+        let chain = chain.then(path).map_err(|error| error.context(Context::path(&path)))?;
         Self::open_from(path, &chain)
     }
 
@@ -179,7 +179,7 @@ impl Table {
             None => TableInfo::default(),
         };
         let (rows, order, plain) = {
-            let decoded = TableDat::decode(&dat).context("table.dat")?;
+            let decoded = TableDat::decode(&dat).context(Context::member("table.dat"))?;
             match decoded.body {
                 Body::Plain(plain) => (decoded.rows, decoded.order, *plain),
                 Body::Reference(body) => return view::open_reference(&path, dat, body, info, chain),
@@ -190,7 +190,9 @@ impl Table {
         let packed = container::of_table(&*files, columns.storage.format())?;
         // a lock record of 0 rows is not believed, as in casacore
         let locked = match optional(&*files, "table.lock")? {
-            Some(lock) => Sync::read(&lock).context("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0),
+            Some(lock) => {
+                Sync::read(&lock).context(Context::member("table.lock"))?.map(|sync| sync.rows).filter(|&rows| rows > 0)
+            }
             None => None,
         };
         let rows = locked.unwrap_or(rows);
@@ -307,7 +309,7 @@ impl Table {
     pub fn column(&self, name: &str) -> Result<Column<'_>> {
         match self.columns.iter().position(|column| column.desc.name == name) {
             Some(index) => Ok(Column::new(self, index)),
-            None => Err(Error::not_found(format!("no column {name}")).context(self.path.display())),
+            None => Err(Error::not_found(format!("no column {name}")).context(Context::path(&self.path))),
         }
     }
 
@@ -333,7 +335,7 @@ impl Table {
     pub(crate) fn unreadable(&self) -> Option<Error> {
         let stored = self.managers.iter().filter(|manager| manager.type_name != "VirtualTaQLColumn");
         let errors: Option<Vec<&Error>> = stored.map(|manager| manager.opened.as_ref().err()).collect();
-        errors?.first().map(|error| Error::clone(error).context(self.path.display()))
+        errors?.first().map(|error| Error::clone(error).context(Context::path(&self.path)))
     }
 
     /// The tables that keywords of this one name, its own and its columns', nested records included.
@@ -378,19 +380,19 @@ impl Columns for Table {
 
     fn column(&self, name: &BStr) -> Result<OtherColumn> {
         let found = self.columns.iter().position(|column| column.desc.name == name);
-        let found =
-            found.ok_or_else(|| Error::format(format!("there is no column {name}")).context(self.path.display()))?;
+        let found = found
+            .ok_or_else(|| Error::format(format!("there is no column {name}")).context(Context::path(&self.path)))?;
         let (manager, index) = self.bindings[found];
         match &self.managers[manager].opened {
             Ok(opened) => {
-                opened.readable(index).context(self.path.display())?;
+                opened.readable(index).context(Context::path(&self.path))?;
                 let manager: Arc<dyn Manager> = match &self.lock {
                     Some(lock) => Arc::new(Locked { manager: opened.clone(), _lock: lock.clone() }),
                     None => opened.clone(),
                 };
                 Ok(OtherColumn { spec: self.columns[found].spec(), manager, index })
             }
-            Err(error) => Err(error.clone().context(self.path.display())),
+            Err(error) => Err(error.clone().context(Context::path(&self.path))),
         }
     }
 }

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::rebuild::{WINDOW_BYTES, WINDOWS, Window, for_windows};
 use super::recipe::{Encoding, File, GROUP, LITERALS, MOST_SEGMENTS, Recipe, Segment, Sources, Stream, encode};
 use crate::convert::to_hdf5::{ColumnPlan, Form, Plan, TablePlan};
-use crate::error::{Error, Result, ResultExt, column_context as place};
+use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Coder, Dataset, DatasetSpec, Deflate, Group, Pipeline, Stage};
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::native::{MAX_CUBES, Reader};
@@ -68,7 +68,7 @@ pub(crate) fn record(
     files.sort_by_key(|(name, _)| name.rsplit(|&byte| byte == b'/').next());
     for (name, path) in files {
         let segments = found.remove(path).unwrap_or_default();
-        recorder.file(name, path, segments, &mut elements).with_context(|| path.display().to_string())?;
+        recorder.file(name, path, segments, &mut elements).with_context(|| Context::path(&path))?;
     }
     recorder.find_whole(elements)?;
     let Recorder { recipe, literals, segments, .. } = recorder;

@@ -7,7 +7,7 @@ use bstr::ByteSlice;
 
 use super::rebuild::rebuild;
 use super::recipe::{self, Archive, relative};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::File;
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::output::Output;
@@ -49,7 +49,7 @@ pub fn restore(
     progress: &(dyn Progress + Sync),
 ) -> Result<Restored> {
     let source = Source::open(path)?;
-    let place = path.display().to_string();
+    let place = Context::path(path);
     let Some(archive) = open(path)? else {
         return Err(Error::usage("not restorable: it was made without --restorable").context(place));
     };
@@ -86,14 +86,16 @@ pub fn restore(
                 to.write_at(offset, bytes)
             })
         };
-        let found = put().with_context(|| name.to_string())?;
+        let found = put().with_context(|| Context::member(&*name))?;
         if found != file.sha256 {
             let changed = changed_columns(&source, &|_| false)?;
             let why = match changed.is_empty() {
                 true => "and no column has changed: the recipe is damaged".to_owned(),
                 false => format!("changed since the conversion: {}", changed.join(", ")),
             };
-            return Err(Error::format(format!("it would not be what it was, {why}")).context(name).context(&place));
+            return Err(Error::format(format!("it would not be what it was, {why}"))
+                .context(Context::member(name))
+                .context(&place));
         }
         Ok(())
     };
@@ -114,7 +116,7 @@ fn open(path: &Path) -> Result<Option<Archive>> {
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
         Archive::open(&File::open_shared(path)?.root()?, source)
     };
-    open().with_context(|| path.display().to_string())
+    open().with_context(|| Context::path(&path))
 }
 
 /// A file that would not be what it was.

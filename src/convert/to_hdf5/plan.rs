@@ -5,7 +5,7 @@ use std::ops::Range;
 use bstr::ByteSlice;
 
 use super::layout_choice::{Form, Survey};
-use crate::error::{Error, ErrorKind, Result, ResultExt, column_context as place};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::limits;
 use crate::native::{Names, row_name, stored_size};
 use crate::source::tree::Tree;
@@ -207,7 +207,7 @@ impl Plan {
                 }
                 _ => 0..content.rows(),
             };
-            limits::rows(rows.end - rows.start).with_context(|| format!("table {}", table.name))?;
+            limits::rows(rows.end - rows.start).with_context(|| Context::table(&table.name))?;
             let row = row_name(&group);
             // a dimension of the parent would hide a column of its name
             names.reserve(&group, &["row", &row]);
@@ -257,7 +257,7 @@ impl Plan {
         let Some(root) = source.tables.first().and_then(|table| table.path.as_ref()) else {
             return Err(Error::usage("only a table directory can be made restorable"));
         };
-        let tree = Tree::find(root).with_context(|| root.display().to_string())?;
+        let tree = Tree::find(root).with_context(|| Context::path(&root))?;
         self.warnings.extend_from_slice(tree.notes());
         for table in &source.tables {
             if table.path.as_ref().is_some_and(|path| !path.starts_with(root)) {

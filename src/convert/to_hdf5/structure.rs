@@ -12,7 +12,7 @@ use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
 use super::lanes::{self, DatasetSink, Lane, Message};
 use super::layout_choice::{Form, chunk_rows, grid};
 use super::plan::{ColumnPlan, Compress, Options, Plan, TablePlan};
-use crate::error::{Error, Result, ResultExt, column_context as place};
+use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
 use crate::native::{
     self, Attributes, ColumnDigests, Coordinates, Dimensions, RawStrings, Scales, axis_roles, json, stored_size,
@@ -86,7 +86,7 @@ impl<'a> Writer<'a> {
             }
             let known = dimensions.iter_mut().find(|(known, _)| known == top).map(|(_, known)| known);
             let known = known.expect("it was added");
-            self.write_table(number, table, &group, &exact, known).with_context(|| format!("table {}", table.name))?;
+            self.write_table(number, table, &group, &exact, known).with_context(|| Context::table(&table.name))?;
             self.groups.push(group);
             self.exact_groups.push(exact);
         }
@@ -156,7 +156,7 @@ impl<'a> Writer<'a> {
         for (index, column) in table.columns.iter().enumerate() {
             let info = &content.columns()[column.index];
             let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
-            let targets = targets.with_context(|| format!("column {}", column.name))?;
+            let targets = targets.with_context(|| Context::column(&column.name))?;
             let form = match (&column.form, column.data_type) {
                 (_, DataType::Record) => "record",
                 (Form::Dense { .. }, _) => "dense",

@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 use rayon::prelude::*;
 
 use super::plan::{TableBlueprint, TableOptions, plan};
-use crate::error::{Error, Result, ResultExt, column_context as place};
+use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -81,7 +81,8 @@ fn write(
     let syncing = output.sync_behind();
     let mut writers = Vec::new();
     for plan in plans {
-        writers.push(plan.create(source, options, &partial, &mut warnings).with_context(|| plan.name.clone())?);
+        writers
+            .push(plan.create(source, options, &partial, &mut warnings).with_context(|| Context::table(&plan.name))?);
     }
     let pool = thread_pool(options.threads)?;
     let mut jobs = Vec::new();

@@ -12,7 +12,7 @@ pub use self::table::Activity;
 use self::table::{Followed, LiveColumn};
 use super::lock::WriterLock;
 use super::{Declaration, Policy, Reader, Sync, TableSpec, Writer, repair};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::source::{Source, SourceTable, coordinates};
 use crate::table::{Look, OpenOptions, TableKind, Watch};
 use crate::value::DataType;
@@ -299,7 +299,7 @@ fn begin(
 ) -> Result<(Writer, LiveTables)> {
     if found.first().is_none_or(|table| table.rows == 0) {
         return Err(
-            Error::not_found("the table has no rows yet, from which shapes are known").context(source.display())
+            Error::not_found("the table has no rows yet, from which shapes are known").context(Context::path(&source))
         );
     }
     let mut declaration = found.iter().map(|table| table.spec.clone()).fold(Declaration::new(), Declaration::table);
@@ -357,5 +357,6 @@ fn reopen(live: &Path, policy: Policy) -> Result<Writer> {
 }
 
 fn other(live: &Path, why: String) -> Error {
-    Error::new(ErrorKind::Exists, format!("the live file is of another table: this one {why}")).context(live.display())
+    Error::new(ErrorKind::Exists, format!("the live file is of another table: this one {why}"))
+        .context(Context::path(&live))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bstr::ByteSlice;
 
 use super::cells::{self, CellBlock};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::live::{Block, CellShapes, ColumnSpec, TableSpec, Writer};
 use crate::schema::Sync;
 use crate::table::{ColumnInfo, Look, Table, Watch};
@@ -217,7 +217,7 @@ impl Followed {
         let Look::Sure((rows_now, columns, keywords)) = look else { return Ok(false) };
         if rows_now < rows {
             let message = format!("{rows_now} rows, but there were {rows}: a live file cannot lose rows");
-            return Err(Error::unsupported(message).context(self.path.display()));
+            return Err(Error::unsupported(message).context(Context::path(&self.path)));
         }
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
@@ -247,7 +247,7 @@ impl Followed {
         let gone = |column: &&FollowedColumn| !columns.iter().any(|seen| column.name == seen.name);
         if let Some(column) = self.columns.iter().find(gone) {
             let message = format!("column {} was removed: a live file cannot lose columns", column.name);
-            return Err(Error::unsupported(message).context(self.path.display()));
+            return Err(Error::unsupported(message).context(Context::path(&self.path)));
         }
         if self.keywords != keywords && !first {
             news.push("keywords of the table changed: finalize takes them".to_owned());
@@ -349,7 +349,7 @@ impl Followed {
                 let found = found.ok_or_else(|| Error::format("the column is gone"))?;
                 CellBlock::read(table.cells(found)?, column.data_type, &column.form, column.string_bytes, rows.clone())
             };
-            wanted.iter().map(|index| read(index).with_context(|| format!("column {}", columns[*index].text))).collect()
+            wanted.iter().map(|index| read(index).with_context(|| Context::column(&columns[*index].text))).collect()
         })
     }
 
