@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 /// of strings that are all empty.
 const UNBACKED_CELL_BYTES: u64 = 1 << 28;
 
+/// Bytes of a file of metadata that is read whole: `table.dat`, `table.info`.
+const WHOLE_FILE_BYTES: u64 = 1 << 30;
+
 /// Rows of a table that is read whole. A table may have any number of them in a few bytes.
 const MAX_ROWS: u64 = 1 << 36;
 
@@ -23,6 +26,16 @@ pub(crate) fn unbacked_cell(bytes: u64) -> Result<()> {
     if bytes > UNBACKED_CELL_BYTES {
         return Err(Error::limit(format!(
             "a cell of {bytes} bytes of which the file stores none; the limit is {UNBACKED_CELL_BYTES}"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses to read a file of `bytes` into memory: any length can be declared without bytes that back it.
+pub(crate) fn whole_file(bytes: u64) -> Result<()> {
+    if bytes > WHOLE_FILE_BYTES {
+        return Err(Error::limit(format!(
+            "the file has {bytes} bytes, which is too much to be read whole; the limit is {WHOLE_FILE_BYTES}"
         )));
     }
     Ok(())

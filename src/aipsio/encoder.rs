@@ -2,8 +2,8 @@
 
 use super::MAGIC;
 use crate::error::{Error, Result};
-use crate::io::{ByteOrder, bits};
-use crate::value::{DataType, Record, Shape, TABLE_CODE, Value, Values};
+use crate::io::ByteOrder;
+use crate::value::{DataType, Record, Shape, TABLE_CODE, Value, Values, bits};
 
 /// Code of a nested record.
 const RECORD_CODE: i32 = 25;

@@ -252,7 +252,7 @@ impl<'a> Decoder<'a> {
         let mut values = Values::new(data_type);
         match &mut values {
             Values::Bool(_) => {
-                let bits = self.bytes(field, crate::io::bits::packed_len(count))?;
+                let bits = self.bytes(field, crate::value::bits::packed_len(count))?;
                 values.extend_from_bits(&bits, 0, count as usize);
             }
             Values::String(strings) => {

@@ -504,7 +504,7 @@ pub(super) fn read_values(target: &Target<'_>, stored: &Datatype, count: usize, 
             let read = sys::read(target, &sys::number_type(element)?, bytes);
             if cfg!(target_endian = "big") {
                 let complex = matches!(element, DataType::Complex | DataType::DComplex);
-                crate::io::swap_bytes(bytes, if complex { element.size() / 2 } else { element.size() });
+                crate::value::swap_bytes(bytes, if complex { element.size() / 2 } else { element.size() });
             }
             read
         }};

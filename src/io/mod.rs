@@ -1,6 +1,5 @@
-//! Where bytes live: positioned reads, byte order, packed bits.
+//! Where bytes live: positioned reads and writes.
 
-pub(crate) mod bits;
 mod file;
 #[cfg(test)]
 mod memory;
@@ -13,7 +12,9 @@ use std::fs::File;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::limits;
 
+pub use crate::value::ByteOrder;
 pub use file::{FileSource, FileTarget};
 pub(crate) use file::{reserve, write_back};
 #[cfg(test)]
@@ -120,38 +121,44 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
-    fn len(&self) -> Result<u64> {
-        (**self).len()
-    }
+/// Pointers to a file are one, with all that it can do: a provided method that is not forwarded would be lost.
+macro_rules! forward_read_at {
+    ($($pointer:ty),*) => {$(
+        impl<T: ReadAt + ?Sized> ReadAt for $pointer {
+            fn len(&self) -> Result<u64> {
+                (**self).len()
+            }
 
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        (**self).read_at(offset, out)
-    }
+            fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+                (**self).read_at(offset, out)
+            }
 
-    fn raw(&self, offset: u64) -> Option<Raw<'_>> {
-        (**self).raw(offset)
-    }
+            fn raw(&self, offset: u64) -> Option<Raw<'_>> {
+                (**self).raw(offset)
+            }
+
+            fn is_empty(&self) -> Result<bool> {
+                (**self).is_empty()
+            }
+        }
+    )*};
 }
 
-impl<T: ReadAt + ?Sized> ReadAt for &T {
-    fn len(&self) -> Result<u64> {
-        (**self).len()
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        (**self).read_at(offset, out)
-    }
-}
+forward_read_at!(&T, Arc<T>, Box<T>);
 
 /// The error of a read past the end of a file.
 pub(crate) fn past_end(offset: u64, wanted: u64, len: u64) -> Error {
     Error::format(format!("{wanted} bytes expected at byte {offset}, but the file has {len} bytes"))
 }
 
-/// All bytes of `source`, which the caller knows to be small or wants whole.
+/// All bytes of `source`, a file of metadata that is wanted whole.
+///
+/// # Errors
+/// `Limit` if it is longer than any such file; those of reading it.
 pub(crate) fn read_all(source: &dyn ReadAt) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; source.len()? as usize];
+    let len = source.len()?;
+    limits::whole_file(len)?;
+    let mut bytes = vec![0; len as usize];
     source.read_at(0, &mut bytes)?;
     Ok(bytes)
 }
@@ -174,60 +181,47 @@ pub(crate) fn read_array<const N: usize>(source: &dyn ReadAt, offset: u64) -> Re
     Ok(bytes)
 }
 
-/// Which end of a number comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ByteOrder {
-    /// Most significant byte first; casacore's "canonical" order.
-    Big,
-    /// Least significant byte first.
-    Little,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
 
-impl ByteOrder {
-    /// `big` or `little`.
-    pub fn name(self) -> &'static str {
-        match self {
-            ByteOrder::Big => "big",
-            ByteOrder::Little => "little",
+    /// Whether the system can copy the bytes of `source` by itself.
+    fn has_raw(source: impl ReadAt) -> bool {
+        source.raw(0).is_some()
+    }
+
+    #[test]
+    fn pointers_forward_all_that_a_file_can_do() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"bytes").unwrap();
+        let open = || FileSource::open(file.path()).unwrap();
+        assert!(has_raw(open()) && has_raw(&open()) && has_raw(Arc::new(open())) && has_raw(Box::new(open())));
+        let nested: Arc<dyn ReadAt> = Arc::new(open());
+        assert!(has_raw(&&nested));
+        assert_eq!(read_all(&Box::new(&nested)).unwrap(), b"bytes");
+    }
+
+    /// A file with a length and nothing else.
+    #[derive(Debug)]
+    struct Sparse(u64);
+
+    impl ReadAt for Sparse {
+        fn len(&self) -> Result<u64> {
+            Ok(self.0)
+        }
+
+        fn read_at(&self, _offset: u64, out: &mut [u8]) -> Result<()> {
+            out.fill(0);
+            Ok(())
         }
     }
 
-    pub(crate) fn u32(self, bytes: [u8; 4]) -> u32 {
-        match self {
-            ByteOrder::Big => u32::from_be_bytes(bytes),
-            ByteOrder::Little => u32::from_le_bytes(bytes),
+    #[test]
+    fn a_length_that_nothing_backs_is_refused_before_memory_is_taken() {
+        for len in [(1 << 30) + 1, 1 << 60, u64::MAX] {
+            assert_eq!(read_all(&Sparse(len)).unwrap_err().kind(), ErrorKind::Limit);
         }
-    }
-
-    pub(crate) fn u64(self, bytes: [u8; 8]) -> u64 {
-        match self {
-            ByteOrder::Big => u64::from_be_bytes(bytes),
-            ByteOrder::Little => u64::from_le_bytes(bytes),
-        }
-    }
-
-    pub(crate) fn u32_bytes(self, value: u32) -> [u8; 4] {
-        match self {
-            ByteOrder::Big => value.to_be_bytes(),
-            ByteOrder::Little => value.to_le_bytes(),
-        }
-    }
-
-    pub(crate) fn u64_bytes(self, value: u64) -> [u8; 8] {
-        match self {
-            ByteOrder::Big => value.to_be_bytes(),
-            ByteOrder::Little => value.to_le_bytes(),
-        }
-    }
-}
-
-/// Reverses each unit of `width` bytes in place.
-pub(crate) fn swap_bytes(bytes: &mut [u8], width: usize) {
-    match width {
-        0 | 1 => {}
-        2 => bytes.as_chunks_mut::<2>().0.iter_mut().for_each(|unit| unit.reverse()),
-        4 => bytes.as_chunks_mut::<4>().0.iter_mut().for_each(|unit| unit.reverse()),
-        8 => bytes.as_chunks_mut::<8>().0.iter_mut().for_each(|unit| unit.reverse()),
-        _ => bytes.chunks_exact_mut(width).for_each(|unit| unit.reverse()),
+        assert_eq!(read_all(&Sparse(70)).unwrap(), [0; 70]);
     }
 }

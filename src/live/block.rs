@@ -58,7 +58,7 @@ impl<'a> Block<'a> {
             Cow::Owned(elements) => Cow::Owned(bytemuck::cast_slice(&elements).to_vec()),
         };
         if cfg!(target_endian = "big") {
-            crate::io::swap_bytes(bytes.to_mut(), swap_width(T::DATA_TYPE));
+            crate::value::swap_bytes(bytes.to_mut(), swap_width(T::DATA_TYPE));
         }
         Block { elements: Elements::Numbers(T::DATA_TYPE, bytes), shapes: None, extents: None }
     }

@@ -17,11 +17,11 @@ pub(crate) const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StorageOption {
     /// In `table.mf`.
-    MultiFile = 0,
+    MultiFile,
     /// In `table.mfh5`.
-    MultiHdf5 = 1,
+    MultiHdf5,
     /// Each on its own.
-    SepFile = 2,
+    SepFile,
 }
 
 /// A data manager of the table.
@@ -93,12 +93,9 @@ impl ColumnSet {
             rows = d.uint("column set rows", version >= 3)?;
         }
         if version >= 3 {
-            storage = match d.i32("storage option")? {
-                0 => StorageOption::MultiFile,
-                1 => StorageOption::MultiHdf5,
-                2 => StorageOption::SepFile,
-                option => return Err(d.error(format!("storage option {option}, known are 0 to 2"))),
-            };
+            let code = d.i32("storage option")?;
+            let option = StorageOption::of_code(code);
+            storage = option.ok_or_else(|| d.error(format!("storage option {code}, known are 0 to 2")))?;
             block_bytes = Some(d.u32("block size")?);
         }
         let head = start..d.position();
@@ -143,7 +140,7 @@ impl ColumnSet {
         e.i32(if wide { -3 } else { -2 });
         e.uint(rows, wide);
         if wide {
-            e.i32(self.storage as i32);
+            e.i32(self.storage.code());
             e.u32(self.block_bytes.unwrap_or(DEFAULT_BLOCK_BYTES));
         }
         e.u32(self.counter);
@@ -207,8 +204,14 @@ impl ColumnBinding {
 }
 
 impl StorageOption {
-    /// As table.dat stores it.
-    pub(super) fn code(self) -> i32 {
+    const ALL: [Self; 3] = [StorageOption::MultiFile, StorageOption::MultiHdf5, StorageOption::SepFile];
+
+    fn of_code(code: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|option| option.code() == code)
+    }
+
+    /// The number that table.dat stores for it.
+    pub(crate) fn code(self) -> i32 {
         match self {
             StorageOption::MultiFile => 0,
             StorageOption::MultiHdf5 => 1,

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::grid::copy_box;
-use crate::io::{ByteOrder, PagedMut, ReadAt, bits, past_end, swap_bytes};
-use crate::value::{DataType, Region, Shape, Values, for_each_type, swap_width};
+use crate::io::{ByteOrder, PagedMut, ReadAt, past_end};
+use crate::value::{DataType, Region, Shape, Values, bits, for_each_type, swap_bytes, swap_width};
 
 /// Read at a time, so that a large cell is in memory once only.
 const STEP_BYTES: u64 = 1 << 20;

@@ -15,11 +15,11 @@ mod indirect;
 mod memory;
 #[cfg(test)]
 mod model;
-mod placed;
 #[cfg(test)]
 mod samples;
 mod standard;
 mod tiled;
+mod with_context;
 
 use std::fmt::Debug;
 use std::ops::Range;

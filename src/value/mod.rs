@@ -1,11 +1,15 @@
-//! The data model: element types, flat buffers of elements, shapes, regions, records. No I/O and no formats.
+//! The data model: element types, flat buffers of elements, byte order, shapes, regions, records. No I/O and no formats.
 
+pub(crate) mod bits;
+mod byte_order;
 mod data_type;
 mod record;
 mod region;
 mod shape;
 mod values;
 
+pub use byte_order::ByteOrder;
+pub(crate) use byte_order::swap_bytes;
 pub use data_type::DataType;
 pub(crate) use data_type::TABLE_CODE;
 pub use record::{Field, Record, Value};

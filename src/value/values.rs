@@ -6,9 +6,9 @@ use bstr::BString;
 use byteorder::{BigEndian, ByteOrder as _, LittleEndian};
 use num_complex::{Complex32, Complex64};
 
+use super::ByteOrder;
 use super::{DataType, Record};
 use crate::error::{Error, Result};
-use crate::io::ByteOrder;
 
 /// Elements of one [`DataType`], in casacore's order (first axis fastest).
 #[derive(Debug, Clone, PartialEq)]
@@ -191,7 +191,7 @@ impl Values {
     /// `bits` holds at least `first_bit + count` bits; the buffer is of Bools.
     pub(crate) fn extend_from_bits(&mut self, bits: &[u8], first_bit: usize, count: usize) {
         let Values::Bool(v) = self else { unreachable!("only Bools are packed") };
-        crate::io::bits::unpack(bits, first_bit, count, v);
+        crate::value::bits::unpack(bits, first_bit, count, v);
     }
 
     /// Appends the elements in the form that [`extend_from_bytes`](Self::extend_from_bytes) reads.
@@ -202,7 +202,7 @@ impl Values {
         let bytes = self.le_bytes().unwrap_or_else(|| unreachable!("strings and records have no fixed size"));
         out.extend_from_slice(&bytes);
         if order == ByteOrder::Big {
-            crate::io::swap_bytes(&mut out[start..], swap_width(self.data_type()));
+            crate::value::swap_bytes(&mut out[start..], swap_width(self.data_type()));
         }
     }
 
@@ -229,7 +229,7 @@ impl Values {
             return Some(Cow::Borrowed(bytes));
         }
         let mut bytes = bytes.to_vec();
-        crate::io::swap_bytes(&mut bytes, swap_width(self.data_type()));
+        crate::value::swap_bytes(&mut bytes, swap_width(self.data_type()));
         Some(Cow::Owned(bytes))
     }
 }

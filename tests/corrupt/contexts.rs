@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use ctds_hdf5::{Context, Error, Table};
+use ctds_hdf5::convert::Source;
+use ctds_hdf5::{Context, Error, ErrorKind, Table};
 
 use super::common::{Copy, find};
 use super::{convert, limit_memory};
@@ -69,12 +70,14 @@ fn of_a_conversion_the_table_and_its_column() {
 }
 
 #[test]
-fn of_a_name_with_nul_that_it_is_not_found() {
+fn of_a_name_that_no_file_can_have() {
     let copy = Copy::of("demo/demo.ms");
     copy.edit("table.dat", |bytes| {
         let at = find(bytes, b"././ANTENNA");
         bytes[at + 5] = 0;
     });
-    // the subtable is missing, as for any other name that leads nowhere
-    convert(&copy.path(), &copy.beside("out.h5")).unwrap();
+    // the system calls a NUL invalid input; here it is a name that leads nowhere, as any other
+    let source = Source::open(copy.path()).unwrap();
+    let (name, error) = source.problems().next().unwrap();
+    assert_eq!((name, error.kind()), ("ANTENNA", ErrorKind::NotFound), "{error}");
 }

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::HEADER;
+use super::names::HEADER;
+use crate::container::ContainerInfo;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Bounds, Group};
 use crate::value::Values;
@@ -91,6 +92,16 @@ impl Header {
         let (names, sizes) = self.files.iter().map(|(name, size)| (name.as_str().into(), *size as i64)).unzip();
         set("names", Attribute::Array(Values::String(names)))?;
         set("sizes", Attribute::Array(Values::Int64(sizes)))
+    }
+
+    /// The description of a container with a header of these values.
+    pub(super) fn info(block_bytes: u64, counter: i64) -> ContainerInfo {
+        ContainerInfo {
+            format: "multihdf5",
+            block_bytes: Some(block_bytes),
+            changes: u64::try_from(counter).ok(),
+            ..ContainerInfo::default()
+        }
     }
 
     /// Refuses what casacore could not read.

@@ -3,45 +3,19 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::header::{Header, file_paths};
-use super::read::{commits, committed_names, last_commit};
-use super::write::patiently;
-use super::{COMMITS, DATA, MultiHdf5Mut};
+use super::commits::Commits;
+use super::container::MultiHdf5Mut;
+use super::header::Header;
+use super::lock::retry_while_locked;
+use super::names::DATA;
 use crate::container::{ContainerMut, FormatOptions};
-use crate::error::{Error, Result, ResultExt};
-use crate::h5::{self, Attribute, Dataset, DatasetSpec, Group};
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5::{self, Dataset, Group};
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Bytes of a chunk of the list of commits.
-const COMMITS_CHUNK: u64 = 1 << 12;
-
-/// Whole blocks are read in pieces of so many bytes.
+/// Largest read of whole blocks, in bytes.
 const READ_BYTES: u64 = 1 << 20;
-
-/// Makes the list of commits anew, without any, for the files that the headers list.
-pub(super) fn prepare(root: &Group) -> Result<()> {
-    if root.has(COMMITS) {
-        root.remove(COMMITS)?;
-    }
-    let names = file_paths(root)?;
-    let columns = columns(names.len());
-    let spec = DatasetSpec {
-        element: DataType::Int64,
-        shape: &Shape::from([columns, 0]),
-        chunk: Some(Shape::from([columns, (COMMITS_CHUNK / 8 / columns).max(1)])),
-        appendable: true,
-        filter: None,
-    };
-    let commits = root.create_dataset(COMMITS, &spec)?;
-    let names = names.into_iter().map(Into::into).collect();
-    commits.set_attribute("names", &Attribute::Array(Values::String(names)))
-}
-
-/// The columns of the list of commits: one for each file. HDF5 has no chunks without any.
-pub(super) fn columns(files: usize) -> u64 {
-    files.max(1) as u64
-}
 
 /// A container whose files are appended to while others read them: they see what was committed, and nothing else.
 ///
@@ -73,7 +47,7 @@ pub(super) fn columns(files: usize) -> u64 {
 /// ```
 #[derive(Debug)]
 pub struct LiveContainer {
-    commits: Dataset,
+    commits: Commits,
     files: Vec<Appended>,
     numbers: HashMap<String, usize>,
     /// Dropped last: closing it ends the datasets.
@@ -111,18 +85,19 @@ impl LiveContainer {
     /// Opens a container whose files can grow.
     ///
     /// # Errors
-    /// `Unsupported` if it was not made so; `Locked` if somebody else changes it, or was killed when he did; those of
-    /// reading it.
+    /// `Unsupported` if it was not created as appendable; `Locked` if another process is writing it, or a writer exited
+    /// without closing it; those of reading it.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = patiently(|| h5::File::edit_live(path))?;
+        let file = retry_while_locked(|| h5::File::edit_live(path))?;
         let open = || {
             let root = file.root()?;
-            let (commits, names, sizes) = listed(&root)?;
-            let files = names.iter().zip(sizes).map(|(name, size)| Appended::open(&root, name, size));
-            Ok::<_, Error>((commits, files.collect::<Result<_>>()?, names))
+            let (commits, sizes) = listed(&root)?;
+            let files = commits.names().iter().zip(sizes).map(|(name, size)| Appended::open(&root, name, size));
+            let files = files.collect::<Result<_>>()?;
+            Ok::<_, Error>((commits, files))
         };
-        let (commits, files, names) = open().context(path.display())?;
-        let numbers = names.into_iter().zip(0..).collect();
+        let (commits, files) = open().context(Context::path(&path))?;
+        let numbers = commits.names().iter().cloned().zip(0..).collect();
         Ok(LiveContainer { commits, files, numbers, file })
     }
 
@@ -131,8 +106,9 @@ impl LiveContainer {
     /// # Errors
     /// `NotFound` if there is no such file; `Io`, `NoSpace`.
     pub fn append(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
-        let number = *self.numbers.get(name).ok_or_else(|| Error::not_found("no such file").context(name))?;
-        self.files[number].append(bytes).context(name)
+        let number =
+            *self.numbers.get(name).ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))?;
+        self.files[number].append(bytes).context(Context::member(name))
     }
 
     /// Shows readers all that was appended, in all files at once.
@@ -145,16 +121,9 @@ impl LiveContainer {
         for file in &mut self.files {
             file.store_tail()?;
         }
-        // the bytes are in the file before anybody hears of them
+        // the bytes are in the file before a reader learns their number
         self.file.flush()?;
-        let sizes: Vec<i64> = self.files.iter().map(|file| file.len as i64).collect();
-        let columns = columns(sizes.len());
-        let [_, count] = self.commits.shape()?[..] else { return Err(Error::format("no list of commits")) };
-        self.commits.set_extent(count + 1)?;
-        if !sizes.is_empty() {
-            let row = Region { start: Shape::from([0, count]), shape: Shape::from([columns, 1]) };
-            self.commits.write_region(&row, &Values::Int64(sizes))?;
-        }
+        self.commits.append(self.files.iter().map(|file| file.len as i64).collect())?;
         self.file.flush()
     }
 
@@ -170,17 +139,16 @@ impl LiveContainer {
     }
 }
 
-/// The list of commits, the files that it is about, and their sizes now.
-fn listed(root: &Group) -> Result<(Dataset, Vec<String>, Vec<u64>)> {
-    let Some(commits) = commits(root)? else {
+/// The list of commits, and the current size of each of its files.
+fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
+    let Some(commits) = Commits::open(root)? else {
         return Err(Error::unsupported("the files of this container cannot grow while others read them"));
     };
-    let names = committed_names(&commits)?;
-    let sizes = match last_commit(&commits, names.len())? {
+    let sizes = match commits.last()? {
         Some(sizes) => sizes,
-        None => names.iter().map(|name| Ok(parent(root, name)?.2)).collect::<Result<_>>()?,
+        None => commits.names().iter().map(|name| Ok(parent(root, name)?.2)).collect::<Result<_>>()?,
     };
-    Ok((commits, names, sizes))
+    Ok((commits, sizes))
 }
 
 /// The group of a file, the size of blocks there, and its size as the header says.
@@ -219,7 +187,7 @@ impl Appended {
     fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         let block = self.block_bytes as usize;
         let end = self.len.checked_add(bytes.len() as u64).filter(|&end| end <= i64::MAX as u64);
-        let end = end.ok_or_else(|| Error::usage("a file of 2^63 bytes"))?;
+        let end = end.ok_or_else(|| Error::usage("the file would have 2^63 bytes or more"))?;
         self.make_rows(end)?;
         while !bytes.is_empty() {
             if self.tail.is_empty() && bytes.len() >= block {
@@ -252,7 +220,7 @@ impl Appended {
         }
     }
 
-    /// Writes the block that is not full. What others read of it meanwhile stays as it was.
+    /// Writes the last block, which is not full. Its committed bytes do not change, so concurrent readers see no difference.
     fn store_tail(&mut self) -> Result<()> {
         if self.dirty {
             let filled = self.tail.len();
@@ -266,22 +234,21 @@ impl Appended {
     }
 }
 
-/// Bytes `start ..` of so many rows, `count` of each.
+/// Reads `count` bytes from byte `start` on of each of `rows` rows, the first of which is `first`.
 fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -> Result<Vec<u8>> {
     let mut values = Values::new(DataType::UChar);
     let region = Region { start: Shape::from([start, first]), shape: Shape::from([count, rows]) };
     dataset.read_region(&region, &mut values)?;
     match values {
         Values::UChar(bytes) => Ok(bytes),
-        _ => Err(Error::format("no bytes")),
+        _ => Err(Error::format("the elements are not bytes")),
     }
 }
 
 /// Reads a container that another process appends to, as of one of its commits. See [`LiveContainer`].
 #[derive(Debug)]
 pub struct LiveContainerReader {
-    commits: Dataset,
-    names: Vec<String>,
+    commits: Commits,
     sizes: Vec<u64>,
     files: HashMap<String, (Dataset, u64)>,
     file: h5::File,
@@ -291,11 +258,11 @@ impl LiveContainerReader {
     /// Opens a container whose files can grow, as of its last commit.
     ///
     /// # Errors
-    /// `Unsupported` if it was not made so; those of reading it.
+    /// `Unsupported` if it was not created as appendable; those of reading it.
     pub fn open(path: &Path) -> Result<Self> {
         let file = h5::File::open_live(path)?;
-        let (commits, names, sizes) = file.root().and_then(|root| listed(&root)).context(path.display())?;
-        Ok(LiveContainerReader { commits, names, sizes, files: HashMap::new(), file })
+        let (commits, sizes) = file.root().and_then(|root| listed(&root)).context(Context::path(&path))?;
+        Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
     }
 
     /// Goes on to the last commit; whether there is a newer one.
@@ -304,7 +271,7 @@ impl LiveContainerReader {
     /// `Io`, `Format`.
     pub fn refresh(&mut self) -> Result<bool> {
         self.commits.refresh()?;
-        let Some(sizes) = last_commit(&self.commits, self.names.len())? else { return Ok(false) };
+        let Some(sizes) = self.commits.last()? else { return Ok(false) };
         let newer = sizes != self.sizes;
         self.sizes = sizes;
         Ok(newer)
@@ -312,7 +279,7 @@ impl LiveContainerReader {
 
     /// The paths of the files.
     pub fn names(&self) -> &[String] {
-        &self.names
+        self.commits.names()
     }
 
     /// The bytes of a file that are committed.
@@ -320,8 +287,10 @@ impl LiveContainerReader {
     /// # Errors
     /// `NotFound` if there is no such file.
     pub fn len(&self, name: &str) -> Result<u64> {
-        let number = self.names.iter().position(|known| known == name);
-        number.map(|number| self.sizes[number]).ok_or_else(|| Error::not_found("no such file").context(name))
+        let number = self.names().iter().position(|known| known == name);
+        number
+            .map(|number| self.sizes[number])
+            .ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))
     }
 
     /// Whether no byte of a file is committed.
@@ -339,7 +308,7 @@ impl LiveContainerReader {
     pub fn read_at(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<()> {
         let len = self.len(name)?;
         if offset.checked_add(out.len() as u64).is_none_or(|end| end > len) {
-            return Err(past_end(offset, out.len() as u64, len).context(name));
+            return Err(past_end(offset, out.len() as u64, len).context(Context::member(name)));
         }
         if !self.files.contains_key(name) {
             let (group, block_bytes, _) = parent(&self.file.root()?, name)?;
@@ -355,7 +324,7 @@ impl LiveContainerReader {
             let left = (out.len() - done) as u64;
             let count = (block_bytes - start).min(left);
             let rows = if count == *block_bytes { left.min(READ_BYTES.max(count)) / count } else { 1 };
-            let bytes = read_rows(dataset, row, rows, start, count).context(name)?;
+            let bytes = read_rows(dataset, row, rows, start, count).context(Context::member(name))?;
             out[done..done + bytes.len()].copy_from_slice(&bytes);
             done += bytes.len();
         }

@@ -1,53 +1,55 @@
 //! MultiHDF5: a dataset of bytes for each file, in one HDF5 file. formats/table.md 6, docs/containers.md.
 //!
-//! - Reading ([`Opened`], [`VirtualFile`]): libhdf5 says once where the blocks of a file are; they are read from the file
-//!   itself, by any thread.
-//! - Writing ([`MultiHdf5Mut`]): blocks are filtered on our own threads and handed over whole. A container that is there is
-//!   never changed in place: the first change copies it to a file beside it, and a commit puts that in its place.
-//! - Appending while others read ([`LiveContainer`]): in place, with HDF5's SWMR.
+//! | file              | purpose                                                                                    |
+//! |-------------------|--------------------------------------------------------------------------------------------|
+//! | `names.rs`        | names of groups, datasets and attributes                                                   |
+//! | `header.rs`       | the list of files and their sizes                                                          |
+//! | `commits.rs`      | the list of commits of a container that is appended to live                                |
+//! | `seal.rs`         | checksums of every byte, after the end of the HDF5 file                                    |
+//! | `virtual_file.rs` | the bytes of one file: libhdf5 reports once where the blocks are; any thread reads them    |
+//! | `read.rs`         | a container that is read                                                                   |
+//! | `lock.rs`         | HDF5's lock on the file                                                                    |
+//! | `store.rs`        | the HDF5 file that is written: copied for the first change, replaced by a commit           |
+//! | `file.rs`         | a file that is written: blocks are filtered on our own threads and handed to libhdf5 whole |
+//! | `container.rs`    | a container that is written                                                                |
+//! | `live.rs`         | files that are appended to while other processes read them: in place, with HDF5's SWMR     |
 
+mod commits;
+mod container;
+mod file;
 mod header;
 mod live;
+mod lock;
+mod names;
 mod read;
 mod seal;
-mod target;
+mod store;
 #[cfg(test)]
 mod tests;
 mod virtual_file;
-mod write;
 
 use std::path::{Path, PathBuf};
 
 use super::{Container, Format};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5;
 use crate::io::FileSource;
 
+pub use container::MultiHdf5Mut;
 pub use live::{LiveContainer, LiveContainerReader};
+use names::HEADER;
 use read::Opened;
 use seal::Seal;
-use virtual_file::VirtualFile;
-pub use write::MultiHdf5Mut;
-
-/// The group that an HDF5 file has if it is such a container.
-const HEADER: &str = "__MultiHDF5_Header__";
-/// The bytes of a file, in its group.
-const DATA: &str = "FileData";
-/// Attribute of a file's group: the SHA-256 of its bytes, as many as the header says, in 64 hexadecimal digits. Only what
-/// casacore does not change has it.
-const SHA256: &str = "sha256";
-/// A row for each commit of a container that is appended to live.
-const COMMITS: &str = "__MultiHDF5_Commits__";
 
 /// Every HDF5 file may be one: only its groups tell, which opening looks at.
 pub(crate) static FORMAT: Format = Format {
     name: "multihdf5",
     file_name: "table.mfh5",
     recognise: |file| h5::is_hdf5(file),
-    damage: |file| Seal::find(file)?.map_or(Ok(Vec::new()), |seal| seal.check(file)),
+    damage: |file| Seal::damage(file),
     open: |inside, name| {
         let path = path_of(inside, name)?;
-        Opened::open(&path)?.root().context(path.display())
+        Opened::open(&path)?.root().context(Context::path(&path))
     },
     create: |path, options| Ok(MultiHdf5Mut::create(path, options)?),
 };
@@ -67,5 +69,8 @@ pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
 
 /// libhdf5 reads files of the file system only.
 fn path_of(inside: &dyn Container, name: &str) -> Result<PathBuf> {
-    inside.path(name).ok_or_else(|| Error::unsupported("an HDF5 file within another container")).context(name)
+    inside
+        .path(name)
+        .ok_or_else(|| Error::unsupported("an HDF5 file within another container"))
+        .context(Context::member(name))
 }

@@ -5,15 +5,17 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::commits::Commits;
 use super::header::Header;
+use super::names::{DATA, HEADER, SHA256};
 use super::seal::Seal;
-use super::{COMMITS, DATA, HEADER, SHA256, VirtualFile};
+use super::virtual_file::VirtualFile;
 use crate::container::{Container, ContainerInfo, FileLayout, check_name};
-use crate::error::{Error, Result, ResultExt};
-use crate::h5::{self, Attribute, Dataset, Group, LinkKind};
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5::{self, Dataset, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
 use crate::limits;
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::Values;
 
 /// An open HDF5 file with a container, nested ones included.
 #[derive(Debug)]
@@ -21,12 +23,12 @@ pub(super) struct Opened {
     file: h5::File,
     source: Arc<FileSource>,
     sealed: bool,
-    /// Sizes that were committed live, by path: they are newer than those of the headers.
+    /// Sizes that were committed live, by path: newer than those of the headers.
     committed: HashMap<String, u64>,
 }
 
 impl Opened {
-    /// Opens a file, which may be appended to meanwhile.
+    /// Opens a file, which another process may append to concurrently.
     ///
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if it is being changed.
@@ -35,10 +37,10 @@ impl Opened {
             let source = FileSource::open(path)?;
             let sealed = Seal::check_structure(&source)?;
             let file = h5::File::open_shared(path)?;
-            let committed = committed(&file.root()?)?;
+            let committed = Commits::sizes_by_path(&file.root()?)?;
             Ok::<_, Error>(Opened { sealed, source: Arc::new(source), committed, file })
         };
-        Ok(Arc::new(open().context(path.display())?))
+        Ok(Arc::new(open().context(Context::path(&path))?))
     }
 
     /// The outermost container.
@@ -59,57 +61,6 @@ impl Opened {
             return Err(Error::format(message).context(format!("byte {end}")));
         }
         Ok(self.sealed)
-    }
-}
-
-/// The list of what was committed live, if the container has one.
-pub(super) fn commits(root: &Group) -> Result<Option<Dataset>> {
-    if root.has(COMMITS) { Ok(Some(root.dataset(COMMITS)?)) } else { Ok(None) }
-}
-
-/// The sizes that were committed live, by path, if any were.
-pub(super) fn committed(root: &Group) -> Result<HashMap<String, u64>> {
-    let Some(commits) = commits(root)? else { return Ok(HashMap::new()) };
-    let names = committed_names(&commits)?;
-    let sizes = last_commit(&commits, names.len())?.unwrap_or_default();
-    Ok(names.into_iter().zip(sizes).collect())
-}
-
-/// The paths of the files that the columns of the list of commits are about.
-pub(super) fn committed_names(commits: &Dataset) -> Result<Vec<String>> {
-    let names = match commits.attribute("names")? {
-        Some(Attribute::Array(Values::String(names))) => names,
-        _ => return Err(Error::format(format!("dataset {}: no attribute names", commits.path()))),
-    };
-    Ok(names.iter().map(|name| name.to_string()).collect())
-}
-
-/// The sizes of the last commit, if there was one.
-pub(super) fn last_commit(commits: &Dataset, count: usize) -> Result<Option<Vec<u64>>> {
-    let shape = commits.shape()?;
-    let [columns, rows] = shape[..] else {
-        return Err(Error::format(format!("dataset {}: shape {shape}", commits.path())));
-    };
-    if columns != super::live::columns(count) {
-        return Err(Error::format(format!("dataset {}: {columns} sizes of {count} files", commits.path())));
-    }
-    if rows == 0 {
-        return Ok(None);
-    }
-    let mut values = Values::new(DataType::Int64);
-    let last = Region { start: Shape::from([0, rows - 1]), shape: Shape::from([columns, 1]) };
-    commits.read_region(&last, &mut values)?;
-    let Values::Int64(sizes) = values else { return Err(Error::format("no sizes")) };
-    let size = |size| u64::try_from(size).map_err(|_| Error::format(format!("a file of {size} bytes")));
-    Ok(Some(sizes.into_iter().map(size).collect::<Result<_>>()?))
-}
-
-pub(super) fn info(block_bytes: u64, counter: i64) -> ContainerInfo {
-    ContainerInfo {
-        format: "multihdf5",
-        block_bytes: Some(block_bytes),
-        changes: u64::try_from(counter).ok(),
-        ..ContainerInfo::default()
     }
 }
 
@@ -167,7 +118,7 @@ impl Node {
 
     fn dataset(&self, name: &str) -> Result<(Dataset, u64)> {
         let Some(Entry::File(size)) = self.entries.get(name) else {
-            return Err(Error::not_found("no such file").context(name));
+            return Err(Error::not_found("no such file").context(Context::member(name)));
         };
         let open = || {
             let group = self.group_of(name)?;
@@ -180,7 +131,7 @@ impl Node {
             Ok(dataset)
         };
         let size = self.opened.committed.get(&self.path_of(name)).copied().unwrap_or(*size);
-        Ok((open().context(name)?, size))
+        Ok((open().context(Context::member(name))?, size))
     }
 
     fn select(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<String> {
@@ -196,7 +147,7 @@ impl Container for Node {
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         let (dataset, size) = self.dataset(name)?;
         let source = self.opened.source.clone();
-        Ok(Arc::new(VirtualFile::new(&dataset, source, self.header.block_bytes, size).context(name)?))
+        Ok(Arc::new(VirtualFile::new(&dataset, source, self.header.block_bytes, size).context(Context::member(name))?))
     }
 
     fn nested(&self) -> Result<Vec<String>> {
@@ -205,15 +156,18 @@ impl Container for Node {
 
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         if !matches!(self.entries.get(name), Some(Entry::Nested)) {
-            return Err(Error::not_found("no such container").context(name));
+            return Err(Error::not_found("no such container").context(Context::member(name)));
         }
         let enter = || Node::new(self.opened.clone(), self.group_of(name)?, self.depth + 1);
-        Ok(Arc::new(enter().context(name)?))
+        Ok(Arc::new(enter().context(Context::member(name))?))
     }
 
     fn describe(&self) -> ContainerInfo {
         let sealed = self.depth == 0 && self.opened.sealed;
-        ContainerInfo { checksum: sealed.then_some("crc32"), ..info(self.header.block_bytes, self.header.counter) }
+        ContainerInfo {
+            checksum: sealed.then_some("crc32"),
+            ..Header::info(self.header.block_bytes, self.header.counter)
+        }
     }
 
     /// That of a nested one is part of the outermost.

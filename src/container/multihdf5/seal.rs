@@ -18,10 +18,10 @@ use std::ops::Range;
 use libdeflater::Crc;
 use rayon::prelude::*;
 
-use super::DATA;
 use super::header::file_paths;
+use super::names::DATA;
 use crate::container::Damage;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Group};
 use crate::io::{ReadAt, WriteAt, read_array, read_bytes};
 
@@ -130,12 +130,20 @@ impl Seal {
         file.write_at(len, &seal)
     }
 
-    /// Compares the bytes of `file` with its seal: what is damaged.
+    /// Compares the bytes of `file` with its seal, if it has one: what is damaged.
     ///
     /// # Errors
     /// `Format` if the seal itself is.
-    pub(super) fn check(self, file: &dyn ReadAt) -> Result<Vec<Damage>> {
-        let (regions, paths) = self.read(file).with_context(|| format!("seal at byte {}", self.len))?;
+    pub(super) fn damage(file: &dyn ReadAt) -> Result<Vec<Damage>> {
+        Self::find(file)?.map_or(Ok(Vec::new()), |seal| seal.check(file))
+    }
+
+    /// Compares the bytes of `file` with this seal: what is damaged.
+    ///
+    /// # Errors
+    /// `Format` if the seal itself is.
+    fn check(self, file: &dyn ReadAt) -> Result<Vec<Damage>> {
+        let (regions, paths) = self.read(file).with_context(|| Context::offset("seal", self.len))?;
         let mut found: Vec<Damage> = Vec::new();
         for Region { bytes, owner, .. } in damaged(file, regions)? {
             let file = (owner as usize).checked_sub(1).and_then(|owner| paths.get(owner)).cloned();

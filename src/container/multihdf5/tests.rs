@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use super::header::Header;
-use super::write::MultiHdf5Mut;
+use super::names::{COMMITS, DATA};
 use super::*;
 use crate::container::{ContainerMut, Directory, FormatOptions};
 use crate::convert::hex;

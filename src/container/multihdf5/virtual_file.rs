@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
 use crate::io::{Raw, ReadAt, Recent, past_end};
 use crate::value::{DataType, Region, Shape, Values};
@@ -48,6 +48,18 @@ struct Run {
     address: u64,
     stored_bytes: u64,
     filter_mask: u32,
+}
+
+impl Run {
+    /// The address after the last chunk.
+    fn end(&self) -> Option<u64> {
+        self.count.checked_mul(self.stored_bytes)?.checked_add(self.address)
+    }
+
+    /// Whether the chunk `number` at `address` continues the run.
+    fn is_followed_by(&self, number: u64, address: u64) -> bool {
+        self.first + self.count == number && self.end() == Some(address)
+    }
 }
 
 /// A part of the file that lies within one chunk.
@@ -105,7 +117,7 @@ impl VirtualFile {
                 }
                 let mut values = Values::new(DataType::UChar);
                 dataset.read_region(&Region::whole(&shape), &mut values)?;
-                let Values::UChar(bytes) = values else { return Err(Error::format("no bytes")) };
+                let Values::UChar(bytes) = values else { return Err(Error::format("the elements are not bytes")) };
                 file.source = Arc::new(bytes);
                 file.add_block(0, count)?;
             }
@@ -131,48 +143,45 @@ impl VirtualFile {
         if columns == 0 || chunk_rows == 0 {
             return Err(Error::format(format!("chunks {chunk}")));
         }
-        let across = self.width.div_ceil(columns);
-        self.chunk = Chunk { columns, rows: chunk_rows, across };
-        let chunk_bytes = self.chunk_bytes()?;
+        self.chunk = Chunk { columns, rows: chunk_rows, across: self.width.div_ceil(columns) };
         self.pipeline = pipeline;
-        self.decoded = Recent::new(CACHE_BYTES, chunk_bytes);
+        self.decoded = Recent::new(CACHE_BYTES, self.chunk_bytes()?);
+        self.runs = self.find_runs(dataset, rows)?;
+        self.check_runs()
+    }
+
+    /// The chunks of a dataset of `rows` rows, sorted by number. Unfiltered chunks that follow each other are one run.
+    fn find_runs(&self, dataset: &Dataset, rows: u64) -> Result<Vec<Run>> {
+        let Chunk { rows: chunk_rows, across, .. } = self.chunk;
+        let chunk_bytes = self.chunk_bytes()?;
         let unfiltered = self.pipeline.is_empty();
         let mut runs: Vec<Run> = Vec::new();
-        let mut misfit = None;
+        let mut wrong_size = None;
         dataset.each_chunk(|ChunkInfo { index, address, stored_bytes, filter_mask }| {
             let [column, row] = index[..] else { return };
             if column >= across || row >= rows.div_ceil(chunk_rows) {
                 return;
             }
             if unfiltered && stored_bytes != chunk_bytes {
-                misfit = Some(stored_bytes);
+                wrong_size = Some(stored_bytes);
             }
             let number = row * across + column;
             match runs.last_mut() {
-                Some(run)
-                    if unfiltered
-                        && run.first + run.count == number
-                        && run.count.checked_mul(stored_bytes).and_then(|bytes| run.address.checked_add(bytes))
-                            == Some(address) =>
-                {
-                    run.count += 1;
-                }
+                Some(run) if unfiltered && run.is_followed_by(number, address) => run.count += 1,
                 _ => runs.push(Run { first: number, count: 1, address, stored_bytes, filter_mask }),
             }
         })?;
-        if let Some(bytes) = misfit {
+        if let Some(bytes) = wrong_size {
             return Err(Error::format(format!("a chunk of {bytes} bytes, {chunk_bytes} are expected")));
         }
         runs.sort_unstable_by_key(|run| run.first);
-        self.runs = runs;
-        self.check_runs()
+        Ok(runs)
     }
 
     fn check_runs(&self) -> Result<()> {
         let file_len = self.source.len()?;
         for run in &self.runs {
-            let end = run.count.checked_mul(run.stored_bytes).and_then(|bytes| run.address.checked_add(bytes));
-            if end.is_none_or(|end| end > file_len) {
+            if run.end().is_none_or(|end| end > file_len) {
                 let Run { first, address, .. } = run;
                 return Err(Error::format(format!("chunk {first} at byte {address} ends past the end of the file")));
             }
@@ -256,7 +265,7 @@ impl VirtualFile {
             out.copy_from_slice(&bytes[piece.within as usize..][..piece.len]);
             Ok(())
         };
-        read().with_context(|| format!("chunk {} at byte {}", piece.chunk, chunk.address))
+        read().with_context(|| Context::offset(format!("chunk {}", piece.chunk), chunk.address))
     }
 
     /// Decodes chunks on all threads.

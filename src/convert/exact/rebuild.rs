@@ -8,10 +8,10 @@ use sha2::{Digest as _, Sha256};
 use super::recipe::{Encoding, LITERALS, OpenStream, Segment, Sources};
 use crate::error::{Error, Result};
 use crate::grid::copy_box;
-use crate::io::{ByteOrder, swap_bytes};
+use crate::io::ByteOrder;
 use crate::pool::Buffers;
 use crate::sha::Sha;
-use crate::value::{Region, Shape, Values, swap_width};
+use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
 /// Bytes of a file that a thread works on.
 pub(super) const WINDOW_BYTES: u64 = 2 << 20;

@@ -10,14 +10,14 @@ use super::layout_choice::{Form, Route, grid};
 use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::grid::unravel;
-use crate::io::{ByteOrder, swap_bytes};
+use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, RawStrings, json, text};
 use crate::sha::Sha;
 use crate::source::Content;
 use crate::source::blocks::{RowBlocks, Shapes};
 use crate::source::digest::{ColumnStream, digest_cells, not_selected};
 use crate::table::{Cells, ColumnInfo, Tiling};
-use crate::value::{Region, Shape, Values, swap_width};
+use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
 /// What a lane says of a finished column.
 pub(super) struct ColumnResult {

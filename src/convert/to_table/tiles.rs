@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::grid::{ChunkRead, ChunkWrite, unravel};
-use crate::io::swap_bytes;
 use crate::table::Tiling;
+use crate::value::swap_bytes;
 use crate::value::{Values, swap_width};
 
 /// Chunks that are copied at a time are about as large as this.

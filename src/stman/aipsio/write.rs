@@ -13,13 +13,13 @@ use super::segments::WIDE_OFFSET;
 use crate::container::ContainerMut;
 use crate::error::{Context, Error, Result};
 use crate::grid::for_each_run;
-use crate::io::{PagedMut, WriteAt, bits, read_array, read_bytes};
+use crate::io::{PagedMut, WriteAt, read_array, read_bytes};
 use crate::stman::checks::check_removal;
 use crate::stman::elements::{ElementsMut, element_bits};
 use crate::stman::indirect::ArraysMut;
-use crate::stman::placed::Placed;
+use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage};
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{DataType, Region, Shape, Values, bits};
 
 /// Written or moved at a time.
 const STEP_BYTES: u64 = 1 << 20;
@@ -65,7 +65,7 @@ enum Cells {
 
 /// Makes a manager without rows.
 pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
-    Placed::create(args, "StManAipsIO", || AipsIoMut::new(args))
+    WithContext::create(args, "StManAipsIO", || AipsIoMut::new(args))
 }
 
 impl AipsIoMut {

@@ -17,8 +17,8 @@ use bstr::BStr;
 use super::row_file::RowFile;
 use crate::error::{Error, Result, ResultExt};
 use crate::io::ByteOrder;
-use crate::io::bits::packed_len;
 use crate::stman::{Column, ColumnSpec, Kind, Manager, OpenArgs, Storage, extend_unbacked, read_part};
+use crate::value::bits::packed_len;
 use crate::value::{DataType, Region, Shape, Values};
 
 pub(crate) static KIND: Kind = Kind { names: &["StokesIStMan"], packable: false, open, create: None };

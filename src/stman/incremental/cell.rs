@@ -5,10 +5,10 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-use crate::io::{ByteOrder, bits, swap_bytes};
+use crate::io::ByteOrder;
 use crate::stman::elements::element_bits;
 use crate::stman::{ColumnSpec, Storage};
-use crate::value::{DataType, Shape, Values, swap_width};
+use crate::value::{DataType, Shape, Values, bits, swap_bytes, swap_width};
 
 /// A value as it is stored.
 pub(super) type Stored = SmallVec<[u8; 16]>;

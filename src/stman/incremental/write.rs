@@ -15,7 +15,7 @@ use crate::io::{ByteOrder, read_bytes};
 use crate::stman::bucket::{BucketsMut, CACHE_PARAMETER, link, parameter};
 use crate::stman::checks::{check_removal, more_rows};
 use crate::stman::indirect::ArraysMut;
-use crate::stman::placed::Placed;
+use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage, write_part};
 use crate::value::{Region, Shape, Values};
 
@@ -57,7 +57,7 @@ struct Loaded {
 }
 
 pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
-    Placed::create(args, "IncrementalStMan", || IncrementalMut::new(args))
+    WithContext::create(args, "IncrementalStMan", || IncrementalMut::new(args))
 }
 
 /// The size of a bucket in bytes. formats/stman.md 2.6.

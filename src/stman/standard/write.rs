@@ -14,14 +14,14 @@ use super::strings::{self, CELL_BYTES, INLINE_BYTES, Item};
 use crate::aipsio::Encoder;
 use crate::container::ContainerMut;
 use crate::error::{Error, Result};
-use crate::io::{ByteOrder, PagedMut, ReadAt, bits};
+use crate::io::{ByteOrder, PagedMut, ReadAt};
 use crate::stman::bucket::{BucketsMut, CACHE_PARAMETER, link, parameter};
 use crate::stman::checks::check_removal;
 use crate::stman::elements::ElementsMut;
 use crate::stman::indirect::ArraysMut;
-use crate::stman::placed::Placed;
+use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, write_part};
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{DataType, Region, Shape, Values, bits};
 
 /// Buckets that casacore is to keep in memory.
 const DEFAULT_CACHE: i64 = 2;
@@ -64,7 +64,7 @@ struct Stretch {
 }
 
 pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
-    Placed::create(args, "StandardStMan", || StandardMut::new(args))
+    WithContext::create(args, "StandardStMan", || StandardMut::new(args))
 }
 
 impl StandardMut {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::header::CubeEntry;
 use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkRead, ChunkWrite, Grid, Part, for_each_chunk, for_each_run};
-use crate::io::{ByteOrder, PagedMut, ReadAt, WriteAt, bits};
+use crate::io::{ByteOrder, PagedMut, ReadAt, WriteAt};
 use crate::stman::elements::ElementsMut;
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{DataType, Region, Shape, Values, bits};
 
 /// The tiles of one column of a hypercube.
 ///

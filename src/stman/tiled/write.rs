@@ -13,7 +13,7 @@ use crate::container::ContainerMut;
 use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkWrite, Grid, copy_box};
 use crate::io::{ByteOrder, PagedMut, WriteAt};
-use crate::stman::placed::Placed;
+use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut};
 use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Values};
 
@@ -47,7 +47,7 @@ struct TiledMut {
 
 /// Makes a manager without rows.
 pub(super) fn create(args: &CreateArgs<'_>, kind: Type) -> Result<Box<dyn ManagerMut>> {
-    Placed::create(args, kind.name(), || TiledMut::new(args, kind))
+    WithContext::create(args, kind.name(), || TiledMut::new(args, kind))
 }
 
 impl TiledMut {

@@ -1,0 +1,114 @@
+//! The list of commits of a container that is appended to live: a row of file sizes for each. docs/containers.md.
+
+use std::collections::HashMap;
+
+use super::header::file_paths;
+use super::names::COMMITS;
+use crate::error::{Error, Result};
+use crate::h5::{Attribute, Dataset, DatasetSpec, Group};
+use crate::value::{DataType, Region, Shape, Values};
+
+/// Bytes of a chunk of the list.
+const CHUNK_BYTES: u64 = 1 << 12;
+
+/// The list of commits in the root group of a container.
+#[derive(Debug)]
+pub(super) struct Commits {
+    dataset: Dataset,
+    /// Paths of the files, in the order of the columns.
+    names: Vec<String>,
+}
+
+impl Commits {
+    /// Replaces the list by an empty one for the files that the headers list.
+    pub(super) fn create(root: &Group) -> Result<()> {
+        if root.has(COMMITS) {
+            root.remove(COMMITS)?;
+        }
+        let names = file_paths(root)?;
+        let columns = columns(names.len());
+        let spec = DatasetSpec {
+            element: DataType::Int64,
+            shape: &Shape::from([columns, 0]),
+            chunk: Some(Shape::from([columns, (CHUNK_BYTES / 8 / columns).max(1)])),
+            appendable: true,
+            filter: None,
+        };
+        let dataset = root.create_dataset(COMMITS, &spec)?;
+        let names = names.into_iter().map(Into::into).collect();
+        dataset.set_attribute("names", &Attribute::Array(Values::String(names)))
+    }
+
+    /// Opens the list; `None` if the container is not appendable.
+    pub(super) fn open(root: &Group) -> Result<Option<Self>> {
+        if !root.has(COMMITS) {
+            return Ok(None);
+        }
+        let dataset = root.dataset(COMMITS)?;
+        let names = match dataset.attribute("names")? {
+            Some(Attribute::Array(Values::String(names))) => names.iter().map(ToString::to_string).collect(),
+            _ => return Err(Error::format(format!("dataset {}: attribute names is missing", dataset.path()))),
+        };
+        Ok(Some(Commits { dataset, names }))
+    }
+
+    /// The sizes of the last commit by path; empty if nothing was committed live.
+    pub(super) fn sizes_by_path(root: &Group) -> Result<HashMap<String, u64>> {
+        let Some(commits) = Self::open(root)? else { return Ok(HashMap::new()) };
+        let sizes = commits.last()?.unwrap_or_default();
+        Ok(commits.names.into_iter().zip(sizes).collect())
+    }
+
+    /// Paths of the files, in the order of the sizes.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The sizes of the last commit; `None` before the first.
+    pub(super) fn last(&self) -> Result<Option<Vec<u64>>> {
+        let (dataset, count) = (&self.dataset, self.names.len());
+        let shape = dataset.shape()?;
+        let [found, rows] = shape[..] else {
+            return Err(Error::format(format!("dataset {}: shape {shape}, two axes expected", dataset.path())));
+        };
+        if found != columns(count) {
+            return Err(Error::format(format!("dataset {}: {found} sizes for {count} files", dataset.path())));
+        }
+        if rows == 0 {
+            return Ok(None);
+        }
+        let mut values = Values::new(DataType::Int64);
+        let last = Region { start: Shape::from([0, rows - 1]), shape: Shape::from([found, 1]) };
+        dataset.read_region(&last, &mut values)?;
+        let Values::Int64(sizes) = values else {
+            return Err(Error::format(format!("dataset {}: the sizes are not integers", dataset.path())));
+        };
+        let size = |size| u64::try_from(size).map_err(|_| Error::format(format!("the size of a file is {size} bytes")));
+        Ok(Some(sizes.into_iter().take(count).map(size).collect::<Result<_>>()?))
+    }
+
+    /// Appends a row with the sizes of all files.
+    pub(super) fn append(&self, sizes: Vec<i64>) -> Result<()> {
+        let columns = columns(sizes.len());
+        let shape = self.dataset.shape()?;
+        let [_, count] = shape[..] else {
+            return Err(Error::format(format!("dataset {}: shape {shape}, two axes expected", self.dataset.path())));
+        };
+        self.dataset.set_extent(count + 1)?;
+        if !sizes.is_empty() {
+            let row = Region { start: Shape::from([0, count]), shape: Shape::from([columns, 1]) };
+            self.dataset.write_region(&row, &Values::Int64(sizes))?;
+        }
+        Ok(())
+    }
+
+    /// Sees the rows that another process has appended.
+    pub(super) fn refresh(&self) -> Result<()> {
+        self.dataset.refresh()
+    }
+}
+
+/// Columns of the list: one for each file, and at least one because HDF5 chunks cannot be empty.
+fn columns(files: usize) -> u64 {
+    files.max(1) as u64
+}

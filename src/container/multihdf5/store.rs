@@ -1,0 +1,222 @@
+//! The HDF5 file of a container that is written: how a commit replaces the old state by the new one. docs/containers.md.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::fcntl::Flock;
+use tempfile::TempPath;
+
+use super::lock::{lock_for_reading, lock_for_writing};
+use super::seal::{Owners, Seal};
+use crate::container::FormatOptions;
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5::{self, Bounds, Group};
+use crate::io::{self, FileSource, FileTarget};
+
+/// Bytes of a new file after which the disk is told to begin writing them.
+const WRITE_BACK_BYTES: u64 = 4 << 20;
+
+/// The HDF5 file that holds a container and those nested in it.
+///
+/// A new file is written in place. An existing one is copied for the first change after a commit, and the next commit puts
+/// the copy in its place.
+#[derive(Debug)]
+pub(super) struct Store {
+    path: PathBuf,
+    pub(super) options: FormatOptions,
+    /// Whether commits append a [`Seal`] to the file.
+    sealed: bool,
+    state: Mutex<StoreState>,
+}
+
+#[derive(Debug, Default)]
+struct StoreState {
+    file: Option<OpenFile>,
+    /// Incremented whenever another file is opened: datasets of the previous one are no longer usable.
+    generation: u64,
+    /// HDF5's own lock on an existing container, shared: other processes may read it, but not change it.
+    lock: Option<Flock<fs::File>>,
+    /// A new file.
+    disk: Option<NewFile>,
+}
+
+/// A new file as the operating system sees it.
+#[derive(Debug)]
+struct NewFile {
+    file: fs::File,
+    /// Bytes that the disk was told to write.
+    written_back: u64,
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    file: h5::File,
+    writable: bool,
+    /// The copy that is changed; `None` for the container itself, when it is new or only read.
+    copy: Option<TempPath>,
+}
+
+/// The open file during one call. The store's lock orders such calls.
+pub(super) struct Access<'a> {
+    pub(super) file: &'a h5::File,
+    pub(super) path: &'a Path,
+    pub(super) generation: u64,
+}
+
+impl Access<'_> {
+    /// The group at `path`, from the root.
+    pub(super) fn group(&self, path: &str) -> Result<Group> {
+        let names = path.split('/').filter(|name| !name.is_empty());
+        names.fold(self.file.root(), |group, name| group?.group(name))
+    }
+}
+
+impl Store {
+    /// Creates the file, or truncates an existing one.
+    pub(super) fn create(path: &Path, options: &FormatOptions) -> Result<Self> {
+        // a file that grows while others read it is never finished
+        let sealed = (options.archive || options.checksums) && !options.appendable;
+        let store = Store { path: path.to_owned(), options: *options, sealed, state: Mutex::default() };
+        let file = h5::File::create_for(store.bounds(), path)?;
+        let disk = Some(NewFile { file: fs::File::options().write(true).open(path)?, written_back: 0 });
+        let file = Some(OpenFile { file, writable: true, copy: None });
+        *store.state() = StoreState { file, disk, ..StoreState::default() };
+        Ok(store)
+    }
+
+    /// Opens an existing file to change it; `options` reads from its root group how it was made.
+    ///
+    /// # Errors
+    /// `Locked` if another process has it open; those of reading it.
+    pub(super) fn edit(path: &Path, options: fn(&Group) -> Result<FormatOptions>) -> Result<Self> {
+        let lock = lock_for_writing(path).context(Context::path(&path))?;
+        let sealed =
+            FileSource::open(path).and_then(|file| Seal::check_structure(&file)).context(Context::path(&path))?;
+        let file = h5::File::open(path)?;
+        let options = options(&file.root()?).context(Context::path(&path))?;
+        let sealed = options.archive && !options.appendable || sealed;
+        let file = Some(OpenFile { file, writable: false, copy: None });
+        let state = StoreState { file, generation: 1, lock, disk: None };
+        Ok(Store { path: path.to_owned(), options, sealed, state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, StoreState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn bounds(&self) -> Bounds {
+        if self.options.archive { Bounds::V110 } else { Bounds::Earliest }
+    }
+
+    /// Whether anything was changed since the last commit.
+    pub(super) fn is_changed(&self) -> bool {
+        self.state().file.as_ref().is_some_and(|open| open.writable)
+    }
+
+    /// Calls `call` with the current file, uncommitted changes included.
+    pub(super) fn read<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
+        let mut state = self.state();
+        if state.file.is_none() {
+            let file = h5::File::open(&self.path)?;
+            state.generation += 1;
+            state.file = Some(OpenFile { file, writable: false, copy: None });
+        }
+        self.call(&state, call)
+    }
+
+    /// Calls `call` with a file that can be changed, which other processes do not see.
+    pub(super) fn change<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
+        let mut state = self.state();
+        if !state.file.as_ref().is_some_and(|open| open.writable) {
+            self.begin(&mut state).with_context(|| Context::path(&self.path))?;
+        }
+        self.call(&state, call)
+    }
+
+    /// Preallocates `bytes` more of disk space for a new file.
+    pub(super) fn reserve(&self, bytes: u64) -> Result<()> {
+        match &self.state().disk {
+            Some(NewFile { file, .. }) => io::reserve(file, file.metadata()?.len().saturating_add(bytes)),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the disk to begin writing the bytes by which a new file has grown.
+    pub(super) fn write_back(&self) {
+        if let Some(NewFile { file, written_back }) = &mut self.state().disk
+            && let Ok(len) = file.metadata().map(|metadata| metadata.len())
+            && len >= *written_back + WRITE_BACK_BYTES
+        {
+            io::write_back(file, *written_back, len - *written_back);
+            *written_back = len;
+        }
+    }
+
+    fn call<T>(&self, state: &StoreState, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
+        let open = state.file.as_ref().ok_or_else(|| Error::usage("the container is closed"))?;
+        let path = open.copy.as_deref().unwrap_or(&self.path);
+        call(&Access { file: &open.file, path, generation: state.generation })
+    }
+
+    /// Copies the container to a temporary file in the same folder, to be changed.
+    fn begin(&self, state: &mut StoreState) -> Result<()> {
+        (state.file, state.disk) = (None, None);
+        let (folder, prefix) = self.copy_place()?;
+        remove_leftovers(&folder, &prefix)?;
+        let copy = tempfile::Builder::new().prefix(&prefix).tempfile_in(&folder)?.into_temp_path();
+        // a new seal would hide damage
+        let source = FileSource::open(&self.path)?;
+        if let Some(damage) = Seal::damage(&source)?.first() {
+            return Err(Error::format(damage.to_string()));
+        }
+        fs::copy(&self.path, &copy)?;
+        let file = h5::File::edit(&copy, self.bounds())?;
+        state.generation += 1;
+        state.file = Some(OpenFile { file, writable: true, copy: Some(copy) });
+        Ok(())
+    }
+
+    /// The folder of the container, and the prefix of its copies' names.
+    fn copy_place(&self) -> Result<(PathBuf, String)> {
+        let name = self.path.file_name().ok_or_else(|| Error::usage("a container needs a name"))?.to_string_lossy();
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok((folder.to_owned(), format!(".{name}.edit-")))
+    }
+
+    /// Replaces the container by the changed file, durably.
+    pub(super) fn publish(&self) -> Result<()> {
+        let mut state = self.state();
+        let Some(OpenFile { file, writable: true, copy }) = state.file.take() else { return Ok(()) };
+        let publish = || {
+            let owners = if self.sealed { Some(Owners::of(&file.root()?)?) } else { None };
+            file.close()?;
+            let path = copy.as_deref().unwrap_or(&self.path);
+            if let Some(owners) = owners {
+                Seal::put(&FileTarget::open(path)?, owners)?;
+            }
+            let written = fs::File::open(path)?;
+            written.sync_all()?;
+            // held from before other processes can find it
+            let lock = lock_for_reading(written)?;
+            if let Some(copy) = copy {
+                copy.persist(&self.path).map_err(|error| error.error)?;
+                fs::File::open(self.copy_place()?.0)?.sync_all()?;
+            }
+            Ok::<_, Error>(lock)
+        };
+        state.lock = publish().with_context(|| Context::path(&self.path))?;
+        Ok(())
+    }
+}
+
+/// Removes temporary copies left by killed writers. Safe: we hold the lock for writing.
+fn remove_leftovers(folder: &Path, prefix: &str) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
