@@ -30,6 +30,7 @@ pub mod convert;
 mod error;
 mod grid;
 mod h5;
+mod if_exists;
 pub mod io;
 mod limits;
 pub mod live;
@@ -50,6 +51,7 @@ pub use container::{
     MultiFile, MultiFileMut, MultiHdf5Mut,
 };
 pub use error::{Context, Error, ErrorKind, Result};
+pub use if_exists::IfExists;
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use table::{

@@ -6,6 +6,7 @@
 //! The order of a commit: the cells of every column; all metadata (the file is flushed); then `committed_rows` of the table.
 //! Who reads `committed_rows` first, and only so many rows, reads whole rows.
 
+mod batch;
 mod block;
 mod create;
 mod declare;
@@ -15,17 +16,20 @@ mod layout;
 mod lock;
 mod reader;
 mod repair;
+mod schema;
 mod table;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+pub use batch::{Batch, TableAppender};
 pub use block::Block;
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
 pub use finalize::{Finalized, finalize};
-pub use follow::{Activity, Ended, Follow, FollowOptions};
+pub use follow::{Activity, Follow, FollowOptions, FollowSummary};
 pub use lock::discard_lock;
 pub use reader::{Reader, TableReader};
 pub use repair::{Repaired, RepairedTable, repair};
-pub use writer::{Declaration, Policy, Sync, Writer};
+pub use schema::{CommitPolicy, Durability, Schema};
+pub use writer::Writer;

@@ -1,7 +1,6 @@
 //! The datasets of a table, and how blocks of rows become bytes in them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use bstr::ByteSlice;
 
@@ -14,7 +13,7 @@ use crate::h5::{LiveDataset, LiveFile};
 pub(super) struct Table {
     pub(super) name: String,
     row: Stream,
-    columns: Vec<Column>,
+    pub(super) columns: Vec<Column>,
     pub(super) committed_rows: LiveDataset,
     /// Rows that were appended, and of those the committed.
     pub(super) rows: u64,
@@ -23,7 +22,7 @@ pub(super) struct Table {
 
 #[derive(Debug)]
 pub(super) struct Column {
-    name: String,
+    pub(super) name: String,
     /// Bytes of a string.
     string_bytes: usize,
     parts: Parts,
@@ -132,7 +131,7 @@ impl Column {
     }
 
     /// The cells of `rows` rows as they are stored.
-    pub(super) fn check<'a>(&self, block: &'a Block<'_>, rows: u64) -> Result<Checked<'a>> {
+    pub(super) fn check<'a>(&self, block: Block<'a>, rows: u64) -> Result<Checked<'a>> {
         let (data, expected) = match (&self.parts, block.shapes) {
             (Parts::Dense(stream), None) => (Some(stream), rows as usize * stream.dataset.row_bytes()),
             (Parts::Dense(_), Some(_)) => return Err(Error::usage("all cells have the same shape, none is asked for")),
@@ -160,12 +159,13 @@ impl Column {
                 return Err(Error::usage(format!("a view of shape {extents:?} where {own:?} is expected")));
             }
         }
-        let bytes = block.elements.stored(self.string_bytes)?;
+        let Block { elements, shapes, .. } = block;
+        let bytes = elements.stored(self.string_bytes)?;
         if bytes.len() != expected {
             let message = format!("{} bytes for {rows} rows, which take {expected}", bytes.len());
             return Err(Error::usage(message));
         }
-        Ok((bytes, block.shapes))
+        Ok((bytes, shapes))
     }
 
     fn append(&mut self, (bytes, shapes): &Checked<'_>, most_waiting: usize) -> Result<()> {
@@ -279,28 +279,6 @@ impl Table {
     pub(super) fn column(&mut self, name: &str) -> Result<&mut Column> {
         let found = self.columns.iter_mut().find(|column| column.name == name);
         found.ok_or_else(|| Error::usage(format!("there is no column {name}")))
-    }
-
-    /// One block for each column, in their order, as it is stored.
-    pub(super) fn check<'a>(&self, rows: u64, blocks: &'a [(&str, Block<'_>)]) -> Result<Vec<Checked<'a>>> {
-        let given: HashMap<&str, &Block<'_>> = blocks.iter().map(|(name, block)| (*name, block)).collect();
-        if given.len() < blocks.len() {
-            return Err(Error::usage("two blocks are of one column"));
-        }
-        let check = |column: &Column| {
-            let block = given.get(column.name.as_str());
-            let block = block.ok_or_else(|| Error::usage("a row has a cell in every column, but none is given"));
-            block.and_then(|block| column.check(block, rows)).with_context(|| Context::column(&column.name))
-        };
-        let checked = self.columns.iter().map(check).collect::<Result<Vec<_>>>()?;
-        if checked.len() < given.len() {
-            return Err(Error::usage(format!(
-                "blocks of {} columns, of which {} are there",
-                given.len(),
-                checked.len()
-            )));
-        }
-        Ok(checked)
     }
 
     pub(super) fn append(&mut self, rows: u64, cells: &[Checked<'_>], most_waiting: usize) -> Result<()> {

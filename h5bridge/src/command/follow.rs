@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ctds_hdf5::ErrorKind;
-use ctds_hdf5::live::{Ended, Follow, FollowOptions, Sync};
+use ctds_hdf5::live::{Durability, Follow, FollowOptions, FollowSummary};
 use serde_json::json;
 
 use crate::cli::{Global, duration};
@@ -49,8 +49,11 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new()?;
     let timeout = global.open_options().lock_timeout.unwrap_or_default();
-    let options =
-        FollowOptions { timeout, sync: if args.fsync { Sync::Commit } else { Sync::Never }, overwrite: args.overwrite };
+    let options = FollowOptions {
+        timeout,
+        durability: if args.fsync { Durability::Disk } else { Durability::PageCache },
+        overwrite: args.overwrite,
+    };
     let start = Instant::now();
     let mut changed = Instant::now();
     let idle = |since: &Instant| args.idle.is_some_and(|idle| since.elapsed() >= idle);
@@ -94,7 +97,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             stop.sleep(if step.more || step.waiting { args.poll.min(RETRY) } else { args.poll });
         }
     }
-    let Ended { tables, notes: warnings } = follow.finish()?;
+    let FollowSummary { tables, notes: warnings } = follow.finish()?;
     for note in warnings.iter().filter(|note| !told.contains(note) && !global.quiet) {
         eprintln!("warning: {note}");
     }

@@ -9,7 +9,7 @@ use bstr::ByteSlice;
 
 use super::cells::{self, CellBlock};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::live::{Block, CellShapes, ColumnSpec, TableSpec, Writer};
+use crate::live::{CellShapes, ColumnSpec, TableSpec, Writer};
 use crate::schema::Sync;
 use crate::table::{ColumnInfo, Look, Table, Watch};
 use crate::value::{BString, DataType, Record};
@@ -288,14 +288,12 @@ impl Followed {
             }
         };
         self.note_misfits(&all, &blocks);
-        let named: Vec<(&str, Block<'_>)> = self
-            .columns
-            .iter()
-            .zip(&blocks)
-            .map(|(column, block)| Ok((column.text.as_str(), block.block()?)))
-            .collect::<Result<_>>()?;
         let count = rows.end - rows.start;
-        writer.append(&self.name, count, &named)?;
+        let mut batch = writer.table(&self.name)?.batch(count);
+        for (column, block) in self.columns.iter().zip(&blocks) {
+            batch.set(&column.text, block.block()?)?;
+        }
+        batch.append()?;
         let bytes: u64 = blocks.iter().map(CellBlock::bytes).sum();
         self.batch = (BATCH_BYTES.saturating_mul(count) / bytes.max(1)).clamp(1, 2 * self.batch.max(FIRST_BATCH));
         Ok(count)
@@ -319,7 +317,7 @@ impl Followed {
             let Look::Sure(blocks) = self.read(&[column], rows.clone())? else { break };
             let (name, count) = (self.columns[column].text.clone(), rows.end - rows.start);
             for block in &blocks {
-                let updated = writer.update(&self.name, &name, rows.start, count, &block.block()?)?;
+                let updated = writer.update(&self.name, &name, rows.start, count, block.block()?)?;
                 rewritten += u64::from(updated.written);
                 // misfits have been counted when they were appended, unless they came later
                 for (note, times) in [(misfits(&name), block.misfits), (reshaped(&name), updated.refused)] {
