@@ -180,6 +180,8 @@ struct Inner {
     contexts: Vec<Context>,
     message: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
+    /// What was asked for lies in another file.
+    elsewhere: bool,
 }
 
 /// The result of everything in this crate.
@@ -188,7 +190,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of `kind` with a sentence that says what was found and what was expected.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error(Box::new(Inner { kind, contexts: Vec::new(), message: one_line(message.into()), source: None }))
+        let message = one_line(message.into());
+        Error(Box::new(Inner { kind, contexts: Vec::new(), message, source: None, elsewhere: false }))
     }
 
     pub(crate) fn format(message: impl Into<String>) -> Self {
@@ -197,6 +200,26 @@ impl Error {
 
     pub(crate) fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// `Unsupported`: what was asked for lies in another file, which is not opened.
+    ///
+    /// No caller may go on without it, see [`may_be_left_out`](Self::may_be_left_out).
+    pub(crate) fn elsewhere(message: impl Into<String>) -> Self {
+        let mut error = Self::unsupported(message);
+        error.0.elsewhere = true;
+        error
+    }
+
+    /// Whether a conversion may leave a column out for this error: its form is not supported, but the file itself is in
+    /// order. Elements in other files are refused instead.
+    pub(crate) fn may_be_left_out(&self) -> bool {
+        self.kind() == ErrorKind::Unsupported && !self.0.elsewhere
+    }
+
+    /// Whether what was asked for lies in another file.
+    pub(crate) fn leads_elsewhere(&self) -> bool {
+        self.0.elsewhere
     }
 
     pub(crate) fn limit(message: impl Into<String>) -> Self {

@@ -48,12 +48,28 @@ pub struct Global {
     pub no_lock: bool,
 }
 
+/// An option of the verbs that read elements of native files.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct External {
+    /// Read elements that a native HDF5 file keeps in other files (external storage, virtual datasets, external links), if
+    /// these lie below its own directory
+    #[arg(long)]
+    follow_external: bool,
+}
+
+impl External {
+    /// How sources are opened.
+    pub fn open_options(self, global: &Global) -> OpenOptions {
+        OpenOptions { follow_external: self.follow_external, ..global.open_options() }
+    }
+}
+
 impl Global {
     /// How tables are opened.
     pub fn open_options(&self) -> OpenOptions {
         // no time-out is as good as one of a century
         let timeout = Duration::try_from_secs_f64(self.lock_timeout).unwrap_or(Duration::from_secs(u32::MAX.into()));
-        OpenOptions { lock_timeout: (!self.no_lock).then_some(timeout) }
+        OpenOptions { lock_timeout: (!self.no_lock).then_some(timeout), ..OpenOptions::default() }
     }
 
     /// Diagnostics go to stderr, as many as asked for.

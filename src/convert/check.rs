@@ -9,14 +9,15 @@ use crate::error::{Context, Error, Result, column_context as place};
 use crate::sha::hex;
 use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
+use crate::table::OpenOptions;
 
 /// Compares the native file at `path` with the digests that it was given when it was made: every column, every keyword
 /// set, and of a restorable file the bytes of every original file.
 ///
 /// # Errors
 /// `Usage` if the file has no digests; those of reading it. Damage in the elements of a column is a difference.
-pub fn check(path: &Path) -> Result<Comparison> {
-    let source = Source::open(path)?;
+pub fn check(path: &Path, options: OpenOptions) -> Result<Comparison> {
+    let source = Source::open_with(path, options)?;
     let mut all = Comparison::default();
     let mut has_digests = false;
     for table in source.tables() {

@@ -6,7 +6,7 @@ mod exact;
 mod to_hdf5;
 mod to_table;
 
-pub use crate::native::DatasetInfo;
+pub use crate::native::{DatasetInfo, Elsewhere};
 pub use crate::output::discard_partial;
 pub use crate::progress::Progress;
 pub use crate::sha::{Sha, hex};

@@ -29,7 +29,7 @@ pub(crate) struct ChunkReader {
 
 impl ChunkReader {
     /// A reader of `dataset`, whose file is `source`; `None` where only libhdf5 can read it: not chunked, a filter we
-    /// have not, elements that are not plain little-endian, a fill value.
+    /// have not, elements that are in other files or not plain little-endian, a fill value.
     pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         Self::of_rows(dataset, source, u64::MAX)
     }
@@ -37,7 +37,7 @@ impl ChunkReader {
     /// As [`new`](Self::new), but of the first `rows` of the last axis only: those after them may not be whole yet.
     pub(crate) fn of_rows(dataset: &Dataset, source: Arc<dyn ReadAt>, rows: u64) -> Result<Option<Self>> {
         let (Some(chunk), Some(pipeline)) = (dataset.chunk()?, dataset.pipeline()?) else { return Ok(None) };
-        if !dataset.is_plain()? {
+        if dataset.is_outside() || !dataset.is_plain()? {
             return Ok(None);
         }
         let place = format!("dataset {}", dataset.path());

@@ -10,7 +10,7 @@ use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::filter::MOST_INFLATED;
 use super::sys::{self, Foreign, Strings, Target};
-use super::{Attribute, Deflate, Pipeline, Stage, attribute, datatype, group};
+use super::{Attribute, Deflate, Elsewhere, Pipeline, Stage, attribute, datatype, group};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values, for_each_type};
@@ -118,12 +118,66 @@ pub(crate) enum Storage {
     Other(&'static str),
 }
 
+/// A dataset of which no element is read or written: its attributes, and where its elements are.
+pub(crate) struct Header {
+    dataset: hdf5::Dataset,
+    /// From the root.
+    path: String,
+    elsewhere: Option<Elsewhere>,
+}
+
+impl Header {
+    pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Result<Self> {
+        let find = || Elsewhere::of_dataset(&dataset.dcpl()?);
+        let elsewhere = find().map_err(Error::blame_source).with_context(|| format!("dataset {path}"))?;
+        Ok(Header { dataset, path, elsewhere })
+    }
+
+    /// The path from the root.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The other files, or datasets, in which its elements are; `None` if it has them itself.
+    pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
+        self.elsewhere.as_ref()
+    }
+
+    /// The dataset with its elements, which were checked; `outside` if some are in other files.
+    pub(super) fn into_dataset(self, outside: bool) -> Dataset {
+        Dataset { outside, ..Dataset::new(self.dataset, self.path) }
+    }
+
+    /// The bytes of the chunks or the block in the file; 0 if they are in other files.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        if self.elsewhere.is_some() { 0 } else { self.dataset.storage_size() }
+    }
+
+    /// The names of the attributes in order of creation.
+    pub(crate) fn attributes(&self) -> Result<Vec<String>> {
+        attribute::names(&self.dataset).with_context(|| format!("dataset {}", self.path))
+    }
+
+    /// The value of an attribute; `None` if there is none of this name.
+    pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
+        attribute::get(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
+    }
+}
+
+impl fmt::Debug for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Header").field(&self.path).field(&self.elsewhere).finish()
+    }
+}
+
 /// An open dataset.
 pub(crate) struct Dataset {
     dataset: hdf5::Dataset,
     /// From the root.
     path: String,
     layout: OnceLock<Layout>,
+    /// Its elements, or some of them, are in other files than that of the group it was asked for.
+    outside: bool,
 }
 
 /// What never changes about a dataset.
@@ -135,7 +189,7 @@ struct Layout {
 
 impl Dataset {
     pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Self {
-        Dataset { dataset, path, layout: OnceLock::new() }
+        Dataset { dataset, path, layout: OnceLock::new(), outside: false }
     }
 
     pub(super) fn inner(&self) -> &hdf5::Dataset {
@@ -145,6 +199,11 @@ impl Dataset {
     /// The path from the root.
     pub(crate) fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Whether elements are in other files, where only libhdf5 reads them.
+    pub(super) fn is_outside(&self) -> bool {
+        self.outside
     }
 
     fn place(&self) -> String {
@@ -389,13 +448,10 @@ impl Dataset {
     /// How the elements are stored.
     pub(crate) fn storage(&self) -> Result<Storage> {
         let find = || -> Result<_> {
-            let creation = self.dataset.dcpl()?;
-            Ok(match creation.get_layout()? {
+            Ok(match self.dataset.dcpl()?.get_layout()? {
+                _ if self.outside => Storage::Other("in other files"),
                 StorageLayout::Chunked => Storage::Chunks,
-                StorageLayout::Contiguous if creation.get_external()?.is_empty() => {
-                    Storage::Block(self.dataset.offset())
-                }
-                StorageLayout::Contiguous => Storage::Other("in other files"),
+                StorageLayout::Contiguous => Storage::Block(self.dataset.offset()),
                 StorageLayout::Compact => Storage::Header,
                 _ => Storage::Other("in other datasets"),
             })
@@ -474,11 +530,6 @@ impl Dataset {
             Ok(u64::from_le_bytes(bytes))
         };
         read().with_context(|| self.place())
-    }
-
-    /// The names of the attributes in order of creation.
-    pub(crate) fn attributes(&self) -> Result<Vec<String>> {
-        attribute::names(&self.dataset).with_context(|| self.place())
     }
 
     /// The value of an attribute; `None` if there is none of this name.

@@ -7,7 +7,7 @@ use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, Lib
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
-use super::{Group, LiveFile, Superblock, error, live, sys};
+use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
 use crate::error::{Context, ErrorKind, Result, ResultExt};
 use crate::io::{FileSource, ReadAt};
 
@@ -69,6 +69,8 @@ pub(crate) struct File {
     /// Whether its lock keeps everybody else out.
     writable: bool,
     path: PathBuf,
+    /// The other files that may be opened because this one names them.
+    reach: Reach,
 }
 
 impl File {
@@ -98,7 +100,8 @@ impl File {
             }
             sys::create_file(path, &creation.finish()?, &access.finish()?)
         };
-        Ok(File { file: Some(create().context(Context::path(&path))?), writable: true, path: path.to_owned() })
+        let file = Some(create().context(Context::path(&path))?);
+        Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File })
     }
 
     /// Opens a file for reading.
@@ -147,7 +150,8 @@ impl File {
 
     fn open_for(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<Self> {
         let writable = matches!(mode, Mode::Write | Mode::WriteLive);
-        Ok(File { file: Some(open(mode, path, access)?), writable, path: path.to_owned() })
+        let file = Some(open(mode, path, access)?);
+        Ok(File { file, writable, path: path.to_owned(), reach: Reach::File })
     }
 
     /// Opens a file to append to it while others read. No group, dataset or attribute may be made or changed, only the
@@ -188,9 +192,16 @@ impl File {
         sys::end_of_file(self.file()).context(Context::path(&self.path))
     }
 
+    /// Lets regular files below the file's own directory be opened where this one names them.
+    pub(crate) fn follow(mut self) -> Result<Self> {
+        self.reach = Reach::beside(&self.path, |path| Ok(File::open_shared(path)?.file().group("/")?))?;
+        Ok(self)
+    }
+
     /// The group that holds everything else.
     pub(crate) fn root(&self) -> Result<Group> {
-        Ok(Group::new(self.file().group("/").context(Context::path(&self.path))?, String::new()))
+        let root = self.file().group("/").context(Context::path(&self.path))?;
+        Ok(Group::new(root, String::new(), self.reach.clone()))
     }
 
     /// Writes what is still in memory and closes the file. Groups and datasets of a file that was created become

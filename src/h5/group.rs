@@ -1,19 +1,32 @@
 //! Groups and their links.
 
+use hdf5::LocationType;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 use hdf5::plist::link_create::{CharEncoding, LinkCreate};
-use hdf5::{IndexType, IterationOrder, LinkType, LocationType};
+use hdf5_sys::h5::H5_index_t;
 
-use super::sys::Charset;
-use super::{Attribute, Bounds, ByteRows, Dataset, DatasetSpec, LiveSpec, attribute, sys};
-use crate::error::{Error, Result, ResultExt};
+use super::sys::{Charset, Link};
+use super::{
+    Attribute, Bounds, ByteRows, Dataset, DatasetSpec, Elsewhere, Header, LiveSpec, Reach, attribute, elsewhere, sys,
+};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+
+/// Soft and external links on the way to an object.
+const MAX_LINKS: usize = 16;
 
 /// What a link leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkKind {
     Group,
     Dataset,
-    /// A soft or external link, a committed type.
+    /// A path in the same file, which may lead nowhere.
+    Soft,
+    /// Another file, or an object that only the author of the link finds.
+    Elsewhere,
+    /// A committed type.
     Other,
 }
 
@@ -23,11 +36,97 @@ pub(crate) struct Group {
     group: hdf5::Group,
     /// From the root, without its last slash: empty for the root.
     path: String,
+    reach: Reach,
+    /// It is in another file than that which was opened, to which an external link has led.
+    outside: bool,
+}
+
+/// Where a path leads.
+enum Located {
+    Group(Group),
+    /// The object of this name, to which a hard link of the group leads.
+    Member(Group, String),
+}
+
+impl Located {
+    fn group(self) -> Result<Group> {
+        match self {
+            Located::Group(group) => Ok(group),
+            Located::Member(parent, name) => {
+                let path = parent.path_of(&name);
+                Ok(parent.below(parent.group.group(&name).with_context(|| format!("group {path}"))?, path))
+            }
+        }
+    }
 }
 
 impl Group {
-    pub(super) fn new(group: hdf5::Group, path: String) -> Self {
-        Group { group, path }
+    pub(super) fn new(group: hdf5::Group, path: String, reach: Reach) -> Self {
+        Group { group, path, reach, outside: false }
+    }
+
+    /// A group of the same file.
+    fn below(&self, group: hdf5::Group, path: String) -> Self {
+        Group { group, path, reach: self.reach.clone(), outside: self.outside }
+    }
+
+    /// The root of its file.
+    fn root(&self) -> Result<Group> {
+        Ok(self.below(self.group.file()?.group("/")?, String::new()))
+    }
+
+    /// Goes along `path`, link by link, so that libhdf5 never follows one by itself.
+    ///
+    /// # Errors
+    /// `NotFound` if nothing has this path; `Format` for a soft link that leads nowhere or in a circle; `Unsupported` for
+    /// one that leads to another file.
+    fn locate(&self, path: &str, links: &mut usize) -> Result<Located> {
+        let mut at = Located::Group(self.clone());
+        for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
+            at = at.group()?.follow(name, links)?;
+        }
+        Ok(at)
+    }
+
+    /// Follows the link `name` of this group until it is a hard one.
+    fn follow(&self, name: &str, links: &mut usize) -> Result<Located> {
+        if name.contains('\0') || !self.group.link_exists(name) {
+            return Err(Error::not_found("there is none"));
+        }
+        let link = sys::link(&self.group, name)?;
+        if link == Link::Hard {
+            return Ok(Located::Member(self.clone(), name.to_owned()));
+        }
+        *links += 1;
+        if *links > MAX_LINKS {
+            return Err(Error::format(format!(
+                "more than {MAX_LINKS} links one after the other, or links in a circle"
+            )));
+        }
+        match link {
+            Link::Hard => Ok(Located::Member(self.clone(), name.to_owned())),
+            Link::Soft(target) => {
+                let from = if target.starts_with('/') { self.root()? } else { self.clone() };
+                from.locate(&target, links)
+                    .map_err(|error| match error.kind() {
+                        ErrorKind::NotFound => Error::format("it leads to nothing"),
+                        _ => error,
+                    })
+                    .with_context(|| format!("soft link {} to {target}", self.path_of(name)))
+            }
+            Link::External { file, path } => {
+                let found = Elsewhere::Link { file: file.clone(), path: path.clone() };
+                let target = self.reach.admit(&found, &file)?;
+                let (root, reach) = self.reach.open(&target)?;
+                let root = Group { group: root, path: String::new(), reach, outside: true };
+                root.locate(&path, links).with_context(|| Context::path(&target))
+            }
+            Link::UserDefined(class) => Err(Elsewhere::UserDefined(class).refused()),
+        }
+    }
+
+    fn find(&self, path: &str) -> Result<Located> {
+        self.locate(path, &mut 0)
     }
 
     /// The path from the root, `/` for the root itself.
@@ -37,7 +136,7 @@ impl Group {
 
     /// The path of what `name` leads to.
     fn path_of(&self, name: &str) -> String {
-        format!("{}/{name}", self.path)
+        format!("{}/{}", self.path, name.trim_start_matches('/'))
     }
 
     fn place(&self) -> String {
@@ -65,17 +164,17 @@ impl Group {
             }
             Ok(group.create(name)?)
         };
-        Ok(Group { group: create().with_context(|| format!("group {path}"))?, path })
+        Ok(self.below(create().with_context(|| format!("group {path}"))?, path))
     }
 
-    /// Opens a group in this one.
+    /// Opens a group in this one, by its name or its path from here.
     ///
     /// # Errors
-    /// `NotFound` if nothing has this name.
+    /// `NotFound` if nothing has this name, `Unsupported` if it is in another file.
     pub(crate) fn group(&self, name: &str) -> Result<Group> {
-        let path = self.path_of(name);
-        self.check_there(name).with_context(|| format!("group {path}"))?;
-        Ok(Group { group: self.group.group(name).with_context(|| format!("group {path}"))?, path })
+        let group =
+            self.find(name).and_then(Located::group).with_context(|| format!("group {}", self.path_of(name)))?;
+        Ok(Group { path: self.path_of(name), ..group })
     }
 
     /// Creates a dataset in this group.
@@ -139,49 +238,108 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dimension {path}"))?, path))
     }
 
-    /// Opens a dataset in this group.
+    /// Opens a dataset in this group, by its name or its path from here.
     ///
     /// # Errors
-    /// `NotFound` if nothing has this name.
+    /// `NotFound` if nothing has this name, `Unsupported` if its elements are in other files.
     pub(crate) fn dataset(&self, name: &str) -> Result<Dataset> {
-        let path = self.path_of(name);
-        self.check_there(name).with_context(|| format!("dataset {path}"))?;
-        Ok(Dataset::new(self.group.dataset(name).with_context(|| format!("dataset {path}"))?, path))
+        let open = || {
+            let (parent, last, header) = self.open_header(name)?;
+            let Some(found) = header.elsewhere() else { return Ok(header.into_dataset(parent.outside)) };
+            let mut objects = Objects { root: parent.root()?, files: HashMap::new() };
+            let outside = elsewhere::check_elements(&parent.reach, header.path(), found, &mut objects)?;
+            let header = match (parent.reach.directory(), found) {
+                (Some(directory), Elsewhere::Raw(_)) => {
+                    // a dataset has one prefix for as long as it is open
+                    drop(header);
+                    Header::new(sys::open_dataset(&parent.group, &last, directory)?, self.path_of(name))?
+                }
+                _ => header,
+            };
+            Ok::<_, Error>(header.into_dataset(outside || parent.outside))
+        };
+        open().with_context(|| format!("dataset {}", self.path_of(name)))
     }
 
-    /// Whether something has this name.
+    /// Opens a dataset for its attributes, wherever its elements are.
+    ///
+    /// # Errors
+    /// `NotFound` if nothing has this name, `Unsupported` if it is in another file.
+    pub(crate) fn header(&self, name: &str) -> Result<Header> {
+        let header = self.open_header(name).with_context(|| format!("dataset {}", self.path_of(name)))?;
+        Ok(header.2)
+    }
+
+    /// The group that has the hard link to a dataset, its name there, and the dataset.
+    fn open_header(&self, name: &str) -> Result<(Group, String, Header)> {
+        let Located::Member(parent, last) = self.find(name)? else {
+            return Err(Error::format("a group where a dataset is expected"));
+        };
+        let dataset = match (parent.group.dataset(&last), parent.reach.directory()) {
+            // it may be open, with its prefix
+            (Err(_), Some(directory)) => sys::open_dataset(&parent.group, &last, directory)?,
+            (dataset, _) => dataset?,
+        };
+        let header = Header::new(dataset, self.path_of(name))?;
+        Ok((parent, last, header))
+    }
+
+    /// What the member `name` leads to outside of this file; `None` if it, and its elements, are in it.
+    pub(crate) fn elsewhere(&self, name: &str) -> Result<Option<Elsewhere>> {
+        let find = || -> Result<Option<Elsewhere>> {
+            if !self.has(name) || name.contains('/') {
+                return Ok(None);
+            }
+            Ok(match sys::link(&self.group, name)? {
+                Link::External { file, path } => Some(Elsewhere::Link { file, path }),
+                Link::UserDefined(class) => Some(Elsewhere::UserDefined(class)),
+                Link::Soft(_) => match self.find(name) {
+                    Ok(Located::Member(parent, last)) => parent.elsewhere(&last)?,
+                    _ => None,
+                },
+                Link::Hard if self.kind_of(name)? == LinkKind::Dataset => {
+                    self.open_header(name)?.2.elsewhere().cloned()
+                }
+                Link::Hard => None,
+            })
+        };
+        find().with_context(|| self.path_of(name))
+    }
+
+    /// Whether something has this name, or this path from here. A link to a missing object counts.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.group.link_exists(name)
+        match name.rsplit_once('/') {
+            None => !matches!(name, "" | ".") && self.group.link_exists(name),
+            Some((groups, name)) => self.find(groups).and_then(Located::group).is_ok_and(|group| group.has(name)),
+        }
     }
 
     /// The names in this group and what they lead to, in order of creation where the file keeps it, else of names.
     pub(crate) fn links(&self) -> Result<Vec<(String, LinkKind)>> {
-        let links = self
-            .group
-            .links(IndexType::CreationOrder, IterationOrder::Increasing)
-            .or_else(|_| self.group.links(IndexType::Name, IterationOrder::Increasing))
+        let names = sys::link_names(&self.group, H5_index_t::H5_INDEX_CRT_ORDER)
+            .or_else(|_| sys::link_names(&self.group, H5_index_t::H5_INDEX_NAME))
             .with_context(|| self.place())?;
-        links
-            .into_iter()
-            .map(|(name, link)| {
-                let kind = match link.link_type {
-                    // not followed: they may lead out of the file, or round in circles
-                    LinkType::Soft | LinkType::External => LinkKind::Other,
-                    LinkType::Hard => {
-                        match self
-                            .group
-                            .loc_type_by_name(&name)
-                            .with_context(|| format!("object {}", self.path_of(&name)))?
-                        {
-                            LocationType::Group => LinkKind::Group,
-                            LocationType::Dataset => LinkKind::Dataset,
-                            _ => LinkKind::Other,
-                        }
-                    }
-                };
-                Ok((name, kind))
-            })
-            .collect()
+        let with_kind = |name: String| {
+            let kind = self.kind_of(&name).with_context(|| format!("object {}", self.path_of(&name)))?;
+            Ok((name, kind))
+        };
+        names.into_iter().map(with_kind).collect()
+    }
+
+    fn kind_of(&self, name: &str) -> Result<LinkKind> {
+        let at = match sys::link(&self.group, name)? {
+            Link::Hard => Located::Member(self.clone(), name.to_owned()),
+            // not followed: it may lead round in circles
+            Link::Soft(_) => return Ok(LinkKind::Soft),
+            Link::External { .. } if self.reach.directory().is_some() => self.find(name)?,
+            Link::External { .. } | Link::UserDefined(_) => return Ok(LinkKind::Elsewhere),
+        };
+        let Located::Member(parent, last) = at else { return Ok(LinkKind::Group) };
+        Ok(match parent.group.loc_type_by_name(&last)? {
+            LocationType::Group => LinkKind::Group,
+            LocationType::Dataset => LinkKind::Dataset,
+            _ => LinkKind::Other,
+        })
     }
 
     /// Sets an attribute, in place of one that has this name.
@@ -225,13 +383,32 @@ impl Group {
             return Err(Error::usage(format!("HDF5 cannot have the name {name:?}")));
         }
         if self.has(name) {
-            return Err(Error::new(crate::error::ErrorKind::Exists, "the name is taken"));
+            return Err(Error::new(ErrorKind::Exists, "the name is taken"));
         }
         Ok(())
     }
+}
 
-    fn check_there(&self, name: &str) -> Result<()> {
-        if self.has(name) { Ok(()) } else { Err(Error::not_found("there is none")) }
+/// What a virtual dataset of a file may name.
+struct Objects {
+    root: Group,
+    /// The roots of other files, opened once.
+    files: HashMap<PathBuf, Group>,
+}
+
+impl elsewhere::Objects for Objects {
+    fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)> {
+        let header = self.root.header(path)?;
+        Ok((header.path().to_owned(), header.elsewhere().cloned()))
+    }
+
+    fn outside(&mut self, file: &Path, path: &str) -> Result<()> {
+        if !self.files.contains_key(file) {
+            // nothing that the other file names is followed
+            let root = Group::new(self.root.reach.open(file)?.0, String::new(), Reach::File);
+            self.files.insert(file.to_owned(), root);
+        }
+        self.files[file].dataset(path).map(drop)
     }
 }
 

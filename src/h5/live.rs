@@ -15,7 +15,7 @@ use hdf5::file::{FileAccess, LibraryVersion};
 use hdf5::{Dataspace, Datatype};
 
 use super::sys::{self, Foreign, Mode, Target};
-use super::{Dataset, Group, dataset, file, group};
+use super::{Dataset, Group, Reach, dataset, file, group};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
@@ -113,11 +113,8 @@ impl LiveFile {
     /// The dataset at `path`, from the root.
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
-        let root = Group::new(file.group("/").context(Context::path(&self.path))?, String::new());
-        let (groups, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let group =
-            groups.split('/').filter(|name| !name.is_empty()).try_fold(root, |group, name| group.group(name))?;
-        LiveDataset::new(group.dataset(name)?)
+        let root = Group::new(file.group("/").context(Context::path(&self.path))?, String::new(), Reach::File);
+        LiveDataset::new(root.dataset(path)?)
     }
 
     /// Hands everything to the operating system, in an order in which readers see no row before its elements.

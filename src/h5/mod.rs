@@ -6,6 +6,8 @@
 //!   here, at the edge, and nowhere else.
 //! - Whatever is created is reproducible (no time stamps), keeps the order of creation of links and attributes, and
 //!   uses the file format of HDF5 1.10: superblock 3, the chunk indices of that version.
+//! - Links are followed and datasets opened by [`Group`] alone, which refuses whatever leads to another file unless its
+//!   [`Reach`] permits it.
 //! - libhdf5 runs under one lock. To use several cores, filter chunks with [`Pipeline`] on your own threads and
 //!   hand them over with [`Dataset::write_chunk`]; on the way back [`ChunkReader`] asks libhdf5 only where the chunks are.
 
@@ -14,6 +16,7 @@ mod byte_rows;
 mod chunk_reader;
 mod dataset;
 mod datatype;
+mod elsewhere;
 mod error;
 mod file;
 mod filter;
@@ -30,7 +33,8 @@ pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;
-pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Storage};
+pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Header, Storage};
+pub(crate) use elsewhere::{Elsewhere, Reach};
 pub(crate) use file::{Bounds, File, is_hdf5};
 pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
 pub(crate) use group::{Group, LinkKind};

@@ -20,7 +20,7 @@ use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5s::{H5S_UNLIMITED, H5S_seloper_t};
 use hdf5_sys::h5t::{H5T_VARIABLE, H5T_class_t, H5T_cset_t, H5T_str_t};
-use hdf5_sys::{h5a, h5d, h5f, h5s, h5t};
+use hdf5_sys::{h5a, h5d, h5f, h5l, h5p, h5s, h5t};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use crate::error::{Error, Result};
@@ -98,6 +98,128 @@ pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<
         Mode::WriteLive => h5f::H5F_ACC_RDWR | h5f::H5F_ACC_SWMR_WRITE,
     };
     keep(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), flags, access.id()))?)
+}
+
+/// How a member of a group is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Link {
+    /// An object of the same file.
+    Hard,
+    /// A path in the same file.
+    Soft(String),
+    /// An object of another file.
+    External {
+        /// The file, as the link names it.
+        file: String,
+        /// The path of the object in that file.
+        path: String,
+    },
+    /// A link of this class (65 to 255), which only a program that registers the class can follow.
+    UserDefined(c_int),
+}
+
+/// `H5L_info1_t` and `H5L_info2_t` as far as they agree, with the class of the link as a number: a file may name any.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfo {
+    class: c_int,
+    order_valid: c_uint,
+    order: i64,
+    charset: c_int,
+    /// Its first word is the size of the link's value, except for a hard link.
+    value: [u64; 2],
+}
+
+/// Longest value of a link: two names.
+const MAX_LINK_VALUE: u64 = 1 << 20;
+
+/// The link by which `group` reaches its member `name`, which exists and contains no slash. Nothing is followed.
+pub(super) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
+    let name = c_name(name)?;
+    let mut info = LinkInfo::default();
+    #[cfg(feature = "static-hdf5")]
+    call!(h5l::H5Lget_info2(group.id(), name.as_ptr(), (&raw mut info).cast(), H5P_DEFAULT))?;
+    #[cfg(not(feature = "static-hdf5"))]
+    call!(h5l::H5Lget_info1(group.id(), name.as_ptr(), (&raw mut info).cast(), H5P_DEFAULT))?;
+    // H5L_type_t
+    let bytes = match info.class {
+        0 => return Ok(Link::Hard),
+        1 | 64 => info.value[0],
+        class => return Ok(Link::UserDefined(class)),
+    };
+    if bytes > MAX_LINK_VALUE {
+        return Err(Error::format(format!(
+            "the value of a link has {bytes} bytes, of which {MAX_LINK_VALUE} are allowed"
+        )));
+    }
+    // one more, so that the value ends with NUL in any case
+    let mut value = vec![0u8; bytes as usize + 1];
+    call!(h5l::H5Lget_val(group.id(), name.as_ptr(), value.as_mut_ptr().cast(), bytes as usize, H5P_DEFAULT))?;
+    let text = |bytes: &[u8]| {
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    };
+    if info.class == 1 {
+        return Ok(Link::Soft(text(&value)));
+    }
+    // a byte of version and flags, the name of the file, the path of the object. H5Lexternal.c
+    let names = value.get(1..).unwrap_or_default();
+    let split = names.iter().position(|&byte| byte == 0).unwrap_or(names.len());
+    Ok(Link::External { file: text(names), path: text(names.get(split + 1..).unwrap_or_default()) })
+}
+
+/// The names of the members of a group.
+///
+/// The `hdf5` crate's own takes the class of a link for an enum, whatever number the file has there.
+pub(super) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<String>> {
+    /// # Safety
+    /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
+    unsafe extern "C" fn collect(
+        _: hid_t,
+        name: *const c_char,
+        _: *const h5l::H5L_info_t,
+        names: *mut c_void,
+    ) -> c_int {
+        // SAFETY: as this function demands
+        let (name, names) = unsafe { (CStr::from_ptr(name), &mut *names.cast::<Vec<String>>()) };
+        names.push(name.to_string_lossy().into_owned());
+        0
+    }
+    let mut names: Vec<String> = Vec::new();
+    let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
+    call!(h5l::H5Literate(group.id(), order, increasing, ptr::null_mut(), Some(collect), data))?;
+    Ok(names)
+}
+
+/// Opens the dataset to which a hard link of this name leads; external storage is looked for below `prefix`.
+pub(super) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Result<hdf5::Dataset> {
+    let (name, prefix) = (c_name(name)?, c_path(prefix)?);
+    let access = create!(hdf5::plist::DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS))?;
+    call!(h5p::H5Pset_efile_prefix(access.id(), prefix.as_ptr()))?;
+    Ok(create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id()))?)
+}
+
+/// The sources of a virtual dataset, as its file names them: file and dataset. At most `most`, else `None`.
+pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<Option<Vec<(String, String)>>> {
+    let mut count = 0;
+    call!(h5p::H5Pget_virtual_count(creation.id(), &mut count))?;
+    if count > most {
+        return Ok(None);
+    }
+    let id = creation.id();
+    let name = |get: &dyn Fn(*mut c_char, usize) -> Result<isize>| -> Result<String> {
+        let len = get(ptr::null_mut(), 0)?;
+        let mut text = vec![0u8; len.max(0) as usize + 1];
+        get(text.as_mut_ptr().cast(), text.len())?;
+        text.truncate(len.max(0) as usize);
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    };
+    let source = |index| {
+        let file = name(&|to, size| Ok(call!(h5p::H5Pget_virtual_filename(id, index, to, size))?))?;
+        let dataset = name(&|to, size| Ok(call!(h5p::H5Pget_virtual_dsetname(id, index, to, size))?))?;
+        Ok((file, dataset))
+    };
+    (0..count).map(source).collect::<Result<Vec<_>>>().map(Some)
 }
 
 /// Where a file ends, if nothing is behind it that is not HDF5.

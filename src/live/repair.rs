@@ -106,7 +106,7 @@ fn survey(path: &Path, len: u64, was_open: bool) -> Result<Found> {
     let tables = match layout::read(&root) {
         Ok(tables) => tables,
         // another program's
-        Err(error) if error.kind() == ErrorKind::Unsupported => Vec::new(),
+        Err(error) if error.may_be_left_out() => Vec::new(),
         Err(error) => return Err(error),
     };
     for table in tables {
@@ -131,7 +131,7 @@ fn check_group(group: &Group, found: &mut Found, depth: usize) -> Result<()> {
                 }
                 found.datasets += 1;
             }
-            LinkKind::Other => {}
+            _ => {}
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::names::{link_name, unique};
 use super::raw_strings::{text as representable, text_attribute};
 use crate::error::Result;
-use crate::h5::{Attribute, Dataset, Group};
+use crate::h5::{Attribute, Group, Header};
 use crate::schema::TableInfo;
 use crate::table::ColumnInfo;
 use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
@@ -191,7 +191,7 @@ impl Edited {
 /// A group or dataset with attributes.
 pub(crate) enum Object {
     Group(Group),
-    Dataset(Dataset),
+    Dataset(Header),
 }
 
 impl Object {

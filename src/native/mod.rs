@@ -22,5 +22,5 @@ pub(crate) use form::{FormKind, MAX_CUBES, stored_size};
 pub(crate) use names::{Names, row_name, unique};
 pub(crate) use raw_strings::{RawStrings, text, text_attribute};
 pub(crate) use reader::Reader;
-pub use table::DatasetInfo;
+pub use table::{DatasetInfo, Elsewhere};
 pub(crate) use table::{NativeEntry, NativeTable, is_native, open};

@@ -15,10 +15,10 @@ use super::reader::Reader;
 use super::{digests, json, undescribed};
 use crate::container;
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, LinkKind};
+use crate::h5::{self, Attribute, ChunkReader, File, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::TableInfo;
-use crate::table::{Cells, ColumnInfo};
+use crate::table::{Cells, ColumnInfo, OpenOptions};
 use crate::value::{DataType, Record, Region, Shape, Value, Values};
 
 /// Whether the file at `path` is HDF5 and not a container of casacore's.
@@ -38,8 +38,9 @@ pub(crate) struct NativeEntry {
 }
 
 /// Opens a native file: its tables in the order in which they were written.
-pub(crate) fn open(path: &Path) -> Result<Vec<NativeEntry>> {
+pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>> {
     let file = File::open_shared(path)?;
+    let file = if options.follow_external { file.follow()? } else { file };
     let place = Context::path(path);
     let open = || -> Result<Vec<NativeEntry>> {
         let root = file.root()?;
@@ -320,12 +321,15 @@ impl NativeTable {
         Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
     }
 
-    /// The datasets of a column and what they are for.
-    fn datasets(&self, index: usize) -> Result<Vec<(String, Dataset)>> {
+    /// The datasets of a column: the group of each, its name there, and its path from the group of the table. A group that
+    /// is in another file stands for all of its datasets.
+    fn datasets(&self, index: usize) -> Result<Vec<(Group, String, String)>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
+        let whole = || vec![(self.group.clone(), link.clone(), link.clone())];
         let names: Vec<String> = match kind {
-            FormKind::Dense | FormKind::Record => return Ok(vec![(link.clone(), self.group.dataset(link)?)]),
+            FormKind::Dense | FormKind::Record => return Ok(whole()),
             FormKind::Missing => return Ok(Vec::new()),
+            _ if self.group.elsewhere(link)?.is_some() => return Ok(whole()),
             FormKind::Ragged => ["values", "offset", "shape", "defined"].map(str::to_owned).into(),
             FormKind::Cubes => {
                 let group = self.group.group(link)?;
@@ -334,7 +338,7 @@ impl NativeTable {
             }
         };
         let group = self.group.group(link)?;
-        names.into_iter().map(|name| Ok((format!("{link}/{name}"), group.dataset(&name)?))).collect()
+        Ok(names.into_iter().map(|name| (group.clone(), name.clone(), format!("{link}/{name}"))).collect())
     }
 }
 
@@ -469,7 +473,20 @@ impl NativeTable {
     }
 
     pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {
-        let describe = |(name, dataset): (String, Dataset)| {
+        let describe = |(group, link, name): (Group, String, String)| {
+            let elsewhere = group.elsewhere(&link)?.map(|found| Elsewhere {
+                kind: found.kind(),
+                targets: found.targets(),
+                text: found.to_string(),
+            });
+            let dataset = match group.dataset(&link) {
+                Ok(dataset) => dataset,
+                // it is described, although it is refused
+                Err(_) if elsewhere.is_some() => {
+                    return Ok(DatasetInfo { name, elsewhere, index: "none".into(), ..DatasetInfo::default() });
+                }
+                Err(error) => return Err(error),
+            };
             Ok(DatasetInfo {
                 name,
                 shape: dataset.shape()?,
@@ -478,6 +495,7 @@ impl NativeTable {
                 appendable: dataset.is_appendable()?,
                 filters: dataset.filters()?,
                 stored_bytes: dataset.stored_bytes(),
+                elsewhere,
             })
         };
         self.datasets(index)?.into_iter().map(describe).collect()
@@ -485,11 +503,11 @@ impl NativeTable {
 }
 
 /// How a dataset is stored. Shapes are in casacore's order, first axis fastest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetInfo {
     /// Relative to the group of its table.
     pub name: String,
-    /// Of the dataset.
+    /// The extents. Empty, as all that follows, if the elements lie in other files and are not followed there.
     pub shape: Shape,
     /// `None` if it is not chunked.
     pub chunk: Option<Shape>,
@@ -501,6 +519,22 @@ pub struct DatasetInfo {
     pub filters: Vec<String>,
     /// Bytes in the file.
     pub stored_bytes: u64,
+    /// Where the elements are if the dataset itself does not have them; `None` for all datasets that this program writes.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// A reference out of a native file, or from one of its datasets to others: external storage, a virtual dataset, an
+/// external or user-defined link. References to other files are followed only if
+/// [`OpenOptions::follow_external`] says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// `external storage`, `virtual dataset`, `external link` or `user-defined link`.
+    pub kind: &'static str,
+    /// The files, as the native file names them: `raw.bin`; with the path of an object in them where there is one:
+    /// `other.h5:/MAIN/DATA`. The file `.` is the native file itself.
+    pub targets: Vec<String>,
+    /// Both, in words.
+    pub text: String,
 }
 
 /// The groups that the readable forms of keywords name, by the names that the keywords store.
@@ -531,7 +565,7 @@ fn groups(
 
 fn object(group: &Group, form: &StoredForm) -> Result<Object> {
     Ok(match form.kind {
-        FormKind::Dense | FormKind::Record => Object::Dataset(group.dataset(&form.link)?),
+        FormKind::Dense | FormKind::Record => Object::Dataset(group.header(&form.link)?),
         _ => Object::Group(group.group(&form.link)?),
     })
 }

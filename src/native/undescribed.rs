@@ -7,7 +7,7 @@ use bstr::{BString, ByteSlice};
 
 use super::attributes::{Object, apply_own, keywords, text};
 use super::form::{FormKind, StoredForm};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::h5::{Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
@@ -99,12 +99,14 @@ pub(super) fn columns(
         let column = match kind {
             LinkKind::Dataset => dense(group, &link, notes),
             LinkKind::Group => several(group, &link, notes),
+            LinkKind::Soft => Err(Error::unsupported("a soft link")),
+            LinkKind::Elsewhere => group.dataset(&link).map(|_| None),
             LinkKind::Other => Ok(None),
         };
         match column {
             Ok(Some((info, kind, rows))) => found.push((info, StoredForm { kind, link, reason: String::new() }, rows)),
             Ok(None) => {}
-            Err(error) if error.kind() == ErrorKind::Unsupported => notes.push(format!("{link} is no column: {error}")),
+            Err(error) if error.may_be_left_out() => notes.push(format!("{link} is no column: {error}")),
             Err(error) => return Err(error.context(link)),
         }
     }
@@ -126,7 +128,7 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
     let data_type = dataset.data_type()?;
     let direct = !cell.is_empty() && cell.elements()? <= DIRECT_ELEMENTS && !group.has(&format!("{link}__defined"));
     let axes = cell.len() as i32;
-    let mut info = describe(&Object::Dataset(dataset), link, data_type, axes, notes)?;
+    let mut info = describe(&Object::Dataset(group.header(link)?), link, data_type, axes, notes)?;
     if direct {
         info.desc = info.desc.direct(cell.clone());
         info.shape = Some(cell);

@@ -140,9 +140,7 @@ fn compare_tables(name: &str, sides: (Side<'_>, Side<'_>), all: &mut Comparison)
             all.differ(name, Some(&info.desc.name.to_str_lossy()), "no such column", "a column");
         }
     }
-    let missing = |content: &Content, index: usize| {
-        content.cells(index).is_err_and(|error| error.kind() == ErrorKind::Unsupported)
-    };
+    let missing = |content: &Content, index: usize| content.cells(index).is_err_and(|error| error.may_be_left_out());
     pairs.retain(|&(a, b)| {
         let neither = missing(left, a) && missing(right, b);
         if neither {

@@ -79,6 +79,8 @@ pub(crate) fn changes(
         let found = match &column.sha256 {
             Ok(sha) => hex(sha),
             Err(error) if error.kind() == ErrorKind::Usage => continue,
+            // not damage: what lies in other files is not looked at
+            Err(error) if error.leads_elsewhere() => return Err(error.clone()),
             Err(error) => error.to_string(),
         };
         compare(Some(&column.name), "cells", text(stored, "sha256"), found);

@@ -49,7 +49,7 @@ impl Source {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// As [`open`](Self::open), with tables locked as `options` say.
+    /// As [`open`](Self::open), with tables locked, and other files followed, as `options` say.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -57,7 +57,7 @@ impl Source {
         let path = path.as_ref();
         let place = Context::path(path);
         if path.is_file() && native::is_native(path).context(&place)? {
-            return Self::of_native(path, place);
+            return Self::of_native(path, place, options);
         }
         let table = Table::open_with(path, options)?;
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -77,14 +77,14 @@ impl Source {
     }
 
     /// The tables of a native file.
-    fn of_native(path: &Path, place: Context) -> Result<Self> {
+    fn of_native(path: &Path, place: Context, options: OpenOptions) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let table = |entry: native::NativeEntry| {
             let native::NativeEntry { name, parent, group, table } = entry;
             let content = table.map(|table| Content::Native(Box::new(table)));
             SourceTable { name, parent, path: None, group: Some(group), content }
         };
-        Ok(Source { name, place, tables: native::open(path)?.into_iter().map(table).collect() })
+        Ok(Source { name, place, tables: native::open(path, options)?.into_iter().map(table).collect() })
     }
 
     /// The number of the table that a keyword of table number `of` stores as `stored`.

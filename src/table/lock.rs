@@ -36,12 +36,16 @@ pub struct OpenOptions {
     /// How long to wait for a program that is writing to the table; `None`: take no lock at all, as for read-only media or
     /// file systems without locks.
     pub lock_timeout: Option<Duration>,
+    /// Whether a native HDF5 file may name other files as the place of its elements: external storage, virtual datasets,
+    /// external links. Only regular files below its own directory are opened, symbolic links resolved; paths with `..` and
+    /// patterns of names are refused. `false`: all of them are refused, with `Unsupported`.
+    pub follow_external: bool,
 }
 
 impl Default for OpenOptions {
     /// Waits for a minute.
     fn default() -> Self {
-        OpenOptions { lock_timeout: Some(Duration::from_secs(60)) }
+        OpenOptions { lock_timeout: Some(Duration::from_secs(60)), follow_external: false }
     }
 }
 
@@ -187,7 +191,7 @@ mod tests {
     use super::*;
 
     fn options(milliseconds: u64) -> OpenOptions {
-        OpenOptions { lock_timeout: Some(Duration::from_millis(milliseconds)) }
+        OpenOptions { lock_timeout: Some(Duration::from_millis(milliseconds)), ..OpenOptions::default() }
     }
 
     #[test]
@@ -207,7 +211,11 @@ mod tests {
         let error = ReadLock::take(directory.path(), options(50)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert_eq!(std::fs::read(&path).unwrap(), before, "the list of requests is as before");
-        assert!(ReadLock::take(directory.path(), OpenOptions { lock_timeout: None }).unwrap().is_none());
+        assert!(
+            ReadLock::take(directory.path(), OpenOptions { lock_timeout: None, ..OpenOptions::default() })
+                .unwrap()
+                .is_none()
+        );
 
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| ReadLock::take(directory.path(), options(10_000)));

@@ -56,7 +56,7 @@ fn collect(table: &Table, record: &Record, found: &mut Vec<Subtable>) {
                     && table.concatenated.contains(&field.name)
                 {
                     // parts that cannot be opened were reported when the concatenation was
-                    let unlocked = OpenOptions { lock_timeout: None };
+                    let unlocked = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
                     let open = |part| Table::open_with(part, unlocked).ok();
                     let parts: Vec<Table> = parts.iter().filter_map(open).collect();
                     paths = super::view::subtable_paths(&parts, field.name.as_bstr());

@@ -143,7 +143,8 @@ impl Watch {
             self.ask()?;
             return Ok(Look::Busy);
         }
-        let value = Table::open_with(&self.path, OpenOptions { lock_timeout: None }).and_then(|table| read(&table));
+        let value = Table::open_with(&self.path, OpenOptions { lock_timeout: None, ..OpenOptions::default() })
+            .and_then(|table| read(&table));
         // who writes now may have begun while we read, in the tick of the last change
         let unseen = recent && lock::is_written(&self.lock)?;
         // what makes no sense while somebody holds the lock is of somebody who is in the middle of writing

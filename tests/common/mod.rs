@@ -99,7 +99,8 @@ impl Copy {
     }
 }
 
-fn copy_tree(from: &Path, to: &Path) {
+/// Copies a directory with everything below it.
+pub fn copy_tree(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -8,7 +8,7 @@ use ctds_hdf5::convert::{Source, TableDigest, digest, hex};
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::{Map, Value as Json, json};
 
-use crate::cli::Global;
+use crate::cli::{External, Global};
 use crate::exit::Status;
 
 /// Arguments of `digest`.
@@ -22,11 +22,13 @@ pub struct Args {
     /// Only these columns, of all tables
     #[arg(long, value_delimiter = ',')]
     columns: Vec<String>,
+    #[command(flatten)]
+    external: External,
 }
 
 /// Prints the fingerprints; columns that cannot be read show their error, and the status is that of the first.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let source = Source::open_with(&args.source, global.open_options())?;
+    let source = Source::open_with(&args.source, args.external.open_options(global))?;
     let wanted = |_: &str, column: &str| args.columns.is_empty() || args.columns.iter().any(|name| name == column);
     let tables = digest(&source, wanted);
     let mut status = Status::Done;

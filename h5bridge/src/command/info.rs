@@ -10,7 +10,7 @@ use ctds_hdf5::{ColumnInfo, ColumnKind, ManagerInfo, Table, TableKind};
 use serde_json::{Map, Value as Json, json};
 
 use super::ls;
-use crate::cli::Global;
+use crate::cli::{External, Global};
 use crate::exit::Status;
 use crate::report;
 
@@ -22,11 +22,13 @@ use crate::report;
 pub struct Args {
     /// A table directory or a native HDF5 file
     source: PathBuf,
+    #[command(flatten)]
+    external: External,
 }
 
 /// Prints every table and column. Shapes are slowest axis first, as HDF5 and numpy show them.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let source = Source::open_with(&args.source, global.open_options())?;
+    let source = Source::open_with(&args.source, args.external.open_options(global))?;
     if global.json {
         let mut tables = Map::new();
         for table in source.tables() {
@@ -87,11 +89,14 @@ fn to_json(table: &SourceTable) -> Result<Json> {
         }
         let datasets = table.storage(index)?;
         if let Some(first) = datasets.first() {
+            let is_known = first.elsewhere.is_none() || !first.shape.is_empty();
             let all: Vec<Json> = datasets.iter().map(dataset_json).collect();
             for key in ["chunk", "index", "filters"] {
                 entry[key] = all[0][key].clone();
             }
-            entry["shape"] = first.shape.reversed().into();
+            if is_known {
+                entry["shape"] = first.shape.reversed().into();
+            }
             entry["stored_bytes"] = datasets.iter().map(|dataset| dataset.stored_bytes).sum::<u64>().into();
             entry["datasets"] = all.into();
         }
@@ -191,7 +196,7 @@ fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<String>> {
 }
 
 fn dataset_json(dataset: &DatasetInfo) -> Json {
-    json!({
+    let mut document = json!({
         "name": dataset.name,
         "shape": dataset.shape.reversed(),
         "chunk": dataset.chunk.as_ref().map(Shape::reversed),
@@ -199,7 +204,11 @@ fn dataset_json(dataset: &DatasetInfo) -> Json {
         "appendable": dataset.appendable,
         "filters": dataset.filters,
         "stored_bytes": dataset.stored_bytes,
-    })
+    });
+    if let Some(elsewhere) = &dataset.elsewhere {
+        document["elsewhere"] = json!({ "kind": elsewhere.kind, "targets": elsewhere.targets });
+    }
+    document
 }
 
 fn print(table: &SourceTable, out: &mut impl Write) -> Result<()> {
@@ -245,6 +254,10 @@ fn print(table: &SourceTable, out: &mut impl Write) -> Result<()> {
             writeln!(out, "    hypercube {:?} in tiles {:?}", shape.reversed(), tile.reversed())?;
         }
         for dataset in table.storage(index)? {
+            if let Some(elsewhere) = &dataset.elsewhere {
+                writeln!(out, "    {}: {}", dataset.name, elsewhere.text)?;
+                continue;
+            }
             let chunk =
                 dataset.chunk.as_ref().map_or(String::new(), |chunk| format!(" in chunks {:?}", chunk.reversed()));
             let filters = dataset.filters.join(", ");

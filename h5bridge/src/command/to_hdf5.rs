@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use ctds_hdf5::convert::{Compress, Form, Options, Plan, Route, Source, Summary, hex, to_hdf5};
 use serde_json::json;
 
-use crate::cli::{Global, gzip, size};
+use crate::cli::{External, Global, gzip, size};
 use crate::exit::Status;
 use crate::interrupt;
 use crate::progress::Bar;
@@ -65,6 +65,8 @@ pub struct Args {
     /// Do not digest the content on the way
     #[arg(long, conflicts_with_all = ["digest", "restorable"])]
     no_digest: bool,
+    #[command(flatten)]
+    external: External,
 }
 
 fn row_range(text: &str) -> Result<Range<u64>> {
@@ -111,7 +113,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         report::check_target(&args.out, args.overwrite)?;
         interrupt::remove_when_told_to_stop(args.out.clone())?;
     }
-    let source = Source::open_with(&args.source, global.open_options())?;
+    let source = Source::open_with(&args.source, args.external.open_options(global))?;
     let plan = Plan::new(&source, &options)?;
     if args.dry_run {
         print_plan(&plan, &options, global, out)?;

@@ -9,7 +9,7 @@ use ctds_hdf5::convert::{RestoreOptions, Source, TableOptions, TableSummary, res
 use ctds_hdf5::io::ByteOrder;
 use serde_json::json;
 
-use crate::cli::Global;
+use crate::cli::{External, Global};
 use crate::exit::Status;
 use crate::interrupt;
 use crate::progress::Bar;
@@ -42,6 +42,8 @@ pub struct Args {
     /// Threads that read and write; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
+    #[command(flatten)]
+    external: External,
 }
 
 fn byte_order(text: &str) -> Result<ByteOrder> {
@@ -57,7 +59,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.exact {
         return run_exact(&args, started, global, out);
     }
-    let source = Source::open_with(&args.source, global.open_options())?;
+    let source = Source::open_with(&args.source, args.external.open_options(global))?;
     let options = TableOptions { byte_order: args.byte_order, threads: args.threads, engines: args.engines };
     let bar = Bar::new(0, global.quiet || global.json);
     let summary = to_table(&source, &options, &args.out, args.overwrite, &bar);

@@ -4,11 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use ctds_hdf5::OpenOptions;
 use ctds_hdf5::convert::{Comparison, Difference, Source, check as check_digests, verify};
 use ctds_hdf5::pack::{self, ByteDifference, Check, Listing, Plain};
 use serde_json::json;
 
-use crate::cli::Global;
+use crate::cli::{External, Global};
 use crate::exit::Status;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
@@ -30,21 +31,22 @@ pub struct Args {
     /// their checksums
     #[arg(long)]
     bytes: bool,
+    #[command(flatten)]
+    external: External,
 }
 
 /// Compares or checks.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     match &args.right {
         Some(right) if args.bytes => compare_bytes(&args.left, right, global, out),
-        Some(right) => compare(&args.left, right, global, out),
+        Some(right) => compare(&args.left, right, args.external.open_options(global), global, out),
         None if args.bytes => check(&args.left, global, out),
-        None => report_comparison(check_digests(&args.left)?, global, out),
+        None => report_comparison(check_digests(&args.left, args.external.open_options(global))?, global, out),
     }
 }
 
-fn compare(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let (left, right) =
-        (Source::open_with(left, global.open_options())?, Source::open_with(right, global.open_options())?);
+fn compare(left: &Path, right: &Path, options: OpenOptions, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let (left, right) = (Source::open_with(left, options)?, Source::open_with(right, options)?);
     report_comparison(verify(&left, &right)?, global, out)
 }
 

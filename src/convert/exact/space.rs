@@ -57,9 +57,10 @@ fn add_datasets(group: &Group, cost: &mut Cost, depth: usize) -> Result<()> {
                     (true, _) => &mut cost.recipes,
                     (false, _) => &mut cost.datasets,
                 };
-                *part += group.dataset(&name)?.stored_bytes();
+                // in other files it takes no bytes of this one
+                *part += group.header(&name)?.stored_bytes();
             }
-            LinkKind::Other => {}
+            _ => {}
         }
     }
     Ok(())

@@ -222,7 +222,7 @@ impl Plan {
                 }
                 match ColumnPlan::new(content, column, &rows, &mut names, &group, options) {
                     // what this program does not know is no reason to keep the rest from the user
-                    Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    Err(error) if error.may_be_left_out() => {
                         let manager = content.columns()[column].manager.to_str_lossy().trim_end().to_owned();
                         let place = place(&table.name, &name);
                         plan.warnings.push(format!("{place} is not converted: {error}"));

@@ -99,7 +99,7 @@ pub(super) fn plan(
         for (index, info) in content.columns().iter().enumerate() {
             let cells = match content.cells(index) {
                 Ok(cells) => cells,
-                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                Err(error) if error.may_be_left_out() => {
                     let name = info.desc.name.to_str_lossy();
                     warnings.push(format!("{} is not written: {error}", place(&table.name, &name)));
                     plan.missing += 1;

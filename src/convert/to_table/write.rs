@@ -106,7 +106,8 @@ fn store_inexact(source: &Source, plans: &mut [TableBlueprint], root: &Path) -> 
     let mut inexact = Vec::new();
     for plan in plans.iter_mut().filter(|plan| plan.columns.iter().any(|column| column.engine)) {
         let content = source.tables[plan.source].content()?;
-        let table = Table::open_with(root.join(&plan.directory), OpenOptions { lock_timeout: None })?;
+        let table =
+            Table::open_with(root.join(&plan.directory), OpenOptions { lock_timeout: None, ..OpenOptions::default() })?;
         let table = Content::casacore(table);
         for column in plan.columns.iter_mut().filter(|column| column.engine) {
             let name = &content.columns()[column.index].desc.name;

@@ -86,7 +86,7 @@ impl Follow {
     /// a writer; `Unsupported` if `live` is something else.
     pub fn start(source: impl AsRef<Path>, live: impl AsRef<Path>, options: FollowOptions) -> Result<Self> {
         let (source, live) = (source.as_ref(), live.as_ref());
-        let unlocked = OpenOptions { lock_timeout: None };
+        let unlocked = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
         let mut watch = Watch::new(source)?;
         if live.exists() {
             // who writes it does so for long

@@ -1,0 +1,272 @@
+//! Objects and elements that an HDF5 file keeps in other files, and how far they are followed.
+//!
+//! A file may name any other file of its reader as the place of its elements: as external raw storage, as the source of a
+//! virtual dataset, through an external link. libhdf5 opens them without asking. So every link and every dataset is
+//! looked at here before libhdf5 follows it, and refused if it leads out of the file. [`Reach`] says what is permitted.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use hdf5::dataset::{DatasetCreate, Layout};
+
+use super::sys;
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+
+/// Sources that a virtual dataset can have.
+const MAX_SOURCES: usize = 100_000;
+
+/// Virtual datasets whose sources are virtual datasets.
+const MAX_DEPTH: usize = 8;
+
+/// Names that a message lists.
+const LISTED: usize = 3;
+
+/// Names of external files are cut at this length by the `hdf5` crate.
+const MAX_NAME: usize = 1024;
+
+/// The file itself, as the source of a virtual dataset.
+const SAME_FILE: &str = ".";
+
+/// What lies in other files than the one that names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Elsewhere {
+    /// The elements of a dataset, in these files.
+    Raw(Vec<String>),
+    /// The elements of a dataset, in datasets of (perhaps) other files: file and path of each.
+    Virtual(Vec<(String, String)>),
+    /// An object.
+    Link {
+        /// The name of the file, as the link gives it.
+        file: String,
+        /// The path of the object in that file.
+        path: String,
+    },
+    /// An object that a link of a class of its own leads to: only its author knows where.
+    UserDefined(i32),
+}
+
+impl Elsewhere {
+    /// What a dataset with these properties refers to; `None` if its elements are its own.
+    pub(super) fn of_dataset(creation: &DatasetCreate) -> Result<Option<Self>> {
+        Ok(match creation.get_layout()? {
+            Layout::Virtual => match sys::virtual_sources(creation, MAX_SOURCES)? {
+                Some(sources) => Some(Elsewhere::Virtual(sources)),
+                None => return Err(Error::limit(format!("a virtual dataset of more than {MAX_SOURCES} sources"))),
+            },
+            Layout::Contiguous => {
+                let files: Vec<_> = creation.get_external()?.into_iter().map(|file| file.name).collect();
+                (!files.is_empty()).then_some(Elsewhere::Raw(files))
+            }
+            _ => None,
+        })
+    }
+
+    /// The name of this kind of storage or link in HDF5.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Elsewhere::Raw(_) => "external storage",
+            Elsewhere::Virtual(_) => "virtual dataset",
+            Elsewhere::Link { .. } => "external link",
+            Elsewhere::UserDefined(_) => "user-defined link",
+        }
+    }
+
+    /// The files, and where known the objects in them, as the file names them.
+    pub(crate) fn targets(&self) -> Vec<String> {
+        let object = |(file, path): (&String, &String)| format!("{file}:{path}");
+        match self {
+            Elsewhere::Raw(files) => files.clone(),
+            Elsewhere::Virtual(sources) => sources.iter().map(|(file, path)| object((file, path))).collect(),
+            Elsewhere::Link { file, path } => vec![object((file, path))],
+            Elsewhere::UserDefined(class) => vec![format!("class {class}")],
+        }
+    }
+
+    /// The error where it would have to be followed, and may not be.
+    pub(super) fn refused(&self) -> Error {
+        Error::elsewhere(match self {
+            Elsewhere::UserDefined(_) => format!("{self}, which only the program that made it can follow"),
+            _ => format!("{self}: other files are not opened unless asked for (--follow-external)"),
+        })
+    }
+}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let targets = self.targets();
+        write!(f, "{} ", self.kind())?;
+        f.write_str(match self {
+            Elsewhere::Raw(_) => "in ",
+            Elsewhere::Virtual(_) => "over ",
+            Elsewhere::Link { .. } => "to ",
+            Elsewhere::UserDefined(_) => "of ",
+        })?;
+        f.write_str(&targets[..targets.len().min(LISTED)].join(", "))?;
+        match targets.len() {
+            0..=LISTED => Ok(()),
+            more => write!(f, " and {} more", more - LISTED),
+        }
+    }
+}
+
+/// The files that may be opened because another one names them.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Reach {
+    /// None.
+    #[default]
+    File,
+    /// Regular files below a directory.
+    Directory(Arc<Directory>),
+}
+
+/// A directory whose files may be opened.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    /// Canonical.
+    path: PathBuf,
+    /// Opens a file for reading; returns its root.
+    open: fn(&Path) -> Result<hdf5::Group>,
+}
+
+impl Reach {
+    /// The files below the directory of the file at `path`, which `open` opens.
+    pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<hdf5::Group>) -> Result<Self> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let path = parent.canonicalize().with_context(|| Context::path(&parent))?;
+        Ok(Reach::Directory(Arc::new(Directory { path, open })))
+    }
+
+    /// The root of another file at `path`, which was admitted, and what that file may open in turn.
+    pub(super) fn open(&self, path: &Path) -> Result<(hdf5::Group, Self)> {
+        match self {
+            Reach::File => Err(Error::usage("no other files may be opened")),
+            Reach::Directory(directory) => Ok(((directory.open)(path)?, Self::beside(path, directory.open)?)),
+        }
+    }
+
+    /// The directory in which other files are looked for, if any may be opened.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        match self {
+            Reach::File => None,
+            Reach::Directory(directory) => Some(&directory.path),
+        }
+    }
+
+    /// The path of the file that `found` names `name`.
+    ///
+    /// # Errors
+    /// `Unsupported` if it may not be opened, `NotFound` if there is none.
+    pub(super) fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf> {
+        let Some(directory) = self.directory() else { return Err(found.refused()) };
+        let refused = |why: &str| Error::elsewhere(format!("{found}: {name} is not followed: {why}"));
+        let path = Path::new(name);
+        if name.is_empty() || name.len() >= MAX_NAME || name.contains(char::REPLACEMENT_CHARACTER) {
+            return Err(refused("not the name of a file"));
+        }
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Err(refused("its path contains .."));
+        }
+        let path = directory.join(path);
+        let path = match path.canonicalize() {
+            Ok(path) => path,
+            Err(error) => return Err(Error::new(ErrorKind::Format, format!("{found}: {error}")).context(name)),
+        };
+        if !path.starts_with(directory) {
+            return Err(refused(&format!("it is not below {}", directory.display())));
+        }
+        if !path.is_file() {
+            return Err(refused("it is not a regular file"));
+        }
+        Ok(path)
+    }
+
+    /// Fails if libhdf5 would look for the files of a dataset elsewhere than [`admit`](Self::admit) does.
+    fn check_environment(&self, found: &Elsewhere, variable: &str) -> Result<()> {
+        if self.directory().is_some() && std::env::var_os(variable).is_some_and(|value| !value.is_empty()) {
+            let message =
+                format!("{found} is not followed while {variable} is set, which changes where it lies: unset it");
+            return Err(Error::elsewhere(message));
+        }
+        Ok(())
+    }
+}
+
+/// Access to the objects that a virtual dataset names.
+pub(super) trait Objects {
+    /// The path of the dataset `path` of the same file, and the place of its elements if it does not have them.
+    fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)>;
+
+    /// Fails unless the dataset `path` of the file `file` has its elements in that file.
+    fn outside(&mut self, file: &Path, path: &str) -> Result<()>;
+}
+
+/// Fails unless the elements of the dataset at `path` may be read.
+///
+/// Returns whether elements are in other files.
+pub(super) fn check_elements(reach: &Reach, path: &str, found: &Elsewhere, objects: &mut dyn Objects) -> Result<bool> {
+    match found {
+        Elsewhere::Raw(files) => {
+            files.iter().try_for_each(|file| reach.admit(found, file).map(drop))?;
+            reach.check_environment(found, "HDF5_EXTFILE_PREFIX")?;
+            Ok(true)
+        }
+        Elsewhere::Virtual(sources) => {
+            let mut check = Sources { reach, objects, checked: BTreeSet::new() };
+            check.check(found, sources, &mut vec![path.to_owned()])
+        }
+        Elsewhere::Link { .. } | Elsewhere::UserDefined(_) => Err(found.refused()),
+    }
+}
+
+/// The sources of a virtual dataset, and the sources of those that are virtual.
+struct Sources<'a> {
+    reach: &'a Reach,
+    objects: &'a mut dyn Objects,
+    /// Paths in the same file.
+    checked: BTreeSet<String>,
+}
+
+impl Sources<'_> {
+    /// Checks the sources of the last of `virtuals`, each of which is a source of the one before it.
+    fn check(&mut self, found: &Elsewhere, sources: &[(String, String)], virtuals: &mut Vec<String>) -> Result<bool> {
+        if virtuals.len() > MAX_DEPTH {
+            return Err(Error::limit(format!("virtual datasets over virtual datasets, more than {MAX_DEPTH} deep")));
+        }
+        let mut outside = false;
+        // several sources may be parts of one dataset
+        for (file, dataset) in sources.iter().collect::<BTreeSet<_>>() {
+            // libhdf5 puts numbers in place of a pattern, without end
+            if file.contains('%') || dataset.contains('%') {
+                let message = format!("{found}: a pattern of names is not followed");
+                return Err(if file == SAME_FILE { Error::unsupported(message) } else { Error::elsewhere(message) });
+            }
+            if file != SAME_FILE {
+                let path = self.reach.admit(found, file)?;
+                self.reach.check_environment(found, "HDF5_VDS_PREFIX")?;
+                self.objects.outside(&path, dataset).with_context(|| Context::path(&path))?;
+                outside = true;
+                continue;
+            }
+            let names: Vec<_> = dataset.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+            let (path, nested) = self.objects.inside(&names.join("/")).with_context(|| format!("source {dataset}"))?;
+            match nested {
+                None => {}
+                Some(_) if virtuals.contains(&path) => {
+                    return Err(Error::format(format!("virtual datasets in a circle: {}", virtuals.join(", "))));
+                }
+                Some(Elsewhere::Virtual(ref sources)) => {
+                    if self.checked.insert(path.clone()) {
+                        virtuals.push(path);
+                        outside |= self.check(&Elsewhere::Virtual(sources.clone()), sources, virtuals)?;
+                        virtuals.pop();
+                    }
+                }
+                // libhdf5 would look for its files in the working directory
+                Some(nested) => return Err(nested.refused().context(format!("source {path}"))),
+            }
+        }
+        Ok(outside)
+    }
+}
