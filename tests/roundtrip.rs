@@ -1,0 +1,255 @@
+//! Round trips of every table of testdata through the library: to HDF5 and back to a table with equal values, back to
+//! the original bytes, and into every kind of container and out again.
+//!
+//! Tables that cannot be read as a whole are converted as far as they can be, or refused with an error of the source;
+//! which ones those are is listed below, so that none is left out by accident.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ctds_hdf5::OpenOptions;
+use ctds_hdf5::convert::{
+    self, Compress, Difference, Options, Plan, Progress, RestoreOptions, Sha, Source, TableOptions, restore, to_hdf5,
+    to_table,
+};
+use ctds_hdf5::pack::{self, PackFormat, PackOptions, Plain};
+use tempfile::TempDir;
+
+use common::{tables_below, testdata};
+
+/// More than 2^32 rows: too many to read all.
+const HUGE: &str = "rows64/t.tab";
+
+/// Tables of which the managers have fewer rows than the table: they cannot be read, by casacore neither.
+const DAMAGED: [&str; 4] = [
+    "removed_rows_and_columns/emptied_auto_StManAipsIO_big.tab",
+    "removed_rows_and_columns/emptied_auto_StManAipsIO_little.tab",
+    "removed_rows_and_columns/emptied_auto_StandardStMan_big.tab",
+    "removed_rows_and_columns/emptied_auto_StandardStMan_little.tab",
+];
+
+/// A table with columns that are computed by expressions, which are not evaluated: they have no values to compare.
+const COMPUTED: &str = "virtual_taql/t.tab";
+
+/// A table with strings that are not UTF-8, for which CTFP-1 has no fingerprint; the values themselves are compared.
+const NOT_UTF8: &str = "odd_strings/odd.tab";
+
+/// What computes a column from another one.
+const ENGINES: [&str; 5] =
+    ["BitFlagsEngine", "CompressFloat", "CompressComplex", "ForwardColumnEngine", "MappedArrayEngine"];
+
+/// Progress is not shown.
+struct Silent;
+
+impl Progress for Silent {
+    fn advance(&self, _bytes: u64, _table: &str, _column: &str) {}
+}
+
+/// The main tables below testdata.
+fn tables() -> Vec<String> {
+    let root = testdata();
+    let is_main = |path: &PathBuf| !path.parent().unwrap().join("table.dat").exists();
+    let name = |path: PathBuf| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+    let names: Vec<String> = tables_below(&root).into_iter().filter(is_main).map(name).collect();
+    assert!(names.len() > 200, "only {} tables are found", names.len());
+    names
+}
+
+/// Calls `test` for every table, in parallel, with its name, its path, and a directory to write to.
+fn for_each(test: impl Fn(&str, &Path, &Path) + Sync) {
+    let tables = tables();
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(name) = tables.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let folder: TempDir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+                    let run = || test(name, &testdata().join(name), folder.path());
+                    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+                        failed.lock().unwrap().push(name.clone());
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "failed for {failed:?}");
+}
+
+fn options(compress: Compress) -> Options {
+    Options { compress, threads: 1, ..Options::default() }
+}
+
+fn write_hdf5(source: &Path, target: &Path, options: &Options) -> ctds_hdf5::Result<convert::Summary> {
+    let source = Source::open(source)?;
+    let plan = Plan::new(&source, options)?;
+    to_hdf5(&source, &plan, options, target, false, &Silent)
+}
+
+/// Asserts equal values of all columns that have values. `engines`: columns that an engine computed in `left` and that
+/// are stored in `right`, which may have lost the engine's own keywords.
+#[track_caller]
+fn assert_equal(name: &str, left: &Path, right: &Path, engines: &BTreeSet<String>) {
+    let compared = convert::verify(&Source::open(left).unwrap(), &Source::open(right).unwrap()).unwrap();
+    let allowed = |found: &Difference| {
+        let column = found.column.as_deref().unwrap_or_default();
+        let is_keywords = found.row.is_none() && found.left.starts_with("keywords _") && found.right == "keywords ";
+        is_keywords && engines.contains(column) || name == COMPUTED && found.right == "no such column"
+    };
+    let differences: Vec<_> = compared.differences.iter().filter(|found| !allowed(found)).collect();
+    assert!(differences.is_empty(), "{name}: {}: {differences:?}", right.display());
+    assert!(compared.skipped.is_empty() || name == COMPUTED, "{name}: not compared: {:?}", compared.skipped);
+}
+
+/// Of a table: the rows, the digest of the table keywords, and of each column that has values the digests of its cells
+/// and keywords.
+type Digests = BTreeMap<String, (u64, Sha, BTreeMap<String, (Sha, Sha)>)>;
+
+/// The CTFP-1 fingerprints of a source, without those of the keywords of `engines`.
+fn digests(name: &str, path: &Path, engines: &BTreeSet<String>) -> Digests {
+    let source = Source::open(path).unwrap();
+    let tables = convert::digest(&source, |_, _| true).into_iter();
+    let tables = tables.map(|(table_name, table)| {
+        let table = table.unwrap();
+        let columns = table.columns.into_iter().filter_map(|column| {
+            let cells = match column.sha256 {
+                Err(_) if name == COMPUTED || name == NOT_UTF8 => return None,
+                cells => cells.unwrap_or_else(|error| panic!("{name}: {error}")),
+            };
+            let keywords = if engines.contains(&column.name) { Sha::default() } else { column.keywords_sha256 };
+            Some((column.name, (cells, keywords)))
+        });
+        (table_name, (table.rows, table.keywords_sha256, columns.collect()))
+    });
+    tables.collect()
+}
+
+/// The columns that an engine computed in `source` and that are stored in `table`.
+fn stored_now(source: &Path, table: &Path) -> BTreeSet<String> {
+    let computed = |path: &Path| -> BTreeSet<String> {
+        let source = Source::open(path).unwrap();
+        let columns = source.tables().iter().flat_map(|table| table.columns().unwrap().to_vec());
+        let computed =
+            columns.filter(|column| ENGINES.iter().any(|engine| column.manager.starts_with(engine.as_bytes())));
+        computed.map(|column| column.desc.name.to_string()).collect()
+    };
+    computed(source).difference(&computed(table)).cloned().collect()
+}
+
+/// All files below a directory, by relative path.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(at) = pending.pop() {
+        for entry in fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path);
+            } else {
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[track_caller]
+fn assert_same_files(name: &str, left: &Path, right: &Path) {
+    let (left, right) = (files(left), files(right));
+    assert!(left.keys().eq(right.keys()), "{name}: {:?}, now {:?}", left.keys(), right.keys());
+    for (file, bytes) in &left {
+        assert!(*bytes == right[file], "{name}: {} is not what it was", file.display());
+    }
+}
+
+/// To HDF5 and back to a table: the same values and fingerprints at each station.
+#[test]
+fn values() {
+    for_each(|name, source, folder| {
+        if name == HUGE {
+            return;
+        }
+        let damaged = DAMAGED.contains(&name);
+        let (native, table) = (folder.join("native.h5"), folder.join("table"));
+        let written = write_hdf5(source, &native, &options(Compress::None));
+        if damaged {
+            assert!(written.is_err(), "{name}: is no longer damaged");
+            assert!(!native.exists(), "{name}");
+            return;
+        }
+        let summary = written.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(summary.missing > 0, name == COMPUTED, "{name}");
+        let none = BTreeSet::new();
+        assert_equal(name, source, &native, &none);
+        assert!(digests(name, source, &none) == digests(name, &native, &none), "{name}: other fingerprints in HDF5");
+
+        let options = TableOptions { threads: 1, ..TableOptions::default() };
+        to_table(&Source::open(&native).unwrap(), &options, &table, false, &Silent)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let engines = stored_now(source, &table);
+        assert_equal(name, source, &table, &engines);
+        let (expected, found) = (digests(name, source, &engines), digests(name, &table, &engines));
+        assert!(expected == found, "{name}: other fingerprints in the table");
+    });
+}
+
+/// From a restorable file, with and without compression, the original files.
+#[test]
+fn exact() {
+    for_each(|name, source, folder| {
+        if name == HUGE || DAMAGED.contains(&name) {
+            return;
+        }
+        for (number, compress) in [Compress::None, Compress::Auto].into_iter().enumerate() {
+            let (native, restored) = (folder.join(format!("{number}.h5")), folder.join(format!("{number}.ms")));
+            let options = Options { restorable: true, digest: true, ..options(compress) };
+            write_hdf5(source, &native, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let options = RestoreOptions { overwrite: false, threads: 1 };
+            restore(&native, &restored, &options, &Silent).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_same_files(name, source, &restored);
+        }
+    });
+}
+
+/// Into every kind of container and out again: the original files. What the table holds can be read from there, too.
+#[test]
+fn packed() {
+    let forms = [
+        (PackFormat::MultiFile, false, false, 0),
+        (PackFormat::MultiFile, true, true, 0),
+        (PackFormat::MultiHdf5, false, true, 0),
+        (PackFormat::MultiHdf5, true, false, 6),
+    ];
+    for_each(|name, source, folder| {
+        // a table may refer to those beside it
+        for sibling in fs::read_dir(source.parent().unwrap()).unwrap() {
+            let sibling = sibling.unwrap();
+            std::os::unix::fs::symlink(sibling.path(), folder.join(sibling.file_name())).unwrap();
+        }
+        // what is packed already comes out as the files that were put in
+        let plain = folder.join("plain");
+        pack::unpack(&Plain::open(source, OpenOptions::default()).unwrap(), &plain, false, &Silent).unwrap();
+        let is_plain = !["table.mf", "table.mfh5"].iter().any(|file| source.join(file).exists());
+        if is_plain {
+            assert_same_files(name, source, &plain);
+        }
+        for (number, (format, single_file, checksums, deflate)) in forms.into_iter().enumerate() {
+            let (packed, unpacked) = (folder.join(format!("{number}.packed")), folder.join(format!("{number}.plain")));
+            let options = PackOptions { format, block_bytes: None, checksums, deflate, single_file, overwrite: false };
+            let from = Plain::open(source, OpenOptions::default()).unwrap();
+            let summary = pack::pack(&from, &packed, &options, &Silent).unwrap();
+            assert_eq!(summary.files, from.files(), "{name}");
+            assert_eq!(packed.is_file(), single_file, "{name}");
+            pack::unpack(&Plain::open(&packed, OpenOptions::default()).unwrap(), &unpacked, false, &Silent).unwrap();
+            assert_same_files(name, &plain, &unpacked);
+            if name != HUGE && !DAMAGED.contains(&name) {
+                assert_equal(name, source, &packed, &BTreeSet::new());
+            }
+        }
+    });
+}
