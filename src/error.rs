@@ -17,7 +17,8 @@ pub enum ErrorKind {
     Format,
     /// Legal, but not implemented here.
     Unsupported,
-    /// More memory, nesting or indirection than the limits allow.
+    /// More memory, nesting or indirection than the limits allow. They are constants, far
+    /// above what telescopes write: the source is damaged, or made to exhaust its reader. The message names the limit.
     Limit,
     /// The call is wrong.
     Usage,
@@ -27,7 +28,8 @@ pub enum ErrorKind {
     Exists,
     /// Another process holds the lock.
     Locked,
-    /// The operation was told to stop.
+    /// The call was cancelled, by a [`CancelToken`](crate::CancelToken) or [`Progress`](crate::Progress). It has removed what
+    /// it had written, so it can be repeated.
     Interrupted,
 }
 

@@ -1,5 +1,15 @@
 //! Casacore tables (CTDS, MeasurementSets) in pure Rust, and the bridge to HDF5.
 //!
+//! | to                                             | start with                                             |
+//! |------------------------------------------------|--------------------------------------------------------|
+//! | read a table                                   | [`Table::open`]                                        |
+//! | make a table                                   | [`NewTable`]                                           |
+//! | convert to HDF5 and back, compare              | [`convert`]                                            |
+//! | append rows while others read them             | [`live`]                                               |
+//! | put a table into one file, byte for byte       | [`pack`]                                               |
+//!
+//! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, column, row and byte.
+//!
 //! [`Table`] reads, [`NewTable`] makes:
 //!
 //! ```
@@ -52,9 +62,21 @@ pub use container::{
 };
 pub use error::{Context, Error, ErrorKind, Result};
 pub use if_exists::IfExists;
+pub use progress::{CancelToken, Cancellable, Progress};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use table::{
     Column, ColumnInfo, ColumnMut, Hypercube, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable, Table,
     TableKind, TableWriter,
 };
+
+// the Rust in these documents is compiled
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+#[cfg(doctest)]
+#[doc = include_str!("../docs/writing.md")]
+struct DocsWriting;
+#[cfg(doctest)]
+#[doc = include_str!("../docs/live.md")]
+struct DocsLive;

@@ -1,13 +1,20 @@
 //! A file or a directory that appears under its name only when it is whole.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::collections::hash_map::DefaultHasher;
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::statvfs::statvfs;
 
@@ -32,39 +39,192 @@ enum Form {
     Directory,
 }
 
-/// A file or directory being written as `NAME.partial`, beside where it will be.
+/// The end of the names of directories in which targets are written.
+const SUFFIX: &str = ".partial";
+
+/// The file in such a directory that its maker has locked.
+const LOCK: &str = "lock";
+
+/// Random letters in such a name.
+const LETTERS: usize = 8;
+
+/// Names longer than this are cut: a name has at most 255 bytes.
+const LONGEST_STEM: usize = 200;
+
+/// How often a name is chosen, or two paths are exchanged, before another process is suspected of a bad joke.
+const TRIES: usize = 20;
+
+/// A path of its own for a file or directory that is being written, beside its target: `NAME.PID-RANDOM.partial/NAME`.
+///
+/// The enclosing directory is new, so that no two processes share it, and holds a file that its maker has locked
+/// (`flock`) for as long as it lives. Dropping removes it; after a `kill -9` the next run with the same target does, which
+/// the lock tells that the maker has gone.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    directory: PathBuf,
+    path: PathBuf,
+    /// Released last.
+    _lock: File,
+}
+
+impl Partial {
+    /// A path to write what will be at `target`. Removes what killed processes have left of the same target.
+    ///
+    /// # Errors
+    /// `Usage` if `target` has no name, `Io`, `NoSpace`.
+    pub(crate) fn create(target: &Path) -> Result<Self> {
+        let name = target.file_name().ok_or_else(|| Error::usage("the target has no name of its own"))?;
+        let parent = parent(target);
+        remove_abandoned(parent, name);
+        let prefix = [&stem(name), format!(".{}-", std::process::id()).as_bytes()].concat();
+        let make = || -> Result<Self> {
+            for _ in 0..TRIES {
+                let directory = tempfile::Builder::new()
+                    .prefix(OsStr::from_bytes(&prefix))
+                    .rand_bytes(LETTERS)
+                    .suffix(SUFFIX)
+                    .tempdir_in(parent)?
+                    .keep();
+                match lock_new(&directory) {
+                    Ok(Some(lock)) => return Ok(Partial { path: directory.join(name), directory, _lock: lock }),
+                    // another process took it for abandoned before it was locked
+                    Ok(None) => {}
+                    Err(error) => {
+                        let _ = remove(&directory);
+                        return Err(error.into());
+                    }
+                }
+            }
+            Err(Error::new(ErrorKind::Io, "other processes remove directories that are being made"))
+        };
+        make().with_context(|| parent.display())
+    }
+
+    /// Where to write.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts the file, which is durable, in the place of the file at `target`.
+    pub(crate) fn replace(self, target: &Path) -> Result<()> {
+        replace_file(&self.path, target)?;
+        Ok(File::open(parent(target))?.sync_all()?)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // what cannot be removed now is removed by the next run with the same target
+        let _ = remove_partial(&self.directory);
+    }
+}
+
+/// How the names of all partials of a target begin.
+fn stem(name: &OsStr) -> Vec<u8> {
+    let name = name.as_bytes();
+    if name.len() <= LONGEST_STEM {
+        return name.to_owned();
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    let text = String::from_utf8_lossy(&name[..LONGEST_STEM / 2]);
+    format!("{}~{:016x}", text.trim_end_matches(char::REPLACEMENT_CHARACTER), hasher.finish()).into_bytes()
+}
+
+/// Makes and locks the lock file of a new directory; `None` if another process was faster to remove it.
+fn lock_new(directory: &Path) -> io::Result<Option<File>> {
+    let path = directory.join(LOCK);
+    let file = match File::options().write(true).create_new(true).open(&path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    match file.try_lock() {
+        // without locks no other process removes it either
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(is_same_file(&file, &path).then_some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+    }
+}
+
+fn is_same_file(file: &File, path: &Path) -> bool {
+    let same = |opened: &fs::Metadata, found: &fs::Metadata| (opened.dev(), opened.ino()) == (found.dev(), found.ino());
+    matches!((file.metadata(), fs::symlink_metadata(path)), (Ok(opened), Ok(found)) if same(&opened, &found))
+}
+
+/// Removes the partials of the target `name` in `parent` whose makers have gone.
+fn remove_abandoned(parent: &Path, name: &OsStr) {
+    let stem = stem(name);
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if is_partial_of(&stem, &entry.file_name()) {
+            // one that cannot be removed does not disturb
+            let _ = remove_if_abandoned(&entry.path(), name);
+        }
+    }
+}
+
+/// Whether a name is that of a partial: the stem, `.`, a process, `-`, letters and digits, the suffix.
+fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
+    let middle = || {
+        let middle = name.as_bytes().strip_prefix(stem)?.strip_prefix(b".")?.strip_suffix(SUFFIX.as_bytes())?;
+        let dash = middle.iter().position(|&byte| byte == b'-')?;
+        Some((&middle[..dash], &middle[dash + 1..]))
+    };
+    middle().is_some_and(|(process, letters)| {
+        !process.is_empty()
+            && process.iter().all(u8::is_ascii_digit)
+            && letters.len() == LETTERS
+            && letters.iter().all(u8::is_ascii_alphanumeric)
+    })
+}
+
+fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
+    let stem = stem(name);
+    if !directory.symlink_metadata()?.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?.file_name();
+        // a verb may write by means of another one
+        if entry != LOCK && entry != name && !is_partial_of(&stem, &entry) {
+            return Ok(());
+        }
+    }
+    // where it is missing its maker is just about to make it, and finds that it is too late
+    let no_follow = nix::fcntl::OFlag::O_NOFOLLOW.bits();
+    let path = directory.join(LOCK);
+    let file = File::options().write(true).create(true).truncate(false).custom_flags(no_follow).open(&path)?;
+    if file.try_lock().is_ok() && is_same_file(&file, &path) {
+        remove_partial(directory)?;
+    }
+    Ok(())
+}
+
+/// Removes a partial whose lock this process has: that file last, so that none is without it before it is empty.
+fn remove_partial(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)?.flatten() {
+        if entry.file_name() != LOCK {
+            remove(&entry.path())?;
+        }
+    }
+    fs::remove_file(directory.join(LOCK))?;
+    fs::remove_dir(directory)
+}
+
+/// A file or directory being written beside where it will be, see [`Partial`].
 #[derive(Debug)]
 pub(crate) struct Output {
     target: PathBuf,
-    partial: PathBuf,
+    partial: Partial,
     form: Form,
     overwrite: bool,
-    committed: bool,
-}
-
-/// Where `target` is written before it is whole.
-fn partial_path(target: &Path) -> PathBuf {
-    beside(target, ".partial")
-}
-
-/// `target` with something behind its name.
-fn beside(target: &Path, suffix: &str) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    target.with_file_name(name)
-}
-
-/// Removes what an interrupted verb has made of `target`, which itself stays as it was.
-pub fn discard_partial(target: &Path) {
-    let partial = partial_path(target);
-    // nothing can be done about what cannot be removed
-    let _ = remove(&partial);
-    // of a verb that writes by means of another one
-    let _ = remove(&partial_path(&partial));
 }
 
 impl Output {
     /// A file. Checks that `target` can be written and that about `bytes` are free there.
+    ///
+    /// A `target` that is a symbolic link stays one: with `overwrite` the file that it leads to is replaced.
     ///
     /// # Errors
     /// `Exists` without `overwrite` if there is something, `Usage` if the directory is missing, `NoSpace`.
@@ -78,12 +238,7 @@ impl Output {
     /// As [`create`](Self::create); `Exists` also for a directory that is there and holds no table, even with `overwrite`.
     pub(crate) fn create_directory(target: &Path, overwrite: bool, bytes: u64) -> Result<Self> {
         let output = Self::begin(target, Form::Directory, overwrite, bytes)?;
-        let make = || -> Result<()> {
-            // what an earlier run left when it was killed
-            remove(&output.partial)?;
-            Ok(fs::create_dir(&output.partial)?)
-        };
-        make().with_context(|| output.partial.display().to_string())?;
+        fs::create_dir(output.partial()).with_context(|| output.partial().display())?;
         Ok(output)
     }
 
@@ -92,29 +247,29 @@ impl Output {
         if target.file_name().is_none() {
             return Err(Error::usage("the target has no name of its own").context(place));
         }
+        let target = &resolve(target, overwrite)?;
         check_target(target, form, overwrite)?;
         let directory = parent(target);
         if !directory.is_dir() {
             return Err(Error::usage(format!("there is no directory {}", directory.display())).context(place));
         }
-        let system = statvfs(directory).map_err(std::io::Error::from).context(&place)?;
+        let system = statvfs(directory).map_err(io::Error::from).context(&place)?;
         let free = system.blocks_available().saturating_mul(system.fragment_size());
         if free < bytes {
             let message = format!("about {bytes} bytes are needed, but only {free} are free");
             return Err(Error::new(ErrorKind::NoSpace, message).context(place));
         }
-        let (target, partial) = (target.to_owned(), partial_path(target));
-        Ok(Output { target, partial, form, overwrite, committed: false })
+        Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, form, overwrite })
     }
 
     /// Where to write.
     pub(crate) fn partial(&self) -> &Path {
-        &self.partial
+        self.partial.path()
     }
 
     /// Begins to make durable what is written, so that there is little left to do at the end.
     pub(crate) fn sync_behind(&self) -> SyncBehind {
-        let partial = self.partial.clone();
+        let partial = self.partial().to_owned();
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
             let mut synced = HashMap::new();
@@ -129,7 +284,7 @@ impl Output {
     /// Bytes of all that was written.
     pub(crate) fn bytes(&self) -> Result<u64> {
         let mut bytes = 0;
-        walk(&self.partial, &mut |path| {
+        walk(self.partial(), &mut |path| {
             let metadata = path.metadata()?;
             bytes += if metadata.is_file() { metadata.len() } else { 0 };
             Ok(())
@@ -137,16 +292,17 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Makes all durable and gives it its name.
-    pub(crate) fn commit(mut self) -> Result<()> {
-        self.publish().with_context(|| self.target.display().to_string())?;
-        self.committed = true;
-        Ok(())
+    /// Makes all durable and gives it its name, at once: other processes see the old target, or all of the new one.
+    ///
+    /// # Errors
+    /// `Exists` if another process was faster, unless what it has made is to be replaced.
+    pub(crate) fn commit(self) -> Result<()> {
+        self.publish().with_context(|| self.target.display())
     }
 
     fn sync(&self) -> Result<()> {
         let mut paths = Vec::new();
-        walk(&self.partial, &mut |path| {
+        walk(self.partial(), &mut |path| {
             paths.push(path.to_owned());
             Ok(())
         })?;
@@ -162,23 +318,13 @@ impl Output {
     fn publish(&self) -> Result<()> {
         self.sync()?;
         check_target(&self.target, self.form, self.overwrite)?;
-        if self.target.is_dir() {
-            replace_directory(&self.partial, &self.target)?;
-        } else {
-            if self.form == Form::Directory && self.target.symlink_metadata().is_ok() {
-                fs::remove_file(&self.target)?;
-            }
-            fs::rename(&self.partial, &self.target)?;
+        let (new, target) = (self.partial(), &self.target);
+        match (self.overwrite, self.form) {
+            (false, form) => rename_new(new, target, form)?,
+            (true, Form::File) => replace_file(new, target)?,
+            (true, Form::Directory) => replace_with_directory(new, target)?,
         }
-        Ok(File::open(parent(&self.target))?.sync_all()?)
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if !self.committed {
-            discard_partial(&self.target);
-        }
+        Ok(File::open(parent(target))?.sync_all()?)
     }
 }
 
@@ -204,35 +350,138 @@ fn parent(target: &Path) -> &Path {
     }
 }
 
-fn check_target(target: &Path, form: Form, overwrite: bool) -> Result<()> {
-    let is_table =
-        || target.join("table.dat").exists() || fs::read_dir(target).is_ok_and(|mut list| list.next().is_none());
-    match target.symlink_metadata() {
-        Ok(_) if !overwrite => Err(Error::new(ErrorKind::Exists, "the target exists already")),
-        Ok(_) if form == Form::File && target.is_dir() => {
-            Err(Error::new(ErrorKind::Exists, "the target is a directory"))
-        }
-        Ok(_) if target.is_dir() && !is_table() => {
-            Err(Error::new(ErrorKind::Exists, "the target is a directory, but not a table: it is not replaced"))
-        }
-        _ => Ok(()),
+/// The path that a target leads to: a symbolic link is followed if what it leads to is to be replaced.
+fn resolve(target: &Path, overwrite: bool) -> Result<PathBuf> {
+    if !overwrite || !target.is_symlink() {
+        return Ok(target.to_owned());
     }
-    .with_context(|| target.display().to_string())
+    target.canonicalize().map_err(|error| {
+        let message = "the target is a symbolic link that leads to nothing: remove it, or name what it should lead to";
+        Error::new(ErrorKind::Exists, message).caused_by(error).context(target.display())
+    })
 }
 
-/// Puts the directory `new` in the place of `old`, which is removed.
-fn replace_directory(new: &Path, old: &Path) -> Result<()> {
-    // a link to a table is followed: the table is replaced, the link stays
-    let old = old.canonicalize()?;
-    let exchanged = renameat2(AT_FDCWD, new, AT_FDCWD, &old, RenameFlags::RENAME_EXCHANGE);
-    if exchanged.is_err() {
-        // not all file systems can do it at once
-        let aside = beside(&old, ".replaced");
-        fs::rename(&old, &aside)?;
-        fs::rename(new, &old)?;
-        return Ok(fs::remove_dir_all(&aside)?);
+fn exists() -> Error {
+    Error::new(ErrorKind::Exists, "the target exists already")
+}
+
+/// Whether a directory may be replaced by another one: it holds a table, or nothing.
+fn is_table(path: &Path) -> bool {
+    path.join("table.dat").exists() || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())
+}
+
+fn not_a_table() -> Error {
+    Error::new(ErrorKind::Exists, "the target is a directory, but not a table: it is not replaced")
+}
+
+fn is_a_directory() -> Error {
+    Error::new(ErrorKind::Exists, "the target is a directory")
+}
+
+fn check_target(target: &Path, form: Form, overwrite: bool) -> Result<()> {
+    match target.symlink_metadata() {
+        Ok(_) if !overwrite => Err(exists()),
+        Ok(_) if form == Form::File && target.is_dir() => Err(is_a_directory()),
+        Ok(_) if target.is_dir() && !is_table(target) => Err(not_a_table()),
+        _ => Ok(()),
     }
-    Ok(fs::remove_dir_all(new)?)
+    .with_context(|| target.display())
+}
+
+/// How [`rename`] ends.
+enum Renamed {
+    Done,
+    /// `EEXIST`, or nothing to exchange with.
+    Not,
+    /// The file system cannot do it at once.
+    Unsupported,
+}
+
+fn rename(from: &Path, to: &Path, how: RenameFlags) -> Result<Renamed> {
+    match renameat2(AT_FDCWD, from, AT_FDCWD, to, how) {
+        Ok(()) => Ok(Renamed::Done),
+        Err(Errno::EEXIST | Errno::ENOENT) => Ok(Renamed::Not),
+        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => Ok(Renamed::Unsupported),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}
+
+/// Renames `new` to `target`, which does not exist.
+///
+/// # Errors
+/// `Exists` if it does.
+fn rename_new(new: &Path, target: &Path, form: Form) -> Result<()> {
+    match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
+        Renamed::Done => return Ok(()),
+        Renamed::Not if target.symlink_metadata().is_ok() => return Err(exists()),
+        Renamed::Not => return Err(Error::new(ErrorKind::Io, "what was written has been removed")),
+        Renamed::Unsupported => {}
+    }
+    if form == Form::File {
+        // a second link to the file, which fails if the name is taken; the first one goes with the partial
+        match fs::hard_link(new, target) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
+            // without links either: the name was free just now
+            Err(_) => {}
+        }
+        return Ok(fs::rename(new, target)?);
+    }
+    // only an empty directory is replaced by this
+    fs::rename(new, target).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => exists(),
+        _ => error.into(),
+    })
+}
+
+fn replace_file(new: &Path, target: &Path) -> Result<()> {
+    fs::rename(new, target).map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => is_a_directory(),
+        _ => error.into(),
+    })
+}
+
+/// Puts the directory `new` in the place of `target`, which goes with the partial.
+fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
+    for _ in 0..TRIES {
+        match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
+            Renamed::Done => return Ok(()),
+            Renamed::Not => {}
+            Renamed::Unsupported => return replace_in_two_steps(new, target),
+        }
+        match rename(new, target, RenameFlags::RENAME_EXCHANGE)? {
+            // another process has put something else there since it was looked at
+            Renamed::Done if new.is_dir() && !is_table(new) => {
+                rename(new, target, RenameFlags::RENAME_EXCHANGE)?;
+                return Err(not_a_table());
+            }
+            Renamed::Done => return Ok(()),
+            // it has just been removed
+            Renamed::Not => {}
+            Renamed::Unsupported => return replace_in_two_steps(new, target),
+        }
+    }
+    Err(Error::new(ErrorKind::Io, "other processes make and remove the target all the time"))
+}
+
+/// Replaces `target` where two directories cannot be exchanged. The old one has a name of its own in between, which no other
+/// run removes.
+fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
+    let name = [target.file_name().unwrap_or_default().as_bytes(), b".replaced-"].concat();
+    let aside = tempfile::Builder::new().prefix(OsStr::from_bytes(&name)).tempdir_in(parent(target))?;
+    let old = aside.path().join("old");
+    match fs::rename(target, &old) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+    }
+    let renamed = rename_new(new, target, Form::Directory);
+    if renamed.is_err() && old.symlink_metadata().is_ok() && fs::rename(&old, target).is_err() {
+        // it is not ours to remove
+        let kept = aside.keep();
+        return renamed.with_context(|| format!("what was there is now in {}", kept.display()));
+    }
+    renamed
 }
 
 /// Calls `visit` with `path` and all files and directories below it, these last; symbolic links are not followed.
@@ -258,7 +507,7 @@ fn sync_changed(path: &Path, synced: &mut HashMap<PathBuf, SystemTime>) -> Resul
 }
 
 /// Removes a file or a directory with all that is in it, if it is there.
-fn remove(path: &Path) -> std::io::Result<()> {
+fn remove(path: &Path) -> io::Result<()> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {
         return fs::remove_file(path);
@@ -328,5 +577,182 @@ mod tests {
         fs::remove_file(target.join("table.dat")).unwrap();
         assert_eq!(make(true, "three").unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(names(&target), ["SUB"]);
+    }
+
+    /// What a killed process leaves of `target`.
+    fn abandon(target: &Path, locked: bool) -> PathBuf {
+        let name = target.file_name().unwrap().to_string_lossy();
+        let directory = target.with_file_name(format!("{name}.4194305-aB3dE6gH{SUFFIX}"));
+        fs::create_dir(&directory).unwrap();
+        fs::create_dir(directory.join(&*name)).unwrap();
+        fs::write(directory.join(&*name).join("table.dat"), b"half").unwrap();
+        if locked {
+            fs::write(directory.join(LOCK), b"").unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn what_killed_processes_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("x.h5");
+        for with_lock in [true, false] {
+            let left = abandon(&target, with_lock);
+            drop(Output::create(&target, false, 0).unwrap());
+            assert!(!left.exists());
+        }
+        // of another target, of a process that lives, of the user
+        let other = abandon(&folder.path().join("y.h5"), true);
+        let alive = abandon(&target, true);
+        let lock = File::open(alive.join(LOCK)).unwrap();
+        lock.lock().unwrap();
+        let mine = folder.path().join(format!("x.h5.7-abcdefgh{SUFFIX}"));
+        fs::create_dir(&mine).unwrap();
+        fs::write(mine.join("notes"), b"mine").unwrap();
+        let file = folder.path().join(format!("x.h5.7-abcdefgi{SUFFIX}"));
+        fs::write(&file, b"mine").unwrap();
+        let link = folder.path().join(format!("x.h5.7-abcdefgj{SUFFIX}"));
+        std::os::unix::fs::symlink(&alive, &link).unwrap();
+        let output = Output::create(&target, false, 0).unwrap();
+        fs::write(output.partial(), b"whole").unwrap();
+        output.commit().unwrap();
+        assert!(other.exists() && alive.exists() && mine.join("notes").exists() && file.exists() && link.is_symlink());
+        drop(lock);
+        drop(Output::create(&target, true, 0).unwrap());
+        assert!(!alive.exists());
+        assert_eq!(fs::read(&target).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn each_run_has_a_partial_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("x.h5");
+        let (one, two) = (Output::create(&target, false, 0).unwrap(), Output::create(&target, false, 0).unwrap());
+        let three = Output::create(&target, true, 0).unwrap();
+        fs::write(one.partial(), b"one").unwrap();
+        fs::write(two.partial(), b"two").unwrap();
+        fs::write(three.partial(), b"three").unwrap();
+        drop(Output::create(&target, true, 0).unwrap());
+        two.commit().unwrap();
+        assert_eq!(one.commit().unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(fs::read(&target).unwrap(), b"two");
+        three.commit().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"three");
+        assert_eq!(names(folder.path()), ["x.h5"]);
+    }
+
+    /// What `THREADS` runs at the same time come to.
+    fn race(target: &Path, form: Form, overwrite: bool) -> Vec<Result<()>> {
+        const THREADS: u8 = 8;
+        let run = |number: u8| -> Result<()> {
+            let text = vec![number; 1000];
+            let output = match form {
+                Form::File => Output::create(target, overwrite, 0)?,
+                Form::Directory => Output::create_directory(target, overwrite, 0)?,
+            };
+            match form {
+                Form::File => fs::write(output.partial(), &text)?,
+                Form::Directory => {
+                    fs::write(output.partial().join("table.dat"), &text)?;
+                    fs::write(output.partial().join("table.f0"), &text)?;
+                }
+            }
+            output.commit()
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|number| scope.spawn(move || run(number))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn one_of_several_runs_wins() {
+        for _ in 0..20 {
+            for form in [Form::File, Form::Directory] {
+                let folder = tempfile::tempdir().unwrap();
+                let target = folder.path().join("x");
+                let ends = race(&target, form, false);
+                let losers: Vec<_> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
+                assert_eq!(losers.len(), ends.len() - 1);
+                assert!(losers.iter().all(|error| error.kind() == ErrorKind::Exists), "{losers:?}");
+                assert_eq!(names(folder.path()), ["x"]);
+
+                race(&target, form, true).into_iter().for_each(|end| end.unwrap());
+                assert_eq!(names(folder.path()), ["x"]);
+                let bytes = match form {
+                    Form::File => fs::read(&target).unwrap(),
+                    Form::Directory => {
+                        let bytes = fs::read(target.join("table.dat")).unwrap();
+                        assert_eq!(bytes, fs::read(target.join("table.f0")).unwrap());
+                        bytes
+                    }
+                };
+                assert!(bytes.len() == 1000 && bytes.iter().all(|byte| *byte == bytes[0]));
+            }
+        }
+    }
+
+    #[test]
+    fn symbolic_links_are_written_through() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let (real, link) = (elsewhere.path().join("real"), folder.path().join("link"));
+        symlink(&real, &link).unwrap();
+        for overwrite in [false, true] {
+            let error = Output::create(&link, overwrite, 0).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Exists, "it leads to nothing");
+        }
+        fs::write(&real, b"old").unwrap();
+        assert_eq!(Output::create(&link, false, 0).unwrap_err().kind(), ErrorKind::Exists);
+        let output = Output::create(&link, true, 0).unwrap();
+        fs::write(output.partial(), b"new").unwrap();
+        output.commit().unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        // a table too, and one in the place of a file
+        for text in ["one", "two"] {
+            let output = Output::create_directory(&link, true, 0).unwrap();
+            fs::write(output.partial().join("table.dat"), text).unwrap();
+            output.commit().unwrap();
+            assert_eq!(fs::read(real.join("table.dat")).unwrap(), text.as_bytes());
+        }
+        assert!(link.is_symlink());
+        assert_eq!((names(folder.path()).len(), names(elsewhere.path()).len()), (1, 1));
+    }
+
+    #[test]
+    fn file_systems_that_cannot_exchange() {
+        let folder = tempfile::tempdir().unwrap();
+        let (new, target) = (folder.path().join("new"), folder.path().join("x.ms"));
+        for text in ["one", "two"] {
+            fs::create_dir(&new).unwrap();
+            fs::write(new.join("table.dat"), text).unwrap();
+            replace_in_two_steps(&new, &target).unwrap();
+            assert_eq!(fs::read(target.join("table.dat")).unwrap(), text.as_bytes());
+            assert_eq!(names(folder.path()), ["x.ms"]);
+        }
+        // what cannot be replaced is what it was
+        assert!(replace_in_two_steps(&new, &target).is_err());
+        assert_eq!(fs::read(target.join("table.dat")).unwrap(), b"two");
+        assert_eq!(names(folder.path()), ["x.ms"]);
+    }
+
+    #[test]
+    fn names_of_any_length() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["y".repeat(255), "ü".repeat(127)] {
+            let target = folder.path().join(&name);
+            let left = folder
+                .path()
+                .join(OsStr::from_bytes(&[&stem(OsStr::new(&name))[..], b".1-abcdefgh", SUFFIX.as_bytes()].concat()));
+            fs::create_dir(&left).unwrap();
+            let output = Output::create(&target, false, 0).unwrap();
+            assert!(!left.exists());
+            fs::write(output.partial(), b"whole").unwrap();
+            output.commit().unwrap();
+            fs::remove_file(&target).unwrap();
+        }
+        assert!(names(folder.path()).is_empty());
     }
 }

@@ -1,10 +1,119 @@
-//! How far a long call has come.
+//! How far a long call has come, and whether it should stop.
 
-/// Called while something is converted or packed.
-pub trait Progress {
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Reports of a long call: conversion, packing, comparison. `()` ignores them.
+pub trait Progress: Sync {
     /// About `bytes` will be written, as is known now.
     fn expect(&self, _bytes: u64) {}
 
     /// `bytes` more of `part`, a column or a file, of `table` have been written.
-    fn advance(&self, bytes: u64, table: &str, part: &str);
+    fn advance(&self, _bytes: u64, _table: &str, _part: &str) {}
+
+    /// Whether the call should stop. It is asked between blocks of data, from any thread; the call then returns
+    /// [`ErrorKind::Interrupted`] and removes what it has written. See [`CancelToken`].
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Progress for () {}
+
+impl dyn Progress + '_ {
+    /// Fails if the call should stop.
+    pub(crate) fn go_on(&self) -> Result<()> {
+        if self.is_cancelled() { Err(cancelled()) } else { Ok(()) }
+    }
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Interrupted, "interrupted")
+}
+
+/// A request to stop a long call from another thread, or from a signal handler. Clones share the request.
+///
+/// The call returns [`ErrorKind::Interrupted`] before its next block of data. It has then removed what it has written: the
+/// target is as it was before.
+///
+/// ```
+/// use ctds_hdf5::CancelToken;
+/// use ctds_hdf5::convert::{Options, Plan, Source, to_hdf5};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let target = folder.path().join("my.h5");
+/// # let my_ms = folder.path().join("my.ms");
+/// # ctds_hdf5::NewTable::new().create(&my_ms)?.finish()?;
+///
+/// let token = CancelToken::new();
+/// let handle = token.clone();
+/// let stop = std::thread::spawn(move || handle.cancel());
+/// # stop.join().unwrap();
+///
+/// let source = Source::open(&my_ms)?;
+/// let options = Options::default();
+/// let plan = Plan::new(&source, &options)?;
+/// // `token` alone, or `&token.with(&progress)` to have reports as well
+/// let error = to_hdf5(&source, &plan, &options, &target, false, &token).unwrap_err();
+/// assert_eq!(error.kind(), ctds_hdf5::ErrorKind::Interrupted);
+/// assert!(!target.exists());
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// A token of a call that is not to stop yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks all calls that have the token or a clone of it to stop. It cannot be taken back.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`cancel`](Self::cancel) was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Reports that go to `progress`, for a call that this token stops.
+    pub fn with<'a>(&'a self, progress: &'a dyn Progress) -> Cancellable<'a> {
+        Cancellable { token: self, progress }
+    }
+
+    /// Fails if the call should stop.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(cancelled()) } else { Ok(()) }
+    }
+}
+
+/// No reports; the call stops when the token is cancelled.
+impl Progress for CancelToken {
+    fn is_cancelled(&self) -> bool {
+        CancelToken::is_cancelled(self)
+    }
+}
+
+/// Reports of a call that a token can stop, from [`CancelToken::with`].
+#[derive(Clone, Copy)]
+pub struct Cancellable<'a> {
+    token: &'a CancelToken,
+    progress: &'a dyn Progress,
+}
+
+impl Progress for Cancellable<'_> {
+    fn expect(&self, bytes: u64) {
+        self.progress.expect(bytes);
+    }
+
+    fn advance(&self, bytes: u64, table: &str, part: &str) {
+        self.progress.advance(bytes, table, part);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.token.is_cancelled() || self.progress.is_cancelled()
+    }
 }

@@ -25,6 +25,8 @@ pub enum Status {
     Target = 7,
     /// The disk is full.
     NoSpace = 8,
+    /// A signal has stopped it.
+    Interrupted = 130,
 }
 
 impl Status {
@@ -37,6 +39,7 @@ impl Status {
                 ErrorKind::Unsupported => Status::Unsupported,
                 ErrorKind::Exists | ErrorKind::Locked => Status::Target,
                 ErrorKind::NoSpace => Status::NoSpace,
+                ErrorKind::Interrupted => Status::Interrupted,
                 _ => Status::Failed,
             };
         }
@@ -58,6 +61,7 @@ impl Status {
             Status::Warnings => "warnings",
             Status::Target => "target exists or is locked",
             Status::NoSpace => "no space",
+            Status::Interrupted => "interrupted",
         }
     }
 

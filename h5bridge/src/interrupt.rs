@@ -1,54 +1,87 @@
-//! SIGINT and SIGTERM: nothing half-made stays behind; what goes on until then ends in order.
+//! SIGINT and SIGTERM: the running call is asked to stop and cleans up itself.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ctds_hdf5::convert::discard_partial;
+use ctds_hdf5::CancelToken;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// Removes what there is of `target` and ends with status 130 when told to stop.
-pub fn remove_when_told_to_stop(target: PathBuf) -> Result<()> {
-    when_told_to_stop(move || discard_partial(&target))
+use crate::exit::Status;
+
+/// What the first signal does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// It ends the program: nothing is being written.
+    Idle,
+    /// It stops the call, which returns soon.
+    Working,
 }
 
-/// Calls `clean_up` and ends with status 130 when told to stop.
-///
-/// It ends at once, without the clean-up of libhdf5, which may be in the middle of something.
-pub fn when_told_to_stop(clean_up: impl Fn() + Send + 'static) -> Result<()> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
-    std::thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            clean_up();
-            eprintln!("h5bridge: interrupted");
-            signal_hook::low_level::exit(130);
-        }
-    });
-    Ok(())
+/// The signals, from [`listen`](Self::listen) on. The second one always ends the program at once; the next run with the same
+/// target then removes what is left.
+pub struct Interrupts {
+    token: CancelToken,
+    phase: Arc<Mutex<Phase>>,
 }
 
-/// Set by SIGINT and SIGTERM, for what goes on until then; the second one ends the program at once.
-pub struct Stop(Arc<AtomicBool>);
+impl Interrupts {
+    /// Begins to listen.
+    pub fn listen() -> Result<Self> {
+        Self::listen_in(Phase::Idle)
+    }
+
+    fn listen_in(phase: Phase) -> Result<Self> {
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+        let (token, phase) = (CancelToken::new(), Arc::new(Mutex::new(phase)));
+        let (cancel, phase_now) = (token.clone(), phase.clone());
+        std::thread::spawn(move || {
+            for _ in signals.forever() {
+                // held until the program has ended, so that no call begins to write
+                let phase = phase_now.lock().unwrap_or_else(PoisonError::into_inner);
+                if cancel.is_cancelled() || *phase == Phase::Idle {
+                    eprintln!("{MESSAGE}");
+                    signal_hook::low_level::exit(Status::Interrupted.code().into());
+                }
+                cancel.cancel();
+            }
+        });
+        Ok(Interrupts { token, phase })
+    }
+
+    /// Runs a call that the first signal stops.
+    pub fn stop<T>(&self, call: impl FnOnce(&CancelToken) -> T) -> T {
+        let enter = |phase| *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+        enter(Phase::Working);
+        let result = call(&self.token);
+        enter(Phase::Idle);
+        result
+    }
+}
+
+/// What is printed when a signal ends a verb.
+pub const MESSAGE: &str = "h5bridge: interrupted";
+
+/// Set by SIGINT and SIGTERM, for verbs that end in order; the second signal ends the program at once.
+pub struct Stop(Interrupts);
 
 impl Stop {
-    /// From now on.
+    /// Begins to listen.
     pub fn new() -> Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone())?;
-            signal_hook::flag::register(signal, stop.clone())?;
-        }
-        Ok(Stop(stop))
+        Ok(Stop(Interrupts::listen_in(Phase::Working)?))
     }
 
     /// Whether a signal has come.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.token.is_cancelled()
     }
 
-    /// Sleeps, until a signal comes at most.
+    /// The token that the signal cancels.
+    pub fn token(&self) -> CancelToken {
+        self.0.token.clone()
+    }
+
+    /// Sleeps, at most until a signal comes.
     pub fn sleep(&self, time: Duration) {
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.is_set()) {

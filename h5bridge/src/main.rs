@@ -28,6 +28,10 @@ fn main() -> ExitCode {
             if status == exit::Status::Done {
                 return status.into();
             }
+            if status == exit::Status::Interrupted {
+                eprintln!("{}", interrupt::MESSAGE);
+                return status.into();
+            }
             report::error(&error, status, json);
             status
         }

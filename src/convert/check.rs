@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 
 use super::exact::{ChangedFile, changed_files};
 use crate::error::{Context, Error, Result, column_context as place};
+use crate::progress::Progress;
 use crate::sha::hex;
 use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
@@ -15,8 +16,8 @@ use crate::table::OpenOptions;
 /// set, and of a restorable file the bytes of every original file.
 ///
 /// # Errors
-/// `Usage` if the file has no digests; those of reading it. Damage in the elements of a column is a difference.
-pub fn check(path: &Path, options: OpenOptions) -> Result<Comparison> {
+/// `Usage` if the file has no digests; `Interrupted` if `progress` says so; those of reading it. Damage in the elements of a column is a difference.
+pub fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Comparison> {
     let source = Source::open_with(path, options)?;
     let mut all = Comparison::default();
     let mut has_digests = false;
@@ -28,7 +29,7 @@ pub fn check(path: &Path, options: OpenOptions) -> Result<Comparison> {
         };
         has_digests = true;
         all.tables += 1;
-        for change in changes(content, &stored, &|_| true)? {
+        for change in changes(content, &stored, &|_| true, progress)? {
             all.differ(&table.name, change.column.as_deref(), change.stored, change.found);
         }
         let columns = stored.get("columns").and_then(Json::as_object);
@@ -40,7 +41,7 @@ pub fn check(path: &Path, options: OpenOptions) -> Result<Comparison> {
         }
         all.cells = all.cells.saturating_add(content.rows().saturating_mul(content.columns().len() as u64));
     }
-    let (files, changed) = changed_files(path)?;
+    let (files, changed) = changed_files(path, progress)?;
     if !has_digests && files == 0 {
         return Err(Error::usage("it has no digests of its own: give it another source to compare with")
             .context(Context::path(&path)));

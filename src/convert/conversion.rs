@@ -14,9 +14,10 @@ use crate::progress::Progress;
 use crate::sha::Sha;
 use crate::source::Source;
 
-/// What a conversion did.
+/// What a conversion to HDF5 has written.
 #[derive(Debug)]
-pub struct Summary {
+#[non_exhaustive]
+pub struct ToHdf5Summary {
     /// Tables written.
     pub tables: usize,
     /// Columns written.
@@ -38,8 +39,8 @@ pub struct Summary {
 /// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is whole.
 ///
 /// # Errors
-/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, and those of reading the source. Nothing is
-/// left at `target` then.
+/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, `Interrupted` if `progress` says so, and those
+/// of reading the source. Nothing is left at `target` then.
 pub fn to_hdf5(
     source: &Source,
     plan: &Plan,
@@ -47,14 +48,14 @@ pub fn to_hdf5(
     target: &Path,
     overwrite: bool,
     progress: &dyn Progress,
-) -> Result<Summary> {
+) -> Result<ToHdf5Summary> {
     // metadata of a dataset takes some KiB; what compresses needs less than this
     let of_column = |column: &ColumnPlan| if column.deflate.is_some() { 0 } else { column.bytes };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
     let output = Output::create(target, overwrite, needed)?;
     let file = File::create(output.partial())?;
     let mut writer = Writer::new(source, plan, options, &file)?;
-    writer.write_structure()?;
+    writer.write_structure(progress)?;
     let syncing = output.sync_behind();
     let digest = writer.write_data(progress)?;
     if let Some(tree) = &plan.tree {
@@ -62,16 +63,17 @@ pub fn to_hdf5(
         file.flush()?;
         let written: Arc<dyn ReadAt> = Arc::new(FileSource::open(output.partial())?);
         let pool = thread_pool(options.threads)?;
-        exact::record(tree, source, plan, &writer.root, &written, &pool, options.max_memory)?;
+        exact::record(tree, source, plan, &writer.root, &written, &pool, options.max_memory, progress)?;
     }
     drop(syncing);
+    progress.go_on()?;
     let mut warnings = plan.warnings.clone();
     warnings.append(&mut writer.warnings);
     drop(writer);
     file.close()?;
     let file_bytes = output.partial().metadata()?.len();
     output.commit()?;
-    Ok(Summary {
+    Ok(ToHdf5Summary {
         tables: plan.tables.len(),
         columns: plan.columns().count(),
         missing: plan.tables.iter().map(|table| table.missing.len()).sum(),

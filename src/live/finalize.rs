@@ -3,19 +3,20 @@
 use std::path::Path;
 
 use super::lock::WriterLock;
-use crate::convert::{Options, Plan, Summary, to_hdf5};
+use crate::convert::{Options, Plan, ToHdf5Summary, to_hdf5};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::source::{Comparison, Source, verify};
+use crate::source::{Comparison, Source, verify_with};
 use crate::table::ColumnInfo;
 
-/// What `finalize` has made.
+/// What [`finalize`] has written.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Finalized {
-    /// Of the conversion.
-    pub summary: Summary,
-    /// Of what it was made from with what it has become, without differences.
+    /// Summary of the conversion.
+    pub summary: ToHdf5Summary,
+    /// The comparison of the source with the new file, which found no differences.
     pub comparison: Comparison,
 }
 
@@ -28,7 +29,7 @@ pub struct Finalized {
 ///
 /// # Errors
 /// `Locked` while a writer has the live file; `Usage` if `source` has not all tables, rows and columns of it; `Exists` without `overwrite`; `Format` if the comparison finds a
-/// difference; those of [`to_hdf5`].
+/// difference; `Interrupted` if `progress` says so; those of [`to_hdf5`].
 pub fn finalize(
     live: &Path,
     source: Option<&Source>,
@@ -47,7 +48,7 @@ pub fn finalize(
     let plan = Plan::new(source, options)?;
     let output = Output::create(target, overwrite || same_file(live, target), 0)?;
     let summary = to_hdf5(source, &plan, options, output.partial(), true, progress)?;
-    let comparison = verify(source, &Source::open(output.partial())?)?;
+    let comparison = verify_with(source, &Source::open(output.partial())?, progress)?;
     if let Some(difference) = comparison.differences.first() {
         let message = format!("what was written differs, first in table {}", difference.table);
         return Err(Error::new(ErrorKind::Format, message).context(Context::path(&target)));

@@ -3,15 +3,10 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use nix::sys::statfs::{FsType, statfs};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-
-/// How long a lock file may be without the name of its owner, who writes it at once.
-const NAMELESS: Duration = Duration::from_millis(200);
 
 /// The lock of the writer of a live file: `NAME.writer`, locked (`flock`), with the process and the host in it.
 #[derive(Debug)]
@@ -61,23 +56,6 @@ impl WriterLock {
             }
         };
         Ok(WriterLock { _file: take().with_context(|| Context::path(&path))?, path })
-    }
-}
-
-/// Removes the lock of the live file at `path` if this process has it: for one that is told to stop and ends at once.
-pub fn discard_lock(path: &Path) {
-    let path = lock_path(path);
-    let start = Instant::now();
-    while let Ok(owner) = fs::read_to_string(&path) {
-        if owner.is_empty() && start.elapsed() < NAMELESS {
-            // perhaps another thread of this process is just taking it
-            thread::sleep(NAMELESS / 50);
-            continue;
-        }
-        if parse(&owner) == Some((std::process::id(), &host())) {
-            let _ = fs::remove_file(path);
-        }
-        return;
     }
 }
 
@@ -160,35 +138,4 @@ fn is_open_for_writing(process: u32, descriptor: &str) -> bool {
     let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).unwrap_or_default();
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:")?.trim().chars().next_back()?.to_digit(8));
     flags.is_some_and(|last| last & 3 != 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_that_is_told_to_stop_takes_its_own_lock_away() {
-        let directory = tempfile::tempdir().unwrap();
-        let live = directory.path().join("x.h5");
-        let name = |process: u32| format!("process {process} on {}", host());
-        for (owner, stays) in [(name(std::process::id()), false), (name(1), true)] {
-            let lock = lock_path(&live);
-            fs::write(&lock, "").unwrap();
-            thread::scope(|scope| {
-                // it was about to write its name
-                scope.spawn(|| {
-                    thread::sleep(NAMELESS / 10);
-                    fs::write(&lock, &owner).unwrap();
-                });
-                discard_lock(&live);
-            });
-            assert_eq!(lock.exists(), stays, "{owner}");
-        }
-        // nobody's, and none
-        fs::write(lock_path(&live), "").unwrap();
-        discard_lock(&live);
-        assert!(lock_path(&live).exists());
-        fs::remove_file(lock_path(&live)).unwrap();
-        discard_lock(&live);
-    }
 }

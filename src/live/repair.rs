@@ -8,6 +8,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Bounds, ChunkInfo, Dataset, File, Group, LinkKind, Superblock};
 use crate::io::{FileSource, FileTarget, ReadAt};
 use crate::limits;
+use crate::progress::Progress;
 use crate::value::{DataType, Region, Shape, Values};
 
 /// What [`repair`] found and did.
@@ -44,6 +45,14 @@ pub struct RepairedTable {
 /// # Errors
 /// `Locked` if a writer has the file; `Format` if it is damaged beyond that, and then it stays as it is.
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
+    repair_with(path, &())
+}
+
+/// As [`repair`], until `progress` says that it is to stop, which it can until something is changed.
+///
+/// # Errors
+/// `Interrupted`, and those of [`repair`]; then the file stays as it is.
+pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Repaired> {
     let path = path.as_ref();
     let place = || Context::path(path);
     let source = FileSource::open(path).with_context(place)?;
@@ -59,7 +68,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
         let message = "the file was written without SWMR when its writer ended: nothing in it can be relied on";
         return Err(Error::unsupported(message).context(place()));
     }
-    let found = survey(path, source.len()?, was_open).with_context(place)?;
+    let found = survey(path, source.len()?, was_open, progress).with_context(place)?;
     let ends = (superblock.end(), source.len()?.max(found.end));
     if was_open {
         superblock.close(&FileTarget::open(path).with_context(place)?, ends.1).with_context(place)?;
@@ -98,11 +107,11 @@ struct Trim {
 }
 
 /// Reads all metadata, so that whatever is damaged shows before anything is changed.
-fn survey(path: &Path, len: u64, was_open: bool) -> Result<Found> {
+fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Result<Found> {
     let file = if was_open { File::open_live(path)? } else { File::open(path)? };
     let root = file.root()?;
     let mut found = Found { len, ..Found::default() };
-    check_group(&root, &mut found, 0)?;
+    check_group(&root, &mut found, 0, progress)?;
     let tables = match layout::read(&root) {
         Ok(tables) => tables,
         // another program's
@@ -116,11 +125,12 @@ fn survey(path: &Path, len: u64, was_open: bool) -> Result<Found> {
     Ok(found)
 }
 
-fn check_group(group: &Group, found: &mut Found, depth: usize) -> Result<()> {
+fn check_group(group: &Group, found: &mut Found, depth: usize, progress: &dyn Progress) -> Result<()> {
     limits::depth(depth, "groups")?;
     for (name, kind) in group.links()? {
+        progress.go_on()?;
         match kind {
-            LinkKind::Group => check_group(&group.group(&name)?, found, depth + 1)?,
+            LinkKind::Group => check_group(&group.group(&name)?, found, depth + 1, progress)?,
             LinkKind::Dataset => {
                 let dataset = group.dataset(&name)?;
                 dataset.shape()?;

@@ -34,14 +34,17 @@ pub struct ByteDifference {
 /// Compares all files of two tables in plain form.
 ///
 /// # Errors
-/// Those of reading either.
+/// Those of reading either; `Interrupted` if `progress` says so.
 pub fn compare(left: &Plain, right: &Plain, progress: &dyn Progress) -> Result<ByteComparison> {
     let mut all = ByteComparison::default();
     let (left, right) = (by_path(left), by_path(right));
     for (path, (table, file)) in &left {
         let difference = match right.get(path) {
             Some((_, other)) => {
-                let progress = |bytes| progress.advance(bytes, table, &file.name);
+                let progress = |bytes| {
+                    progress.advance(bytes, table, &file.name);
+                    progress.go_on()
+                };
                 let (bytes, difference) = compare_files(file, other, progress).context(path)?;
                 all.files += 1;
                 all.bytes += bytes;
@@ -85,7 +88,11 @@ impl InFile for Found {
 }
 
 /// How many bytes were compared, and where the first is that differs.
-fn compare_files(left: &PlainFile, right: &PlainFile, progress: impl Fn(u64)) -> Result<(u64, Option<Found>)> {
+fn compare_files(
+    left: &PlainFile,
+    right: &PlainFile,
+    progress: impl Fn(u64) -> Result<()>,
+) -> Result<(u64, Option<Found>)> {
     let (a, b) = (left.open()?, right.open()?);
     let common = left.len.min(right.len);
     let piece = common.min(PIECE_BYTES as u64) as usize;
@@ -101,7 +108,7 @@ fn compare_files(left: &PlainFile, right: &PlainFile, progress: impl Fn(u64)) ->
             return Ok((at + first as u64, Some((Some(at + first as u64), show(x[first]), show(y[first])))));
         }
         at += count as u64;
-        progress(count as u64);
+        progress(count as u64)?;
     }
     let show = |len: u64| if len == common { format!("the end after {len} bytes") } else { format!("{len} bytes") };
     let shorter = left.len != right.len;

@@ -29,6 +29,7 @@ impl<'a> Copier<'a> {
 
     /// Copies a file to one of the same name.
     pub(super) fn copy(&mut self, folder: &Folder, file: &PlainFile, target: &dyn ContainerMut) -> Result<()> {
+        self.progress.go_on()?;
         let (from, to) = (file.open()?, target.create(&file.name)?);
         to.reserve(file.len).context(&file.name)?;
         let mut at = 0;
@@ -38,7 +39,7 @@ impl<'a> Copier<'a> {
                 return self.copy_rest(folder, file, &*from, &*to, at, piece_bytes(target)).context(&file.name);
             }
             at += copied;
-            self.advance(copied, folder, file);
+            self.advance(copied, folder, file)?;
         }
         Ok(())
     }
@@ -63,7 +64,7 @@ impl<'a> Copier<'a> {
             let end = at + now.len() as u64;
             let (written, read) = rayon::join(|| to.write_at(at, &now), || read(end, &mut next));
             written.and(read)?;
-            self.advance(now.len() as u64, folder, file);
+            self.advance(now.len() as u64, folder, file)?;
             std::mem::swap(&mut now, &mut next);
             at = end;
         }
@@ -72,8 +73,12 @@ impl<'a> Copier<'a> {
     }
 
     /// Says that `bytes` of a file were written.
-    pub(super) fn advance(&self, bytes: u64, folder: &Folder, file: &PlainFile) {
+    ///
+    /// # Errors
+    /// `Interrupted` if no more are to be written.
+    pub(super) fn advance(&self, bytes: u64, folder: &Folder, file: &PlainFile) -> Result<()> {
         self.progress.advance(bytes, folder.name(), &file.name);
+        self.progress.go_on()
     }
 }
 

@@ -179,12 +179,16 @@ impl Check {
 
     /// Reads all files and compares them with their checksums: those of their blocks, and the SHA-256 of the file,
     /// where the container has them.
-    pub fn read(&mut self, progress: &dyn Progress) {
+    ///
+    /// # Errors
+    /// `Interrupted` if `progress` says so; damage is in [`damaged`](Self::damaged).
+    pub fn read(&mut self, progress: &dyn Progress) -> Result<()> {
         let mut all = Vec::new();
         if let Some(listing) = &self.listing {
             listing.all("", false, &mut all);
         }
-        let checked: Vec<_> = all.into_par_iter().map(|one| (one.check(), one)).collect();
+        let checked: Vec<_> = all.into_par_iter().map(|one| (one.check(progress), one)).collect();
+        progress.go_on()?;
         for (has_checksums, Checked { path, file, .. }) in checked {
             let bytes = file.map(|file| file.len);
             progress.advance(bytes.unwrap_or(0), ".", &path);
@@ -198,6 +202,7 @@ impl Check {
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -212,10 +217,10 @@ struct Checked<'a> {
 
 impl Checked<'_> {
     /// Whether it has checksums, or something around it.
-    fn check(&self) -> Result<bool> {
+    fn check(&self, progress: &dyn Progress) -> Result<bool> {
         let own = match self.file {
             Some(file) => {
-                read(self.container, file)?;
+                read(self.container, file, progress)?;
                 file.layout.checksum.is_some() || file.layout.sha256.is_some()
             }
             None => self.container.is_sealed()?,
@@ -224,12 +229,13 @@ impl Checked<'_> {
     }
 }
 
-fn read(container: &dyn Container, file: &ListedFile) -> Result<()> {
+fn read(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -> Result<()> {
     let source = container.open(&file.name)?;
     let mut sha = file.layout.sha256.as_ref().map(|expected| (Sha256::new(), expected));
     let mut piece = vec![0; file.len.min(PIECE_BYTES as u64) as usize];
     let mut at = 0;
     while at < file.len {
+        progress.go_on()?;
         let count = (file.len - at).min(piece.len() as u64) as usize;
         source.read_at(at, &mut piece[..count])?;
         if let Some((sha, _)) = &mut sha {

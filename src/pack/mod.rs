@@ -177,7 +177,7 @@ fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier
                 // without a container nothing depends on it
                 let bytes = if restorable || container.is_some() { packed } else { original };
                 target.create(TABLE_DAT)?.write_at(0, &bytes)?;
-                copier.advance(file.len, folder, file);
+                copier.advance(file.len, folder, file)?;
             }
             _ => copier.copy(folder, file, target)?,
         }

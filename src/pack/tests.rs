@@ -52,7 +52,7 @@ fn from_each_container_into_each() {
         assert_eq!(compare(&first, &packed, &Silent).unwrap().differences, []);
         assert_eq!(Table::open(&next).unwrap().rows(), Table::open(folder.path().join("source.tab")).unwrap().rows());
         let mut check = Check::open(&next).unwrap();
-        check.read(&Silent);
+        check.read(&Silent).unwrap();
         assert!(check.damaged.is_empty() && check.files > 0, "{check:?}");
         last = next;
     }
@@ -84,7 +84,7 @@ fn pieces_fit_blocks_of_any_size() {
                 pack(&first, &packed, &options, &Silent).unwrap();
                 assert_eq!(compare(&first, &open(&packed), &Silent).unwrap().differences, [], "{options:?}");
                 let mut check = Check::open(&packed).unwrap();
-                check.read(&Silent);
+                check.read(&Silent).unwrap();
                 assert!(check.damaged.is_empty(), "{check:?}");
                 let unpacked = folder.path().join("unpacked");
                 unpack(&open(&packed), &unpacked, true, &Silent).unwrap();

@@ -9,6 +9,7 @@ use super::blocks::{RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
 use crate::error::{Context, ErrorKind, Result, ResultExt, column_context as place};
 use crate::limits;
+use crate::progress::Progress;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
 
@@ -17,6 +18,7 @@ const BLOCK_BYTES: u64 = 2 << 20;
 
 /// What was compared, and where it differs.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Comparison {
     /// Tables in both.
     pub tables: u64,
@@ -34,6 +36,7 @@ pub struct Comparison {
 
 /// A place where two sources differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// `.` is the main table.
     pub table: String,
@@ -54,6 +57,14 @@ pub struct Difference {
 /// # Errors
 /// Those of reading either source.
 pub fn verify(left: &Source, right: &Source) -> Result<Comparison> {
+    verify_with(left, right, &())
+}
+
+/// As [`verify`], until `progress` says that it is to stop.
+///
+/// # Errors
+/// `Interrupted`, and those of reading either source.
+pub fn verify_with(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
     let mut all = Comparison::default();
     for table in &left.tables {
         let Some(other) = right.tables.iter().find(|other| other.name == table.name) else {
@@ -72,7 +83,7 @@ pub fn verify(left: &Source, right: &Source) -> Result<Comparison> {
         }
         all.tables += 1;
         let sides = (Side::of(left, table)?, Side::of(right, other)?);
-        compare_tables(&table.name, sides, &mut all)?;
+        compare_tables(&table.name, sides, &mut all, progress)?;
     }
     for table in &right.tables {
         if table.content.is_ok() && !left.tables.iter().any(|other| other.name == table.name) {
@@ -115,7 +126,12 @@ impl Comparison {
     }
 }
 
-fn compare_tables(name: &str, sides: (Side<'_>, Side<'_>), all: &mut Comparison) -> Result<()> {
+fn compare_tables(
+    name: &str,
+    sides: (Side<'_>, Side<'_>),
+    all: &mut Comparison,
+    progress: &dyn Progress,
+) -> Result<()> {
     let (left, right) = (sides.0.content, sides.1.content);
     if left.rows() != right.rows() {
         all.differ(name, None, format!("{} rows", left.rows()), format!("{} rows", right.rows()));
@@ -154,7 +170,8 @@ fn compare_tables(name: &str, sides: (Side<'_>, Side<'_>), all: &mut Comparison)
         .into_par_iter()
         .map(|(a, b)| {
             let column = left.columns()[a].desc.name.to_str_lossy().into_owned();
-            let found = compare_columns((sides.0, a), (sides.1, b), &cells).with_context(|| place(name, &column))?;
+            let found =
+                compare_columns((sides.0, a), (sides.1, b), &cells, progress).with_context(|| place(name, &column))?;
             Ok(found.map(|(row, index, left, right)| Difference {
                 table: name.to_owned(),
                 column: Some(column),
@@ -179,6 +196,7 @@ fn compare_columns(
     (Side { content: left, place: left_place }, a): (Side<'_>, usize),
     (Side { content: right, place: right_place }, b): (Side<'_>, usize),
     cells: &AtomicU64,
+    progress: &dyn Progress,
 ) -> Result<Option<Found>> {
     let (info, other) = (&left.columns()[a], &right.columns()[b]);
     let describe = |info: &ColumnInfo| format!("{} {:?}", info.data_type(), info.desc.kind);
@@ -192,6 +210,7 @@ fn compare_columns(
     let (a, b) = (left.cells(a).context(left_place)?, right.cells(b).context(right_place)?);
     let mut values = (Values::new(info.data_type()), Values::new(info.data_type()));
     for block in RowBlocks::new(info, &*a, 0..left.rows(), BLOCK_BYTES) {
+        progress.go_on()?;
         let block = block.context(left_place)?;
         if let Some(found) =
             compare_shapes(&block.shapes, block.rows.start, block.rows.end, &*b).context(right_place)?

@@ -17,6 +17,7 @@ use super::blocks::{RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
+use crate::progress::Progress;
 use crate::schema::ColumnKind;
 use crate::sha::Sha;
 use crate::table::{Cells, ColumnInfo, Table};
@@ -59,19 +60,32 @@ pub struct ColumnDigest {
 ///
 /// `wanted` is asked with the name of a table and a column.
 pub fn digest(source: &Source, wanted: impl Fn(&str, &str) -> bool + Sync) -> Vec<(String, Result<TableDigest>)> {
-    let of_table = |table: &SourceTable| -> Result<TableDigest> {
-        let content = table.content()?;
-        Ok(digest_table(content, |column| wanted(&table.name, column)))
-    };
-    source.tables.iter().map(|table| (table.name.clone(), of_table(table))).collect()
+    digest_with(source, wanted, &()).unwrap_or_default()
 }
 
-fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync) -> TableDigest {
+/// As [`digest`](fn@digest), until `progress` says that it is to stop.
+///
+/// # Errors
+/// `Interrupted`; other errors are those of tables and columns.
+pub fn digest_with(
+    source: &Source,
+    wanted: impl Fn(&str, &str) -> bool + Sync,
+    progress: &dyn Progress,
+) -> Result<Vec<(String, Result<TableDigest>)>> {
+    let of_table = |table: &SourceTable| -> Result<TableDigest> {
+        let content = table.content()?;
+        Ok(digest_table(content, |column| wanted(&table.name, column), progress))
+    };
+    let digests = source.tables.iter().map(|table| (table.name.clone(), of_table(table))).collect();
+    progress.go_on().map(|()| digests)
+}
+
+fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync, progress: &dyn Progress) -> TableDigest {
     let infos = content.columns();
     let columns: Vec<ColumnDigest> = (0..infos.len())
         .into_par_iter()
         .filter(|&index| wanted(&infos[index].desc.name.to_string()))
-        .map(|index| digest_column(content, index, true))
+        .map(|index| digest_column(content, index, true, progress))
         .collect();
     TableDigest {
         error: content.as_table().and_then(Table::unreadable),
@@ -83,10 +97,10 @@ fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync) -> Tabl
 }
 
 /// The fingerprint of a column; if the cells are not `wanted`, that of its keywords.
-pub(crate) fn digest_column(content: &Content, index: usize, wanted: bool) -> ColumnDigest {
+pub(crate) fn digest_column(content: &Content, index: usize, wanted: bool, progress: &dyn Progress) -> ColumnDigest {
     let info = &content.columns()[index];
     let digest = |cells: Box<dyn Cells + '_>| match wanted {
-        true => digest_cells(info, &*cells, content, 0..content.rows()),
+        true => digest_cells(info, &*cells, content, 0..content.rows(), progress),
         false => Err(not_selected()),
     };
     let sha256 = content.cells(index).and_then(digest).with_context(|| Context::column(&info.desc.name));
@@ -106,11 +120,18 @@ impl ColumnDigest {
 }
 
 /// The fingerprint of some rows of a column.
-pub(crate) fn digest_cells(info: &ColumnInfo, cells: &dyn Cells, content: &Content, rows: Range<u64>) -> Result<Sha> {
+pub(crate) fn digest_cells(
+    info: &ColumnInfo,
+    cells: &dyn Cells,
+    content: &Content,
+    rows: Range<u64>,
+    progress: &dyn Progress,
+) -> Result<Sha> {
     limits::rows(rows.end - rows.start)?;
     let mut stream = ColumnStream::new(content);
     let mut values = Values::new(info.data_type());
     for block in RowBlocks::new(info, cells, rows, BLOCK_BYTES) {
+        progress.go_on()?;
         let block = block?;
         values.clear();
         block.read(cells, &mut values)?;

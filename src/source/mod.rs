@@ -9,8 +9,8 @@ pub(crate) mod stored_digests;
 mod tables;
 pub(crate) mod tree;
 
-pub use compare::{Comparison, Difference, verify};
+pub use compare::{Comparison, Difference, verify, verify_with};
 pub(crate) use content::Content;
 pub(crate) use coordinates::coordinates;
-pub use digest::{ColumnDigest, TableDigest, digest};
+pub use digest::{ColumnDigest, TableDigest, digest, digest_with};
 pub use tables::{Source, SourceTable};

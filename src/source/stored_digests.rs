@@ -6,17 +6,22 @@ use serde_json::Value as Json;
 use super::digest::{ColumnDigest, digest_column, keywords_sha};
 use super::{Content, Source};
 use crate::error::{ErrorKind, Result, column_context as place};
+use crate::progress::Progress;
 use crate::sha::hex;
 
 /// The columns and tables that are not what they were when the file was made, for people. Cells of columns that are one
 /// dataset, of which `is_known` says that it is unchanged, are not looked at.
-pub(crate) fn changed_columns(source: &Source, is_known: &(dyn Fn(&str) -> bool + Sync)) -> Result<Vec<String>> {
+pub(crate) fn changed_columns(
+    source: &Source,
+    is_known: &(dyn Fn(&str) -> bool + Sync),
+    progress: &dyn Progress,
+) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for table in source.tables() {
         let content = table.content()?;
         let Some(stored) = content.stored_digests()? else { continue };
         let wanted = |index: usize| content.only_dataset(index).is_none_or(|dataset| !is_known(&dataset));
-        for change in changes(content, &stored, &wanted)? {
+        for change in changes(content, &stored, &wanted, progress)? {
             let name = match (&change.column, table.name.as_str()) {
                 (Some(column), table) => place(table, column).to_string(),
                 (None, ".") => "the main table".to_owned(),
@@ -43,6 +48,7 @@ pub(crate) fn changes(
     content: &Content,
     stored: &Json,
     wanted: &(dyn Fn(usize) -> bool + Sync),
+    progress: &dyn Progress,
 ) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     let mut compare = |column: Option<&str>, what: &str, stored: Option<String>, found: String| {
@@ -60,8 +66,9 @@ pub(crate) fn changes(
     compare(None, "info", Some(format!("{:?}", content.info())), format!("{:?}", edited.info));
     let now: Vec<ColumnDigest> = (0..content.columns().len())
         .into_par_iter()
-        .map(|index| digest_column(content, index, wanted(index)))
+        .map(|index| digest_column(content, index, wanted(index), progress))
         .collect();
+    progress.go_on()?;
     let empty = serde_json::Map::new();
     let then = stored.get("columns").and_then(Json::as_object).unwrap_or(&empty);
     for (index, column) in now.iter().enumerate() {

@@ -112,7 +112,7 @@ fn use_all(path: &Path, original: &Source) -> std::result::Result<(), String> {
         |source: &Source| to_table(source, &TableOptions { threads, ..Default::default() }, &target, false, &Silent);
     let uses: [(&str, &dyn Fn() -> Result<()>); 5] = [
         ("read", &|| read_all(path)),
-        ("check", &|| check(path, OpenOptions::default()).map(drop)),
+        ("check", &|| check(path, OpenOptions::default(), &()).map(drop)),
         ("verify", &|| verify(original, &Source::open(path)?).map(drop)),
         ("to_table", &|| to_table(&Source::open(path)?).map(drop)),
         ("restore", &|| restore(path, &target, &RestoreOptions { threads, ..Default::default() }, &Silent).map(drop)),

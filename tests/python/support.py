@@ -1,6 +1,7 @@
 """Where things are, how h5bridge is run, and what it is expected to support today."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,13 @@ def h5bridge(*words, code=DONE, timeout=300):
     assert process.returncode in allowed, 'h5bridge %s: exit code %d, not %s\n%s' % (
         ' '.join(map(str, words)), process.returncode, code, process.stderr[-2000:])
     return process
+
+
+def partials(target):
+    """The directories in which runs are writing, or were when they were killed, what will be at TARGET."""
+    name = os.path.basename(target)
+    pattern = re.compile(re.escape(name) + r'\.[0-9]+-[0-9A-Za-z]{8}\.partial')
+    return [found for found in os.listdir(os.path.dirname(os.path.abspath(target))) if pattern.fullmatch(found)]
 
 
 def digest(source, code=DONE):

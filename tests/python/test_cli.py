@@ -28,7 +28,7 @@ def out(tmp_path):
 
 
 def only(folder, *names):
-    """True when nothing but these lies in the folder: no target, no OUT.partial."""
+    """True when nothing but these lies in the folder: no target, no partial."""
     return sorted(os.listdir(folder)) == sorted(names)
 
 
@@ -369,11 +369,12 @@ def test_interrupted(number, existing, big_ms, out):
     until = time.time() + 20
     while time.time() < until and process.poll() is None:
         beside = set(os.listdir(out.parent)) - {'out.h5'}
-        if any(os.path.getsize(out.parent / name) > 1 << 20 for name in beside):
+        inside = [out.parent / name / 'out.h5' for name in beside]
+        if any(path.exists() and path.stat().st_size > 1 << 20 for path in inside):
             break
         time.sleep(0.005)
     assert process.poll() is None and beside, 'ended too early to be interrupted: %s' % process.communicate()[1]
-    assert beside == {'out.h5.partial'}
+    assert beside == set(support.partials(out)) and len(beside) == 1
     process.send_signal(number)
     start = time.time()
     _, errors = process.communicate(timeout=30)
@@ -385,7 +386,7 @@ def test_interrupted(number, existing, big_ms, out):
 
 
 def test_killed_leaves_no_target(big_ms, out):
-    """kill -9 may leave OUT.partial, never a target; the next run is not disturbed by it."""
+    """kill -9 may leave one partial, never a target; the next run removes it."""
     process = subprocess.Popen([support.H5BRIDGE, 'to-hdf5', '--compress', 'gzip', big_ms, str(out)],
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and not list(out.parent.iterdir()):
@@ -393,8 +394,42 @@ def test_killed_leaves_no_target(big_ms, out):
     process.kill()
     process.wait()
     assert not out.exists()
+    assert os.listdir(out.parent) == support.partials(out) and len(support.partials(out)) == 1
     h5bridge('to-hdf5', '--compress', 'none', big_ms, out)
     assert h5py.is_hdf5(out)
+    assert os.listdir(out.parent) == ['out.h5']
+
+
+def test_two_runs_with_one_target(big_ms, out):
+    """The second one does not disturb the first, and one of them wins."""
+    words = [support.H5BRIDGE, 'to-hdf5', '-q', '--compress', 'none', big_ms, str(out)]
+    runs = [subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    ends = [(run.communicate()[1], run.returncode) for run in runs]
+    assert sorted(code for _, code in ends) == [support.DONE, support.EXISTS, support.EXISTS], ends
+    assert all('exists' in errors for errors, code in ends if code)
+    assert os.listdir(out.parent) == ['out.h5']
+    h5bridge('verify', big_ms, out)
+
+
+def test_targets_that_are_symbolic_links(tmp_path):
+    """With --overwrite they are written through: the link stays, what it leads to is replaced."""
+    (tmp_path / 'real').mkdir()
+    real, link = tmp_path / 'real' / 'x.h5', tmp_path / 'link.h5'
+    link.symlink_to(real)
+    for options in ([], ['--overwrite']):
+        h5bridge('to-hdf5', DEMO, link, *options, code=support.EXISTS)
+    real.write_text('mine')
+    h5bridge('to-hdf5', DEMO, link, code=support.EXISTS)
+    assert real.read_text() == 'mine'
+    h5bridge('to-hdf5', DEMO, link, '--overwrite')
+    assert link.is_symlink() and h5py.is_hdf5(real)
+    table = tmp_path / 'table'
+    table.symlink_to(tmp_path / 'real' / 'x.ms')
+    h5bridge('to-ms', real, tmp_path / 'real' / 'x.ms')
+    h5bridge('to-ms', real, table, code=support.EXISTS)
+    h5bridge('to-ms', real, table, '--overwrite')
+    assert table.is_symlink() and sorted(os.listdir(tmp_path / 'real')) == ['x.h5', 'x.ms']
+    assert sorted(os.listdir(tmp_path)) == ['link.h5', 'real', 'table']
 
 
 def test_memory_stays_bounded(big_ms, out):

@@ -542,7 +542,7 @@ def test_interrupted(verb, big_ms, tmp_path):
     words = {'pack': ['pack', big_ms], 'unpack': ['unpack', big_ms],
              'single': ['pack', '--single-file', '--compress', 'gzip:9', big_ms]}[verb]
     process = subprocess.Popen([support.H5BRIDGE, *words, str(tmp_path / 'out')], stderr=subprocess.DEVNULL)
-    while not os.path.exists(tmp_path / 'out.partial') and process.poll() is None:
+    while not support.partials(tmp_path / 'out') and process.poll() is None:
         pass
     process.send_signal(signal.SIGINT)
     code = process.wait(30)

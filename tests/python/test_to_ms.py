@@ -368,19 +368,21 @@ def test_existing_target(demo, tmp_path):
 
 @pytest.mark.parametrize('attempt', range(5))
 def test_killed_leaves_no_target(attempt, big_ms, tmp_path):
-    """kill -9 at any moment may leave OUT.partial, never half a table; the next run is not disturbed by it."""
+    """kill -9 at any moment may leave one partial, never half a table; the next run removes it."""
     out = tmp_path / 'back.ms'
     words = [support.H5BRIDGE, 'to-ms', '-q', big_ms, str(out)]
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(random.Random(attempt).uniform(0, 0.6))
     process.kill()
     process.wait()
+    assert len(support.partials(out)) <= 1
     if out.exists():        # it was done already
         assert ct.table(str(out), ack=False).nrows() == ct.table(big_ms, ack=False).nrows()
+        h5bridge('to-ms', big_ms, out, '--overwrite')
     else:
         h5bridge('to-ms', big_ms, out)
     h5bridge('verify', big_ms, out)
-    assert not (tmp_path / 'back.ms.partial').exists()
+    assert os.listdir(tmp_path) == ['back.ms']
 
 
 def test_memory_stays_bounded(big_ms, tmp_path):

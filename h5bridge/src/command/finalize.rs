@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{Compress, Options, Source, discard_partial, hex};
-use ctds_hdf5::live::{discard_lock, finalize};
+use ctds_hdf5::convert::{Compress, Options, Source, hex};
+use ctds_hdf5::live::finalize;
 use serde_json::json;
 
 use super::to_hdf5::{compress, memory};
 use crate::cli::Global;
 use crate::exit::Status;
-use crate::interrupt;
+use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
@@ -51,11 +51,7 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);
-    let (made, live) = (target.clone(), args.live.clone());
-    interrupt::when_told_to_stop(move || {
-        discard_partial(&made);
-        discard_lock(&live);
-    })?;
+    let interrupts = Interrupts::listen()?;
     let source = args.source.as_ref().map(|path| Source::open_with(path, global.open_options())).transpose()?;
     let options = Options {
         compress: args.compress,
@@ -66,7 +62,8 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         ..Options::default()
     };
     let bar = Bar::new(args.live.metadata().map_or(0, |metadata| metadata.len()), global.quiet || global.json);
-    let finalized = finalize(&args.live, source.as_ref(), target, &options, args.overwrite, &bar);
+    let finalized = interrupts
+        .stop(|token| finalize(&args.live, source.as_ref(), target, &options, args.overwrite, &token.with(&bar)));
     bar.finish();
     let finalized = finalized?;
     let (summary, compared) = (finalized.summary, finalized.comparison);

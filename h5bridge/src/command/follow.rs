@@ -53,12 +53,13 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         timeout,
         durability: if args.fsync { Durability::Disk } else { Durability::PageCache },
         overwrite: args.overwrite,
+        cancel: stop.token(),
     };
     let start = Instant::now();
     let mut changed = Instant::now();
     let idle = |since: &Instant| args.idle.is_some_and(|idle| since.elapsed() >= idle);
     let mut follow = loop {
-        match Follow::start(&args.source, &args.live, options) {
+        match Follow::start(&args.source, &args.live, &options) {
             // it has no row yet, or the table is still being made
             Err(error)
                 if error.kind() == ErrorKind::NotFound && args.source.exists() && !stop.is_set() && !idle(&changed) =>

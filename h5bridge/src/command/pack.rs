@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::cli::{Global, gzip, size};
 use crate::exit::Status;
-use crate::interrupt;
+use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
@@ -77,10 +77,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         single_file: args.single_file,
         overwrite: args.overwrite,
     };
-    interrupt::remove_when_told_to_stop(args.out.clone())?;
+    let interrupts = Interrupts::listen()?;
     let source = Plain::open(&args.source, global.open_options())?;
     let bar = Bar::new(source.bytes(), global.quiet || global.json);
-    let summary = pack(&source, &args.out, &options, &bar);
+    let summary = interrupts.stop(|token| pack(&source, &args.out, &options, &token.with(&bar)));
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
     finish(&summary?, &args.out, started, &next, global, out)

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::cli::{External, Global, gzip, size};
 use crate::exit::Status;
-use crate::interrupt;
+use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
@@ -111,8 +111,8 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     };
     if !args.dry_run {
         report::check_target(&args.out, args.overwrite)?;
-        interrupt::remove_when_told_to_stop(args.out.clone())?;
     }
+    let interrupts = Interrupts::listen()?;
     let source = Source::open_with(&args.source, args.external.open_options(global))?;
     let plan = Plan::new(&source, &options)?;
     if args.dry_run {
@@ -120,7 +120,8 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         return Ok(report::finished(plan.warnings.len(), global.strict));
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
-    let summary = to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &bar);
+    let summary =
+        interrupts.stop(|token| to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
     let summary = summary?;
     let seconds = started.elapsed().as_secs_f64();

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::cli::{External, Global};
 use crate::exit::Status;
-use crate::interrupt;
+use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
@@ -55,14 +55,14 @@ fn byte_order(text: &str) -> Result<ByteOrder> {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.overwrite)?;
-    interrupt::remove_when_told_to_stop(args.out.clone())?;
+    let interrupts = Interrupts::listen()?;
     if args.exact {
-        return run_exact(&args, started, global, out);
+        return run_exact(&args, &interrupts, started, global, out);
     }
     let source = Source::open_with(&args.source, args.external.open_options(global))?;
     let options = TableOptions { byte_order: args.byte_order, threads: args.threads, engines: args.engines };
     let bar = Bar::new(0, global.quiet || global.json);
-    let summary = to_table(&source, &options, &args.out, args.overwrite, &bar);
+    let summary = interrupts.stop(|token| to_table(&source, &options, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
     let summary = summary?;
     let seconds = started.elapsed().as_secs_f64();
@@ -91,10 +91,16 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
 }
 
 /// Restores the original directory.
-fn run_exact(args: &Args, started: Instant, global: &Global, out: &mut impl Write) -> Result<Status> {
+fn run_exact(
+    args: &Args,
+    interrupts: &Interrupts,
+    started: Instant,
+    global: &Global,
+    out: &mut impl Write,
+) -> Result<Status> {
     let bar = Bar::new(0, global.quiet || global.json);
     let options = RestoreOptions { overwrite: args.overwrite, threads: args.threads };
-    let restored = restore(&args.source, &args.out, &options, &bar);
+    let restored = interrupts.stop(|token| restore(&args.source, &args.out, &options, &token.with(&bar)));
     bar.finish();
     let restored = restored?;
     let seconds = started.elapsed().as_secs_f64();

@@ -10,7 +10,7 @@ use ctds_hdf5::pack::{Plain, unpack};
 use super::pack;
 use crate::cli::Global;
 use crate::exit::Status;
-use crate::interrupt;
+use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 
 /// Arguments of `unpack`.
@@ -31,10 +31,10 @@ pub struct Args {
 /// Unpacks, and says what came of it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    interrupt::remove_when_told_to_stop(args.out.clone())?;
+    let interrupts = Interrupts::listen()?;
     let source = Plain::open(&args.source, global.open_options())?;
     let bar = Bar::new(source.bytes(), global.quiet || global.json);
-    let summary = unpack(&source, &args.out, args.overwrite, &bar);
+    let summary = interrupts.stop(|token| unpack(&source, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
     pack::finish(&summary?, &args.out, started, &next, global, out)

@@ -41,7 +41,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         Some(right) if args.bytes => compare_bytes(&args.left, right, global, out),
         Some(right) => compare(&args.left, right, args.external.open_options(global), global, out),
         None if args.bytes => check(&args.left, global, out),
-        None => report_comparison(check_digests(&args.left, args.external.open_options(global))?, global, out),
+        None => report_comparison(check_digests(&args.left, args.external.open_options(global), &())?, global, out),
     }
 }
 
@@ -111,7 +111,7 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
     let mut result = Check::open(source)?;
     let bytes = result.listing.as_ref().map_or(0, Listing::bytes);
     let bar = Bar::new(bytes, global.quiet || global.json);
-    result.read(&bar);
+    result.read(&bar)?;
     bar.finish();
     let warnings = match result.unchecked {
         0 => Vec::new(),

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::fcntl::Flock;
-use tempfile::TempPath;
 
 use super::lock::{lock_for_reading, lock_for_writing};
 use super::seal::{Owners, Seal};
@@ -13,6 +12,7 @@ use crate::container::FormatOptions;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Bounds, Group};
 use crate::io::{self, FileSource, FileTarget};
+use crate::output::Partial;
 
 /// Bytes of a new file after which the disk is told to begin writing them.
 const WRITE_BACK_BYTES: u64 = 4 << 20;
@@ -54,7 +54,7 @@ struct OpenFile {
     file: h5::File,
     writable: bool,
     /// The copy that is changed; `None` for the container itself, when it is new or only read.
-    copy: Option<TempPath>,
+    copy: Option<Partial>,
 }
 
 /// The open file during one call. The store's lock orders such calls.
@@ -155,33 +155,24 @@ impl Store {
 
     fn call<T>(&self, state: &StoreState, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let open = state.file.as_ref().ok_or_else(|| Error::usage("the container is closed"))?;
-        let path = open.copy.as_deref().unwrap_or(&self.path);
+        let path = open.copy.as_ref().map_or(&*self.path, Partial::path);
         call(&Access { file: &open.file, path, generation: state.generation })
     }
 
     /// Copies the container to a temporary file in the same folder, to be changed.
     fn begin(&self, state: &mut StoreState) -> Result<()> {
         (state.file, state.disk) = (None, None);
-        let (folder, prefix) = self.copy_place()?;
-        remove_leftovers(&folder, &prefix)?;
-        let copy = tempfile::Builder::new().prefix(&prefix).tempfile_in(&folder)?.into_temp_path();
+        let copy = Partial::create(&self.path)?;
         // a new seal would hide damage
         let source = FileSource::open(&self.path)?;
         if let Some(damage) = Seal::damage(&source)?.first() {
             return Err(Error::format(damage.to_string()));
         }
-        fs::copy(&self.path, &copy)?;
-        let file = h5::File::edit(&copy, self.bounds())?;
+        fs::copy(&self.path, copy.path())?;
+        let file = h5::File::edit(copy.path(), self.bounds())?;
         state.generation += 1;
         state.file = Some(OpenFile { file, writable: true, copy: Some(copy) });
         Ok(())
-    }
-
-    /// The folder of the container, and the prefix of its copies' names.
-    fn copy_place(&self) -> Result<(PathBuf, String)> {
-        let name = self.path.file_name().ok_or_else(|| Error::usage("a container needs a name"))?.to_string_lossy();
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok((folder.to_owned(), format!(".{name}.edit-")))
     }
 
     /// Replaces the container by the changed file, durably.
@@ -191,7 +182,7 @@ impl Store {
         let publish = || {
             let owners = if self.sealed { Some(Owners::of(&file.root()?)?) } else { None };
             file.close()?;
-            let path = copy.as_deref().unwrap_or(&self.path);
+            let path = copy.as_ref().map_or(&*self.path, Partial::path);
             if let Some(owners) = owners {
                 Seal::put(&FileTarget::open(path)?, owners)?;
             }
@@ -200,23 +191,11 @@ impl Store {
             // held from before other processes can find it
             let lock = lock_for_reading(written)?;
             if let Some(copy) = copy {
-                copy.persist(&self.path).map_err(|error| error.error)?;
-                fs::File::open(self.copy_place()?.0)?.sync_all()?;
+                copy.replace(&self.path)?;
             }
             Ok::<_, Error>(lock)
         };
         state.lock = publish().with_context(|| Context::path(&self.path))?;
         Ok(())
     }
-}
-
-/// Removes temporary copies left by killed writers. Safe: we hold the lock for writing.
-fn remove_leftovers(folder: &Path, prefix: &str) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(prefix) {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
 }

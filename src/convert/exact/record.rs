@@ -16,6 +16,7 @@ use crate::h5::{Coder, Dataset, DatasetSpec, Deflate, Group, Pipeline, Stage};
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::native::{MAX_CUBES, Reader};
 use crate::pool::Buffers;
+use crate::progress::Progress;
 use crate::source::Source;
 use crate::source::tree::Tree;
 use crate::table::{Cells, Extent, RowRun, Stored};
@@ -42,6 +43,7 @@ const OFFSETS: u64 = 1 << 16;
 /// Writes to `/_ctds/restore` how the files of `tree` come from the datasets of the file, all of which are written.
 ///
 /// `source` is the file itself, `root` its root group. About `max_memory` bytes are held at a time.
+#[allow(clippy::too_many_arguments, reason = "the parts of a conversion")]
 pub(crate) fn record(
     tree: &Tree,
     tables: &Source,
@@ -50,6 +52,7 @@ pub(crate) fn record(
     source: &Arc<dyn ReadAt>,
     pool: &rayon::ThreadPool,
     max_memory: u64,
+    progress: &dyn Progress,
 ) -> Result<()> {
     let group = root.group("_ctds")?.create_group(GROUP)?;
     let recipe = Recipe::default();
@@ -57,7 +60,7 @@ pub(crate) fn record(
     let segments = Growing::new(&group, "segments", DataType::Int64);
     let windows = (max_memory / MEMORY_OF_WINDOW).clamp(1, WINDOWS as u64) as usize;
     let known = HashMap::new();
-    let mut recorder = Recorder { root, source, pool, windows, recipe, known, literals, segments };
+    let mut recorder = Recorder { root, source, pool, windows, recipe, known, literals, segments, progress };
     let literals = format!("/_ctds/{GROUP}/literals");
     recorder.stream(Stream { dataset: literals, encoding: Encoding::Bytes(ByteOrder::Little), cell: Shape::scalar() });
     let mut found = recorder.find_segments(tree, tables, plan)?;
@@ -90,6 +93,7 @@ struct Recorder<'a> {
     known: HashMap<Stream, u32>,
     literals: Growing,
     segments: Growing,
+    progress: &'a dyn Progress,
 }
 
 /// Segments of a file, in the order in which they are found.
@@ -137,6 +141,7 @@ impl Recorder<'_> {
             let content = entry.content()?;
             let (Some(directory), Some(stored)) = (&entry.path, content.as_table()) else { continue };
             for column in &table.columns {
+                self.progress.go_on()?;
                 if !column.data_type.is_fixed_size() {
                     continue;
                 }
@@ -175,7 +180,9 @@ impl Recorder<'_> {
         let mut kept = Segments::default();
         let buffers = Buffers::default();
         let (mut as_expected, mut covered) = (true, 0);
+        let progress = self.progress;
         let work = |window: Window| -> Result<Tried> {
+            progress.go_on()?;
             let [mut actual, mut given, mut covers] = [(); 3].map(|()| buffers.zeros(window.len()));
             file.read_at(window.bytes.start, &mut actual)?;
             window.fill(&sources, &mut given, Some(&mut covers))?;

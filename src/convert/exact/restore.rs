@@ -28,6 +28,7 @@ pub struct RestoreOptions {
 
 /// What [`restore`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Restored {
     /// Files written.
     pub files: u64,
@@ -41,13 +42,8 @@ pub struct Restored {
 /// # Errors
 /// `Usage` if the file is not restorable. `Format` if a file would not be what it was: because columns have changed since
 /// the conversion, which are named, or because of damage. `Exists` without `overwrite` if there is something at `target`,
-/// `NoSpace`. Nothing is left at `target` then.
-pub fn restore(
-    path: &Path,
-    target: &Path,
-    options: &RestoreOptions,
-    progress: &(dyn Progress + Sync),
-) -> Result<Restored> {
+/// `NoSpace`, `Interrupted` if `progress` says so. Nothing is left at `target` then.
+pub fn restore(path: &Path, target: &Path, options: &RestoreOptions, progress: &dyn Progress) -> Result<Restored> {
     let source = Source::open(path)?;
     let place = Context::path(path);
     let Some(archive) = open(path)? else {
@@ -62,7 +58,7 @@ pub fn restore(
     // what files do not show
     let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
     let (pool, buffers) = (thread_pool(options.threads)?, Buffers::default());
-    let changed = pool.install(|| changed_columns(&source, &whole))?;
+    let changed = pool.install(|| changed_columns(&source, &whole, progress))?;
     if !changed.is_empty() {
         return Err(Error::format(format!("changed since the conversion: {}", changed.join(", "))).context(place));
     }
@@ -83,12 +79,13 @@ pub fn restore(
             to.set_len(file.len)?;
             rebuild(file.len, segments, &sources, (&pool, &buffers), |offset, bytes| {
                 progress.advance(bytes.len() as u64, &name, "");
+                progress.go_on()?;
                 to.write_at(offset, bytes)
             })
         };
         let found = put().with_context(|| Context::member(&*name))?;
         if found != file.sha256 {
-            let changed = changed_columns(&source, &|_| false)?;
+            let changed = changed_columns(&source, &|_| false, progress)?;
             let why = match changed.is_empty() {
                 true => "and no column has changed: the recipe is damaged".to_owned(),
                 false => format!("changed since the conversion: {}", changed.join(", ")),
@@ -127,16 +124,18 @@ pub(crate) struct ChangedFile {
 }
 
 /// The files of a restorable file that would not be what they were; and how many files there are.
-pub(crate) fn changed_files(path: &Path) -> Result<(u64, Vec<ChangedFile>)> {
+pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());
     let mut changed = Vec::new();
     for (number, file) in archive.recipe.files.iter().enumerate() {
-        let found = archive
-            .file(number)
-            .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, (&pool, &buffers), |_, _| Ok(())));
+        let found = archive.file(number).and_then(|(segments, sources)| {
+            rebuild(file.len, segments, &sources, (&pool, &buffers), |_, _| progress.go_on())
+        });
         match found {
-            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Interrupted) || error.leads_elsewhere() => {
+                return Err(error);
+            }
             Ok(sha) if sha == file.sha256 => {}
             found => changed.push(ChangedFile { name: file.path.to_string(), stored: file.sha256, found }),
         }

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::grid::unravel;
 use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, RawStrings, json, text};
+use crate::progress::Progress;
 use crate::sha::Sha;
 use crate::source::Content;
 use crate::source::blocks::{RowBlocks, Shapes};
@@ -51,15 +52,23 @@ pub(super) struct ColumnWriter<'a> {
     rows: Range<u64>,
     /// Whether its digest is wanted.
     digest: bool,
+    progress: &'a dyn Progress,
     /// Of the only dataset that holds strings.
     pub(super) odd: RawStrings,
 }
 
 impl<'a> ColumnWriter<'a> {
-    pub(super) fn new(content: &'a Content, table: &TablePlan, plan: &'a ColumnPlan, digest: bool) -> Result<Self> {
+    pub(super) fn new(
+        content: &'a Content,
+        table: &TablePlan,
+        plan: &'a ColumnPlan,
+        digest: bool,
+        progress: &'a dyn Progress,
+    ) -> Result<Self> {
         let cells = content.cells(plan.index)?;
         let info = &content.columns()[plan.index];
-        Ok(ColumnWriter { content, info, plan, cells, rows: table.rows.clone(), digest, odd: RawStrings::default() })
+        let (rows, odd) = (table.rows.clone(), RawStrings::default());
+        Ok(ColumnWriter { content, info, plan, cells, rows, digest, progress, odd })
     }
 
     /// Reads the column, hands its chunks to the lane, and returns its digest.
@@ -89,7 +98,7 @@ impl<'a> ColumnWriter<'a> {
         if !self.digest {
             return Ok(Err(not_selected()));
         }
-        digest_cells(self.info, &*self.cells, self.content, self.rows.clone()).map(Ok)
+        digest_cells(self.info, &*self.cells, self.content, self.rows.clone(), self.progress).map(Ok)
     }
 
     fn tiling(&self) -> Result<Tiling<'_>> {

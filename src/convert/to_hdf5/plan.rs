@@ -50,6 +50,11 @@ pub enum Compress {
 }
 
 impl Options {
+    /// Whether some datasets may be compressed.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compress != Compress::None
+    }
+
     fn takes(&self, table: &str, column: &str) -> bool {
         let of_table = |name: &&String| split_name(name).0 == table;
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
@@ -86,6 +91,7 @@ impl Default for Options {
 
 /// What a conversion will do.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Plan {
     /// The main table first, parents before children.
     pub tables: Vec<TablePlan>,
@@ -101,6 +107,7 @@ pub struct Plan {
 
 /// A table that becomes a group.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TablePlan {
     /// In [`Source::tables`].
     pub(crate) source: usize,
@@ -120,6 +127,7 @@ pub struct TablePlan {
 
 /// A column that is not converted.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct MissingColumn {
     /// In the table.
     pub(crate) index: usize,
@@ -133,6 +141,7 @@ pub struct MissingColumn {
 
 /// A column that becomes a dataset, or a group of datasets.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ColumnPlan {
     /// In the table.
     pub(crate) index: usize,

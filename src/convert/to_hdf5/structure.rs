@@ -73,11 +73,12 @@ impl<'a> Writer<'a> {
         self.source.tables[table.source].content()
     }
 
-    pub(crate) fn write_structure(&mut self) -> Result<()> {
+    pub(crate) fn write_structure(&mut self, progress: &dyn Progress) -> Result<()> {
         let plan = self.plan;
         // dimension names are shared below a root group
         let mut dimensions: Vec<(String, Dimensions)> = Vec::new();
         for (number, table) in plan.tables.iter().enumerate() {
+            progress.go_on()?;
             let group = native::open_path(&self.root, &table.group)?;
             let exact = native::open_path(&self.exact, &table.group)?;
             let top = table.group.split('/').nth(1).unwrap_or_default();
@@ -367,7 +368,7 @@ impl<'a> Writer<'a> {
                 Job::Column { table, column, targets } => {
                     let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
                     let content = source.tables[table_plan.source].content()?;
-                    let run = ColumnWriter::new(content, table_plan, column_plan, wanted)
+                    let run = ColumnWriter::new(content, table_plan, column_plan, wanted, progress)
                         .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.odd)));
                     let (sha256, odd) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
                     lane.done(ColumnResult { table, column, sha256, odd })
@@ -376,6 +377,7 @@ impl<'a> Writer<'a> {
         };
         lanes::run(jobs, lanes, &pool, work, |message, buffers| match message {
             Message::Chunk { dataset, index, bytes, len } => {
+                progress.go_on()?;
                 datasets[dataset].write_chunk(&index, &bytes, 0)?;
                 buffers.give(bytes);
                 let (table, column) = names[dataset];

@@ -19,13 +19,16 @@ const BLOCK_BYTES: u64 = 4 << 20;
 
 impl TableBlueprint {
     /// Copies the columns of a manager.
-    pub(super) fn fill(&self, source: &Source, mut part: Part<'_>, progress: &(dyn Progress + Sync)) -> Result<()> {
+    pub(super) fn fill(&self, source: &Source, mut part: Part<'_>, progress: &dyn Progress) -> Result<()> {
         let content = source.tables[self.source].content()?;
         for (nth, number) in part.columns().into_iter().enumerate().filter(|(_, number)| !self.columns[*number].engine)
         {
             let index = self.columns[number].index;
             let name = content.columns()[index].desc.name.to_str_lossy();
-            let advance = |bytes| progress.advance(bytes, &self.name, &name);
+            let advance = |bytes| {
+                progress.advance(bytes, &self.name, &name);
+                progress.go_on()
+            };
             let cells = content.cells(index).with_context(|| place(&self.name, &name))?;
             let info = &content.columns()[index];
             Copy { info, cells: &*cells, rows: 0..self.rows, advance: &advance }
@@ -41,7 +44,8 @@ struct Copy<'a> {
     info: &'a ColumnInfo,
     cells: &'a dyn Cells,
     rows: Range<u64>,
-    advance: &'a (dyn Fn(u64) + Sync),
+    /// Reports bytes; fails if the conversion should stop.
+    advance: &'a (dyn Fn(u64) -> Result<()> + Sync),
 }
 
 impl Copy<'_> {
@@ -63,7 +67,7 @@ impl Copy<'_> {
             let block = block?;
             values.clear();
             block.read(self.cells, &mut values)?;
-            (self.advance)(values.len() as u64 * stored_size(self.info.data_type()));
+            (self.advance)(values.len() as u64 * stored_size(self.info.data_type()))?;
             match (&block.part, &block.shapes) {
                 (Some(region), Shapes::Same(shape)) => {
                     if !block.continues() {

@@ -23,7 +23,7 @@ struct Pair<'a> {
 pub(super) fn copy_tiles(
     tiling: &Tiling<'_>,
     targets: &[Box<dyn ChunkWrite + '_>],
-    advance: &(dyn Fn(u64) + Sync),
+    advance: &(dyn Fn(u64) -> Result<()> + Sync),
 ) -> Result<bool> {
     let Some(pairs) = pairs(tiling, targets) else { return Ok(false) };
     pairs.iter().try_for_each(|pair| pair.copy(advance))?;
@@ -70,7 +70,7 @@ fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
 }
 
 impl Pair<'_> {
-    fn copy(&self, advance: &(dyn Fn(u64) + Sync)) -> Result<()> {
+    fn copy(&self, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
         let size = self.to.data_type().size() as u64;
         let tile_bytes = self.to.grid().chunk.elements()? * size;
         let chunk_bytes = self.from.grid().chunk.elements()? * size;
@@ -96,8 +96,7 @@ impl Pair<'_> {
                 }
                 None => self.copy_elements(first..first + count, first_tile..last_tile)?,
             }
-            advance((last_tile - first_tile) * tile_bytes);
-            Ok(())
+            advance((last_tile - first_tile) * tile_bytes)
         })
     }
 

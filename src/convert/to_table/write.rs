@@ -16,6 +16,7 @@ use crate::table::{OpenOptions, Table, TableWriter};
 
 /// What was written.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TableSummary {
     /// Tables written.
     pub tables: usize,
@@ -34,14 +35,14 @@ pub struct TableSummary {
 /// Writes the tables of `source` to the directory `target`, which appears when it is whole.
 ///
 /// # Errors
-/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, and those of reading the source. Nothing is
-/// left at `target` then.
+/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, `Interrupted` if `progress` says so, and those
+/// of reading the source. Nothing is left at `target` then.
 pub fn to_table(
     source: &Source,
     options: &TableOptions,
     target: &Path,
     overwrite: bool,
-    progress: &(dyn Progress + Sync),
+    progress: &dyn Progress,
 ) -> Result<TableSummary> {
     let mut warnings = Vec::new();
     let mut plans = plan(source, target, options, &mut warnings)?;
@@ -49,7 +50,7 @@ pub fn to_table(
     progress.expect(bytes);
     let mut output = Output::create_directory(target, overwrite, bytes)?;
     let mut told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
-    let inexact = store_inexact(source, &mut plans, output.partial())?;
+    let inexact = store_inexact(source, &mut plans, output.partial(), progress)?;
     if !inexact.is_empty() {
         drop(output);
         output = Output::create_directory(target, overwrite, bytes)?;
@@ -74,13 +75,14 @@ fn write(
     plans: &[TableBlueprint],
     options: &TableOptions,
     output: &Output,
-    progress: &(dyn Progress + Sync),
+    progress: &dyn Progress,
 ) -> Result<Vec<String>> {
     let mut warnings = Vec::new();
     let partial = std::path::absolute(output.partial())?;
     let syncing = output.sync_behind();
     let mut writers = Vec::new();
     for plan in plans {
+        progress.go_on()?;
         writers
             .push(plan.create(source, options, &partial, &mut warnings).with_context(|| Context::table(&plan.name))?);
     }
@@ -97,12 +99,18 @@ fn write(
     // those inside others first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;
     drop(syncing);
+    progress.go_on()?;
     Ok(warnings)
 }
 
 /// Compares what engines of the tables written below `root` compute with the source. Columns that differ are to be stored; says
 /// which.
-fn store_inexact(source: &Source, plans: &mut [TableBlueprint], root: &Path) -> Result<Vec<String>> {
+fn store_inexact(
+    source: &Source,
+    plans: &mut [TableBlueprint],
+    root: &Path,
+    progress: &dyn Progress,
+) -> Result<Vec<String>> {
     let mut inexact = Vec::new();
     for plan in plans.iter_mut().filter(|plan| plan.columns.iter().any(|column| column.engine)) {
         let content = source.tables[plan.source].content()?;
@@ -112,8 +120,10 @@ fn store_inexact(source: &Source, plans: &mut [TableBlueprint], root: &Path) -> 
         for column in plan.columns.iter_mut().filter(|column| column.engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);
-            let sha = |content: &Content, index| digest_column(content, index, true).sha256.ok();
-            if sha(content, column.index) != again.and_then(|index| sha(&table, index)) {
+            let sha = |content: &Content, index| digest_column(content, index, true, progress).sha256.ok();
+            let differs = sha(content, column.index) != again.and_then(|index| sha(&table, index));
+            progress.go_on()?;
+            if differs {
                 column.engine = false;
                 let name = place(&plan.name, &name.to_str_lossy());
                 inexact.push(format!("{name}: the engine does not give the same values; they are stored"));

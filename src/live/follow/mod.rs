@@ -14,6 +14,7 @@ use super::lock::WriterLock;
 use super::{CommitPolicy, Durability, Reader, Schema, TableSpec, Writer, repair};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::if_exists::IfExists;
+use crate::progress::CancelToken;
 use crate::source::{Source, SourceTable, coordinates};
 use crate::table::{Look, OpenOptions, TableKind, Watch};
 use crate::value::DataType;
@@ -28,7 +29,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 const LAST_LOOKS: Duration = Duration::from_secs(10);
 
 /// How a table is followed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct FollowOptions {
     /// How long to wait for a state of the tables that can be read, at the start.
     pub timeout: Duration,
@@ -36,12 +37,15 @@ pub struct FollowOptions {
     pub durability: Durability,
     /// Start anew, even if there is a live file to go on with.
     pub overwrite: bool,
+    /// Ends the wait at the start. Later each step is short, and the caller decides after it.
+    pub cancel: CancelToken,
 }
 
 impl Default for FollowOptions {
     /// Waits for a minute, and not for the disk.
     fn default() -> Self {
-        FollowOptions { timeout: Duration::from_secs(60), durability: Durability::PageCache, overwrite: false }
+        let (timeout, durability) = (Duration::from_secs(60), Durability::PageCache);
+        FollowOptions { timeout, durability, overwrite: false, cancel: CancelToken::new() }
     }
 }
 
@@ -50,7 +54,7 @@ impl Default for FollowOptions {
 /// ```no_run
 /// use ctds_hdf5::live::{Follow, FollowOptions};
 ///
-/// let mut follow = Follow::start("my.ms", "live.h5", FollowOptions::default())?;
+/// let mut follow = Follow::start("my.ms", "live.h5", &FollowOptions::default())?;
 /// while follow.is_in_use()? {
 ///     if !follow.step()?.more {
 ///         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -83,8 +87,8 @@ impl Follow {
     ///
     /// # Errors
     /// `NotFound` while there is no row; `Locked` if the table is being written to for longer than the time-out, or `live` has
-    /// a writer; `Unsupported` if `live` is something else.
-    pub fn start(source: impl AsRef<Path>, live: impl AsRef<Path>, options: FollowOptions) -> Result<Self> {
+    /// a writer; `Unsupported` if `live` is something else; `Interrupted` if it was cancelled.
+    pub fn start(source: impl AsRef<Path>, live: impl AsRef<Path>, options: &FollowOptions) -> Result<Self> {
         let (source, live) = (source.as_ref(), live.as_ref());
         let unlocked = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
         let mut watch = Watch::new(source)?;
@@ -93,7 +97,7 @@ impl Follow {
             drop(WriterLock::take(live)?);
         }
         let resumed = live.exists() && !options.overwrite;
-        let found = wait(&mut watch, options.timeout, || Found::read(&Source::open_with(source, unlocked)?, !resumed))?;
+        let found = wait(&mut watch, options, || Found::read(&Source::open_with(source, unlocked)?, !resumed))?;
         let policy = CommitPolicy::manual().durability(options.durability);
         let (writer, columns) = match resumed {
             true => resume(live, &found.tables, policy)?,
@@ -262,10 +266,12 @@ impl Found {
 }
 
 /// What `read` finds when nobody writes to the table meanwhile, or twice the same.
-fn wait(watch: &mut Watch, timeout: Duration, read: impl Fn() -> Result<Found>) -> Result<Found> {
+fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<Found>) -> Result<Found> {
+    let timeout = options.timeout;
     let start = Instant::now();
     let mut before: Option<Found> = None;
     loop {
+        options.cancel.check()?;
         match watch.look(|_| read()) {
             Ok(Look::Sure(found)) => return Ok(found),
             Ok(Look::Doubtful(Ok(found))) => match before {
