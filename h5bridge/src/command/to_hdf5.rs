@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use ctds_hdf5::convert::{Compress, Form, Options, Plan, Route, Source, Summary, hex, to_hdf5};
+use ctds_hdf5::IfExists;
+use ctds_hdf5::convert::{Compress, DigestPolicy, Form, Route, ToHdf5, ToHdf5Plan, ToHdf5Summary, hex};
 use serde_json::json;
 
 use crate::cli::{External, Global, gzip, size};
@@ -96,36 +97,42 @@ pub fn memory(text: &str) -> Result<u64> {
 /// Converts, or prints the plan.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    let options = Options {
-        columns: args.columns,
-        exclude: args.exclude,
-        rows: args.rows,
-        tables: args.tables,
-        compress: args.compress,
-        appendable: args.appendable,
-        threads: args.threads,
-        max_memory: args.max_memory,
-        // without compression the digest would take as long as all the rest
-        digest: args.digest || (args.compress != Compress::None && !args.no_digest),
-        restorable: args.restorable,
+    let digest = match (args.digest, args.no_digest) {
+        (true, _) => DigestPolicy::Always,
+        (_, true) => DigestPolicy::Never,
+        _ => DigestPolicy::Auto,
+    };
+    let conversion = ToHdf5::new(&args.source)
+        .open_options(args.external.open_options(global))
+        .columns(args.columns)
+        .exclude(args.exclude)
+        .tables(args.tables)
+        .compression(args.compress)
+        .appendable(args.appendable)
+        .threads(args.threads)
+        .max_memory(args.max_memory)
+        .digest(digest)
+        .restorable(args.restorable)
+        .if_exists(if args.overwrite { IfExists::Replace } else { IfExists::Fail });
+    let conversion = match args.rows {
+        Some(rows) => conversion.rows(rows),
+        None => conversion,
     };
     if !args.dry_run {
         report::check_target(&args.out, args.overwrite)?;
     }
     let interrupts = Interrupts::listen()?;
-    let source = Source::open_with(&args.source, args.external.open_options(global))?;
-    let plan = Plan::new(&source, &options)?;
+    let plan = conversion.plan()?;
     if args.dry_run {
-        print_plan(&plan, &options, global, out)?;
-        return Ok(report::finished(plan.warnings.len(), global.strict));
+        print_plan(&plan, global, out)?;
+        return Ok(report::finished(plan.warnings().len(), global.strict));
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
-    let summary =
-        interrupts.stop(|token| to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &token.with(&bar)));
+    let summary = interrupts.stop(|token| plan.progress(&bar).cancel(token).write(&args.out));
     bar.finish();
     let summary = summary?;
     let seconds = started.elapsed().as_secs_f64();
-    let Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest } = &summary;
+    let ToHdf5Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest, .. } = &summary;
     let digest = digest.as_ref().map(hex);
     let (size, stored) = (report::bytes(*bytes), report::bytes(*file_bytes));
     let ratio = *file_bytes as f64 / (*bytes).max(1) as f64;
@@ -157,11 +164,11 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     .print(global, out)
 }
 
-fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Write) -> Result<()> {
-    let memory = plan.memory(options.max_memory);
+fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> Result<()> {
+    let memory = plan.peak_memory();
     if global.json {
         let tables: Vec<_> = plan
-            .tables
+            .tables()
             .iter()
             .map(|table| {
                 let columns: Vec<_> = table
@@ -171,7 +178,7 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
                         json!({
                             "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
                             "manager": column.manager, "form": describe(&column.form),
-                            "index": column.form.index_kind(options.appendable), "deflate": column.deflate, "bytes": column.bytes,
+                            "index": column.form.index_kind(plan.is_appendable()), "deflate": column.deflate, "bytes": column.bytes,
                         })
                     })
                     .collect();
@@ -179,7 +186,7 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
             })
             .collect();
         let mut document = json!({
-            "status": "done", "code": 0, "warnings": plan.warnings, "bytes": plan.bytes(), "peak_memory": memory,
+            "status": "done", "code": 0, "warnings": plan.warnings(), "bytes": plan.bytes(), "peak_memory": memory,
             "tables": tables,
         });
         if let Some((files, bytes)) = plan.restorable()? {
@@ -188,12 +195,12 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
         writeln!(out, "{document:#}")?;
         return Ok(());
     }
-    for table in &plan.tables {
+    for table in plan.tables() {
         writeln!(out, "{}  {} rows", table.group, table.rows.end - table.rows.start)?;
         for column in &table.columns {
             let filter = column.deflate.map_or(String::new(), |level| format!(", shuffle + deflate {level}"));
             let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
-            let (form, index) = (describe(&column.form), column.form.index_kind(options.appendable));
+            let (form, index) = (describe(&column.form), column.form.index_kind(plan.is_appendable()));
             writeln!(out, "  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())?;
         }
     }
@@ -203,7 +210,7 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
         let bytes = report::bytes(bytes);
         writeln!(out, "restorable: {files} files of {bytes}; what the datasets do not give of them comes on top")?;
     }
-    plan.warnings.iter().try_for_each(|warning| writeln!(out, "warning: {warning}"))?;
+    plan.warnings().iter().try_for_each(|warning| writeln!(out, "warning: {warning}"))?;
     Ok(())
 }
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use ctds_hdf5::convert::{RestoreOptions, Source, TableOptions, TableSummary, restore, to_table};
+use ctds_hdf5::IfExists;
+use ctds_hdf5::convert::{TableSummary, ToOriginal, ToTable};
 use ctds_hdf5::io::ByteOrder;
 use serde_json::json;
 
@@ -59,14 +60,21 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.exact {
         return run_exact(&args, &interrupts, started, global, out);
     }
-    let source = Source::open_with(&args.source, args.external.open_options(global))?;
-    let options = TableOptions { byte_order: args.byte_order, threads: args.threads, engines: args.engines };
+    let conversion = ToTable::new(&args.source)
+        .open_options(args.external.open_options(global))
+        .engines(args.engines)
+        .threads(args.threads)
+        .if_exists(if_exists(&args));
+    let conversion = match args.byte_order {
+        Some(order) => conversion.byte_order(order),
+        None => conversion,
+    };
     let bar = Bar::new(0, global.quiet || global.json);
-    let summary = interrupts.stop(|token| to_table(&source, &options, &args.out, args.overwrite, &token.with(&bar)));
+    let summary = interrupts.stop(|token| conversion.progress(&bar).cancel(token).write(&args.out));
     bar.finish();
     let summary = summary?;
     let seconds = started.elapsed().as_secs_f64();
-    let TableSummary { tables, columns, missing, rows, bytes, warnings } = &summary;
+    let TableSummary { tables, columns, missing, rows, bytes, warnings, .. } = &summary;
     let size = report::bytes(*bytes);
     Ending {
         warnings,
@@ -90,6 +98,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     .print(global, out)
 }
 
+fn if_exists(args: &Args) -> IfExists {
+    if args.overwrite { IfExists::Replace } else { IfExists::Fail }
+}
+
 /// Restores the original directory.
 fn run_exact(
     args: &Args,
@@ -99,8 +111,8 @@ fn run_exact(
     out: &mut impl Write,
 ) -> Result<Status> {
     let bar = Bar::new(0, global.quiet || global.json);
-    let options = RestoreOptions { overwrite: args.overwrite, threads: args.threads };
-    let restored = interrupts.stop(|token| restore(&args.source, &args.out, &options, &token.with(&bar)));
+    let original = ToOriginal::new(&args.source).threads(args.threads).if_exists(if_exists(args)).progress(&bar);
+    let restored = interrupts.stop(|token| original.cancel(token).write(&args.out));
     bar.finish();
     let restored = restored?;
     let seconds = started.elapsed().as_secs_f64();
