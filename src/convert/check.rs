@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use serde_json::Value as Json;
-
 use super::exact::{ChangedFile, changed_files};
 use crate::error::{Context, Error, Result, column_context as place};
 use crate::progress::Progress;
 use crate::sha::hex;
+use crate::source::digest::CellDigest;
 use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
 use crate::table::OpenOptions;
@@ -29,12 +28,11 @@ pub fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Resu
         };
         has_digests = true;
         all.tables += 1;
-        for change in changes(content, &stored, &|_| true, progress)? {
+        for change in changes(content, &stored, &|_| CellDigest::Wanted, progress)? {
             all.differ(&table.name, change.column.as_deref(), change.stored, change.found);
         }
-        let columns = stored.get("columns").and_then(Json::as_object);
-        for (name, column) in columns.into_iter().flatten() {
-            match column.get("sha256").and_then(Json::as_str) {
+        for (name, column) in stored.columns()? {
+            match column.sha256 {
                 Some(_) => all.columns += 1,
                 None => all.skipped.push(format!("{}, which has no digest", place(&table.name, name))),
             }

@@ -34,7 +34,7 @@ mod exact;
 mod to_hdf5;
 mod to_table;
 
-pub use crate::native::{DatasetInfo, Elsewhere};
+pub use crate::native::{DatasetInfo, Elsewhere, display_name};
 pub use crate::progress::Progress;
 pub use crate::sha::{Sha, hex};
 pub use crate::source::{

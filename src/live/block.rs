@@ -7,6 +7,7 @@ use bytemuck::NoUninit;
 use ndarray::{Array, ArrayView, Dimension};
 
 use crate::error::{Error, Result};
+use crate::native::can_hold;
 use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 
 /// The cells of consecutive rows of a column: from a slice or vector (row after row, in each cell the first axis fastest),
@@ -143,7 +144,7 @@ impl<'a> Elements<'a> {
                 let (length, shown) = (string.len(), string);
                 return Err(Error::usage(format!("{shown:?} has {length} bytes, {string_bytes} are declared")));
             }
-            if string.contains(&0) || std::str::from_utf8(string).is_err() {
+            if !can_hold(string) {
                 return Err(Error::usage(format!("the string {string:?} is not UTF-8 without NUL, as HDF5 needs it")));
             }
             bytes.extend_from_slice(string);

@@ -82,20 +82,7 @@ const CHUNK_ROWS: u64 = 4096;
 impl ColumnSpec {
     /// A column of scalars.
     pub fn new(name: impl Into<BString>, data_type: DataType) -> Self {
-        let desc = ColumnDesc {
-            name: name.into(),
-            comment: BString::default(),
-            manager_type: "StandardStMan".into(),
-            manager_group: "StandardStMan".into(),
-            data_type,
-            kind: ColumnKind::Scalar,
-            options: 0,
-            ndim: 0,
-            shape: Shape::scalar(),
-            max_length: 0,
-            keywords: Record::default(),
-            default: None,
-        };
+        let desc = ColumnDesc::new(name.into(), data_type, ColumnKind::Scalar);
         let info = ColumnInfo {
             desc,
             shape: Some(Shape::scalar()),
@@ -114,11 +101,9 @@ impl ColumnSpec {
     #[must_use]
     pub fn cell(mut self, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
-        let desc = &mut self.info.desc;
-        desc.kind = ColumnKind::Array;
-        desc.options = 4; // FixedShape
-        desc.ndim = shape.len() as i32;
-        desc.shape = shape.clone();
+        self.info.desc.kind = ColumnKind::Array;
+        self.info.desc.options = 0;
+        self.info.desc = self.info.desc.fixed_shape(shape.clone());
         self.info.shape = Some(shape.clone());
         self.cells = CellShapes::One(shape);
         self

@@ -3,16 +3,14 @@
 use std::collections::HashMap;
 
 use bstr::ByteSlice;
-use serde_json::Value as Json;
 
 use crate::error::{Error, Result, ResultExt};
-use crate::h5::{Group, LinkKind};
-use crate::limits;
-use crate::native::{self, FormKind};
+use crate::h5::Group;
+use crate::native::{
+    COMMITTED_ROWS, DescribedColumn, DescribedTable, FormKind, Members, StoredForm, TableDocument, described_columns,
+    described_tables, is_position, row_name,
+};
 use crate::table::ColumnInfo;
-
-/// The dataset in the group of each live table that says how many of its rows are complete.
-pub(crate) const COMMITTED: &str = "committed_rows";
 
 /// A live table.
 #[derive(Debug)]
@@ -30,10 +28,24 @@ pub(super) struct TableLayout {
 #[derive(Debug)]
 pub(super) struct ColumnLayout {
     pub(super) info: ColumnInfo,
-    /// Of its dataset or group.
-    pub(super) path: String,
-    /// If it is a group, the scale of the positions in each of its hypercubes.
-    pub(super) positions: Option<Vec<String>>,
+    form: StoredForm,
+    /// The path of the group of the table.
+    table: String,
+    /// The names of the scales of the positions in its hypercubes.
+    positions: Vec<String>,
+}
+
+impl ColumnLayout {
+    /// Opens the datasets of the column: `open` gets the path of each, from the root.
+    pub(super) fn open<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Members<T>> {
+        self.form.open(self.positions.len(), None, |path| open(&format!("{}/{path}", self.table)))
+    }
+
+    /// Opens the scales of the positions in its hypercubes, likewise.
+    pub(super) fn open_positions<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Vec<T>> {
+        let path = |name: &String| format!("{}/{}/{name}", self.table, self.form.link);
+        self.positions.iter().map(|name| open(&path(name))).collect()
+    }
 }
 
 /// The live tables in a file, parents first.
@@ -42,8 +54,12 @@ pub(super) struct ColumnLayout {
 /// `Unsupported` if it has none.
 pub(super) fn read(root: &Group) -> Result<Vec<TableLayout>> {
     let mut tables = Vec::new();
-    if root.has("_ctds") {
-        find(root, &root.group("_ctds")?, "", &mut tables, 0)?;
+    for described in described_tables(root)? {
+        let path = &described.path;
+        let document = described.document().with_context(|| format!("group {path}"))?;
+        if document.committed.as_deref() == Some(COMMITTED_ROWS) {
+            tables.push(table(root, &described, document).with_context(|| format!("group {path}"))?);
+        }
     }
     if tables.is_empty() {
         return Err(Error::unsupported("no live file of this program: no table has committed_rows"));
@@ -51,37 +67,23 @@ pub(super) fn read(root: &Group) -> Result<Vec<TableLayout>> {
     Ok(tables)
 }
 
-fn find(root: &Group, exact: &Group, path: &str, tables: &mut Vec<TableLayout>, depth: usize) -> Result<()> {
-    limits::depth(depth, "groups")?;
-    for (name, kind) in exact.links()? {
-        if kind != LinkKind::Group {
-            continue;
-        }
-        let (path, exact) = (format!("{path}/{name}"), exact.group(&name)?);
-        let Some(document) = exact.attribute("table")? else { continue };
-        let document = native::parse(&document).with_context(|| format!("_ctds attribute table of {path}"))?;
-        if document.get("committed").and_then(Json::as_str) == Some(COMMITTED) {
-            tables.push(table(root, &exact, &path, &document).with_context(|| format!("group {path}"))?);
-        }
-        find(root, &exact, &path, tables, depth + 1)?;
-    }
-    Ok(())
-}
-
-fn table(root: &Group, exact: &Group, path: &str, document: &Json) -> Result<TableLayout> {
+fn table(root: &Group, described: &DescribedTable, document: TableDocument) -> Result<TableLayout> {
+    let path = &described.path;
     let group = root.group(&path[1..])?;
-    let row = document.get("row").and_then(Json::as_str).unwrap_or("row").to_owned();
     let mut columns = Vec::new();
-    for (info, form, _) in native::columns(exact, &mut HashMap::new())? {
+    for DescribedColumn { info, form, .. } in described_columns(&described.exact, &mut HashMap::new())? {
         let positions = match form.kind {
-            FormKind::Dense => None,
+            FormKind::Dense => Vec::new(),
             FormKind::Cubes => {
                 let links = group.group(&form.link)?.links()?.into_iter().map(|(name, _)| name);
-                Some(links.filter(|name| name.starts_with("position_")).collect())
+                links.filter(|name| is_position(name)).collect()
             }
-            _ => return Err(Error::unsupported(format!("column {} has no form that grows", info.desc.name.as_bstr()))),
+            FormKind::Ragged | FormKind::Record | FormKind::Missing => {
+                return Err(Error::unsupported(format!("column {} has no form that grows", info.desc.name.as_bstr())));
+            }
         };
-        columns.push(ColumnLayout { info, path: format!("{path}/{}", form.link), positions });
+        columns.push(ColumnLayout { info, form, table: path.clone(), positions });
     }
+    let row = if document.row.is_empty() { row_name(path) } else { document.row };
     Ok(TableLayout { name: path[1..].to_owned(), path: path.to_owned(), row, columns })
 }

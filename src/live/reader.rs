@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::CellShapes;
-use super::layout::{self, COMMITTED, ColumnLayout, TableLayout};
+use super::layout::{self, ColumnLayout, TableLayout};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Dataset, File, Group, Superblock};
 use crate::io::FileSource;
+use crate::native::{COMMITTED_ROWS, Members, open_dataset};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
@@ -65,8 +66,8 @@ struct Part {
 }
 
 impl Part {
-    fn open(group: &Group, name: &str) -> Result<Self> {
-        let dataset = group.dataset(name)?;
+    fn open(root: &Group, path: &str) -> Result<Self> {
+        let dataset = open_dataset(root, path)?;
         let (cell, _) = dataset.shape()?.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
         Ok(Part { dataset, cell, age: AtomicU64::new(0) })
     }
@@ -77,10 +78,7 @@ impl Part {
             self.dataset.refresh()?;
             self.age.store(age, Ordering::Release);
         }
-        let axes = self.cell.len();
-        let mut region = Region::whole(&self.cell.with_axis(rows.end - rows.start));
-        region.start = region.start[..axes].iter().copied().chain([rows.start]).collect();
-        self.dataset.read_region(&region, out)
+        self.dataset.read_region(&Region::rows(&self.cell, rows), out)
     }
 }
 
@@ -128,24 +126,17 @@ impl Reader {
 impl TableReader {
     fn open(root: &Group, layout: TableLayout) -> Result<Self> {
         let group = root.group(&layout.path[1..])?;
-        let column = |ColumnLayout { info, path, positions }: ColumnLayout| {
-            let parts = match positions {
-                None => Parts::Dense(Part::open(root, &path[1..])?),
-                Some(positions) => {
-                    let group = root.group(&path[1..])?;
-                    let cubes = (0..positions.len()).map(|number| Part::open(&group, &format!("cube{number}")));
-                    Parts::Cubes {
-                        cubes: cubes.collect::<Result<_>>()?,
-                        row_cube: Part::open(&group, "row_cube")?,
-                        row_index: Part::open(&group, "row_index")?,
-                    }
-                }
+        let column = |column: ColumnLayout| {
+            let parts = match column.open(|path| Part::open(root, path))? {
+                Members::Dense { data, .. } => Parts::Dense(data),
+                Members::Cubes { cubes, row_cube, row_index } => Parts::Cubes { cubes, row_cube, row_index },
+                Members::Ragged { .. } => return Err(Error::unsupported("cells of differing shapes do not grow")),
             };
-            Ok(Column { info, parts })
+            Ok(Column { info: column.info, parts })
         };
         let table = TableReader {
             name: layout.name,
-            committed_rows: group.dataset(COMMITTED)?,
+            committed_rows: group.dataset(COMMITTED_ROWS)?,
             committed: AtomicU64::new(0),
             age: AtomicU64::new(0),
             columns: layout.columns.into_iter().map(column).collect::<Result<_>>()?,
@@ -247,8 +238,9 @@ impl TableReader {
                         (Values::Int(cube), _) if cube == [-1] => return Ok(None),
                         (Values::Int(cube), Values::Int64(index)) => {
                             let part = cube.first().and_then(|&cube| cubes.get(usize::try_from(cube).ok()?));
-                            let part = part.ok_or_else(|| Error::format(format!("row {row} in cube{cube:?}")))?;
-                            (part, index.first().map_or(0, |&index| index as u64))
+                            let index = index.first().and_then(|&index| u64::try_from(index).ok());
+                            let wrong = || Error::format(format!("row {row} in hypercube {cube:?} at {index:?}"));
+                            part.zip(index).ok_or_else(wrong)?
                         }
                         _ => return Ok(None),
                     }

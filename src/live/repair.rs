@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use super::layout::{self, COMMITTED, TableLayout};
+use super::layout::{self, TableLayout};
 use super::lock::{self, WriterLock};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Bounds, ChunkInfo, Dataset, File, Group, LinkKind, Superblock};
 use crate::io::{FileSource, FileTarget, ReadAt};
 use crate::limits;
+use crate::native::{COMMITTED_ROWS, Members, open_dataset};
 use crate::progress::Progress;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -89,7 +90,7 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
 
 /// What is in the file.
 #[derive(Debug, Default)]
-struct Found {
+struct Survey {
     datasets: usize,
     /// The length of the file, and where the last chunk ends.
     len: u64,
@@ -107,10 +108,10 @@ struct Trim {
 }
 
 /// Reads all metadata, so that whatever is damaged shows before anything is changed.
-fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Result<Found> {
+fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Result<Survey> {
     let file = if was_open { File::open_live(path)? } else { File::open(path)? };
     let root = file.root()?;
-    let mut found = Found { len, ..Found::default() };
+    let mut found = Survey { len, ..Survey::default() };
     check_group(&root, &mut found, 0, progress)?;
     let tables = match layout::read(&root) {
         Ok(tables) => tables,
@@ -125,7 +126,7 @@ fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Res
     Ok(found)
 }
 
-fn check_group(group: &Group, found: &mut Found, depth: usize, progress: &dyn Progress) -> Result<()> {
+fn check_group(group: &Group, found: &mut Survey, depth: usize, progress: &dyn Progress) -> Result<()> {
     limits::depth(depth, "groups")?;
     for (name, kind) in group.links()? {
         progress.go_on()?;
@@ -153,29 +154,23 @@ fn chunk_end(chunk: &ChunkInfo) -> Result<u64> {
     end.ok_or_else(|| Error::format(format!("chunk {} ends past 2^64", chunk.index)))
 }
 
-fn dataset(root: &Group, path: &str) -> Result<Dataset> {
-    let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
-    match group {
-        "" => root.dataset(name),
-        group => root.group(&group[1..])?.dataset(name),
-    }
-}
-
 fn check_table(root: &Group, table: &TableLayout, len: u64) -> Result<(RepairedTable, Vec<Trim>)> {
-    let committed = dataset(root, &format!("{}/{COMMITTED}", table.path))?.read_counter()?;
+    let committed = open_dataset(root, &format!("{}/{COMMITTED_ROWS}", table.path))?.read_counter()?;
     let mut trims = vec![to_trim(root, len, format!("{}/{}", table.path, table.row), committed)?];
     for column in &table.columns {
-        let Some(positions) = &column.positions else {
-            trims.push(to_trim(root, len, column.path.clone(), committed)?);
-            continue;
-        };
-        let map = format!("{}/row_cube", column.path);
-        trims.push(to_trim(root, len, map.clone(), committed)?);
-        let counts = cells_of_cubes(&dataset(root, &map)?, committed, positions.len())?;
-        trims.push(to_trim(root, len, format!("{}/row_index", column.path), committed)?);
-        for ((number, position), cells) in positions.iter().enumerate().zip(counts) {
-            trims.push(to_trim(root, len, format!("{}/cube{number}", column.path), cells)?);
-            trims.push(to_trim(root, len, format!("{}/{position}", column.path), cells)?);
+        match column.open(|path| Ok(path.to_owned()))? {
+            Members::Dense { data, .. } => trims.push(to_trim(root, len, data, committed)?),
+            Members::Cubes { cubes, row_cube, row_index } => {
+                let counts = cells_of_cubes(&open_dataset(root, &row_cube)?, committed, cubes.len())?;
+                trims.push(to_trim(root, len, row_cube, committed)?);
+                trims.push(to_trim(root, len, row_index, committed)?);
+                let positions = column.open_positions(|path| Ok(path.to_owned()))?;
+                for ((cube, position), cells) in cubes.into_iter().zip(positions).zip(counts) {
+                    trims.push(to_trim(root, len, cube, cells)?);
+                    trims.push(to_trim(root, len, position, cells)?);
+                }
+            }
+            Members::Ragged { .. } => return Err(Error::unsupported("cells of differing shapes do not grow")),
         }
     }
     // a cube has fewer cells than rows, so that this is the rows that some column has more
@@ -186,7 +181,7 @@ fn check_table(root: &Group, table: &TableLayout, len: u64) -> Result<(RepairedT
 /// Checks that the rows which stay have all their chunks, in a file of `len` bytes.
 fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
     let check = || -> Result<u64> {
-        let dataset = dataset(root, &path)?;
+        let dataset = open_dataset(root, &path)?;
         let extent = dataset.shape()?.last().copied().unwrap_or(0);
         if extent < rows {
             return Err(Error::format(format!("{extent} rows where {rows} are committed")));
@@ -230,10 +225,10 @@ fn cells_of_cubes(row_cube: &Dataset, rows: u64, cubes: usize) -> Result<Vec<u64
     Ok(counts)
 }
 
-fn trim(file: &File, found: &Found) -> Result<()> {
+fn trim(file: &File, found: &Survey) -> Result<()> {
     let root = file.root()?;
     for trim in found.tables.iter().flat_map(|(_, trims)| trims).filter(|trim| trim.extent != trim.rows) {
-        dataset(&root, &trim.path)?.set_extent(trim.rows)?;
+        open_dataset(&root, &trim.path)?.set_extent(trim.rows)?;
     }
     Ok(())
 }

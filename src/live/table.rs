@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use bstr::ByteSlice;
 
 use super::block::Block;
-use super::layout::{COMMITTED, ColumnLayout, TableLayout};
+use super::layout::{ColumnLayout, TableLayout};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{LiveDataset, LiveFile};
+use crate::native::{COMMITTED_ROWS, Members};
 
 #[derive(Debug)]
 pub(super) struct Table {
@@ -103,17 +104,14 @@ pub(super) type Checked<'a> = (Cow<'a, [u8]>, Option<&'a [Option<usize>]>);
 
 impl Column {
     fn open(file: &LiveFile, layout: &ColumnLayout) -> Result<Self> {
-        let parts = match &layout.positions {
-            None => Parts::Dense(Stream::new(file, &layout.path)?),
-            Some(positions) => {
-                let part = |name: &str| Stream::new(file, &format!("{}/{name}", layout.path));
-                let cube =
-                    |(number, position): (usize, &String)| Ok((part(&format!("cube{number}"))?, part(position)?));
-                Parts::Cubes {
-                    cubes: positions.iter().enumerate().map(cube).collect::<Result<_>>()?,
-                    map: Box::new((part("row_cube")?, part("row_index")?)),
-                }
+        let stream = |path: &str| Stream::new(file, path);
+        let parts = match layout.open(stream)? {
+            Members::Dense { data, .. } => Parts::Dense(data),
+            Members::Cubes { cubes, row_cube, row_index } => {
+                let cubes = cubes.into_iter().zip(layout.open_positions(stream)?).collect();
+                Parts::Cubes { cubes, map: Box::new((row_cube, row_index)) }
             }
+            Members::Ragged { .. } => return Err(Error::unsupported("cells of differing shapes do not grow")),
         };
         let desc = &layout.info.desc;
         Ok(Column { name: desc.name.to_str_lossy().into_owned(), string_bytes: desc.max_length as usize, parts })
@@ -258,7 +256,7 @@ impl Column {
 
 impl Table {
     pub(super) fn open(file: &LiveFile, layout: &TableLayout) -> Result<Self> {
-        let committed_rows = file.dataset(&format!("{}/{COMMITTED}", layout.path))?;
+        let committed_rows = file.dataset(&format!("{}/{COMMITTED_ROWS}", layout.path))?;
         let mut bytes = Vec::new();
         committed_rows.read(0, committed_rows.rows(), &mut bytes)?;
         let committed = bytes.as_chunks().0.first().map_or(0, |bytes| u64::from_le_bytes(*bytes));

@@ -13,8 +13,36 @@ use crate::schema::TableInfo;
 use crate::table::ColumnInfo;
 use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
 
+/// The exact name of a table or column whose group or dataset has another.
+pub(super) const CTDS_NAME: &str = "ctds_name";
+pub(super) const TABLE_TYPE: &str = "table_type";
+pub(super) const TABLE_SUBTYPE: &str = "table_subtype";
+pub(super) const README: &str = "readme";
+pub(super) const UNITS: &str = "units";
+pub(crate) const LONG_NAME: &str = "long_name";
+const MEASURE_TYPE: &str = "measure_type";
+const MEASURE_REF: &str = "measure_ref";
+/// Attributes of a table besides its keywords.
+pub(super) const OF_TABLE: [&str; 4] = [CTDS_NAME, TABLE_TYPE, TABLE_SUBTYPE, README];
+/// Attributes of a column besides its keywords.
+pub(super) const OF_COLUMN: [&str; 5] = [CTDS_NAME, UNITS, LONG_NAME, MEASURE_TYPE, MEASURE_REF];
+
+/// The attribute of the shape of the keyword `name`.
+fn shape_of(name: &str) -> String {
+    format!("{name}{SHAPE}")
+}
+
+const SHAPE: &str = "__shape";
+
+/// The attribute of a table with the expression of its column `name`, of which no dataset is made.
+pub(crate) fn taql_of(name: &str) -> String {
+    format!("{name}{TAQL}")
+}
+
+const TAQL: &str = "__taql";
+
 /// Attributes of a column, and the fields of its MEASINFO that they show.
-const MEASURE: [(&str, &str); 2] = [("measure_type", "type"), ("measure_ref", "Ref")];
+const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")];
 
 /// Attributes of HDF5's and netCDF's own, which no keyword becomes.
 const RESERVED: [&str; 9] = [
@@ -62,11 +90,11 @@ impl Attributes {
     ) -> Self {
         let mut attributes = Attributes::default();
         if let Some(name) = exact_name {
-            attributes.add("ctds_name", text_attribute(name));
+            attributes.add(CTDS_NAME, text_attribute(name));
         }
-        attributes.add("table_type", text_attribute(info.table_type.as_bstr()));
-        attributes.add("table_subtype", text_attribute(info.sub_type.as_bstr()));
-        attributes.add("readme", text_attribute(info.readme.as_bstr()));
+        attributes.add(TABLE_TYPE, text_attribute(info.table_type.as_bstr()));
+        attributes.add(TABLE_SUBTYPE, text_attribute(info.sub_type.as_bstr()));
+        attributes.add(README, text_attribute(info.readme.as_bstr()));
         attributes.add_nested("", &[], keywords, table_path);
         attributes
     }
@@ -80,14 +108,14 @@ impl Attributes {
     ) -> Self {
         let mut attributes = Attributes::default();
         if let Some(name) = exact_name {
-            attributes.add("ctds_name", text_attribute(name));
+            attributes.add(CTDS_NAME, text_attribute(name));
         }
         attributes.add_column(comment, keywords);
         attributes.add_nested("", &[], keywords, table_path);
         attributes
     }
 
-    /// Adds an attribute that is no keyword, under another name if this one is taken.
+    /// Adds an attribute besides those of keywords, under another name if this one is taken.
     fn add(&mut self, name: &'static str, value: Attribute) {
         self.add_readable(name, value, Origin::Own(name));
     }
@@ -96,6 +124,11 @@ impl Attributes {
         let is_taken = |name: &str| RESERVED.contains(&name) || self.0.iter().any(|taken| taken.name == name);
         let name = unique(&link_name(name), is_taken);
         self.0.push(Readable { name, value, origin });
+    }
+
+    /// Hands each to `set`, with its name.
+    pub(crate) fn write(&self, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
+        self.0.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
     }
 
     /// In the order in which they are written.
@@ -112,7 +145,7 @@ impl Attributes {
                 Value::Array(shape, values) if !values.is_empty() => {
                     self.add_readable(&name, readable(values, false), Origin::Keyword(path.clone()));
                     if shape.len() > 1 {
-                        self.add_readable(&format!("{name}__shape"), extents_attribute(shape), Origin::Shape(path));
+                        self.add_readable(&shape_of(&name), extents_attribute(shape), Origin::Shape(path));
                     }
                 }
                 // HDF5 readers stumble over attributes without elements
@@ -130,10 +163,10 @@ impl Attributes {
     fn add_column(&mut self, comment: &BStr, keywords: &Record) {
         let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
         if let Some(unit) = unit.or_else(|| keywords.string("UNIT")) {
-            self.add("units", text_attribute(unit));
+            self.add(UNITS, text_attribute(unit));
         }
         if !comment.is_empty() {
-            self.add("long_name", text_attribute(comment));
+            self.add(LONG_NAME, text_attribute(comment));
         }
         if let Some(measure) = keywords.record("MEASINFO") {
             for (name, field) in MEASURE {
@@ -216,80 +249,129 @@ impl Object {
 /// What the attributes of an object say that its exact keywords do not.
 pub(crate) struct Changes {
     pub(crate) keywords: Record,
-    /// What is no keyword: `table_type`, `units` …, and its new value.
+    /// What there is besides keywords: `table_type`, `units` …, and its new value.
     pub(crate) own: Vec<(&'static str, BString)>,
     pub(crate) notes: Vec<String>,
 }
 
 /// Compares the attributes of an object with those `expected` of its exact keywords.
-pub(crate) fn changes(object: &Object, expected: &Attributes, keywords: &Record) -> Result<Changes> {
+pub(crate) fn diff(object: &Object, expected: &Attributes, keywords: &Record) -> Result<Changes> {
     let mut changes = Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() };
-    let found = object.attributes()?;
-    let get = |name: &str| found.iter().find(|(other, _)| other == name).map(|(_, value)| value);
+    let found = Found(object.attributes()?);
     for readable in expected.iter() {
-        let name = &readable.name;
-        let Some(value) = get(name) else {
-            changes.notes.push(format!("attribute {name} is gone; what it said is kept"));
-            continue;
-        };
-        if value.as_ref().is_some_and(|value| same(&readable.value, value)) {
-            continue;
-        }
-        let edit = match (&readable.origin, value) {
-            (Origin::Own("ctds_name"), _) => None,
-            (Origin::Own(own), Some(value)) => text(value).map(|text| changes.own.push((own, text))),
-            (Origin::Keyword(path), Some(value)) => {
-                let field = field(&mut changes.keywords, path);
-                let shape = get(&format!("{name}__shape")).and_then(Option::as_ref).and_then(extents);
-                field.and_then(|old| Some((converted(old, value, shape)?, old))).map(|(new, old)| *old = new)
-            }
-            (Origin::Shape(path), Some(value)) => match (field(&mut changes.keywords, path), extents(value)) {
-                // as it became with the values
-                (Some(Value::Array(shape, _)), Some(new)) if *shape == new => continue,
-                (Some(Value::Array(shape, _)), Some(new)) if shape.elements().ok() == new.elements().ok() => {
-                    *shape = new;
-                    Some(())
-                }
-                _ => None,
-            },
-            (_, None) => None,
-        };
-        changes.notes.push(match edit {
-            Some(()) => format!("attribute {name} was edited"),
-            None => format!("attribute {name} was edited to what cannot stand for it; what it said is kept"),
-        });
+        changes.compare(readable, &found);
     }
     let is_expected = |name: &str| expected.iter().any(|readable| readable.name == name);
-    let added: Vec<_> = found.iter().filter(|(name, _)| !is_expected(name) && !is_taql(name)).collect();
-    for (name, value) in &added {
-        match value {
+    for (name, value) in found.0.iter().filter(|(name, _)| !is_expected(name) && !is_taql(name)) {
+        if found.is_shape(name) {
             // an edit of a keyword with one axis may give it more
-            _ if name.strip_suffix("__shape").is_some_and(|of| get(of).is_some()) => {}
-            Some(value) => {
-                let shape = get(&format!("{name}__shape")).and_then(Option::as_ref).and_then(extents);
-                add(&mut changes.keywords, name, natural(value, shape));
-                changes.notes.push(format!("attribute {name} was added"));
-            }
-            None => changes.notes.push(format!("attribute {name} is of a type that no keyword can have")),
+        } else if let Some(value) = value {
+            add(&mut changes.keywords, name, natural(value, found.shape(name)));
+            changes.notes.push(format!("attribute {name} was added"));
+        } else {
+            changes.notes.push(format!("attribute {name} is of a type that no keyword can have"));
         }
     }
     Ok(changes)
 }
 
-/// The expression of a column that is not there, in words.
-fn is_taql(name: &str) -> bool {
-    name.ends_with("__taql")
+/// The attributes of an object; no value where it cannot be read.
+struct Found(Vec<(String, Option<Attribute>)>);
+
+impl Found {
+    fn get(&self, name: &str) -> Option<&Option<Attribute>> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
+    }
+
+    /// What the attribute beside it says of the shape of the keyword `name`.
+    fn shape(&self, name: &str) -> Option<Shape> {
+        self.get(&shape_of(name))?.as_ref().and_then(extents)
+    }
+
+    /// Whether an attribute says the shape of another one.
+    fn is_shape(&self, name: &str) -> bool {
+        name.strip_suffix(SHAPE).is_some_and(|of| self.get(of).is_some())
+    }
 }
 
-/// The keywords of an object that nothing exact is known of.
-pub(crate) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
-    let found = object.attributes()?;
+impl Changes {
+    /// Takes an attribute as it is now.
+    fn compare(&mut self, readable: &Readable, found: &Found) {
+        let name = &readable.name;
+        let Some(value) = found.get(name) else {
+            self.notes.push(format!("attribute {name} is gone; what it said is kept"));
+            return;
+        };
+        if value.as_ref().is_some_and(|value| same(&readable.value, value)) {
+            return;
+        }
+        let edited = match value {
+            Some(value) => self.edit(readable, value, found.shape(name)),
+            None => Edit::Impossible,
+        };
+        self.notes.push(match edited {
+            Edit::Done => format!("attribute {name} was edited"),
+            Edit::Impossible => {
+                format!("attribute {name} was edited to what cannot stand for it; what it said is kept")
+            }
+            Edit::DoneBefore => return,
+        });
+    }
+
+    /// Puts the new value of an attribute, with the shape that the one beside it says, where the old one came from.
+    fn edit(&mut self, readable: &Readable, value: &Attribute, shape: Option<Shape>) -> Edit {
+        match &readable.origin {
+            Origin::Own(CTDS_NAME) => Edit::Impossible,
+            Origin::Own(own) => match text(value) {
+                Some(text) => {
+                    self.own.push((own, text));
+                    Edit::Done
+                }
+                None => Edit::Impossible,
+            },
+            Origin::Keyword(path) => {
+                let Some(old) = field(&mut self.keywords, path) else { return Edit::Impossible };
+                let Some(new) = converted(old, value, shape) else { return Edit::Impossible };
+                *old = new;
+                Edit::Done
+            }
+            Origin::Shape(path) => {
+                let Some(Value::Array(shape, _)) = field(&mut self.keywords, path) else { return Edit::Impossible };
+                match extents(value) {
+                    // as it became with the values
+                    Some(new) if *shape == new => Edit::DoneBefore,
+                    Some(new) if shape.elements().ok() == new.elements().ok() => {
+                        *shape = new;
+                        Edit::Done
+                    }
+                    _ => Edit::Impossible,
+                }
+            }
+        }
+    }
+}
+
+/// What became of the new value of an attribute.
+enum Edit {
+    Done,
+    /// With that of another one.
+    DoneBefore,
+    /// The old one stays.
+    Impossible,
+}
+
+/// The expression of a column that is not there, in words.
+fn is_taql(name: &str) -> bool {
+    name.ends_with(TAQL)
+}
+
+/// The keywords of an object that `_ctds` does not describe, and notes on what is none; those named `own` are no keywords.
+pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
+    let found = Found(object.attributes()?);
     let (mut keywords, mut notes) = (Record::default(), Vec::new());
-    for (name, value) in found.iter().filter(|(name, _)| !own.contains(&name.as_str())) {
-        let get = |name: &str| found.iter().find(|(other, _)| other == name).and_then(|(_, value)| value.as_ref());
+    for (name, value) in found.0.iter().filter(|(name, _)| !own.contains(&name.as_str()) && !found.is_shape(name)) {
         match value {
-            _ if name.strip_suffix("__shape").is_some_and(|of| get(of).is_some()) => {}
-            Some(value) => add(&mut keywords, name, natural(value, get(&format!("{name}__shape")).and_then(extents))),
+            Some(value) => add(&mut keywords, name, natural(value, found.shape(name))),
             None => notes.push(format!("attribute {name} is of a type that no keyword can have")),
         }
     }
@@ -303,9 +385,9 @@ pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, 
             let mut measure = keywords.record("MEASINFO").cloned().unwrap_or_default();
             measure.set(*field, Value::string(text.clone()));
             keywords.set("MEASINFO", Value::Record(measure));
-        } else if *name == "long_name" {
+        } else if *name == LONG_NAME {
             *comment = text.clone();
-        } else if *name == "units" {
+        } else if *name == UNITS {
             let mut units = keywords.strings("QuantumUnits").unwrap_or_default().to_vec();
             match (units.first_mut(), keywords.string("UNIT").is_some()) {
                 (None, true) => keywords.set("UNIT", Value::string(text.clone())),
@@ -336,11 +418,7 @@ fn same(written: &Attribute, found: &Attribute) -> bool {
         Values::Bool(v) => Values::Short(v.iter().map(|&value| value.into()).collect()),
         _ => values.clone(),
     };
-    let equal = |a: &Values, b: &Values| match (a.le_bytes(), b.le_bytes()) {
-        (Some(x), Some(y)) => a.data_type() == b.data_type() && x == y,
-        _ => a == b,
-    };
-    equal(&as_found(written.values()), found.values())
+    as_found(written.values()).same_bits(found.values())
         && matches!(written, Attribute::Scalar(_)) == matches!(found, Attribute::Scalar(_))
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::attributes::{LONG_NAME, UNITS};
 use crate::error::Result;
 use crate::h5::{Attribute, Dataset, DatasetSpec, Group};
 use crate::value::{Region, Shape, Values};
@@ -159,8 +160,8 @@ impl<'a> Scales<'a> {
         let dataset = self.group.create_dataset(name, &spec)?;
         dataset.write_region(&Region::whole(&shape), values)?;
         let attributes: &[(&str, &str)] = match role {
-            "chan" => &[("units", "Hz"), ("long_name", "channel frequency")],
-            "corr" => &[("long_name", "Stokes code of the correlation")],
+            "chan" => &[(UNITS, "Hz"), (LONG_NAME, "channel frequency")],
+            "corr" => &[(LONG_NAME, "Stokes code of the correlation")],
             _ => &[],
         };
         for (name, value) in attributes {

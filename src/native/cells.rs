@@ -15,13 +15,13 @@ use crate::table::{Cells, Tiling};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Puts the exact strings where the dataset, from element `first` on, has others.
-fn restore(odd: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
+fn restore(raw: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
     let Values::String(strings) = out else { return };
-    if odd.is_empty() {
+    if raw.is_empty() {
         return;
     }
     for (number, string) in strings[base..].iter_mut().enumerate() {
-        if let Some(exact) = odd.get(&(first + number as u64)) {
+        if let Some(exact) = raw.get(&(first + number as u64)) {
             *string = exact.clone();
         }
     }
@@ -31,17 +31,14 @@ pub(super) struct Dense {
     pub(super) data: Reader,
     pub(super) cell: Shape,
     pub(super) defined: Option<Reader>,
-    pub(super) odd: HashMap<u64, BString>,
+    pub(super) raw: HashMap<u64, BString>,
 }
 
 impl Dense {
     fn read_block(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        let axes = self.cell.len();
-        let mut region = Region::whole(&self.cell.with_axis(rows.end - rows.start));
-        region.start = region.start[..axes].iter().copied().chain([rows.start]).collect();
         let base = out.len();
-        self.data.read(&region, out)?;
-        restore(&self.odd, rows.start * self.cell.elements()?, base, out);
+        self.data.read(&Region::rows(&self.cell, rows.clone()), out)?;
+        restore(&self.raw, rows.start.saturating_mul(self.cell.elements()?), base, out);
         Ok(())
     }
 }
@@ -195,7 +192,7 @@ pub(super) struct Ragged {
     pub(super) offset: Reader,
     pub(super) shape: Reader,
     pub(super) defined: Reader,
-    pub(super) odd: HashMap<u64, BString>,
+    pub(super) raw: HashMap<u64, BString>,
     /// The rows that were asked for last.
     pub(super) known: Mutex<Arc<RaggedRows>>,
 }
@@ -228,10 +225,12 @@ impl Ragged {
             if !rows.contains(&row) {
                 return Err(Error::format(format!("row {row} of {there}")));
             }
-            let region = Region { start: Shape::from([0, start]), shape: Shape::from([width, rows.end - start]) };
+            let region = Region::rows(&Shape::from([width]), rows.clone());
             let mut extents = Values::new(DataType::Int);
             self.shape.read(&region, &mut extents)?;
-            let Values::Int(extents) = extents else { return Err(Error::format("extents that are no integers")) };
+            let Values::Int(extents) = extents else {
+                return Err(Error::format("extents of another type than integers"));
+            };
             let (defined, offsets) = (self.defined.integers(rows.clone())?, self.offset.integers(start..rows.end + 1)?);
             *known = Arc::new(RaggedRows { rows, defined, extents, offsets });
         }
@@ -255,13 +254,17 @@ impl Cells for Ragged {
         let shape = self.cell_shape(row)?.ok_or_else(|| Error::not_found(format!("row {row} is undefined")))?;
         let (rows, number) = self.rows(row)?;
         let (start, end, elements) = (rows.offsets[number], rows.offsets[number + 1], shape.elements()?);
-        if start < 0 || end.checked_sub(start) != Some(elements as i64) || end as u64 > self.values.rows() {
+        let range = u64::try_from(start).ok().zip(u64::try_from(end).ok()).map(|(start, end)| start..end);
+        let fits = |range: &Range<u64>| {
+            range.end.checked_sub(range.start) == Some(elements) && range.end <= self.values.rows()
+        };
+        let Some(range) = range.filter(fits) else {
             return Err(Error::format(format!("row {row}: elements {start} to {end} for a cell of shape {shape}")));
-        }
+        };
         crate::table::read_part(region, &shape, out, |out| {
             let base = out.len();
-            self.values.read_range(start as u64..end as u64, out)?;
-            restore(&self.odd, start as u64, base, out);
+            self.values.read_range(range.clone(), out)?;
+            restore(&self.raw, range.start, base, out);
             Ok(())
         })
     }

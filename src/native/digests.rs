@@ -1,39 +1,72 @@
 //! The digests that a native file holds of its own content. docs/layout.md, "Digests".
 
-use serde_json::{Value as Json, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
 
-use crate::h5::Attribute;
-use crate::sha::{Sha, hex};
+use super::document::decode;
+use super::json;
+use super::names::CTDS;
+use crate::error::{Error, Result, ResultExt};
+use crate::h5::{Attribute, Group};
 
-/// Of a table, in its group under `/_ctds`.
-pub(crate) const ATTRIBUTE: &str = "digests";
+/// The attribute of a table, in its group under `_ctds`.
+const ATTRIBUTE: &str = "digests";
 
-/// The digests of a column: of its cells, if it has one, and of its keywords.
-pub(crate) struct ColumnDigests<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) sha256: Option<&'a Sha>,
-    pub(crate) keywords_sha256: &'a Sha,
+/// The digests of a table and its columns.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct StoredDigests {
+    format: String,
+    #[serde(rename = "nrow")]
+    pub(crate) rows: Option<u64>,
+    /// In hexadecimal digits, as all digests here.
+    pub(crate) sha256: Option<String>,
+    pub(crate) keywords_sha256: Option<String>,
+    /// In the order of the table.
+    columns: Map<String, Json>,
 }
 
-/// What the attribute says.
-pub(crate) fn to_attribute<'a>(
-    rows: u64,
-    table: &Sha,
-    keywords: &Sha,
-    columns: impl Iterator<Item = ColumnDigests<'a>>,
-) -> Attribute {
-    let columns: serde_json::Map<String, Json> = columns
-        .map(|column| {
-            let sha256 = column.sha256.map(hex);
-            (column.name.to_owned(), json!({"sha256": sha256, "keywords_sha256": hex(column.keywords_sha256)}))
-        })
-        .collect();
-    let document = json!({
-        "format": "CTFP-1",
-        "nrow": rows,
-        "sha256": hex(table),
-        "keywords_sha256": hex(keywords),
-        "columns": columns,
-    });
-    Attribute::string(document.to_string())
+/// The digests of a column.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct StoredColumnDigests {
+    /// `None` if the cells have no digest.
+    pub(crate) sha256: Option<String>,
+    pub(crate) keywords_sha256: Option<String>,
+}
+
+impl StoredDigests {
+    /// The digests of a table of so many rows.
+    pub(crate) fn new(rows: u64, sha256: String, keywords_sha256: String) -> Self {
+        let (sha256, keywords_sha256) = (Some(sha256), Some(keywords_sha256));
+        StoredDigests { format: "CTFP-1".to_owned(), rows: Some(rows), sha256, keywords_sha256, columns: Map::new() }
+    }
+
+    /// Adds the next column.
+    pub(crate) fn add(&mut self, name: &str, digests: &StoredColumnDigests) -> Result<()> {
+        let value = serde_json::to_value(digests).map_err(|error| Error::format(error.to_string()).caused_by(error))?;
+        self.columns.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    /// The columns, in the order of the table.
+    pub(crate) fn columns(&self) -> Result<Vec<(&str, StoredColumnDigests)>> {
+        let column = |(name, value)| {
+            let digests = StoredColumnDigests::deserialize(value);
+            let digests = digests.map_err(|error: serde_json::Error| Error::format(error.to_string()).caused_by(error));
+            Ok((String::as_str(name), digests.with_context(|| format!("digests of column {name}"))?))
+        };
+        self.columns.iter().map(column).collect()
+    }
+
+    /// Sets the attribute in the group of the table under `_ctds`.
+    pub(crate) fn write(&self, exact: &Group) -> Result<()> {
+        exact.set_attribute(ATTRIBUTE, &Attribute::string(json::encode(self)?))
+    }
+
+    /// The digests of the table whose group under `_ctds` this is, if it has some.
+    pub(super) fn read(exact: &Group) -> Result<Option<Self>> {
+        let stored = exact.attribute(ATTRIBUTE)?;
+        stored.map(|stored| decode(&stored).with_context(|| format!("{CTDS} attribute {ATTRIBUTE}"))).transpose()
+    }
 }

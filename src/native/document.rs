@@ -1,43 +1,68 @@
 //! What every native file begins with, and the documents under `_ctds`, which say of tables and columns what datasets do
 //! not. docs/layout.md, "Exact values".
+//!
+//! Members stand in the order in which they are written. Files of format version 1.0 need not have those with a default.
 
 use std::collections::HashMap;
 
 use bstr::{BString, ByteSlice};
-use serde_json::{Value as Json, json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::form::{FormKind, StoredForm};
-use super::json;
+use super::json::{self, JsonRecord, JsonString};
+use super::names::CTDS;
 use super::raw_strings::text_attribute;
 use crate::error::{Error, Result, ResultExt};
-use crate::h5::{Attribute, Group};
+use crate::h5::{Attribute, Dataset, Group, LinkKind};
 use crate::io::ByteOrder;
+use crate::limits;
 use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
-use crate::table::{ColumnInfo, ManagerSpec};
+use crate::table::{ColumnInfo, ManagerSpec, Table};
 use crate::value::{DataType, Record, Shape, Values};
 
-/// How a casacore table was stored.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Layout {
-    /// Of the data files.
-    pub(crate) order: Option<ByteOrder>,
-    /// Names, comment and private keywords; neither keywords nor columns.
-    pub(crate) desc: TableDesc,
-    pub(crate) managers: Vec<ManagerSpec>,
-    /// For each column the number of its manager; none where only the manager's name tells.
-    pub(crate) bindings: Vec<Option<usize>>,
-}
+/// The attributes of the root that tell a native file.
+const FORMAT: (&str, &str) = ("format", "ctds-hdf5");
+const FORMAT_VERSION: (&str, &str) = ("format_version", "1.0");
+
+/// The attribute of the root with the digest of the main table.
+pub(crate) const SOURCE_DIGEST: &str = "source_digest";
+
+/// The attribute with the document of a table.
+const TABLE: &str = "table";
+
+/// What the name of an attribute with the document of a column begins with, before the name of its dataset or group.
+const COLUMN: &str = "column.";
+
+/// Gives the last component of a stored table name.
+pub(crate) type TableNames<'a> = &'a dyn Fn(&[u8]) -> String;
 
 /// Sets the attributes of the root, and creates `_ctds`.
 pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
-    root.set_attribute("format", &Attribute::string("ctds-hdf5"))?;
-    root.set_attribute("format_version", &Attribute::string("1.0"))?;
+    for (name, value) in [FORMAT, FORMAT_VERSION] {
+        root.set_attribute(name, &Attribute::string(value))?;
+    }
     root.set_attribute("creator", &Attribute::string(concat!("ctds-hdf5 ", env!("CARGO_PKG_VERSION"))))?;
     root.set_attribute("source", &text_attribute(source.as_bytes().as_bstr()))?;
-    root.create_group("_ctds")
+    root.create_group(CTDS)
 }
 
-/// Creates the groups of `path` that are missing.
+/// Checks that a file has the attributes of a native one, of a version known here.
+pub(super) fn check_format(root: &Group) -> Result<()> {
+    let text = |(name, _): (&str, &str)| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
+    if text(FORMAT)?.as_deref() != Some(FORMAT.1) {
+        return Err(Error::unsupported(
+            "an HDF5 file, but not a native ctds-hdf5 file: no attribute format = ctds-hdf5",
+        ));
+    }
+    let version = text(FORMAT_VERSION)?.unwrap_or_default();
+    if version.split('.').next() != Some("1") {
+        return Err(Error::unsupported(format!("format_version {version:?}, known is 1.0")));
+    }
+    Ok(())
+}
+
+/// Opens the groups of `path`, and creates those that are missing.
 pub(crate) fn open_path(root: &Group, path: &str) -> Result<Group> {
     let mut group = root.clone();
     for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -46,212 +71,395 @@ pub(crate) fn open_path(root: &Group, path: &str) -> Result<Group> {
     Ok(group)
 }
 
-/// The document `table`, but for the rows; `table_name` gives the last component of a stored table name.
-pub(crate) fn table_document(
-    name: &str,
-    row: &str,
-    info: &TableInfo,
-    keywords: &Record,
-    table_name: &dyn Fn(&[u8]) -> String,
-) -> Json {
-    json!({
-        "name": name,
-        "row": row,
-        "rows": 0,
-        "first_row": 0,
-        "keywords": json::from_record(keywords, table_name),
-        "info": {
-            "type": json::from_string(info.table_type.as_bstr()),
-            "subtype": json::from_string(info.sub_type.as_bstr()),
-            "readme": json::from_string(info.readme.as_bstr()),
-        },
-    })
-}
-
-/// The document `column.<link>`.
-pub(crate) fn column_document(
-    info: &ColumnInfo,
-    position: usize,
-    link: &str,
-    form: &str,
-    table_name: &dyn Fn(&[u8]) -> String,
-) -> Json {
-    let desc = &info.desc;
-    json!({
-        "position": position,
-        "name": json::from_string(desc.name.as_bstr()),
-        "link": link,
-        "form": form,
-        "dtype": desc.data_type.name(),
-        "kind": if desc.kind == ColumnKind::Array { "array" } else { "scalar" },
-        "options": desc.options,
-        "ndim": desc.ndim,
-        "shape": info.shape.as_ref().filter(|_| desc.kind == ColumnKind::Array).map(|shape| shape.reversed()),
-        "shape_described": !desc.shape.is_empty(),
-        "comment": json::from_string(desc.comment.as_bstr()),
-        "max_length": desc.max_length,
-        "default_manager": [
-            json::from_string(desc.manager_type.as_bstr()),
-            json::from_string(desc.manager_group.as_bstr()),
-        ],
-        "manager": json::from_string(info.manager.as_bstr()),
-        "manager_name": json::from_string(info.manager_name.as_bstr()),
-        "keywords": json::from_record(&desc.keywords, table_name),
-    })
+/// Opens the dataset at `path` below a group.
+pub(crate) fn open_dataset(group: &Group, path: &str) -> Result<Dataset> {
+    match path.trim_start_matches('/').split_once('/') {
+        Some((name, rest)) => open_dataset(&group.group(name)?, rest),
+        None => group.dataset(path.trim_start_matches('/')),
+    }
 }
 
 /// The string that an attribute is.
-pub(super) fn string(attribute: &Attribute) -> Option<String> {
+fn string(attribute: &Attribute) -> Option<String> {
     match attribute.values() {
         Values::String(strings) => strings.first().map(|string| string.to_str_lossy().into_owned()),
         _ => None,
     }
 }
 
-pub(crate) fn parse(attribute: &Attribute) -> Result<Json> {
-    let text = string(attribute).ok_or_else(|| Error::format("not a string"))?;
-    serde_json::from_str(&text).map_err(|error| Error::format(format!("not JSON: {error}")).caused_by(error))
+/// Decodes a document.
+pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
+    json::decode(string(attribute).ok_or_else(|| Error::format("not a string"))?.as_bytes())
 }
 
-pub(super) fn missing(name: &str) -> Error {
-    Error::format(format!("{name} is missing"))
+/// A table that `_ctds` describes, its document not yet decoded.
+pub(crate) struct DescribedTable {
+    /// The path of its group, and under `_ctds` of `exact`.
+    pub(crate) path: String,
+    pub(crate) exact: Group,
+    document: Attribute,
 }
 
-/// The names of subtables in the JSON of a record.
-pub(super) fn collect_names(record: &Json, names: &mut HashMap<BString, String>) {
-    for field in record.as_array().into_iter().flatten() {
-        let Some(value) = field.get(1) else { continue };
-        match value.get("type").and_then(Json::as_str) {
-            Some("table") => {
-                let stored = value.get("value").and_then(|stored| json::to_string(stored).ok());
-                let name = value.get("name").and_then(Json::as_str);
-                if let (Some(stored), Some(name)) = (stored, name) {
-                    names.insert(stored, name.to_owned());
-                }
-            }
-            Some("record") => collect_names(&value["value"], names),
-            _ => {}
+impl DescribedTable {
+    /// The name that the document has, if it can be read so far.
+    pub(super) fn name(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
         }
+        decode::<Named>(&self.document).ok().map(|document| document.name)
+    }
+
+    /// Decodes the document.
+    pub(crate) fn document(&self) -> Result<TableDocument> {
+        decode(&self.document).with_context(|| format!("{CTDS} attribute {TABLE}"))
     }
 }
 
-/// What the document of a table says of the way it was stored; files of format version 1.0 need not say anything.
-pub(super) fn layout(document: &Json) -> Result<Layout> {
-    let text = |json: Option<&Json>| json.map_or(Ok(BString::default()), json::to_string);
-    let record = |json: Option<&Json>| json.map_or(Ok(Record::default()), json::to_record);
-    let order = match document.get("byte_order").and_then(Json::as_str) {
-        Some("big") => Some(ByteOrder::Big),
-        Some("little") => Some(ByteOrder::Little),
-        _ => None,
-    };
-    let manager = |json: &Json| {
-        Ok(ManagerSpec {
-            type_name: text(json.get("type"))?,
-            name: text(json.get("name"))?,
-            parameters: record(json.get("parameters"))?,
-        })
-    };
-    let managers = document.get("managers").and_then(Json::as_array);
-    let desc = TableDesc {
-        name: text(document.pointer("/description/name"))?,
-        version: text(document.pointer("/description/version"))?,
-        comment: text(document.pointer("/description/comment"))?,
-        private_keywords: record(document.get("private_keywords"))?,
-        ..TableDesc::default()
-    };
-    let managers = managers.into_iter().flatten().map(manager).collect::<Result<_>>()?;
-    Ok(Layout { order, desc, managers, bindings: Vec::new() })
+/// The tables that `_ctds` of a file describes, in the order in which they were written: parents before children.
+pub(crate) fn described_tables(root: &Group) -> Result<Vec<DescribedTable>> {
+    let mut tables = Vec::new();
+    if root.has(CTDS) {
+        collect_tables(&root.group(CTDS)?, "", &mut tables, 0)?;
+    }
+    Ok(tables)
 }
 
-/// A column, where its cells are, and the number of its data manager.
-pub(crate) type Described = (ColumnInfo, StoredForm, Option<usize>);
+fn collect_tables(exact: &Group, path: &str, tables: &mut Vec<DescribedTable>, depth: usize) -> Result<()> {
+    limits::depth(depth, "groups")?;
+    for (name, _) in exact.links()?.into_iter().filter(|(_, kind)| *kind == LinkKind::Group) {
+        let (path, exact) = (format!("{path}/{name}"), exact.group(&name)?);
+        let Some(document) = exact.attribute(TABLE)? else { continue };
+        tables.push(DescribedTable { path: path.clone(), exact: exact.clone(), document });
+        collect_tables(&exact, &path, tables, depth + 1)?;
+    }
+    Ok(())
+}
 
-/// What the documents in `exact` say of the columns of a table, in their order; collects the names of subtables.
-pub(crate) fn columns(exact: &Group, table_names: &mut HashMap<BString, String>) -> Result<Vec<Described>> {
-    let mut found = Vec::new();
-    for name in exact.attributes()? {
-        if !name.starts_with("column.") {
-            continue;
+/// The document of a table.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TableDocument {
+    /// `.` for the main table, else the keywords that lead to it: `ANTENNA`, `A/B`.
+    #[serde(default)]
+    pub(crate) name: String,
+    /// The name of the scale of the rows.
+    #[serde(default)]
+    pub(crate) row: String,
+    /// Without meaning in a live table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rows: Option<u64>,
+    /// The row of the source that is the first one here.
+    #[serde(default)]
+    pub(crate) first_row: u64,
+    pub(crate) keywords: JsonRecord,
+    #[serde(default)]
+    info: InfoDocument,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    byte_order: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<DescriptionDocument>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    private_keywords: Option<JsonRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    managers: Option<Vec<ManagerDocument>>,
+    /// The name of the dataset that counts the complete rows of a live table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) committed: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct InfoDocument {
+    r#type: JsonString,
+    subtype: JsonString,
+    readme: JsonString,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct DescriptionDocument {
+    name: JsonString,
+    version: JsonString,
+    comment: JsonString,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct ManagerDocument {
+    r#type: JsonString,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequence: Option<u32>,
+    name: JsonString,
+    parameters: JsonRecord,
+}
+
+/// How a casacore table was stored.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layout {
+    /// The order of the bytes in the data files.
+    pub(crate) order: Option<ByteOrder>,
+    /// Names, comment and private keywords; neither keywords nor columns.
+    pub(crate) desc: TableDesc,
+    pub(crate) managers: Vec<ManagerSpec>,
+    /// For each column the number of its manager; none where only the manager's name tells.
+    pub(crate) bindings: Vec<Option<usize>>,
+}
+
+impl TableDocument {
+    /// The document of a table of which nothing is known but what any table has.
+    pub(crate) fn new(name: &str, row: &str, info: &TableInfo, keywords: &Record, table_names: TableNames<'_>) -> Self {
+        TableDocument {
+            name: name.to_owned(),
+            row: row.to_owned(),
+            rows: Some(0),
+            first_row: 0,
+            keywords: JsonRecord::new(keywords, table_names),
+            info: InfoDocument {
+                r#type: (&info.table_type).into(),
+                subtype: (&info.sub_type).into(),
+                readme: (&info.readme).into(),
+            },
+            byte_order: None,
+            description: None,
+            private_keywords: None,
+            managers: None,
+            committed: None,
         }
-        let document = exact.attribute(&name)?.ok_or_else(|| missing(&name))?;
-        let document = parse(&document).with_context(|| format!("_ctds attribute {name}"))?;
-        let (column, form) = column(&document).with_context(|| format!("_ctds attribute {name}"))?;
-        let manager = document.get("manager_number").and_then(Json::as_u64).map(|number| number as usize);
-        collect_names(&document["keywords"], table_names);
-        found.push((document.get("position").and_then(Json::as_u64), (column, form, manager)));
+    }
+
+    /// Adds how a casacore table is stored.
+    pub(crate) fn describe_storage(&mut self, table: &Table, table_names: TableNames<'_>) {
+        let description = table.description();
+        let manager = |manager: crate::table::ManagerInfo<'_>| ManagerDocument {
+            r#type: manager.type_name.into(),
+            sequence: Some(manager.sequence),
+            name: manager.name.into(),
+            parameters: JsonRecord::new(&manager.parameters, table_names),
+        };
+        self.byte_order = Some(table.byte_order().name().to_owned());
+        self.description = Some(DescriptionDocument {
+            name: (&description.name).into(),
+            version: (&description.version).into(),
+            comment: (&description.comment).into(),
+        });
+        self.private_keywords = Some(JsonRecord::new(&description.private_keywords, table_names));
+        self.managers = Some(table.managers().map(manager).collect());
+    }
+
+    /// Sets the attribute in the group of the table under `_ctds`.
+    pub(crate) fn write(&self, exact: &Group) -> Result<()> {
+        exact.set_attribute(TABLE, &Attribute::string(json::encode(self)?))
+    }
+
+    /// Type, subtype and readme.
+    pub(super) fn info(&self) -> TableInfo {
+        let InfoDocument { r#type, subtype, readme } = self.info.clone();
+        TableInfo { table_type: r#type.0, sub_type: subtype.0, readme: readme.0 }
+    }
+
+    /// How the table was stored, as far as the document says so; without the bindings of columns.
+    pub(super) fn layout(&self) -> Result<Layout> {
+        let order = match self.byte_order.as_deref() {
+            Some("big") => Some(ByteOrder::Big),
+            Some("little") => Some(ByteOrder::Little),
+            _ => None,
+        };
+        let DescriptionDocument { name, version, comment } = self.description.clone().unwrap_or_default();
+        let desc = TableDesc {
+            name: name.0,
+            version: version.0,
+            comment: comment.0,
+            private_keywords: self.private_keywords.as_ref().map_or(Ok(Record::default()), JsonRecord::record)?,
+            ..TableDesc::default()
+        };
+        let manager = |manager: &ManagerDocument| {
+            let (type_name, name) = (manager.r#type.0.clone(), manager.name.0.clone());
+            Ok(ManagerSpec { type_name, name, parameters: manager.parameters.record()? })
+        };
+        let managers = self.managers.iter().flatten().map(manager).collect::<Result<_>>()?;
+        Ok(Layout { order, desc, managers, bindings: Vec::new() })
+    }
+}
+
+/// The document of a column.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ColumnDocument {
+    #[serde(default)]
+    position: Option<u64>,
+    #[serde(default)]
+    name: JsonString,
+    #[serde(default)]
+    link: JsonString,
+    form: FormKind,
+    dtype: String,
+    kind: KindDocument,
+    options: i32,
+    ndim: i32,
+    /// Slowest axis first; only of arrays of a fixed shape.
+    #[serde(default)]
+    shape: Option<Vec<u64>>,
+    /// Whether the description of the table has the shape, or only its data manager.
+    #[serde(default)]
+    shape_described: bool,
+    #[serde(default)]
+    comment: JsonString,
+    max_length: u32,
+    #[serde(default)]
+    default_manager: (JsonString, JsonString),
+    #[serde(default)]
+    manager: JsonString,
+    #[serde(default)]
+    manager_name: JsonString,
+    keywords: JsonRecord,
+    /// In the list of the table's; absent in a live file, null where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    manager_number: Option<Option<usize>>,
+    /// Why the column is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<JsonString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum KindDocument {
+    Array,
+    Scalar,
+}
+
+impl ColumnDocument {
+    /// The document of a column: its number in the table, and the form of its cells.
+    pub(crate) fn new(info: &ColumnInfo, position: usize, form: &StoredForm, table_names: TableNames<'_>) -> Self {
+        let desc = &info.desc;
+        let is_array = desc.kind == ColumnKind::Array;
+        ColumnDocument {
+            position: Some(position as u64),
+            name: (&desc.name).into(),
+            link: JsonString(form.link.as_str().into()),
+            form: form.kind,
+            dtype: desc.data_type.name().to_owned(),
+            kind: if is_array { KindDocument::Array } else { KindDocument::Scalar },
+            options: desc.options,
+            ndim: desc.ndim,
+            shape: info.shape.as_ref().filter(|_| is_array).map(Shape::reversed),
+            shape_described: !desc.shape.is_empty(),
+            comment: (&desc.comment).into(),
+            max_length: desc.max_length,
+            default_manager: ((&desc.manager_type).into(), (&desc.manager_group).into()),
+            manager: (&info.manager).into(),
+            manager_name: (&info.manager_name).into(),
+            keywords: JsonRecord::new(&desc.keywords, table_names),
+            manager_number: None,
+            reason: (form.kind == FormKind::Missing).then(|| JsonString(form.reason.as_str().into())),
+        }
+    }
+
+    /// Adds the number of the data manager in the list of the table's.
+    pub(crate) fn manager_number(mut self, number: Option<usize>) -> Self {
+        self.manager_number = Some(number);
+        self
+    }
+
+    /// Sets the attribute in the group of the table under `_ctds`.
+    pub(crate) fn write(&self, exact: &Group) -> Result<()> {
+        let name = format!("{COLUMN}{}", self.link.0);
+        exact.set_attribute(&name, &Attribute::string(json::encode(self)?))
+    }
+
+    fn column(self) -> Result<DescribedColumn> {
+        let data_type = DataType::from_name(&self.dtype)
+            .ok_or_else(|| Error::format(format!("dtype {:?}, which is none that is known", self.dtype)))?;
+        let form = self.form;
+        if (form == FormKind::Record) != (data_type == DataType::Record) && form != FormKind::Missing {
+            return Err(Error::format(format!("elements of type {data_type} in the form {}", form.name())));
+        }
+        let kind = match self.kind {
+            KindDocument::Array => ColumnKind::Array,
+            KindDocument::Scalar => ColumnKind::Scalar,
+        };
+        let shape = match self.shape {
+            Some(extents) => Some(Shape::from_reversed(&extents)),
+            None => (kind == ColumnKind::Scalar).then(Shape::scalar),
+        };
+        let desc = ColumnDesc {
+            name: self.name.0,
+            comment: self.comment.0,
+            manager_type: self.default_manager.0.0,
+            manager_group: self.default_manager.1.0,
+            data_type,
+            kind,
+            options: self.options,
+            ndim: self.ndim,
+            shape: shape.clone().filter(|_| self.shape_described).unwrap_or_default(),
+            max_length: self.max_length,
+            keywords: self.keywords.record().context("keywords")?,
+            default: None,
+        };
+        let info = ColumnInfo { desc, shape, manager: self.manager.0, manager_name: self.manager_name.0 };
+        let reason = self.reason.unwrap_or_default().0.to_str_lossy().into_owned();
+        let form = StoredForm { kind: form, link: self.link.0.to_str_lossy().into_owned(), reason };
+        Ok(DescribedColumn { info, form, manager: self.manager_number.flatten() })
+    }
+}
+
+/// A column that `_ctds` describes.
+pub(crate) struct DescribedColumn {
+    pub(crate) info: ColumnInfo,
+    /// Where its cells are.
+    pub(crate) form: StoredForm,
+    /// The number of its data manager in the list of the table's.
+    pub(crate) manager: Option<usize>,
+}
+
+/// The columns that the documents in `exact` describe, in the order of the table; collects the names of subtables.
+pub(crate) fn described_columns(
+    exact: &Group,
+    table_names: &mut HashMap<BString, String>,
+) -> Result<Vec<DescribedColumn>> {
+    let mut found = Vec::new();
+    for name in exact.attributes()?.into_iter().filter(|name| name.starts_with(COLUMN)) {
+        let Some(attribute) = exact.attribute(&name)? else { continue };
+        let mut read = || -> Result<_> {
+            let document: ColumnDocument = decode(&attribute)?;
+            document.keywords.collect_table_names(table_names);
+            Ok((document.position, document.column()?))
+        };
+        found.push(read().with_context(|| format!("{CTDS} attribute {name}"))?);
     }
     found.sort_by_key(|(position, _)| *position);
     Ok(found.into_iter().map(|(_, column)| column).collect())
 }
 
-fn column(document: &Json) -> Result<(ColumnInfo, StoredForm)> {
-    let text = |name: &str| match document.get(name) {
-        Some(text) => json::to_string(text),
-        None => Ok(BString::default()),
-    };
-    let number = |name: &str| document.get(name).and_then(Json::as_i64).ok_or_else(|| missing(name));
-    let data_type = DataType::from_name(&text("dtype")?.to_str_lossy()).ok_or_else(|| missing("a known dtype"))?;
-    let kind = match text("kind")?.as_slice() {
-        b"array" => ColumnKind::Array,
-        b"scalar" => ColumnKind::Scalar,
-        _ => return Err(missing("kind array or scalar")),
-    };
-    let form = match text("form")?.as_slice() {
-        b"dense" => FormKind::Dense,
-        b"cubes" => FormKind::Cubes,
-        b"ragged" => FormKind::Ragged,
-        b"record" => FormKind::Record,
-        b"missing" => FormKind::Missing,
-        _ => return Err(missing("a known form")),
-    };
-    if (form == FormKind::Record) != (data_type == DataType::Record) && form != FormKind::Missing {
-        return Err(Error::format(format!("elements of type {data_type} in the form {}", text("form")?)));
-    }
-    let shape = match document.get("shape").and_then(Json::as_array) {
-        Some(extents) => {
-            let extents: Option<Vec<u64>> = extents.iter().map(Json::as_u64).collect();
-            Some(Shape::from_reversed(&extents.ok_or_else(|| missing("shape"))?))
-        }
-        None if kind == ColumnKind::Scalar => Some(Shape::scalar()),
-        None => None,
-    };
-    let manager = |index: usize| {
-        document.pointer(&format!("/default_manager/{index}")).map_or(Ok(BString::default()), json::to_string)
-    };
-    let keywords = json::to_record(document.get("keywords").ok_or_else(|| missing("keywords"))?).context("keywords")?;
-    let desc = ColumnDesc {
-        name: text("name")?,
-        comment: text("comment")?,
-        manager_type: manager(0)?,
-        manager_group: manager(1)?,
-        data_type,
-        kind,
-        options: number("options")? as i32,
-        ndim: number("ndim")? as i32,
-        shape: shape.clone().filter(|_| document["shape_described"] == true).unwrap_or_default(),
-        max_length: number("max_length")? as u32,
-        keywords,
-        default: None,
-    };
-    let info = ColumnInfo { desc, shape, manager: text("manager")?, manager_name: text("manager_name")? };
-    let (link, reason) = (text("link")?.to_str_lossy().into_owned(), text("reason")?.to_str_lossy().into_owned());
-    Ok((info, StoredForm { kind: form, link, reason }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::Value;
 
     #[test]
-    fn names_of_subtables_come_from_the_document() {
-        let mut record = Record::default();
-        record.set("SUB", Value::Table("inner/.".into()));
-        let mut outer = Record::default();
-        outer.set("nested", Value::Record(record));
-        let document = json::from_record(&outer, &|_| "p.tab".into());
-        let mut names = HashMap::new();
-        collect_names(&document, &mut names);
-        assert_eq!(names[&BString::from("inner/.")], "p.tab");
+    fn numbers_that_do_not_fit_are_refused() {
+        let info = ColumnInfo {
+            desc: ColumnDesc::new("A".into(), DataType::Int, ColumnKind::Scalar),
+            shape: None,
+            manager: "m".into(),
+            manager_name: "n".into(),
+        };
+        let form = StoredForm { kind: FormKind::Dense, link: "A".into(), reason: String::new() };
+        let text = json::encode(&ColumnDocument::new(&info, 0, &form, &|_| String::new())).unwrap();
+        let changed = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from} in {text}");
+            decode::<ColumnDocument>(&Attribute::string(text.replace(from, to))).and_then(ColumnDocument::column)
+        };
+        let same = changed("\"options\":0", "\"options\":-5").unwrap();
+        assert_eq!((same.info.desc.options, same.manager, same.form.kind), (-5, None, FormKind::Dense));
+        for (from, to) in [
+            ("\"options\":0", "\"options\":4294967296"),
+            ("\"ndim\":0", "\"ndim\":2147483648"),
+            ("\"max_length\":0", "\"max_length\":-1"),
+            ("\"max_length\":0", "\"max_length\":4294967296"),
+            ("\"position\":0", "\"position\":-1"),
+            ("\"form\":\"dense\"", "\"form\":\"record\""),
+            ("\"dtype\":\"int\"", "\"dtype\":\"INT\""),
+        ] {
+            let kind = changed(from, to).map(|_| ()).unwrap_err().kind();
+            assert_eq!(kind, crate::error::ErrorKind::Format, "{to}");
+        }
     }
 }

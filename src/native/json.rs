@@ -1,7 +1,11 @@
 //! Records as JSON that loses nothing: names, order, types, bits. docs/layout.md, "Exact values".
 
+use std::collections::HashMap;
+
 use bstr::{BStr, BString, ByteSlice};
 use num_complex::Complex;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, Result};
@@ -191,6 +195,92 @@ pub(crate) fn to_string(json: &Json) -> Result<BString> {
     bytes.map(BString::from).ok_or_else(|| wrong(json, "a string"))
 }
 
+/// A string in a document: as it is, or `{"bytes": "hex…"}` if it is not UTF-8.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct JsonString(pub(crate) BString);
+
+impl From<&BStr> for JsonString {
+    fn from(string: &BStr) -> Self {
+        JsonString(string.to_owned())
+    }
+}
+
+impl From<&BString> for JsonString {
+    fn from(string: &BString) -> Self {
+        JsonString(string.clone())
+    }
+}
+
+impl Serialize for JsonString {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        from_string(self.0.as_bstr()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonString {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        to_string(&Json::deserialize(deserializer)?).map(JsonString).map_err(D::Error::custom)
+    }
+}
+
+/// A record in a document, which is decoded when it is asked for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct JsonRecord(Json);
+
+impl Default for JsonRecord {
+    /// An empty record.
+    fn default() -> Self {
+        JsonRecord(Json::Array(Vec::new()))
+    }
+}
+
+impl JsonRecord {
+    /// The form of `record` in a document; `table_name` gives the last component of a stored table name.
+    pub(crate) fn new(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Self {
+        JsonRecord(from_record(record, table_name))
+    }
+
+    /// The record.
+    pub(crate) fn record(&self) -> Result<Record> {
+        to_record(&self.0)
+    }
+
+    /// Adds the last components of the paths of subtables, by the names that the record stores.
+    pub(crate) fn collect_table_names(&self, names: &mut HashMap<BString, String>) {
+        collect_names(&self.0, names);
+    }
+}
+
+fn collect_names(record: &Json, names: &mut HashMap<BString, String>) {
+    for field in record.as_array().into_iter().flatten() {
+        let Some(value) = field.get(1) else { continue };
+        match value.get("type").and_then(Json::as_str) {
+            Some("table") => {
+                let stored = value.get("value").and_then(|stored| to_string(stored).ok());
+                let name = value.get("name").and_then(Json::as_str);
+                if let (Some(stored), Some(name)) = (stored, name) {
+                    names.insert(stored, name.to_owned());
+                }
+            }
+            Some("record") => collect_names(&value["value"], names),
+            _ => {}
+        }
+    }
+}
+
+/// Decodes the text of a document.
+pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
+    let document: Json =
+        serde_json::from_slice(text).map_err(|error| Error::format(format!("not JSON: {error}")).caused_by(error))?;
+    serde_json::from_value(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
+}
+
+/// The text of a document.
+pub(crate) fn encode(document: &impl Serialize) -> Result<String> {
+    serde_json::to_string(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
+}
+
 fn wrong(json: &Json, expected: &str) -> Error {
     let mut text = json.to_string();
     if text.len() > 80 {
@@ -247,5 +337,16 @@ mod tests {
             panic!()
         };
         assert_eq!(v[0].to_bits(), bits);
+    }
+
+    #[test]
+    fn names_of_subtables_come_from_the_document() {
+        let mut record = Record::default();
+        record.set("SUB", Value::Table("inner/.".into()));
+        let mut outer = Record::default();
+        outer.set("nested", Value::Record(record));
+        let mut names = HashMap::new();
+        JsonRecord::new(&outer, &|_| "p.tab".into()).collect_table_names(&mut names);
+        assert_eq!(names[&BString::from("inner/.")], "p.tab");
     }
 }

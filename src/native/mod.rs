@@ -14,13 +14,20 @@ mod reader;
 mod table;
 mod undescribed;
 
-pub(crate) use attributes::{Attributes, Edited};
+pub(crate) use attributes::{Attributes, Edited, LONG_NAME, taql_of};
 pub(crate) use axes::{Coordinates, Dimensions, Scales, axis_roles};
-pub(crate) use digests::{ATTRIBUTE as DIGESTS, ColumnDigests, to_attribute as digests_attribute};
-pub(crate) use document::{Layout, begin, column_document, columns, open_path, parse, table_document};
-pub(crate) use form::{FormKind, MAX_CUBES, stored_size};
-pub(crate) use names::{Names, row_name, unique};
-pub(crate) use raw_strings::{RawStrings, text, text_attribute};
+pub(crate) use digests::{StoredColumnDigests, StoredDigests};
+pub(crate) use document::{
+    ColumnDocument, DescribedColumn, DescribedTable, Layout, SOURCE_DIGEST, TableDocument, begin, described_columns,
+    described_tables, open_dataset, open_path,
+};
+pub(crate) use form::{FormKind, MAX_CUBES, Maker, Members, NewColumn, Part, StoredForm, stored_size};
+pub use names::display_name;
+pub(crate) use names::{
+    COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, RESTORE, defined_flags, is_main, is_position, last_part, missing_link,
+    restore_path, row_name, source_name, table_path, unique,
+};
+pub(crate) use raw_strings::{RawStrings, can_hold, text_attribute};
 pub(crate) use reader::Reader;
 pub use table::{DatasetInfo, Elsewhere};
 pub(crate) use table::{NativeEntry, NativeTable, is_native, open};

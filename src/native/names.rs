@@ -1,12 +1,100 @@
-//! The names of groups, datasets and attributes in a native file. docs/layout.md.
+//! The names of groups and datasets in a native file, each of them once. docs/layout.md.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The name of the main table in a source.
+pub(crate) const MAIN_TABLE: &str = ".";
+/// The group of the main table, and the name by which users call that.
+const MAIN: &str = "MAIN";
+/// The group of what an exact way back needs.
+pub(crate) const CTDS: &str = "_ctds";
+/// The group in [`CTDS`] of the recipes of original files.
+pub(crate) const RESTORE: &str = "restore";
+/// The dataset in the group of a live table that counts the rows that are complete.
+pub(crate) const COMMITTED_ROWS: &str = "committed_rows";
+/// The scale of the rows of a table.
+pub(super) const ROW: &str = "row";
+/// What the name of the scale of the positions in a hypercube begins with.
+pub(super) const POSITION: &str = "position";
+
+/// Whether this is the name of the scale of the positions in a hypercube that grows.
+pub(crate) fn is_position(name: &str) -> bool {
+    name.strip_prefix(POSITION).is_some_and(|number| number.starts_with('_'))
+}
+
+/// The name of a table for people: `MAIN`, `ANTENNA`, `A/B`.
+pub fn display_name(table: &str) -> &str {
+    if table == MAIN_TABLE { MAIN } else { table }
+}
+
+/// The name of a table in a source: `.`, `ANTENNA`, `A/B`. The inverse of [`display_name`].
+pub(crate) fn source_name(name: &str) -> &str {
+    if name == MAIN { MAIN_TABLE } else { name }
+}
+
+/// Whether a table of a live file is the main one, by either name. In a source a subtable may be called `MAIN`, too.
+pub(crate) fn is_main(name: &str) -> bool {
+    source_name(name) == MAIN_TABLE
+}
+
+/// The path of the group that a table has if no other one takes its name.
+pub(crate) fn table_path(name: &str) -> String {
+    format!("/{}", display_name(name))
+}
+
+/// The name that a table in the group at `path` has in a source. The inverse of [`table_path`].
+pub(crate) fn table_of_path(path: &str) -> &str {
+    source_name(path.strip_prefix('/').unwrap_or(path))
+}
+
+/// The path of the group in [`CTDS`] of the recipes of original files.
+pub(crate) fn restore_path() -> String {
+    format!("/{CTDS}/{RESTORE}")
+}
+
+/// The last part of a path or of the name of a table.
+pub(crate) fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// The dataset that says which cells of the dense column `link` are defined.
+pub(crate) fn defined_flags(link: &str) -> String {
+    format!("{link}{DEFINED_FLAGS}")
+}
+
+/// The column whose [`defined_flags`] a dataset of this name may be.
+pub(super) fn flags_of(link: &str) -> Option<&str> {
+    link.strip_suffix(DEFINED_FLAGS)
+}
+
+const DEFINED_FLAGS: &str = "__defined";
+
+/// The name in [`CTDS`] of the column `name` that has no dataset.
+pub(crate) fn missing_link(name: &str) -> String {
+    format!("{name}__missing")
+}
+
+/// The group in [`CTDS`] of the strings that the dataset of the column `link` cannot hold.
+pub(super) fn raw_strings_group(link: &str) -> String {
+    format!("strings.{link}")
+}
 
 /// The names taken in each group.
 #[derive(Debug, Default)]
 pub(crate) struct Names(BTreeMap<String, BTreeSet<String>>);
 
 impl Names {
+    /// Takes the names that every file has in its root.
+    pub(crate) fn reserve_root(&mut self) {
+        self.reserve("", &[MAIN, CTDS]);
+    }
+
+    /// Takes the name of the scale of the rows in `group`, and that of every parent's: a dimension of the parent would hide
+    /// a column of its name.
+    pub(crate) fn reserve_row(&mut self, group: &str, row: &str) {
+        self.reserve(group, &[ROW, row]);
+    }
+
     /// Takes names that are not columns'.
     pub(crate) fn reserve(&mut self, group: &str, names: &[&str]) {
         self.0.entry(group.to_owned()).or_default().extend(names.iter().map(|&name| name.to_owned()));
@@ -49,14 +137,23 @@ pub(crate) fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
 /// dimension of its parent's name and another length.
 pub(crate) fn row_name(group: &str) -> String {
     match group.matches('/').count() {
-        0 | 1 => "row".to_owned(),
-        depth => format!("row__{depth}"),
+        0 | 1 => ROW.to_owned(),
+        depth => format!("{ROW}__{depth}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_main_table_has_two_names() {
+        assert_eq!([display_name("."), display_name("A/B")], ["MAIN", "A/B"]);
+        assert_eq!([source_name("MAIN"), source_name("."), source_name("A/B")], [".", ".", "A/B"]);
+        assert_eq!([table_path("."), table_path("A/B")], ["/MAIN", "/A/B"]);
+        assert_eq!([table_of_path("/MAIN"), table_of_path("/A/B")], [".", "A/B"]);
+        assert!(is_main(".") && is_main("MAIN") && !is_main("ANTENNA"));
+    }
 
     #[test]
     fn names_stay_apart() {

@@ -1,8 +1,14 @@
 //! Strings that HDF5 cannot hold: bytes that are not UTF-8, or with a NUL. docs/layout.md, "Exact values".
 
+use std::collections::HashMap;
+
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::h5::Attribute;
+use super::names::raw_strings_group;
+use crate::error::{Error, Result, ResultExt};
+use crate::h5::{Attribute, DatasetSpec, Group};
+use crate::limits;
+use crate::value::{DataType, Region, Shape, Values};
 
 /// A string as HDF5 can have it: UTF-8, cut at a NUL. The bool says whether it is the same.
 pub(crate) fn text(string: &BStr) -> (BString, bool) {
@@ -13,6 +19,11 @@ pub(crate) fn text(string: &BStr) -> (BString, bool) {
     }
 }
 
+/// Whether HDF5 can hold a string as it is.
+pub(crate) fn can_hold(string: &[u8]) -> bool {
+    !string.contains(&0) && std::str::from_utf8(string).is_ok()
+}
+
 /// A string attribute.
 pub(crate) fn text_attribute(string: &BStr) -> Attribute {
     Attribute::string(text(string).0)
@@ -20,7 +31,97 @@ pub(crate) fn text_attribute(string: &BStr) -> Attribute {
 
 /// String elements that a dataset cannot hold, by their number in it.
 #[derive(Debug, Default)]
-pub(crate) struct RawStrings(pub(crate) Vec<(u64, BString)>);
+pub(crate) struct RawStrings(Vec<(u64, BString)>);
+
+/// The datasets in the group of a column: the numbers of elements, where the bytes of each begin, and the bytes.
+const INDEX: &str = "index";
+const OFFSET: &str = "offset";
+const BYTES: &str = "bytes";
+
+impl RawStrings {
+    /// Makes strings such as HDF5 can hold, the elements of a dataset from `first` on, and keeps the others.
+    pub(crate) fn take_from(&mut self, strings: &mut [BString], first: u64) {
+        for (number, string) in (first..).zip(strings) {
+            let (clean, same) = text(string.as_bstr());
+            if !same {
+                self.0.push((number, std::mem::replace(string, clean)));
+            }
+        }
+    }
+
+    /// How many strings these are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Writes the strings of the column `link` to the group of its table under `_ctds`.
+    pub(crate) fn write(&self, exact: &Group, link: &str) -> Result<()> {
+        let group = exact.create_group(&raw_strings_group(link))?;
+        let write = |name: &str, values: Values| -> Result<()> {
+            let shape = Shape::from([values.len() as u64]);
+            let spec = DatasetSpec {
+                element: values.data_type(),
+                shape: &shape,
+                chunk: None,
+                appendable: false,
+                filter: None,
+            };
+            group.create_dataset(name, &spec)?.write_region(&Region::whole(&shape), &values)
+        };
+        let mut offsets = vec![0];
+        let mut bytes = Vec::new();
+        for (_, string) in &self.0 {
+            bytes.extend_from_slice(string);
+            offsets.push(bytes.len() as i64);
+        }
+        write(INDEX, Values::Int64(self.0.iter().map(|&(index, _)| index as i64).collect()))?;
+        write(OFFSET, Values::Int64(offsets))?;
+        write(BYTES, Values::UChar(bytes))
+    }
+
+    /// The strings of the column `link` by the numbers of elements; none if its dataset holds all.
+    pub(super) fn read(exact: &Group, link: &str) -> Result<HashMap<u64, BString>> {
+        let name = raw_strings_group(link);
+        if !exact.has(&name) {
+            return Ok(HashMap::new());
+        }
+        let group = exact.group(&name)?;
+        let read = || -> Result<HashMap<u64, BString>> {
+            let Values::Int64(index) = all(&group, INDEX, DataType::Int64)? else { return Err(wrong(INDEX)) };
+            let Values::Int64(offset) = all(&group, OFFSET, DataType::Int64)? else { return Err(wrong(OFFSET)) };
+            let Values::UChar(bytes) = all(&group, BYTES, DataType::UChar)? else { return Err(wrong(BYTES)) };
+            if offset.len() != index.len() + 1 {
+                return Err(Error::format(format!("{} offsets of {} strings", offset.len(), index.len())));
+            }
+            let string = |(index, ends): (&i64, &[i64])| {
+                let range = Option::zip(usize::try_from(ends[0]).ok(), usize::try_from(ends[1]).ok());
+                let string = range.and_then(|(start, end)| bytes.get(start..end));
+                let element = u64::try_from(*index).ok();
+                let found = element.zip(string).map(|(element, string)| (element, string.into()));
+                found.ok_or_else(|| Error::format(format!("element {index} from bytes {} to {}", ends[0], ends[1])))
+            };
+            index.iter().zip(offset.windows(2)).map(string).collect()
+        };
+        read().with_context(|| format!("group {}", group.path()))
+    }
+}
+
+/// All elements of a dataset with one axis, of which the file has at least as many bytes as are read.
+fn all(group: &Group, name: &str, data_type: DataType) -> Result<Values> {
+    let dataset = group.dataset(name)?;
+    let shape = dataset.shape()?;
+    let bytes = shape.elements()?.saturating_mul(data_type.size() as u64);
+    if bytes > dataset.stored_bytes() && dataset.filters()?.is_empty() {
+        limits::unbacked_cell(bytes)?;
+    }
+    let mut values = Values::new(data_type);
+    dataset.read_region(&Region::whole(&shape), &mut values)?;
+    Ok(values)
+}
+
+fn wrong(name: &str) -> Error {
+    Error::format(format!("{name} has elements of another type"))
+}
 
 #[cfg(test)]
 mod tests {

@@ -73,11 +73,9 @@ impl Reader {
     /// Fills `out` with the little-endian bytes of the rows from `first` on, of `row_bytes` each.
     pub(crate) fn read_rows(&self, first: u64, out: &mut [u8], row_bytes: usize) -> Result<()> {
         let Some(chunks) = self.chunks.as_ref().filter(|chunks| chunks.grid().covers_cells()) else {
-            let mut region = Region::whole(&self.shape);
-            let axis = self.shape.len() - 1;
+            let (cell, _) = self.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
             let rows = (out.len() / row_bytes.max(1)) as u64;
-            region.start = region.start[..axis].iter().copied().chain([first]).collect();
-            region.shape = region.shape[..axis].iter().copied().chain([rows]).collect();
+            let region = Region::rows(&cell, first..first.saturating_add(rows));
             let mut values = Values::new(self.data_type);
             self.read(&region, &mut values)?;
             out.copy_from_slice(&values.le_bytes().ok_or_else(|| Error::format("elements without a fixed size"))?);
@@ -100,7 +98,9 @@ impl Reader {
                 };
                 // apart from the chunks that other reads keep as elements
                 let chunk = self.cache.get((1, number), read)?;
-                let Values::UChar(bytes) = &*chunk else { return Err(Error::format("a chunk that is no bytes")) };
+                let Values::UChar(bytes) = &*chunk else {
+                    return Err(Error::format("a chunk of other elements than bytes"));
+                };
                 part.copy_from_slice(&bytes[before as usize * row_bytes..][..part.len()]);
             }
             row += rows;
@@ -111,7 +111,7 @@ impl Reader {
 
     /// Appends the elements `range` of a dataset with one axis.
     pub(super) fn read_range(&self, range: Range<u64>, out: &mut Values) -> Result<()> {
-        let region = Region { start: Shape::from([range.start]), shape: Shape::from([range.end - range.start]) };
+        let region = Region::rows(&Shape::scalar(), range);
         self.read(&region, out)
     }
 

@@ -5,21 +5,23 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use bstr::{BStr, BString, ByteSlice};
-use serde_json::Value as Json;
 
-use super::attributes::{self, Attributes, Edited, Object};
+use super::attributes::{self, Attributes, Edited, Object, TABLE_SUBTYPE, TABLE_TYPE};
 use super::cells::{Cubes, Dense, Ragged, Records};
-use super::document::{Layout, collect_names, columns, layout, missing, parse, string};
-use super::form::{FormKind, StoredForm};
+use super::digests::StoredDigests;
+use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
+use super::form::{FormKind, Members, StoredForm};
+use super::names::{MAIN_TABLE, ROW, defined_flags, last_part, table_of_path, table_path};
+use super::raw_strings::RawStrings;
 use super::reader::Reader;
-use super::{digests, json, undescribed};
+use super::undescribed;
 use crate::container;
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{self, Attribute, ChunkReader, File, Group, LinkKind};
+use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::TableInfo;
 use crate::table::{Cells, ColumnInfo, OpenOptions};
-use crate::value::{DataType, Record, Region, Shape, Value, Values};
+use crate::value::{Record, Shape, Value};
 
 /// Whether the file at `path` is HDF5 and not a container of casacore's.
 pub(crate) fn is_native(path: &Path) -> Result<bool> {
@@ -44,24 +46,15 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>
     let place = Context::path(path);
     let open = || -> Result<Vec<NativeEntry>> {
         let root = file.root()?;
-        let text = |name: &str| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
-        if text("format")?.as_deref() != Some("ctds-hdf5") {
-            return Err(Error::unsupported(
-                "an HDF5 file, but not a native ctds-hdf5 file: no attribute format = ctds-hdf5",
-            ));
-        }
-        let version = text("format_version")?.unwrap_or_default();
-        if version.split('.').next() != Some("1") {
-            return Err(Error::unsupported(format!("format_version {version:?}, known is 1.0")));
-        }
+        check_format(&root)?;
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
         let mut tables = Vec::new();
-        if root.has("_ctds") {
-            find_tables(&root, &root.group("_ctds")?, "", &source, &mut tables, 0)?;
+        for described in described_tables(&root)? {
+            add_described(&root, &described, &source, &mut tables);
         }
         find_more_tables(&root, &source, &mut tables)?;
-        if tables.first().is_none_or(|table| table.name != ".") {
-            return Err(Error::format("there is no table /MAIN"));
+        if tables.first().is_none_or(|table| table.name != MAIN_TABLE) {
+            return Err(Error::format(format!("there is no table {}", table_path(MAIN_TABLE))));
         }
         let placed = |entry: NativeEntry| NativeEntry { table: entry.table.context(&place), ..entry };
         Ok(tables.into_iter().map(placed).collect())
@@ -69,42 +62,24 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>
     open().context(&place)
 }
 
-fn find_tables(
-    root: &Group,
-    exact: &Group,
-    path: &str,
-    source: &Arc<dyn ReadAt>,
-    tables: &mut Vec<NativeEntry>,
-    depth: usize,
-) -> Result<()> {
-    crate::limits::depth(depth, "groups")?;
-    for (name, kind) in exact.links()? {
-        let group = match kind {
-            LinkKind::Group => exact.group(&name)?,
-            _ => continue,
-        };
-        let path = format!("{path}/{name}");
-        let Some(document) = group.attribute("table")? else { continue };
-        // the group's name differs where the table's was taken; a damaged document shows when the table is opened
-        let name = parse(&document).ok().and_then(|document| Some(document.get("name")?.as_str()?.to_owned()));
-        let name = name.unwrap_or_else(|| if path == "/MAIN" { ".".to_owned() } else { path[1..].to_owned() });
-        let parent = match name.rsplit_once('/') {
-            _ if name == "." => None,
-            Some((parent, _)) => tables.iter().position(|table| table.name == parent).or(Some(0)),
-            None => Some(0),
-        };
-        let table = NativeTable::open(root, &path, &group, &document, source.clone());
-        let table = table.with_context(|| format!("group {path}"));
-        tables.push(NativeEntry { name, parent, group: path.clone(), table });
-        find_tables(root, &group, &path, source, tables, depth + 1)?;
-    }
-    Ok(())
+fn add_described(root: &Group, described: &DescribedTable, source: &Arc<dyn ReadAt>, tables: &mut Vec<NativeEntry>) {
+    let path = &described.path;
+    // the group's name differs where the table's was taken; a damaged document shows when the table is opened
+    let name = described.name().unwrap_or_else(|| table_of_path(path).to_owned());
+    let parent = match name.rsplit_once('/') {
+        _ if name == MAIN_TABLE => None,
+        Some((parent, _)) => tables.iter().position(|table| table.name == parent).or(Some(0)),
+        None => Some(0),
+    };
+    let table = NativeTable::open(root, described, source.clone()).with_context(|| format!("group {path}"));
+    tables.push(NativeEntry { name, parent, group: path.clone(), table });
 }
 
 /// Adds the tables that a user has put into the file.
 fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<NativeEntry>) -> Result<()> {
-    if tables.is_empty() && root.has("MAIN") {
-        tables.push(by_hand(root, ".".into(), None, "/MAIN".into(), source));
+    let main = table_path(MAIN_TABLE);
+    if tables.is_empty() && root.has(&main[1..]) {
+        tables.push(by_hand(root, table_of_path(&main).to_owned(), None, main, source));
     }
     let mut next = 0;
     while next < tables.len() {
@@ -123,8 +98,8 @@ fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<Nat
                 crate::limits::depth(depth, "groups")?;
                 // groups may lead to each other in a circle
                 crate::limits::tables(tables.len())?;
-                let own = path.rsplit('/').next().unwrap_or_default();
-                let name = if name == "." { own.to_owned() } else { format!("{name}/{own}") };
+                let own = last_part(&path);
+                let name = if name == MAIN_TABLE { own.to_owned() } else { format!("{name}/{own}") };
                 tables.push(by_hand(root, name, Some(next), path, source));
             }
         }
@@ -166,37 +141,32 @@ pub(crate) struct NativeTable {
 }
 
 impl NativeTable {
-    fn open(root: &Group, path: &str, exact: &Group, document: &Attribute, source: Arc<dyn ReadAt>) -> Result<Self> {
+    fn open(root: &Group, described: &DescribedTable, source: Arc<dyn ReadAt>) -> Result<Self> {
+        let (path, exact) = (&described.path, &described.exact);
         let group = root.group(&path[1..])?;
-        let document = parse(document).context("_ctds attribute table")?;
-        let committed = document.get("committed").and_then(Json::as_str);
-        let rows = match committed {
+        let document = described.document()?;
+        let rows = match (&document.committed, document.rows) {
             // before any other dataset is opened
-            Some(name) => group.dataset(name)?.read_counter()?,
-            None => document.get("rows").and_then(Json::as_u64).ok_or_else(|| missing("rows"))?,
+            (Some(name), _) => group.dataset(name)?.read_counter()?,
+            (None, Some(rows)) => rows,
+            (None, None) => return Err(Error::format("rows is missing")),
         };
-        let live = committed.is_some();
-        let keywords =
-            json::to_record(document.get("keywords").ok_or_else(|| missing("keywords"))?).context("keywords")?;
-        let text = |name: &str| match document.pointer(&format!("/info/{name}")) {
-            Some(text) => json::to_string(text),
-            None => Ok(BString::default()),
-        };
-        let info = TableInfo { table_type: text("type")?, sub_type: text("subtype")?, readme: text("readme")? };
+        let live = document.committed.is_some();
+        let keywords = document.keywords.record().context("keywords")?;
         let mut table_names = HashMap::new();
-        collect_names(&document["keywords"], &mut table_names);
-        let mut found = columns(exact, &mut table_names)?;
+        document.keywords.collect_table_names(&mut table_names);
+        let mut found = described_columns(exact, &mut table_names)?;
         let mut notes = Vec::new();
-        found.retain(|(column, form, _)| {
-            let is_there = form.kind == FormKind::Missing || group.has(&form.link);
-            if !is_there {
-                notes.push(format!("column {} was removed", column.desc.name));
+        found.retain(|column| {
+            let is_present = column.form.kind == FormKind::Missing || group.has(&column.form.link);
+            if !is_present {
+                notes.push(format!("column {} was removed", column.info.desc.name));
             }
-            is_there
+            is_present
         });
-        let bindings = found.iter().map(|(.., number)| *number).collect();
+        let bindings = found.iter().map(|column| column.manager).collect();
         let (mut columns, mut forms): (Vec<ColumnInfo>, Vec<StoredForm>) =
-            found.into_iter().map(|(column, form, _)| (column, form)).unzip();
+            found.into_iter().map(|column| (column.info, column.form)).unzip();
         let described = columns.len();
         // nothing can be added to a live table
         let added = if live { Vec::new() } else { undescribed::columns(&group, &forms, &mut notes)? };
@@ -205,17 +175,17 @@ impl NativeTable {
             columns.push(column);
             forms.push(form);
         }
-        let layout = Layout { bindings, ..layout(&document)? };
+        let layout = Layout { bindings, ..document.layout()? };
         let groups = groups(&group, &keywords, &columns, &forms)?;
-        let name = document.get("name").and_then(Json::as_str).unwrap_or(".");
-        let keyword = name.rsplit('/').next().unwrap_or_default();
-        let exact_name = (name != "." && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into());
+        let keyword = last_part(&document.name);
+        let is_main = matches!(document.name.as_str(), "" | MAIN_TABLE);
+        let exact_name = (!is_main && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into());
         let exact = Some(exact.clone());
         Ok(NativeTable {
             rows,
             live,
             keywords,
-            info,
+            info: document.info(),
             columns,
             described,
             forms,
@@ -235,9 +205,10 @@ impl NativeTable {
         let group = root.group(&path[1..])?;
         let mut found = undescribed::table(root, &group)?;
         let columns = undescribed::columns(&group, &[], &mut found.notes)?;
-        let rows = match group.has("row") {
-            true => group.dataset("row")?.shape()?.last().copied(),
-            false => columns.first().map(|(_, _, rows)| *rows),
+        let rows = if group.has(ROW) {
+            group.dataset(ROW)?.shape()?.last().copied()
+        } else {
+            columns.first().map(|(_, _, rows)| *rows)
         };
         let (columns, forms) = columns.into_iter().map(|(column, form, _)| (column, form)).unzip();
         Ok(NativeTable {
@@ -248,7 +219,11 @@ impl NativeTable {
             columns,
             described: 0,
             forms,
-            table_names: found.groups.iter().map(|(stored, path)| (stored.clone(), last(path))).collect(),
+            table_names: found
+                .groups
+                .iter()
+                .map(|(stored, path)| (stored.clone(), last_part(path).to_owned()))
+                .collect(),
             groups: found.groups,
             layout: Layout::default(),
             exact_name: None,
@@ -265,50 +240,29 @@ impl NativeTable {
     }
 
     /// A reader of a dataset along the rows of the table, or, unless it is live, of any dataset.
-    fn reader(&self, group: &Group, name: &str) -> Result<Reader> {
-        let (dataset, source) = (group.dataset(name)?, self.source.clone());
-        let chunks = match self.live {
-            true => ChunkReader::of_rows(&dataset, source, self.rows)?,
-            false => ChunkReader::new(&dataset, source)?,
+    fn reader(&self, dataset: Dataset) -> Result<Reader> {
+        let source = self.source.clone();
+        let chunks = if self.live {
+            ChunkReader::of_rows(&dataset, source, self.rows)?
+        } else {
+            ChunkReader::new(&dataset, source)?
         };
         Reader::new(dataset, chunks)
     }
 
     /// A reader of a cube, of which only its row map says how much is whole while the table is live.
-    fn cube_reader(&self, group: &Group, name: &str) -> Result<Reader> {
-        if self.live { Reader::new(group.dataset(name)?, None) } else { self.reader(group, name) }
+    fn cube_reader(&self, dataset: Dataset) -> Result<Reader> {
+        if self.live { Reader::new(dataset, None) } else { self.reader(dataset) }
     }
 
     /// The strings of a column that its dataset cannot hold, by element.
-    fn odd_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
-        let name = format!("strings.{link}");
-        let Some(exact) = self.exact.as_ref().filter(|exact| exact.has(&name)) else { return Ok(HashMap::new()) };
-        let group = exact.group(&name)?;
-        let all = |name: &str, data_type: DataType| -> Result<Values> {
-            let dataset = group.dataset(name)?;
-            let mut values = Values::new(data_type);
-            dataset.read_region(&Region::whole(&dataset.shape()?), &mut values)?;
-            Ok(values)
-        };
-        let (Values::Int64(index), Values::Int64(offset), Values::UChar(bytes)) =
-            (all("index", DataType::Int64)?, all("offset", DataType::Int64)?, all("bytes", DataType::UChar)?)
-        else {
-            unreachable!("read as these types")
-        };
-        index
-            .iter()
-            .zip(offset.windows(2))
-            .map(|(&index, ends)| {
-                let bytes = bytes.get(ends[0] as usize..ends[1] as usize);
-                let bytes = bytes.ok_or_else(|| Error::format(format!("offsets {ends:?} in {name}")))?;
-                Ok((index as u64, bytes.into()))
-            })
-            .collect()
+    fn raw_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
+        self.exact.as_ref().map_or(Ok(HashMap::new()), |exact| RawStrings::read(exact, link))
     }
 
     /// The dataset that says which cells of a dense column are defined, if there is one.
     fn flags(&self, link: &str) -> Option<String> {
-        let flags = format!("{link}__defined");
+        let flags = defined_flags(link);
         // a column may have this name too
         (self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags)).then_some(flags)
     }
@@ -324,21 +278,20 @@ impl NativeTable {
     /// The datasets of a column: the group of each, its name there, and its path from the group of the table. A group that
     /// is in another file stands for all of its datasets.
     fn datasets(&self, index: usize) -> Result<Vec<(Group, String, String)>> {
-        let StoredForm { kind, link, .. } = &self.forms[index];
-        let whole = || vec![(self.group.clone(), link.clone(), link.clone())];
-        let names: Vec<String> = match kind {
-            FormKind::Dense | FormKind::Record => return Ok(whole()),
-            FormKind::Missing => return Ok(Vec::new()),
-            _ if self.group.elsewhere(link)?.is_some() => return Ok(whole()),
-            FormKind::Ragged => ["values", "offset", "shape", "defined"].map(str::to_owned).into(),
-            FormKind::Cubes => {
-                let group = self.group.group(link)?;
-                let cubes = (0..).map(|number| format!("cube{number}")).take_while(|name| group.has(name));
-                cubes.chain(["row_cube".to_owned(), "row_index".to_owned()]).collect()
-            }
+        let form = &self.forms[index];
+        let whole = |path: String| (self.group.clone(), path.clone(), path);
+        if form.kind == FormKind::Missing {
+            return Ok(Vec::new());
+        }
+        if self.group.elsewhere(&form.link)?.is_some() {
+            return Ok(vec![whole(form.link.clone())]);
+        }
+        let paths = form.open(form.cubes(&self.group)?, None, |path| Ok(path.to_owned()))?.into_list();
+        let in_group = |path: String| match path.split_once('/') {
+            Some((group, name)) => Ok((self.group.group(group)?, name.to_owned(), path)),
+            None => Ok(whole(path)),
         };
-        let group = self.group.group(link)?;
-        Ok(names.into_iter().map(|name| (group.clone(), name.clone(), format!("{link}/{name}"))).collect())
+        paths.into_iter().map(in_group).collect()
     }
 }
 
@@ -360,67 +313,56 @@ impl NativeTable {
     }
 
     pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
-        let StoredForm { kind, link, reason } = &self.forms[index];
-        let cells: Box<dyn Cells> = match kind {
-            FormKind::Missing => return Err(Error::unsupported(reason.as_str())),
-            FormKind::Dense | FormKind::Record => {
-                let data = self.reader(&self.group, link)?;
-                let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
-                self.check_rows(link, rows, self.rows)?;
-                let expected = self.columns[index].shape.as_ref().filter(|_| *kind == FormKind::Dense);
-                if expected.is_some_and(|expected| *expected != cell) || *kind == FormKind::Record && !cell.is_empty() {
-                    return Err(Error::format(format!("{link} has cells of shape {cell}, which its column has not")));
-                }
-                let defined = match self.flags(link) {
-                    Some(flags) => Some(self.reader(&self.group, &flags)?.with_axes(1)?),
-                    None => None,
-                };
-                let odd = self.odd_strings(link)?;
-                let dense = Dense { data, cell, defined, odd };
-                match kind {
-                    FormKind::Record => Box::new(Records(dense)),
-                    _ => Box::new(dense),
-                }
+        let form = &self.forms[index];
+        let flags = self.flags(&form.link).filter(|_| form.kind == FormKind::Dense);
+        let open = |path: &str| open_dataset(&self.group, path);
+        match form.open(form.cubes(&self.group)?, flags.as_deref(), open)? {
+            Members::Dense { data, flags } => self.dense(index, data, flags),
+            Members::Cubes { cubes, row_cube, row_index } => {
+                let row_cube = self.rows_of(form, self.reader(row_cube)?.with_axes(1)?, self.rows)?;
+                let row_index = self.rows_of(form, self.reader(row_index)?.with_axes(1)?, self.rows)?;
+                let cubes = cubes.into_iter().map(|cube| self.cube_reader(cube)).collect::<Result<_>>()?;
+                Ok(Box::new(Cubes { cubes, row_cube, row_index }))
             }
-            FormKind::Cubes => {
-                let group = self.group.group(link)?;
-                let mut cubes = Vec::new();
-                while group.has(&format!("cube{}", cubes.len())) {
-                    cubes.push(self.cube_reader(&group, &format!("cube{}", cubes.len()))?);
-                }
-                let row_cube = self.reader(&group, "row_cube")?.with_axes(1)?;
-                let row_index = self.reader(&group, "row_index")?.with_axes(1)?;
-                self.check_rows(link, row_cube.rows(), self.rows)?;
-                self.check_rows(link, row_index.rows(), self.rows)?;
-                Box::new(Cubes { cubes, row_cube, row_index })
-            }
-            FormKind::Ragged => {
-                let group = self.group.group(link)?;
-                let ragged = Ragged {
-                    values: self.reader(&group, "values")?.with_axes(1)?,
-                    offset: self.reader(&group, "offset")?.with_axes(1)?,
-                    shape: self.reader(&group, "shape")?.with_axes(2)?,
-                    defined: self.reader(&group, "defined")?.with_axes(1)?,
-                    odd: self.odd_strings(link)?,
-                    known: Mutex::default(),
-                };
-                self.check_rows(link, ragged.defined.rows(), self.rows)?;
-                self.check_rows(link, ragged.shape.rows(), self.rows)?;
-                self.check_rows(link, ragged.offset.rows(), self.rows.saturating_add(1))?;
-                Box::new(ragged)
-            }
-        };
-        Ok(cells)
+            Members::Ragged { values, offset, shape, defined } => Ok(Box::new(Ragged {
+                values: self.reader(values)?.with_axes(1)?,
+                offset: self.rows_of(form, self.reader(offset)?.with_axes(1)?, self.rows.saturating_add(1))?,
+                shape: self.rows_of(form, self.reader(shape)?.with_axes(2)?, self.rows)?,
+                defined: self.rows_of(form, self.reader(defined)?.with_axes(1)?, self.rows)?,
+                raw: self.raw_strings(&form.link)?,
+                known: Mutex::default(),
+            })),
+        }
+    }
+
+    /// The cells of a column that is one dataset.
+    fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn Cells + '_>> {
+        let StoredForm { kind, link, .. } = &self.forms[index];
+        let data = self.reader(data)?;
+        let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
+        self.check_rows(link, rows, self.rows)?;
+        let is_record = *kind == FormKind::Record;
+        let expected = self.columns[index].shape.as_ref().filter(|_| !is_record);
+        if expected.is_some_and(|expected| *expected != cell) || is_record && !cell.is_empty() {
+            return Err(Error::format(format!("{link} has cells of shape {cell}, which its column has not")));
+        }
+        let defined = flags.map(|flags| self.reader(flags)?.with_axes(1)).transpose()?;
+        let dense = Dense { data, cell, defined, raw: self.raw_strings(link)? };
+        Ok(if is_record { Box::new(Records(dense)) } else { Box::new(dense) })
+    }
+
+    /// The reader of a dataset, if it has as many rows as are expected.
+    fn rows_of(&self, form: &StoredForm, reader: Reader, expected: u64) -> Result<Reader> {
+        self.check_rows(&form.link, reader.rows(), expected)?;
+        Ok(reader)
     }
 
     pub(crate) fn table_name(&self, stored: &[u8]) -> String {
         self.table_names.get(stored.as_bstr()).cloned().unwrap_or_else(|| stored.to_str_lossy().into_owned())
     }
 
-    pub(crate) fn stored_digests(&self) -> Result<Option<Json>> {
-        let Some(exact) = &self.exact else { return Ok(None) };
-        let stored = exact.attribute(digests::ATTRIBUTE)?;
-        stored.map(|stored| parse(&stored).context("_ctds attribute digests")).transpose()
+    pub(crate) fn stored_digests(&self) -> Result<Option<StoredDigests>> {
+        self.exact.as_ref().map_or(Ok(None), StoredDigests::read)
     }
 
     pub(crate) fn only_dataset(&self, index: usize) -> Option<String> {
@@ -446,13 +388,13 @@ impl NativeTable {
         let table_path = |stored: &BStr| self.groups.get(stored).cloned().unwrap_or_else(|| stored.to_string());
         let exact_name = self.exact_name.as_ref().map(|name| name.as_bstr());
         let expected = Attributes::of_table(exact_name, &self.info, &self.keywords, &table_path);
-        let changes = attributes::changes(&Object::Group(self.group.clone()), &expected, &self.keywords)?;
+        let changes = attributes::diff(&Object::Group(self.group.clone()), &expected, &self.keywords)?;
         edited.keywords = changes.keywords;
         edited.notes.extend(changes.notes);
         for (name, text) in changes.own {
             match name {
-                "table_type" => edited.info.table_type = text,
-                "table_subtype" => edited.info.sub_type = text,
+                TABLE_TYPE => edited.info.table_type = text,
+                TABLE_SUBTYPE => edited.info.sub_type = text,
                 _ => edited.info.readme = text,
             }
         }
@@ -464,7 +406,7 @@ impl NativeTable {
             }
             let exact_name = (form.link.as_bytes() != desc.name).then(|| desc.name.as_bstr());
             let expected = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &table_path);
-            let changes = attributes::changes(&self.object(form)?, &expected, &desc.keywords)?;
+            let changes = attributes::diff(&self.object(form)?, &expected, &desc.keywords)?;
             *keywords = changes.keywords;
             attributes::apply_own(&changes.own, comment, keywords);
             edited.notes.extend(changes.notes.into_iter().map(|note| format!("column {}: {note}", desc.name)));
@@ -547,8 +489,8 @@ fn groups(
     let mut found = HashMap::new();
     let mut look = |record: &Record, read: &dyn Fn(&str) -> Result<Option<Attribute>>| -> Result<()> {
         for (name, stored) in table_fields("", record) {
-            let text = read(&name)?.as_ref().and_then(string);
-            if let Some(path) = text.as_deref().and_then(|text| text.strip_prefix("Table: "))
+            let text = read(&name)?.as_ref().and_then(attributes::text);
+            if let Some(path) = text.as_ref().and_then(|text| text.to_str().ok()?.strip_prefix("Table: "))
                 && path.starts_with('/')
             {
                 found.entry(stored.clone()).or_insert_with(|| path.to_owned());
@@ -568,10 +510,6 @@ fn object(group: &Group, form: &StoredForm) -> Result<Object> {
         FormKind::Dense | FormKind::Record => Object::Dataset(group.header(&form.link)?),
         _ => Object::Group(group.group(&form.link)?),
     })
-}
-
-fn last(path: &str) -> String {
-    path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 /// The subtables in a record: the names of their attributes, and as they are stored.

@@ -5,23 +5,23 @@ use std::collections::HashMap;
 
 use bstr::{BString, ByteSlice};
 
-use super::attributes::{Object, apply_own, keywords, text};
-use super::form::{FormKind, StoredForm};
+use super::attributes::{
+    CTDS_NAME, OF_COLUMN, OF_TABLE, Object, README, TABLE_SUBTYPE, TABLE_TYPE, UNITS, apply_own, keywords, text,
+};
+use super::document::open_dataset;
+use super::form::{FormKind, Members, StoredForm};
+use super::names::{CTDS, defined_flags, flags_of, last_part};
 use crate::error::{Error, Result};
 use crate::h5::{Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Attributes of a column that are no keywords.
-const OF_COLUMN: [&str; 5] = ["ctds_name", "units", "long_name", "measure_type", "measure_ref"];
-/// Likewise of a table.
-const OF_TABLE: [&str; 4] = ["ctds_name", "table_type", "table_subtype", "readme"];
 /// Cells of fixed shape of at most so many elements lie in the manager's rows.
 const DIRECT_ELEMENTS: u64 = 16;
 
 /// What the attributes of a table's group say.
-pub(super) struct Found {
+pub(super) struct HandmadeTable {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     /// The paths of the groups of subtables, by the names that the keywords store now.
@@ -31,14 +31,14 @@ pub(super) struct Found {
 }
 
 /// The table in a group.
-pub(super) fn table(root: &Group, group: &Group) -> Result<Found> {
+pub(super) fn table(root: &Group, group: &Group) -> Result<HandmadeTable> {
     let object = Object::Group(group.clone());
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text).unwrap_or_default());
-    let info = TableInfo { table_type: own("table_type")?, sub_type: own("table_subtype")?, readme: own("readme")? };
+    let info = TableInfo { table_type: own(TABLE_TYPE)?, sub_type: own(TABLE_SUBTYPE)?, readme: own(README)? };
     let (mut keywords, notes) = keywords(&object, &OF_TABLE)?;
     let mut groups = HashMap::new();
     refer(root, &mut keywords, &mut groups);
-    Ok(Found { info, keywords, groups, notes })
+    Ok(HandmadeTable { info, keywords, groups, notes })
 }
 
 /// Keywords such as `Table: /ANTENNA` name tables.
@@ -50,7 +50,7 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
                 let path = strings.first().and_then(|string| string.strip_prefix(b"Table: /"));
                 let path = path.and_then(|path| path.to_str().ok()).filter(|path| root.group(path).is_ok());
                 if let Some(path) = path.map(|path| format!("/{path}")) {
-                    let name = path.rsplit('/').next().unwrap_or_default();
+                    let name = last_part(&path);
                     let stored = BString::from(format!("././{name}"));
                     groups.insert(stored.clone(), path);
                     field.value = Value::Table(stored);
@@ -61,23 +61,11 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
     }
 }
 
-/// Whether a group holds the datasets of a column, and what kind of column that is.
-fn column_group(group: &Group) -> Option<FormKind> {
-    let has = |names: &[&str]| names.iter().all(|name| group.has(name));
-    if has(&["cube0", "row_cube", "row_index"]) {
-        Some(FormKind::Cubes)
-    } else if has(&["values", "offset", "shape", "defined"]) {
-        Some(FormKind::Ragged)
-    } else {
-        None
-    }
-}
-
 /// The groups in `group` that are tables and not columns.
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.links()? {
-        if kind == LinkKind::Group && name != "_ctds" && column_group(&group.group(&name)?).is_none() {
+        if kind == LinkKind::Group && name != CTDS && FormKind::of_group(&group.group(&name)?).is_none() {
             found.push(name);
         }
     }
@@ -92,7 +80,7 @@ pub(super) fn columns(
 ) -> Result<Vec<(ColumnInfo, StoredForm, u64)>> {
     let mut found = Vec::new();
     for (link, kind) in group.links()? {
-        let flags_of = link.strip_suffix("__defined").is_some_and(|of| group.has(of));
+        let flags_of = flags_of(&link).is_some_and(|of| group.has(of));
         if flags_of || known.iter().any(|form| form.link == link) {
             continue;
         }
@@ -104,7 +92,7 @@ pub(super) fn columns(
             LinkKind::Other => Ok(None),
         };
         match column {
-            Ok(Some((info, kind, rows))) => found.push((info, StoredForm { kind, link, reason: String::new() }, rows)),
+            Ok(Some((info, kind, rows))) => found.push((info, StoredForm::new(kind, link), rows)),
             Ok(None) => {}
             Err(error) if error.may_be_left_out() => notes.push(format!("{link} is no column: {error}")),
             Err(error) => return Err(error.context(link)),
@@ -126,7 +114,7 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
         return Ok(None);
     };
     let data_type = dataset.data_type()?;
-    let direct = !cell.is_empty() && cell.elements()? <= DIRECT_ELEMENTS && !group.has(&format!("{link}__defined"));
+    let direct = !cell.is_empty() && cell.elements()? <= DIRECT_ELEMENTS && !group.has(&defined_flags(link));
     let axes = cell.len() as i32;
     let mut info = describe(&Object::Dataset(group.header(link)?), link, data_type, axes, notes)?;
     if direct {
@@ -139,14 +127,14 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
 /// A group of datasets: hypercubes, or cells of differing shapes.
 fn several(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
     let column = group.group(link)?;
-    let Some(kind) = column_group(&column) else { return Ok(None) };
-    let (data, rows) = match kind {
-        FormKind::Cubes => ("cube0", "row_cube"),
-        _ => ("values", "defined"),
+    let Some(kind) = FormKind::of_group(&column) else { return Ok(None) };
+    let (data, rows) = match StoredForm::new(kind, link).open(1, None, |path| open_dataset(group, path))? {
+        Members::Dense { .. } => return Ok(None),
+        Members::Cubes { mut cubes, row_cube, .. } => (cubes.swap_remove(0), row_cube),
+        Members::Ragged { values, defined, .. } => (values, defined),
     };
-    let data = column.dataset(data)?;
     let axes = if kind == FormKind::Cubes { data.shape()?.len() as i32 - 1 } else { -1 };
-    let rows = column.dataset(rows)?.shape()?.last().copied().unwrap_or_default();
+    let rows = rows.shape()?.last().copied().unwrap_or_default();
     let info = describe(&Object::Group(column), link, data.data_type()?, axes, notes)?;
     Ok(Some((info, kind, rows)))
 }
@@ -160,7 +148,7 @@ fn describe(
     notes: &mut Vec<String>,
 ) -> Result<ColumnInfo> {
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text));
-    let name = own("ctds_name")?.unwrap_or_else(|| link.into());
+    let name = own(CTDS_NAME)?.unwrap_or_else(|| link.into());
     let kind = if axes == 0 { ColumnKind::Scalar } else { ColumnKind::Array };
     let mut desc = ColumnDesc::new(name, data_type, kind);
     desc.ndim = axes;
@@ -169,7 +157,7 @@ fn describe(
     desc.keywords = found;
     for attribute in &OF_COLUMN[1..] {
         // an exact keyword says more than the first of its elements
-        let has_exact = *attribute == "units" && desc.keywords.get("QuantumUnits").is_some();
+        let has_exact = *attribute == UNITS && desc.keywords.get("QuantumUnits").is_some();
         if let Some(text) = own(attribute)?.filter(|_| !has_exact) {
             apply_own(&[(attribute, text)], &mut desc.comment, &mut desc.keywords);
         }

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::copy::PIECE_BYTES;
 use crate::container::{self, Container, ContainerInfo, Directory, FileLayout, Format};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ReadAt;
 use crate::limits;
 use crate::progress::Progress;
@@ -63,7 +63,7 @@ impl Listing {
             };
             Self::of("", name.clone(), container, wanted, 0).map(Some)
         };
-        open().context(&name)
+        open().context(Context::member(&name))
     }
 
     /// `prefix` is what comes before the names of its files in their paths.
@@ -78,8 +78,8 @@ impl Listing {
         let (mut files, mut inner) = (Vec::new(), Vec::new());
         for name in container.names()? {
             let file = container.open(&name)?;
-            if let Some(format) = format_in_directory(&*container, &name, &*file).context(&name)? {
-                if !wanted(&format!("{prefix}{name}"), format, &*file).context(&name)? {
+            if let Some(format) = format_in_directory(&*container, &name, &*file).context(Context::member(&name))? {
+                if !wanted(&format!("{prefix}{name}"), format, &*file).context(Context::member(&name))? {
                     continue;
                 }
                 match (format.open)(&*container, &name) {
@@ -87,22 +87,22 @@ impl Listing {
                         inner.push((name, container));
                         continue;
                     }
-                    Err(error) if format.file_name == name => return Err(error.context(name)),
+                    Err(error) if format.file_name == name => return Err(error.context(Context::member(name))),
                     // not all HDF5 files are containers
                     Err(_) => {}
                 }
             }
-            let (len, layout) = (file.len()?, container.layout(&name).context(&name)?);
+            let (len, layout) = (file.len()?, container.layout(&name).context(Context::member(&name))?);
             files.push(ListedFile { name, len, layout });
         }
         for name in container.nested()? {
-            let container = container.enter(&name).context(&name)?;
+            let container = container.enter(&name).context(Context::member(&name))?;
             inner.push((name, container));
         }
         let mut nested = Vec::new();
         for (name, container) in inner {
             let prefix = format!("{prefix}{name}/");
-            nested.push(Self::of(&prefix, name.clone(), container, wanted, depth + 1).context(name)?);
+            nested.push(Self::of(&prefix, name.clone(), container, wanted, depth + 1).context(Context::member(name))?);
         }
         nested.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Listing { name, info: container.describe(), files, nested, container })

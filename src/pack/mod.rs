@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::container::{Container, ContainerMut, Directory, Format, FormatOptions};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::read_all;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -148,7 +148,7 @@ fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>
     }
     for (name, inner) in &folder.nested {
         let nested = target.create_nested(name)?;
-        copy_tree(inner, &*nested, copier).context(name)?;
+        copy_tree(inner, &*nested, copier).context(Context::member(name))?;
     }
     target.commit()
 }
@@ -188,7 +188,7 @@ fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier
     for (name, inner) in &folder.nested {
         target.create_nested(name)?;
         let nested = Directory::new(target.path(name).expect("a directory knows"));
-        pack_table(inner, &nested, options, copier).context(name)?;
+        pack_table(inner, &nested, options, copier).context(Context::member(name))?;
     }
     target.commit()
 }
@@ -201,7 +201,7 @@ fn make_container(
 ) -> Result<Arc<dyn ContainerMut>> {
     if folder.files.iter().any(|file| file.name == format.file_name) {
         let message = "a file of this name is there that is not the table's container";
-        return Err(Error::unsupported(message).context(format!("{}{}", folder.prefix, format.file_name)));
+        return Err(Error::unsupported(message).context(Context::member(format!("{}{}", folder.prefix, format.file_name))));
     }
     let path = target.path(format.file_name).expect("a directory knows");
     (format.create)(&path, options)

@@ -6,6 +6,11 @@ use crate::error::{Error, Result};
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
+/// Bytes of the elements that are held at a time where a column is only read: digested or compared.
+pub(crate) const READ_BYTES: u64 = 2 << 20;
+/// Bytes of the elements that are held at a time where a column is written.
+pub(crate) const WRITE_BYTES: u64 = 4 << 20;
+
 /// The shapes of the cells of a block.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shapes {
@@ -13,6 +18,16 @@ pub(crate) enum Shapes {
     Same(Shape),
     /// For each row; `None`: undefined.
     Each(Vec<Option<Shape>>),
+}
+
+impl Shapes {
+    /// The shape of the cell of a row, counted from the first of the block; `None` if it is undefined.
+    pub(crate) fn of(&self, row: usize) -> Option<&Shape> {
+        match self {
+            Shapes::Same(shape) => Some(shape),
+            Shapes::Each(shapes) => shapes.get(row)?.as_ref(),
+        }
+    }
 }
 
 /// Consecutive rows, or a part of one cell that is too large to be held whole.
@@ -32,7 +47,7 @@ impl RowBlock {
             Some(region) => cells.read_cell(self.rows.start, Some(region), out)?,
             None => cells.read_rows(self.rows.clone(), out)?,
         }
-        // whoever uses the elements goes by the shapes
+        // the elements are told apart by the shapes
         let (found, expected) = ((out.len() - before) as u64, self.elements()?);
         if found != expected {
             let Range { start, end } = self.rows;
@@ -142,9 +157,7 @@ impl<'a> RowBlocks<'a> {
         let axis = shape.len() - 1;
         let slab = self.cell_bytes(&shape)? / shape[axis].max(1);
         let count = (self.bytes / slab.max(1)).clamp(1, shape[axis] - start);
-        let mut region = Region::whole(&shape);
-        region.start = region.start[..axis].iter().copied().chain([start]).collect();
-        region.shape = region.shape[..axis].iter().copied().chain([count]).collect();
+        let region = Region::rows(&shape[..axis].into(), start..start + count);
         let block = RowBlock { rows: row..row + 1, shapes: Shapes::Same(shape.clone()), part: Some(region) };
         if start + count < shape[axis] {
             self.cell = Some((shape, start + count));

@@ -5,16 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bstr::ByteSlice;
 use rayon::prelude::*;
 
-use super::blocks::{RowBlock, RowBlocks, Shapes};
+use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
 use crate::error::{Context, ErrorKind, Result, ResultExt, column_context as place};
+use crate::grid::unravel;
 use crate::limits;
 use crate::progress::Progress;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
-
-/// Elements held at a time, in bytes.
-const BLOCK_BYTES: u64 = 2 << 20;
 
 /// What was compared, and where it differs.
 #[derive(Debug, Default)]
@@ -143,27 +141,7 @@ fn compare_tables(
     if left.info() != right.info() {
         all.differ(name, None, format!("{:?}", left.info()), format!("{:?}", right.info()));
     }
-    let mut pairs = Vec::new();
-    for (index, info) in left.columns().iter().enumerate() {
-        let column = info.desc.name.to_str_lossy();
-        match right.columns().iter().position(|other| other.desc.name == info.desc.name) {
-            Some(other) => pairs.push((index, other)),
-            None => all.differ(name, Some(&column), "a column", "no such column"),
-        }
-    }
-    for info in right.columns() {
-        if !left.columns().iter().any(|other| other.desc.name == info.desc.name) {
-            all.differ(name, Some(&info.desc.name.to_str_lossy()), "no such column", "a column");
-        }
-    }
-    let missing = |content: &Content, index: usize| content.cells(index).is_err_and(|error| error.may_be_left_out());
-    pairs.retain(|&(a, b)| {
-        let neither = missing(left, a) && missing(right, b);
-        if neither {
-            all.skipped.push(place(name, &left.columns()[a].desc.name.to_str_lossy()).to_string());
-        }
-        !neither
-    });
+    let pairs = pair_columns(name, left, right, all);
     all.columns += pairs.len() as u64;
     let cells = AtomicU64::new(0);
     let compared: Vec<Result<Option<Difference>>> = pairs
@@ -172,14 +150,7 @@ fn compare_tables(
             let column = left.columns()[a].desc.name.to_str_lossy().into_owned();
             let found =
                 compare_columns((sides.0, a), (sides.1, b), &cells, progress).with_context(|| place(name, &column))?;
-            Ok(found.map(|(row, index, left, right)| Difference {
-                table: name.to_owned(),
-                column: Some(column),
-                row,
-                index,
-                left,
-                right,
-            }))
+            Ok(found.map(|found| found.of(name, column)))
         })
         .collect();
     for difference in compared {
@@ -189,27 +160,69 @@ fn compare_tables(
     Ok(())
 }
 
-/// Row, index in the cell, and both sides.
-type Found = (Option<u64>, Option<Vec<u64>>, String, String);
+/// The columns that both sides have, by their numbers, and at least one of them can read; the others are differences, or
+/// skipped.
+fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Comparison) -> Vec<(usize, usize)> {
+    let position = |content: &Content, info: &ColumnInfo| {
+        content.columns().iter().position(|other| other.desc.name == info.desc.name)
+    };
+    let is_unreadable =
+        |content: &Content, index: usize| content.cells(index).is_err_and(|error| error.may_be_left_out());
+    let mut pairs = Vec::new();
+    for (index, info) in left.columns().iter().enumerate() {
+        let column = info.desc.name.to_str_lossy();
+        match position(right, info) {
+            Some(other) if is_unreadable(left, index) && is_unreadable(right, other) => {
+                all.skipped.push(place(name, &column).to_string());
+            }
+            Some(other) => pairs.push((index, other)),
+            None => all.differ(name, Some(&column), "a column", "no such column"),
+        }
+    }
+    for info in right.columns().iter().filter(|info| position(left, info).is_none()) {
+        all.differ(name, Some(&info.desc.name.to_str_lossy()), "no such column", "a column");
+    }
+    pairs
+}
+
+/// The first difference of a column: row, index in the cell, and both sides.
+struct CellDifference {
+    row: Option<u64>,
+    index: Option<Vec<u64>>,
+    left: String,
+    right: String,
+}
+
+impl CellDifference {
+    /// A difference of the column itself.
+    fn of_column((left, right): (String, String)) -> Self {
+        CellDifference { row: None, index: None, left, right }
+    }
+
+    fn of(self, table: &str, column: String) -> Difference {
+        let CellDifference { row, index, left, right } = self;
+        Difference { table: table.to_owned(), column: Some(column), row, index, left, right }
+    }
+}
 
 fn compare_columns(
     (Side { content: left, place: left_place }, a): (Side<'_>, usize),
     (Side { content: right, place: right_place }, b): (Side<'_>, usize),
     cells: &AtomicU64,
     progress: &dyn Progress,
-) -> Result<Option<Found>> {
+) -> Result<Option<CellDifference>> {
     let (info, other) = (&left.columns()[a], &right.columns()[b]);
     let describe = |info: &ColumnInfo| format!("{} {:?}", info.data_type(), info.desc.kind);
     if describe(info) != describe(other) {
-        return Ok(Some((None, None, describe(info), describe(other))));
+        return Ok(Some(CellDifference::of_column((describe(info), describe(other)))));
     }
-    if let Some((l, r)) = compare_records(&info.desc.keywords, &other.desc.keywords, left, right) {
-        return Ok(Some((None, None, l, r)));
+    if let Some(sides) = compare_records(&info.desc.keywords, &other.desc.keywords, left, right) {
+        return Ok(Some(CellDifference::of_column(sides)));
     }
     limits::rows(left.rows()).context(left_place)?;
     let (a, b) = (left.cells(a).context(left_place)?, right.cells(b).context(right_place)?);
     let mut values = (Values::new(info.data_type()), Values::new(info.data_type()));
-    for block in RowBlocks::new(info, &*a, 0..left.rows(), BLOCK_BYTES) {
+    for block in RowBlocks::new(info, &*a, 0..left.rows(), READ_BYTES) {
         progress.go_on()?;
         let block = block.context(left_place)?;
         if let Some(found) =
@@ -223,7 +236,8 @@ fn compare_columns(
         block.read(&*b, &mut values.1).context(right_place)?;
         if let Some(element) = first_difference(&values.0, &values.1, left, right) {
             let (row, index) = locate(&block, element)?;
-            return Ok(Some((Some(row), Some(index), show(&values.0, element), show(&values.1, element))));
+            let (left, right) = (show(&values.0, element), show(&values.1, element));
+            return Ok(Some(CellDifference { row: Some(row), index: Some(index), left, right }));
         }
         if !block.continues() {
             cells.fetch_add(block.rows.end - block.rows.start, Ordering::Relaxed);
@@ -232,7 +246,7 @@ fn compare_columns(
     Ok(None)
 }
 
-fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn Cells) -> Result<Option<Found>> {
+fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn Cells) -> Result<Option<CellDifference>> {
     if let Shapes::Same(shape) = shapes
         && other.same_shape(&(start..end)).as_ref() == Some(shape)
     {
@@ -243,13 +257,11 @@ fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn Cells) -> R
         None => "undefined".to_owned(),
     };
     for row in start..end {
-        let expected = match shapes {
-            Shapes::Same(shape) => Some(shape),
-            Shapes::Each(shapes) => shapes[(row - start) as usize].as_ref(),
-        };
+        let expected = shapes.of((row - start) as usize);
         let found = other.cell_shape(row)?;
         if found.as_ref() != expected {
-            return Ok(Some((Some(row), None, show(expected), show(found.as_ref()))));
+            let (left, right) = (show(expected), show(found.as_ref()));
+            return Ok(Some(CellDifference { row: Some(row), index: None, left, right }));
         }
     }
     Ok(None)
@@ -259,10 +271,8 @@ fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn Cells) -> R
 fn first_difference(a: &Values, b: &Values, left: &Content, right: &Content) -> Option<usize> {
     if let (Some(x), Some(y)) = (a.le_bytes(), b.le_bytes()) {
         let size = a.data_type().size();
-        return match x == y {
-            true => None,
-            false => Some(x.iter().zip(y.iter()).position(|(x, y)| x != y).unwrap_or(x.len().min(y.len())) / size),
-        };
+        let first = || x.iter().zip(y.iter()).position(|(x, y)| x != y).unwrap_or(x.len().min(y.len()));
+        return (x != y).then(|| first() / size);
     }
     match (a, b) {
         (Values::Record(x), Values::Record(y)) => {
@@ -277,19 +287,15 @@ fn first_difference(a: &Values, b: &Values, left: &Content, right: &Content) -> 
 fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     let mut left = element as u64;
     if let Some(part) = &block.part {
-        let index = unravel(left, &part.shape);
+        let index = index_of(left, &part.shape);
         let index = index.iter().zip(part.start.iter().rev()).map(|(i, start)| i + start).collect();
         return Ok((block.rows.start, index));
     }
     for row in block.rows.clone() {
-        let shape = match &block.shapes {
-            Shapes::Same(shape) => Some(shape),
-            Shapes::Each(shapes) => shapes[(row - block.rows.start) as usize].as_ref(),
-        };
-        let Some(shape) = shape else { continue };
+        let Some(shape) = block.shapes.of((row - block.rows.start) as usize) else { continue };
         let elements = shape.elements()?;
         if left < elements {
-            return Ok((row, unravel(left, shape)));
+            return Ok((row, index_of(left, shape)));
         }
         left -= elements;
     }
@@ -297,15 +303,8 @@ fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
 }
 
 /// The index of an element, slowest axis first.
-fn unravel(mut element: u64, shape: &Shape) -> Vec<u64> {
-    let mut index: Vec<u64> = shape
-        .iter()
-        .map(|&extent| {
-            let at = element % extent.max(1);
-            element /= extent.max(1);
-            at
-        })
-        .collect();
+fn index_of(element: u64, shape: &Shape) -> Vec<u64> {
+    let mut index = unravel(element, shape);
     index.reverse();
     index
 }
@@ -327,16 +326,8 @@ fn compare_records(a: &Record, b: &Record, left: &Content, right: &Content) -> O
             let (x, y) = (left.table_name(x), right.table_name(y));
             (x != y).then(|| (format!("subtable {x}"), format!("subtable {y}")))
         }
-        (Value::Scalar(v), Value::Scalar(w)) if same_bits(v, w) => None,
-        (Value::Array(s, v), Value::Array(t, w)) if s == t && same_bits(v, w) => None,
+        (Value::Scalar(v), Value::Scalar(w)) if v.same_bits(w) => None,
+        (Value::Array(s, v), Value::Array(t, w)) if s == t && v.same_bits(w) => None,
         (v, w) => Some((format!("{} = {v:?}", x.name), format!("{} = {w:?}", y.name))),
     })
-}
-
-fn same_bits(a: &Values, b: &Values) -> bool {
-    a.data_type() == b.data_type()
-        && match (a.le_bytes(), b.le_bytes()) {
-            (Some(a), Some(b)) => a == b,
-            _ => a == b,
-        }
 }

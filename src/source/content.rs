@@ -1,7 +1,7 @@
 //! What a table holds, wherever it is stored.
 
 use crate::error::Result;
-use crate::native::{DatasetInfo, Edited, Layout, NativeTable};
+use crate::native::{DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{Cells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
 use crate::value::{DataType, Record, Shape};
@@ -93,7 +93,7 @@ impl Content {
     }
 
     /// The digests that were stored with the table when its file was made.
-    pub(crate) fn stored_digests(&self) -> Result<Option<serde_json::Value>> {
+    pub(crate) fn stored_digests(&self) -> Result<Option<StoredDigests>> {
         self.as_native().map_or(Ok(None), NativeTable::stored_digests)
     }
 

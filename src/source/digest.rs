@@ -13,18 +13,16 @@ use std::ops::Range;
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
-use super::blocks::{RowBlock, RowBlocks, Shapes};
+use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
+use crate::native::last_part;
 use crate::progress::Progress;
 use crate::schema::ColumnKind;
 use crate::sha::Sha;
 use crate::table::{Cells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
-
-/// Elements held at a time, in bytes.
-const BLOCK_BYTES: u64 = 2 << 20;
 
 /// The fingerprint of a table.
 #[derive(Debug)]
@@ -85,7 +83,7 @@ fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync, progres
     let columns: Vec<ColumnDigest> = (0..infos.len())
         .into_par_iter()
         .filter(|&index| wanted(&infos[index].desc.name.to_string()))
-        .map(|index| digest_column(content, index, true, progress))
+        .map(|index| digest_column(content, index, CellDigest::Wanted, progress))
         .collect();
     TableDigest {
         error: content.as_table().and_then(Table::unreadable),
@@ -96,12 +94,25 @@ fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync, progres
     }
 }
 
-/// The fingerprint of a column; if the cells are not `wanted`, that of its keywords.
-pub(crate) fn digest_column(content: &Content, index: usize, wanted: bool, progress: &dyn Progress) -> ColumnDigest {
+/// Whether the cells of a column are digested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CellDigest {
+    Wanted,
+    /// Only keywords are.
+    Skipped,
+}
+
+/// The fingerprint of a column, or only that of its keywords.
+pub(crate) fn digest_column(
+    content: &Content,
+    index: usize,
+    of_cells: CellDigest,
+    progress: &dyn Progress,
+) -> ColumnDigest {
     let info = &content.columns()[index];
-    let digest = |cells: Box<dyn Cells + '_>| match wanted {
-        true => digest_cells(info, &*cells, content, 0..content.rows(), progress),
-        false => Err(not_selected()),
+    let digest = |cells: Box<dyn Cells + '_>| match of_cells {
+        CellDigest::Wanted => digest_cells(info, &*cells, content, 0..content.rows(), progress),
+        CellDigest::Skipped => Err(not_selected()),
     };
     let sha256 = content.cells(index).and_then(digest).with_context(|| Context::column(&info.desc.name));
     ColumnDigest::new(info, sha256, content)
@@ -130,7 +141,7 @@ pub(crate) fn digest_cells(
     limits::rows(rows.end - rows.start)?;
     let mut stream = ColumnStream::new(content);
     let mut values = Values::new(info.data_type());
-    for block in RowBlocks::new(info, cells, rows, BLOCK_BYTES) {
+    for block in RowBlocks::new(info, cells, rows, READ_BYTES) {
         progress.go_on()?;
         let block = block?;
         values.clear();
@@ -182,10 +193,10 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { sha: Sha256::new(), content, buffer: Vec::new(), failed: None, idle: false }
     }
 
-    /// A stream that digests only if `wanted`; else it ends in an error.
-    pub(crate) fn if_wanted(wanted: bool, content: &'a Content) -> Self {
-        let failed = (!wanted).then(not_selected);
-        ColumnStream { failed, idle: !wanted, ..Self::new(content) }
+    /// A stream that ends in an error if the cells are not to be digested.
+    pub(crate) fn of(cells: CellDigest, content: &'a Content) -> Self {
+        let idle = cells == CellDigest::Skipped;
+        ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(content) }
     }
 
     /// The next block and its elements.
@@ -262,11 +273,7 @@ impl<'a> ColumnStream<'a> {
         self.buffer.clear();
         let mut next = 0;
         for row in 0..(block.rows.end - block.rows.start) as usize {
-            let shape = match &block.shapes {
-                Shapes::Same(shape) => Some(shape),
-                Shapes::Each(shapes) => shapes[row].as_ref(),
-            };
-            let Some(shape) = shape else {
+            let Some(shape) = block.shapes.of(row) else {
                 self.buffer.push(0);
                 continue;
             };
@@ -349,7 +356,7 @@ fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> 
                 Some(path) => {
                     let path = String::from_utf8_lossy(path);
                     out.push(b't');
-                    put_str(out, path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().as_bytes());
+                    put_str(out, last_part(path.trim_end_matches('/')).as_bytes());
                 }
                 None => put_elements(out, &field.value),
             },

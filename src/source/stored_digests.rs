@@ -1,11 +1,11 @@
 //! Digests that a native file holds of its own content, and whether they are still right. docs/layout.md, "Digests".
 
 use rayon::prelude::*;
-use serde_json::Value as Json;
 
-use super::digest::{ColumnDigest, digest_column, keywords_sha};
+use super::digest::{CellDigest, ColumnDigest, digest_column, keywords_sha};
 use super::{Content, Source};
 use crate::error::{ErrorKind, Result, column_context as place};
+use crate::native::{MAIN_TABLE, StoredDigests};
 use crate::progress::Progress;
 use crate::sha::hex;
 
@@ -20,11 +20,14 @@ pub(crate) fn changed_columns(
     for table in source.tables() {
         let content = table.content()?;
         let Some(stored) = content.stored_digests()? else { continue };
-        let wanted = |index: usize| content.only_dataset(index).is_none_or(|dataset| !is_known(&dataset));
+        let wanted = |index: usize| match content.only_dataset(index) {
+            Some(dataset) if is_known(&dataset) => CellDigest::Skipped,
+            _ => CellDigest::Wanted,
+        };
         for change in changes(content, &stored, &wanted, progress)? {
             let name = match (&change.column, table.name.as_str()) {
                 (Some(column), table) => place(table, column).to_string(),
-                (None, ".") => "the main table".to_owned(),
+                (None, MAIN_TABLE) => "the main table".to_owned(),
                 (None, table) => format!("subtable {table}"),
             };
             let what = change.stored.split(' ').next().unwrap_or_default().trim_end_matches(':');
@@ -46,8 +49,8 @@ pub(crate) struct Change {
 /// Compares a table with its digests; `wanted` says whether the cells of a column, by its number, are looked at.
 pub(crate) fn changes(
     content: &Content,
-    stored: &Json,
-    wanted: &(dyn Fn(usize) -> bool + Sync),
+    stored: &StoredDigests,
+    wanted: &(dyn Fn(usize) -> CellDigest + Sync),
     progress: &dyn Progress,
 ) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
@@ -57,28 +60,25 @@ pub(crate) fn changes(
             changes.push(Change { column, stored: format!("{what}: {stored}"), found: format!("{what}: {found}") });
         }
     };
-    let text = |of: &Json, name: &str| of.get(name).and_then(Json::as_str).map(str::to_owned);
-    let rows = stored.get("nrow").and_then(Json::as_u64).map(|rows| rows.to_string());
-    compare(None, "rows", rows, content.rows().to_string());
+    compare(None, "rows", stored.rows.map(|rows| rows.to_string()), content.rows().to_string());
     // readable attributes count where they have been edited
     let edited = content.edited()?;
-    compare(None, "keywords", text(stored, "keywords_sha256"), hex(&keywords_sha(&edited.keywords, content)));
+    compare(None, "keywords", stored.keywords_sha256.clone(), hex(&keywords_sha(&edited.keywords, content)));
     compare(None, "info", Some(format!("{:?}", content.info())), format!("{:?}", edited.info));
     let now: Vec<ColumnDigest> = (0..content.columns().len())
         .into_par_iter()
         .map(|index| digest_column(content, index, wanted(index), progress))
         .collect();
     progress.go_on()?;
-    let empty = serde_json::Map::new();
-    let then = stored.get("columns").and_then(Json::as_object).unwrap_or(&empty);
+    let then = stored.columns()?;
     for (index, column) in now.iter().enumerate() {
-        let Some(stored) = then.get(&column.name) else {
+        let Some((_, stored)) = then.iter().find(|(name, _)| *name == column.name) else {
             compare(Some(&column.name), "columns", Some("no such column".to_owned()), "a column".to_owned());
             continue;
         };
         let keywords =
             edited.columns.get(index).map_or(column.keywords_sha256, |(_, keywords)| keywords_sha(keywords, content));
-        compare(Some(&column.name), "keywords", text(stored, "keywords_sha256"), hex(&keywords));
+        compare(Some(&column.name), "keywords", stored.keywords_sha256.clone(), hex(&keywords));
         if let Some((comment, _)) = edited.columns.get(index) {
             let stored = &content.columns()[index].desc.comment;
             compare(Some(&column.name), "comment", Some(stored.to_string()), comment.to_string());
@@ -90,9 +90,9 @@ pub(crate) fn changes(
             Err(error) if error.leads_elsewhere() => return Err(error.clone()),
             Err(error) => error.to_string(),
         };
-        compare(Some(&column.name), "cells", text(stored, "sha256"), found);
+        compare(Some(&column.name), "cells", stored.sha256.clone(), found);
     }
-    for name in then.keys().filter(|&name| !now.iter().any(|column| column.name == *name)) {
+    for (name, _) in then.iter().filter(|(name, _)| !now.iter().any(|column| column.name == *name)) {
         compare(Some(name), "columns", Some("a column".to_owned()), "no such column".to_owned());
     }
     Ok(changes)

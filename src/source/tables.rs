@@ -9,7 +9,7 @@ use super::Content;
 use crate::container::FileLayout;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
-use crate::native::{self, DatasetInfo, MAX_CUBES};
+use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, unique};
 use crate::schema::TableInfo;
 use crate::table::{ColumnInfo, OpenOptions, Table};
 use crate::value::Shape;
@@ -66,7 +66,7 @@ impl Source {
         let path = canonical(table.path());
         seen.insert(path.clone());
         let content = Ok(Content::casacore(table));
-        tables.push(SourceTable { name: ".".into(), parent: None, path: Some(path), group: None, content });
+        tables.push(SourceTable { name: MAIN_TABLE.into(), parent: None, path: Some(path), group: None, content });
         let mut next = 0;
         let mut depth = vec![0];
         while next < tables.len() {
@@ -119,7 +119,7 @@ fn open_subtables(
         return Ok(());
     };
     let prefix = match tables[parent].name.as_str() {
-        "." => String::new(),
+        MAIN_TABLE => String::new(),
         name => format!("{name}/"),
     };
     for subtable in table.subtables() {
@@ -129,13 +129,8 @@ fn open_subtables(
             continue;
         }
         limits::depth(depth[parent] + 1, "subtables")?;
-        let mut name = format!("{prefix}{}", subtable.name.to_str_lossy());
-        for number in 2.. {
-            if !tables.iter().any(|other| other.name == name) {
-                break;
-            }
-            name = format!("{prefix}{}__{number}", subtable.name.to_str_lossy());
-        }
+        let wanted = format!("{prefix}{}", subtable.name.to_str_lossy());
+        let name = unique(&wanted, |name| tables.iter().any(|other| other.name == name));
         let content = subtable.open(options).map(Content::casacore);
         tables.push(SourceTable { name, parent: Some(parent), path: Some(path), group: None, content });
         depth.push(depth[parent] + 1);
@@ -212,7 +207,7 @@ impl SourceTable {
     pub(crate) fn content(&self) -> Result<&Content> {
         match &self.content {
             Ok(content) => Ok(content),
-            Err(error) if self.name == "." => Err(error.clone()),
+            Err(error) if self.name == MAIN_TABLE => Err(error.clone()),
             Err(error) => Err(error.clone()).with_context(|| Context::table(&self.name)),
         }
     }

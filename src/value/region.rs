@@ -1,5 +1,7 @@
 //! A box within an array.
 
+use std::ops::Range;
+
 use super::Shape;
 use crate::error::{Error, Result};
 
@@ -16,6 +18,12 @@ impl Region {
     /// All of an array of `shape`.
     pub fn whole(shape: &Shape) -> Self {
         Region { start: shape.iter().map(|_| 0).collect(), shape: shape.clone() }
+    }
+
+    /// Whole cells of shape `cell`, those of `rows`: the rows are the last axis.
+    pub(crate) fn rows(cell: &Shape, rows: Range<u64>) -> Self {
+        let start = cell.iter().map(|_| 0).chain([rows.start]).collect();
+        Region { start, shape: cell.with_axis(rows.end.saturating_sub(rows.start)) }
     }
 
     /// Checks that the box lies within an array of `shape`.

@@ -206,6 +206,14 @@ impl Values {
         }
     }
 
+    /// Whether both have the same type and elements, those of floats by their bits.
+    pub(crate) fn same_bits(&self, other: &Values) -> bool {
+        match (self.le_bytes(), other.le_bytes()) {
+            (Some(ours), Some(theirs)) => self.data_type() == other.data_type() && ours == theirs,
+            _ => self == other,
+        }
+    }
+
     /// The elements as little-endian bytes; `None` for strings and records. Bools are bytes 0 and 1.
     ///
     /// Borrows on little-endian machines.

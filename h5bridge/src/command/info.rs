@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, cost};
+use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, cost, display_name};
 use ctds_hdf5::value::{Shape, Value, Values};
 use ctds_hdf5::{ColumnInfo, ColumnKind, ManagerInfo, Table, TableKind};
 use serde_json::{Map, Value as Json, json};
@@ -212,7 +212,7 @@ fn dataset_json(dataset: &DatasetInfo) -> Json {
 }
 
 fn print(table: &SourceTable, out: &mut impl Write) -> Result<()> {
-    let name = if table.name == "." { "MAIN" } else { &table.name };
+    let name = display_name(&table.name);
     let columns = match table.columns() {
         Ok(columns) => columns,
         Err(error) => {

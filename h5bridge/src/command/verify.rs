@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::OpenOptions;
-use ctds_hdf5::convert::{Compare, Comparison, Difference};
+use ctds_hdf5::convert::{Compare, Comparison, Difference, display_name};
 use ctds_hdf5::pack::{self, ByteDifference, Check, Listing, Plain};
 use serde_json::json;
 
@@ -149,7 +149,7 @@ fn to_json(difference: &Difference) -> serde_json::Value {
 }
 
 fn describe(difference: &Difference) -> String {
-    let mut place = if difference.table == "." { "MAIN".to_owned() } else { difference.table.clone() };
+    let mut place = display_name(&difference.table).to_owned();
     if let Some(column) = &difference.column {
         place += &format!(" {column}");
     }

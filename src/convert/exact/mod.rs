@@ -5,6 +5,8 @@
 //! later              /_ctds/restore + datasets ─► files, checked by their SHA-256                           [rebuild]
 //! ```
 
+mod append_buffer;
+mod matching;
 mod rebuild;
 mod recipe;
 mod record;

@@ -127,7 +127,7 @@ impl Window {
         for literal in [false, true] {
             for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {
                 let stream = sources.get(segment)?;
-                let target = Target { start: self.bytes.start, out: &mut *out, covered: covered.as_deref_mut() };
+                let target = RestoreFile { start: self.bytes.start, out: &mut *out, covered: covered.as_deref_mut() };
                 stream.fill(segment, target)?;
             }
         }
@@ -136,13 +136,13 @@ impl Window {
 }
 
 /// The bytes of a file from `start` on that are wanted.
-struct Target<'a> {
+struct RestoreFile<'a> {
     start: u64,
     out: &'a mut [u8],
     covered: Option<&'a mut [u8]>,
 }
 
-impl Target<'_> {
+impl RestoreFile<'_> {
     fn end(&self) -> u64 {
         self.start + self.out.len() as u64
     }
@@ -175,7 +175,7 @@ impl Target<'_> {
 
 impl OpenStream {
     /// Puts the bytes of a segment where they are wanted.
-    fn fill(&self, segment: &Segment, mut target: Target<'_>) -> Result<()> {
+    fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {
             return Ok(());
@@ -224,7 +224,14 @@ impl OpenStream {
     }
 
     /// Puts `rows` rows from `first` on, which lie one after the other from byte `offset` of the file on.
-    fn fill_rows(&self, first: u64, offset: u64, rows: u64, row_bytes: u64, target: &mut Target<'_>) -> Result<()> {
+    fn fill_rows(
+        &self,
+        first: u64,
+        offset: u64,
+        rows: u64,
+        row_bytes: u64,
+        target: &mut RestoreFile<'_>,
+    ) -> Result<()> {
         let wanted = target.wanted(offset..offset + rows * row_bytes);
         let (start, end) = (wanted.start - offset, wanted.end - offset);
         // rows that are wanted whole go straight to their place

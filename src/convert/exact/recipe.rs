@@ -12,18 +12,16 @@ use crate::error::{Error, Result, ResultExt};
 use crate::grid::Grid;
 use crate::h5::Group;
 use crate::io::{ByteOrder, ReadAt};
-use crate::native::{Reader, json};
+use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::sha::{Sha, hex};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The group of the recipes, in `/_ctds`.
-pub(super) const GROUP: &str = "restore";
 /// The number of the stream of what no dataset supplies.
 pub(super) const LITERALS: u32 = 0;
 /// Most segments of a file that is not stored as it is: they are in memory together.
-pub(super) const MOST_SEGMENTS: u64 = 1 << 20;
+pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
 /// A row is in memory as a whole, and so is a box that cannot be made row by row.
-const MOST_BOX_BYTES: usize = 32 << 20;
+const MAX_BOX_BYTES: usize = 32 << 20;
 /// Of a segment.
 pub(super) const FIELDS: usize = 6;
 /// Decoded chunks kept for all streams of a file.
@@ -241,11 +239,11 @@ pub(super) struct Archive {
 impl Archive {
     /// `None` if the file has no recipes.
     pub(super) fn open(root: &Group, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
-        let exact = root.group("_ctds")?;
-        if !exact.has(GROUP) {
+        let exact = root.group(CTDS)?;
+        if !exact.has(RESTORE) {
             return Ok(None);
         }
-        let group = exact.group(GROUP)?;
+        let group = exact.group(RESTORE)?;
         let open = || -> Result<Self> {
             let index = group.dataset("index")?;
             let mut bytes = Values::new(DataType::UChar);
@@ -259,7 +257,7 @@ impl Archive {
             let mut next = 0u64;
             for file in &recipe.files {
                 starts.push(next);
-                if file.segments > MOST_SEGMENTS {
+                if file.segments > MAX_STORED_SEGMENTS {
                     return Err(Error::limit(format!("{} segments of the file {:?}", file.segments, file.path)));
                 }
                 next += file.segments * FIELDS as u64;
@@ -270,7 +268,7 @@ impl Archive {
             }
             Ok(Archive { recipe, root: root.clone(), source, segments, starts })
         };
-        open().context("/_ctds/restore").map(Some)
+        open().context(restore_path()).map(Some)
     }
 
     /// The segments of a file and what they take bytes from, checked against its length and the datasets.
@@ -291,7 +289,7 @@ impl Archive {
             }
             Ok((segments, sources))
         };
-        read().with_context(|| format!("/_ctds/restore: file {:?}", file.path))
+        read().with_context(|| format!("{}: file {:?}", restore_path(), file.path))
     }
 }
 
@@ -369,8 +367,8 @@ impl Sources {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;
         let by_row = stream.encoding != Encoding::Bits && stream.covers_cells();
-        if stream.plain_bytes(if by_row { 1 } else { segment.rows })? > MOST_BOX_BYTES {
-            return Err(Error::limit(format!("{segment:?} has boxes of more than {MOST_BOX_BYTES} bytes")));
+        if stream.plain_bytes(if by_row { 1 } else { segment.rows })? > MAX_BOX_BYTES {
+            return Err(Error::limit(format!("{segment:?} has boxes of more than {MAX_BOX_BYTES} bytes")));
         }
         let end = (segment.count - 1)
             .checked_mul(segment.stride)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bstr::ByteSlice;
 
 use super::rebuild::rebuild;
-use super::recipe::{self, Archive, relative};
+use super::recipe::{Archive, relative};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::File;
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
@@ -51,10 +51,8 @@ pub fn restore(path: &Path, target: &Path, options: &RestoreOptions, progress: &
     };
     let recipe = &archive.recipe;
     let bytes = recipe.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.len));
-    let output = match recipe.is_file() {
-        true => Output::create(target, options.overwrite, bytes)?,
-        false => Output::create_directory(target, options.overwrite, bytes)?,
-    };
+    let create = if recipe.is_file() { Output::create } else { Output::create_directory };
+    let output = create(target, options.overwrite, bytes)?;
     // what files do not show
     let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
     let (pool, buffers) = (thread_pool(options.threads)?, Buffers::default());
@@ -66,40 +64,57 @@ pub fn restore(path: &Path, target: &Path, options: &RestoreOptions, progress: &
         std::fs::create_dir(output.partial().join(inside(directory)?)).with_context(|| directory.to_string())?;
     }
     let syncing = output.sync_behind();
-    let restore = |(number, file): (usize, &recipe::File)| -> Result<()> {
-        let name = file.path.to_str_lossy();
-        let put = || -> Result<Sha> {
-            let to = match file.path.is_empty() {
-                true => output.partial().to_owned(),
-                false => output.partial().join(inside(&file.path)?),
-            };
-            let (segments, sources) = archive.file(number)?;
-            let to = FileTarget::create(&to)?;
-            // a file that grows with every write has its length written each time too
-            to.set_len(file.len)?;
-            rebuild(file.len, segments, &sources, (&pool, &buffers), |offset, bytes| {
-                progress.advance(bytes.len() as u64, &name, "");
-                progress.go_on()?;
-                to.write_at(offset, bytes)
-            })
-        };
-        let found = put().with_context(|| Context::member(&*name))?;
-        if found != file.sha256 {
-            let changed = changed_columns(&source, &|_| false, progress)?;
-            let why = match changed.is_empty() {
-                true => "and no column has changed: the recipe is damaged".to_owned(),
-                false => format!("changed since the conversion: {}", changed.join(", ")),
-            };
-            return Err(Error::format(format!("it would not be what it was, {why}"))
-                .context(Context::member(name))
-                .context(&place));
-        }
-        Ok(())
-    };
-    pool.install(|| recipe.files.iter().enumerate().try_for_each(restore))?;
+    let restorer =
+        Restorer { source: &source, archive: &archive, root: output.partial(), pool: &pool, buffers: &buffers };
+    pool.install(|| (0..recipe.files.len()).try_for_each(|number| restorer.restore(number, progress).context(&place)))?;
     drop(syncing);
     output.commit()?;
     Ok(Restored { files: recipe.files.len() as u64, bytes })
+}
+
+/// Puts files below a directory.
+struct Restorer<'a> {
+    source: &'a Source,
+    archive: &'a Archive,
+    root: &'a Path,
+    pool: &'a rayon::ThreadPool,
+    buffers: &'a Buffers,
+}
+
+impl Restorer<'_> {
+    fn restore(&self, number: usize, progress: &dyn Progress) -> Result<()> {
+        let file = &self.archive.recipe.files[number];
+        let name = file.path.to_str_lossy();
+        let advance = |bytes| {
+            progress.advance(bytes, &name, "");
+            progress.go_on()
+        };
+        let found = self.write(number, advance).with_context(|| name.to_string())?;
+        if found == file.sha256 {
+            return Ok(());
+        }
+        let changed = changed_columns(self.source, &|_| false, progress)?;
+        let why = if changed.is_empty() {
+            "and no column has changed: the recipe is damaged".to_owned()
+        } else {
+            format!("changed since the conversion: {}", changed.join(", "))
+        };
+        Err(Error::format(format!("it would not be what it was, {why}")).context(name))
+    }
+
+    /// Writes a file and returns its SHA-256.
+    fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Sha> {
+        let file = &self.archive.recipe.files[number];
+        let path = if file.path.is_empty() { self.root.to_owned() } else { self.root.join(inside(&file.path)?) };
+        let (segments, sources) = self.archive.file(number)?;
+        let target = FileTarget::create(&path)?;
+        // a file that grows with every write has its length written each time too
+        target.set_len(file.len)?;
+        rebuild(file.len, segments, &sources, (self.pool, self.buffers), |offset, bytes| {
+            advance(bytes.len() as u64)?;
+            target.write_at(offset, bytes)
+        })
+    }
 }
 
 /// A stored path, checked when the recipe was read.

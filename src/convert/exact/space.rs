@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use super::recipe::GROUP;
 use crate::error::{Context, Result, ResultExt};
 use crate::h5::{File, Group, LinkKind};
 use crate::limits;
-use crate::native;
+use crate::native::{self, restore_path};
 
 /// What the parts of a native file take, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,7 +45,7 @@ pub fn cost(path: &Path) -> Result<Option<Cost>> {
 
 fn add_datasets(group: &Group, cost: &mut Cost, depth: usize) -> Result<()> {
     limits::depth(depth, "groups")?;
-    let is_recipes = group.path() == format!("/_ctds/{GROUP}");
+    let is_recipes = group.path() == restore_path();
     cost.restorable |= is_recipes;
     for (name, kind) in group.links()? {
         match kind {

@@ -2,15 +2,14 @@
 
 use super::layout_choice::CHUNK_BYTES;
 use super::plan::Plan;
+use crate::source::blocks::WRITE_BYTES;
 
-/// Bytes that a block of rows of a column takes.
-pub(super) const BLOCK_BYTES: u64 = 4 << 20;
 /// Chunks that wait for the writer, for each lane.
-pub(super) const QUEUE: usize = 2;
+pub(super) const QUEUED_CHUNKS: usize = 2;
 /// Chunks that a lane filters at a time.
-pub(super) const BATCH: usize = 4;
+pub(super) const CHUNKS_FILTERED_TOGETHER: usize = 4;
 /// Most chunks that a lane holds.
-const CHUNKS_HELD: u64 = (QUEUE + 2 * BATCH + 2) as u64;
+const CHUNKS_HELD: u64 = (QUEUED_CHUNKS + 2 * CHUNKS_FILTERED_TOGETHER + 2) as u64;
 /// Columns that are read, digested and filtered at the same time, at most.
 const MAX_LANES: u64 = 4;
 /// What the program takes before it converts anything.
@@ -30,6 +29,6 @@ impl Plan {
     /// Bytes that a lane holds: its chunks, what it reads, and the tiles it keeps.
     fn lane_bytes(&self) -> u64 {
         let largest = self.columns().map(|column| column.form.chunk_bytes(column.data_type)).max().unwrap_or(0);
-        largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * BLOCK_BYTES
+        largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * WRITE_BYTES
     }
 }

@@ -2,21 +2,20 @@
 
 use std::ops::Range;
 
-use bstr::{BString, ByteSlice};
+use bstr::BString;
 
-use super::budget::BLOCK_BYTES;
 use super::lanes::{Appender, DatasetSink, Lane};
-use super::layout_choice::{Form, Route, grid};
+use super::layout_choice::{Route, grid};
 use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::grid::unravel;
 use crate::io::ByteOrder;
-use crate::native::{MAX_CUBES, RawStrings, json, text};
+use crate::native::{MAX_CUBES, Members, RawStrings, json};
 use crate::progress::Progress;
 use crate::sha::Sha;
 use crate::source::Content;
-use crate::source::blocks::{RowBlocks, Shapes};
-use crate::source::digest::{ColumnStream, digest_cells, not_selected};
+use crate::source::blocks::{RowBlock, RowBlocks, Shapes, WRITE_BYTES};
+use crate::source::digest::{CellDigest, ColumnStream, digest_cells, not_selected};
 use crate::table::{Cells, ColumnInfo, Tiling};
 use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
@@ -27,7 +26,7 @@ pub(super) struct ColumnResult {
     /// The error if the column has no digest.
     pub(super) sha256: Result<Sha>,
     /// Of the only dataset that holds strings.
-    pub(super) odd: RawStrings,
+    pub(super) raw: RawStrings,
 }
 
 /// The scale `row` of a table.
@@ -51,10 +50,10 @@ pub(super) struct ColumnWriter<'a> {
     cells: Box<dyn Cells + 'a>,
     rows: Range<u64>,
     /// Whether its digest is wanted.
-    digest: bool,
+    digest: CellDigest,
     progress: &'a dyn Progress,
     /// Of the only dataset that holds strings.
-    pub(super) odd: RawStrings,
+    pub(super) raw: RawStrings,
 }
 
 impl<'a> ColumnWriter<'a> {
@@ -62,40 +61,41 @@ impl<'a> ColumnWriter<'a> {
         content: &'a Content,
         table: &TablePlan,
         plan: &'a ColumnPlan,
-        digest: bool,
+        digest: CellDigest,
         progress: &'a dyn Progress,
     ) -> Result<Self> {
         let cells = content.cells(plan.index)?;
         let info = &content.columns()[plan.index];
-        let (rows, odd) = (table.rows.clone(), RawStrings::default());
-        Ok(ColumnWriter { content, info, plan, cells, rows, digest, progress, odd })
+        let (rows, raw) = (table.rows.clone(), RawStrings::default());
+        Ok(ColumnWriter { content, info, plan, cells, rows, digest, progress, raw })
     }
 
     /// Reads the column, hands its chunks to the lane, and returns its digest.
-    pub(super) fn write(&mut self, targets: &[DatasetSink], lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha>> {
-        match (&self.plan.form, targets) {
-            (Form::Dense { shape, route, .. }, [data, flags @ ..]) => match route {
+    pub(super) fn write(
+        &mut self,
+        sinks: &Members<DatasetSink>,
+        lane: &mut Lane<'_, ColumnResult>,
+    ) -> Result<Result<Sha>> {
+        match sinks {
+            Members::Dense { data, flags } => match self.plan.form.route() {
                 Route::Tiles => self.write_tiles(data, lane),
-                Route::Parts => self.write_parts(data, flags.first(), lane),
-                Route::Rows => self.write_rows(data, flags.first(), shape, lane),
+                Route::Parts => self.write_parts(data, flags.as_ref(), lane),
+                Route::Rows => self.write_rows(data, flags.as_ref(), lane),
             },
-            (Form::Cubes { .. }, [cubes @ .., row_cube, row_index]) => {
-                self.write_cubes(cubes, row_cube, row_index, lane)
+            Members::Cubes { cubes, row_cube, row_index } => self.write_cubes(cubes, row_cube, row_index, lane),
+            Members::Ragged { values, offset, shape, defined } => {
+                self.write_ragged(RaggedSinks::new(values, offset, shape, defined), lane)
             }
-            (Form::Ragged { .. }, [values, offset, shape, defined]) => {
-                self.write_ragged(values, offset, shape, defined, lane)
-            }
-            _ => unreachable!("the datasets were made from the form"),
         }
     }
 
     fn blocks(&self) -> RowBlocks<'_> {
-        RowBlocks::new(self.info, &*self.cells, self.rows.clone(), BLOCK_BYTES)
+        RowBlocks::new(self.info, &*self.cells, self.rows.clone(), WRITE_BYTES)
     }
 
     /// A digest of its own, for cells that were not read in row order.
     fn digest(&self) -> Result<Result<Sha>> {
-        if !self.digest {
+        if self.digest == CellDigest::Skipped {
             return Ok(Err(not_selected()));
         }
         digest_cells(self.info, &*self.cells, self.content, self.rows.clone(), self.progress).map(Ok)
@@ -111,7 +111,8 @@ impl<'a> ColumnWriter<'a> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("no hypercube"))?;
         let Some((cell, rows)) = target.grid.shape.split_last() else { return Err(Error::format("no row axis")) };
-        let mut stream = (self.digest && cube.grid().covers_cells()).then(|| ColumnStream::new(self.content));
+        let mut stream =
+            (self.digest == CellDigest::Wanted && cube.grid().covers_cells()).then(|| ColumnStream::new(self.content));
         let chunk_rows = target.grid.chunk.last().copied().unwrap_or(1);
         let mut row = 0;
         copy_tiles(&**cube, target, lane, |bytes| {
@@ -169,64 +170,35 @@ impl<'a> ColumnWriter<'a> {
         &mut self,
         data: &DatasetSink,
         defined: Option<&DatasetSink>,
-        shape: &Shape,
         lane: &mut Lane<'_, ColumnResult>,
     ) -> Result<Result<Sha>> {
-        let cell: Shape = shape[..shape.len() - 1].into();
+        let Some((cell, _)) = data.grid.shape.split_last() else { return Err(changed()) };
         let cell_len = cell.elements()? as usize;
-        let mut stream = ColumnStream::if_wanted(self.digest, self.content);
+        let mut stream = ColumnStream::of(self.digest, self.content);
         let mut appender = Appender::new(data);
         let mut flags = defined.map(Appender::new);
         let mut values = Values::new(self.plan.data_type);
-        let mut odd = std::mem::take(&mut self.odd);
+        let mut raw = std::mem::take(&mut self.raw);
         for block in self.blocks() {
             let block = block?;
             values.clear();
             block.read(&*self.cells, &mut values)?;
             stream.update(&block, &values)?;
-            let rows = block.rows.end - block.rows.start;
-            if let Some(flags) = &mut flags
-                && !block.continues()
-            {
-                match &block.shapes {
-                    Shapes::Same(_) => flags.push(lane, &vec![1; rows as usize])?,
-                    Shapes::Each(shapes) => {
-                        let bytes: Vec<u8> = shapes.iter().map(|shape| u8::from(shape.is_some())).collect();
-                        flags.push(lane, &bytes)?;
-                    }
-                }
+            if let Some(flags) = flags.as_mut().filter(|_| !block.continues()) {
+                flags.push(lane, &defined_rows(&block))?;
             }
-            let Some(bytes) = values.le_bytes() else {
-                let first = block.rows.start - self.rows.start;
-                let strings = self.dense_strings(&values, &block.shapes, cell_len);
-                let strings = clean(strings, first * cell_len as u64, &mut odd);
-                let mut region = Region::whole(&cell.with_axis(rows));
-                region.start = region.start[..cell.len()].iter().copied().chain([first]).collect();
-                lane.strings(data.dataset, region, Values::String(strings))?;
-                continue;
-            };
-            match &block.shapes {
-                Shapes::Same(_) => appender.push(lane, &bytes)?,
-                Shapes::Each(shapes) => {
-                    let cell_bytes = cell_len * data.size;
-                    let mut rest = &*bytes;
-                    for shape in shapes {
-                        if shape.is_none() {
-                            appender.push_zeros(lane, cell_bytes)?;
-                            continue;
-                        }
-                        let (cell, later) = rest.split_at_checked(cell_bytes).ok_or_else(changed)?;
-                        appender.push(lane, cell)?;
-                        rest = later;
-                    }
-                }
+            if let Some(bytes) = values.le_bytes() {
+                push_cells(&mut appender, &block.shapes, &bytes, cell_len * data.size, lane)?;
+            } else {
+                let mut strings = self.dense_strings(&values, &block.shapes, cell_len);
+                let rows = block.rows.start - self.rows.start..block.rows.end - self.rows.start;
+                raw.take_from(&mut strings, rows.start * cell_len as u64);
+                lane.strings(data.dataset, Region::rows(&cell, rows), Values::String(strings))?;
             }
         }
         appender.finish(lane)?;
-        if let Some(flags) = flags {
-            flags.finish(lane)?;
-        }
-        self.odd = odd;
+        flags.map_or(Ok(()), |flags| flags.finish(lane))?;
+        self.raw = raw;
         Ok(stream.finish())
     }
 
@@ -293,71 +265,128 @@ impl<'a> ColumnWriter<'a> {
     }
 
     /// Cells of differing shapes, one after the other.
-    fn write_ragged(
-        &mut self,
-        values_target: &DatasetSink,
-        offset: &DatasetSink,
-        shape: &DatasetSink,
-        defined: &DatasetSink,
-        lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha>> {
-        let mut stream = ColumnStream::if_wanted(self.digest, self.content);
-        let mut elements = Appender::new(values_target);
-        let (mut offsets, mut extents, mut flags) =
-            (Appender::new(offset), Appender::new(shape), Appender::new(defined));
-        let width = shape.grid.shape[0] as usize;
+    fn write_ragged(&mut self, mut sinks: RaggedSinks<'_>, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha>> {
+        let mut stream = ColumnStream::of(self.digest, self.content);
         let mut values = Values::new(self.plan.data_type);
-        let mut odd = std::mem::take(&mut self.odd);
-        let mut next = 0u64;
-        // strings do not pass through the appender, which would count them
-        let mut written = 0u64;
-        offsets.push(lane, &0i64.to_le_bytes())?;
+        let mut raw = std::mem::take(&mut self.raw);
+        sinks.begin(lane)?;
         for block in self.blocks() {
             let block = block?;
             values.clear();
             block.read(&*self.cells, &mut values)?;
             stream.update(&block, &values)?;
             if !block.continues() {
-                for row in 0..(block.rows.end - block.rows.start) as usize {
-                    let shape = match &block.shapes {
-                        Shapes::Same(shape) => Some(shape),
-                        Shapes::Each(shapes) => shapes[row].as_ref(),
-                    };
-                    flags.push(lane, &[u8::from(shape.is_some())])?;
-                    let mut padded = vec![-1i32; width];
-                    if let Some(shape) = shape {
-                        for (to, extent) in padded.iter_mut().zip(shape.reversed()) {
-                            *to = i32::try_from(extent).map_err(|_| {
-                                Error::unsupported(format!("a cell of shape {shape} in a column of differing shapes"))
-                            })?;
-                        }
-                        next += shape.elements()?;
-                    }
-                    padded.iter().try_for_each(|extent| extents.push(lane, &extent.to_le_bytes()))?;
-                    offsets.push(lane, &(next as i64).to_le_bytes())?;
-                }
+                let rows = (block.rows.end - block.rows.start) as usize;
+                (0..rows).try_for_each(|row| sinks.add_row(block.shapes.of(row), lane))?;
             }
             if values.is_empty() {
                 continue;
             }
-            match values.le_bytes() {
-                Some(bytes) => elements.push(lane, &bytes)?,
-                None => {
-                    let strings =
-                        clean(self.dense_strings(&values, &Shapes::Same(Shape::scalar()), 1), written, &mut odd);
-                    let region = Region { start: Shape::from([written]), shape: Shape::from([strings.len() as u64]) };
-                    written += strings.len() as u64;
-                    lane.strings(values_target.dataset, region, Values::String(strings))?;
-                }
+            if let Some(bytes) = values.le_bytes() {
+                sinks.elements.push(lane, &bytes)?;
+            } else {
+                let mut strings = self.dense_strings(&values, &Shapes::Same(Shape::scalar()), 1);
+                raw.take_from(&mut strings, sinks.strings);
+                sinks.add_strings(strings, lane)?;
             }
         }
-        elements.finish(lane)?;
-        offsets.finish(lane)?;
-        extents.finish(lane)?;
-        flags.finish(lane)?;
-        self.odd = odd;
+        sinks.finish(lane)?;
+        self.raw = raw;
         Ok(stream.finish())
     }
+}
+
+/// The datasets of cells of differing shapes.
+struct RaggedSinks<'a> {
+    values: &'a DatasetSink,
+    elements: Appender<'a>,
+    offsets: Appender<'a>,
+    extents: Appender<'a>,
+    flags: Appender<'a>,
+    /// The extents that each row has.
+    width: usize,
+    /// Where the elements of the next row begin.
+    next: u64,
+    /// The strings that were written, which do not pass through `elements`.
+    strings: u64,
+}
+
+impl<'a> RaggedSinks<'a> {
+    fn new(values: &'a DatasetSink, offset: &'a DatasetSink, shape: &'a DatasetSink, defined: &'a DatasetSink) -> Self {
+        RaggedSinks {
+            values,
+            elements: Appender::new(values),
+            offsets: Appender::new(offset),
+            extents: Appender::new(shape),
+            flags: Appender::new(defined),
+            width: shape.grid.shape.first().map_or(0, |&width| width as usize),
+            next: 0,
+            strings: 0,
+        }
+    }
+
+    /// The offset of the first row.
+    fn begin(&mut self, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
+        self.offsets.push(lane, &0i64.to_le_bytes())
+    }
+
+    /// Everything of the next row but its elements.
+    fn add_row(&mut self, shape: Option<&Shape>, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
+        self.flags.push(lane, &[u8::from(shape.is_some())])?;
+        let mut padded = vec![-1i32; self.width];
+        if let Some(shape) = shape {
+            for (to, extent) in padded.iter_mut().zip(shape.reversed()) {
+                *to = i32::try_from(extent).map_err(|_| {
+                    Error::unsupported(format!("a cell of shape {shape} in a column of differing shapes"))
+                })?;
+            }
+            self.next += shape.elements()?;
+        }
+        padded.iter().try_for_each(|extent| self.extents.push(lane, &extent.to_le_bytes()))?;
+        self.offsets.push(lane, &(self.next as i64).to_le_bytes())
+    }
+
+    fn add_strings(&mut self, strings: Vec<BString>, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
+        let end = self.strings + strings.len() as u64;
+        let region = Region::rows(&Shape::scalar(), self.strings..end);
+        self.strings = end;
+        lane.strings(self.values.dataset, region, Values::String(strings))
+    }
+
+    fn finish(self, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
+        self.elements.finish(lane)?;
+        self.offsets.finish(lane)?;
+        self.extents.finish(lane)?;
+        self.flags.finish(lane)
+    }
+}
+
+/// A byte for each row of a block: 1 if its cell is defined.
+fn defined_rows(block: &RowBlock) -> Vec<u8> {
+    let rows = (block.rows.end - block.rows.start) as usize;
+    (0..rows).map(|row| u8::from(block.shapes.of(row).is_some())).collect()
+}
+
+/// Appends cells of `cell_bytes` bytes each, zeros where one is undefined.
+fn push_cells(
+    appender: &mut Appender<'_>,
+    shapes: &Shapes,
+    bytes: &[u8],
+    cell_bytes: usize,
+    lane: &mut Lane<'_, ColumnResult>,
+) -> Result<()> {
+    let Shapes::Each(shapes) = shapes else { return appender.push(lane, bytes) };
+    let mut rest = bytes;
+    for shape in shapes {
+        if shape.is_none() {
+            appender.push_zeros(lane, cell_bytes)?;
+            continue;
+        }
+        let (cell, later) = rest.split_at_checked(cell_bytes).ok_or_else(changed)?;
+        appender.push(lane, cell)?;
+        rest = later;
+    }
+    Ok(())
 }
 
 /// Copies the tiles of a cube to the chunks of `target`, whose chunk is a tile, or several along the last axis, or the
@@ -410,17 +439,6 @@ fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<u8>> {
     whole.extend_default(padded.elements()? as usize);
     crate::grid::copy_box(values, shape, &zero, &mut whole, 0, padded, &zero, shape);
     whole.le_bytes().map(|bytes| bytes.into_owned()).ok_or_else(changed)
-}
-
-/// Makes strings such as HDF5 can have, and keeps those that are not the same afterwards.
-fn clean(mut strings: Vec<BString>, first: u64, odd: &mut RawStrings) -> Vec<BString> {
-    for (number, string) in strings.iter_mut().enumerate() {
-        let (cleaned, same) = text(string.as_bstr());
-        if !same {
-            odd.0.push((first + number as u64, std::mem::replace(string, cleaned)));
-        }
-    }
-    strings
 }
 
 fn changed() -> Error {

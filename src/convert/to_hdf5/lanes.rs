@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::budget::{BATCH, QUEUE};
+use super::budget::{CHUNKS_FILTERED_TOGETHER, QUEUED_CHUNKS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::h5::{Coder, Pipeline};
@@ -88,7 +88,7 @@ impl<D: Send> Lane<'_, D> {
             return self.send_chunk(target, index, bytes.len(), bytes);
         }
         self.pending.push((target.clone(), index, bytes));
-        if self.pending.len() >= BATCH { self.filter_pending() } else { Ok(()) }
+        if self.pending.len() >= CHUNKS_FILTERED_TOGETHER { self.filter_pending() } else { Ok(()) }
     }
 
     pub(crate) fn strings(&mut self, dataset: usize, region: Region, values: Values) -> Result<()> {
@@ -207,7 +207,7 @@ pub(crate) fn run<J: Send, D: Send>(
     std::thread::scope(|scope| {
         let mut ends: Vec<LaneEnd<D>> = Vec::new();
         for (total, jobs) in shares {
-            let (sender, receiver) = sync_channel(QUEUE);
+            let (sender, receiver) = sync_channel(QUEUED_CHUNKS);
             ends.push(LaneEnd { receiver, total: total.max(1), taken: 0 });
             let (work, buffers, permits) = (&work, &buffers, &permits);
             scope.spawn(move || {

@@ -71,13 +71,23 @@ impl Form {
         }
     }
 
+    /// How the cells of a dense column are read; of others it does not matter.
+    pub(super) fn route(&self) -> Route {
+        if let Form::Dense { route, .. } = self { *route } else { Route::Rows }
+    }
+
     /// The index that HDF5 will have for the chunks, as `H5Dget_chunk_index_type` calls it.
     pub fn index_kind(&self, appendable: bool) -> &'static str {
-        let of = |shape: &Shape, chunk: &Shape| match () {
-            () if appendable && !chunk.contains(&0) => "extensible_array",
-            () if shape.contains(&0) => "none",
-            () if shape == chunk => "single",
-            () => "fixed_array",
+        let of = |shape: &Shape, chunk: &Shape| {
+            if appendable && !chunk.contains(&0) {
+                "extensible_array"
+            } else if shape.contains(&0) {
+                "none"
+            } else if shape == chunk {
+                "single"
+            } else {
+                "fixed_array"
+            }
         };
         match self {
             Form::Dense { shape, chunk, .. } => of(shape, chunk),

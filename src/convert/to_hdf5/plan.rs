@@ -7,9 +7,11 @@ use bstr::ByteSlice;
 use super::layout_choice::{Form, Survey};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::limits;
-use crate::native::{Names, row_name, stored_size};
+use crate::native::{
+    FormKind, MAIN_TABLE, Names, StoredForm, defined_flags, last_part, row_name, source_name, stored_size, table_path,
+};
 use crate::source::tree::Tree;
-use crate::source::{Content, Source};
+use crate::source::{Content, Source, SourceTable};
 use crate::table::{Cells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
 
@@ -55,6 +57,17 @@ impl Options {
         self.compress != Compress::None
     }
 
+    /// The rows of a table that are taken, which has `all` rows.
+    fn rows_of(&self, table: usize, all: u64) -> Result<Range<u64>> {
+        match &self.rows {
+            Some(rows) if table == 0 && rows.start <= rows.end && rows.end <= all => Ok(rows.clone()),
+            Some(rows) if table == 0 => {
+                Err(Error::usage(format!("rows {}..{} of a table of {all} rows", rows.start, rows.end)))
+            }
+            _ => Ok(0..all),
+        }
+    }
+
     fn takes(&self, table: &str, column: &str) -> bool {
         let of_table = |name: &&String| split_name(name).0 == table;
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
@@ -66,9 +79,8 @@ impl Options {
 /// The table, as [`Source::tables`] names it, and the column.
 fn split_name(name: &str) -> (&str, &str) {
     match name.rsplit_once('/') {
-        Some(("MAIN", column)) => (".", column),
-        Some(split) => split,
-        None => (".", name),
+        Some((table, column)) => (source_name(table), column),
+        None => (MAIN_TABLE, name),
     }
 }
 
@@ -177,78 +189,87 @@ impl Plan {
             names: Names::default(),
         };
         plan.find_tree(source, options)?;
-        let mut names = Names::default();
-        // group of each source table, "" if it is not taken
-        let mut groups: Vec<String> = Vec::new();
-        for (index, table) in source.tables.iter().enumerate() {
-            let parent = table.parent.map(|parent| groups[parent].clone());
-            let wanted = options.tables.is_empty() || options.tables.iter().any(|name| is_named(name, &table.name));
-            let content = match table.content() {
-                Ok(content) => content,
-                Err(error) => {
-                    groups.push(String::new());
-                    if wanted {
-                        plan.missing(&table.name, error)?;
-                    }
-                    continue;
-                }
-            };
-            if !wanted {
-                groups.push(String::new());
-                continue;
-            }
-            let keyword = table.name.rsplit('/').next().unwrap_or_default();
-            let group = match parent.as_deref() {
-                None => "/MAIN".to_owned(),
-                // subtables of the main table lie beside it
-                Some("/MAIN" | "") => format!("/{}", names.unique("", keyword)),
-                Some(parent) => format!("{parent}/{}", names.unique(parent, keyword)),
-            };
-            if table.parent.is_none() {
-                names.reserve("", &["MAIN", "_ctds"]);
-            }
-            groups.push(group.clone());
-            let rows = match (&options.rows, index) {
-                (Some(rows), 0) if rows.start <= rows.end && rows.end <= content.rows() => rows.clone(),
-                (Some(rows), 0) => {
-                    let message = format!("rows {}..{} of a table of {} rows", rows.start, rows.end, content.rows());
-                    return Err(Error::usage(message));
-                }
-                _ => 0..content.rows(),
-            };
-            limits::rows(rows.end - rows.start).with_context(|| Context::table(&table.name))?;
-            let row = row_name(&group);
-            // a dimension of the parent would hide a column of its name
-            names.reserve(&group, &["row", &row]);
-            if let Some(error) = content.as_table().and_then(Table::unreadable) {
-                return Err(error);
-            }
-            let (mut columns, mut missing) = (Vec::new(), Vec::new());
-            for column in 0..content.columns().len() {
-                let name = content.columns()[column].desc.name.to_str_lossy().into_owned();
-                if !options.takes(&table.name, &name) {
-                    continue;
-                }
-                match ColumnPlan::new(content, column, &rows, &mut names, &group, options) {
-                    // what this program does not know is no reason to keep the rest from the user
-                    Err(error) if error.may_be_left_out() => {
-                        let manager = content.columns()[column].manager.to_str_lossy().trim_end().to_owned();
-                        let place = place(&table.name, &name);
-                        plan.warnings.push(format!("{place} is not converted: {error}"));
-                        missing.push(MissingColumn { index: column, name, manager, reason: error.to_string() });
-                    }
-                    planned => columns.push(planned.with_context(|| place(&table.name, &name))?),
-                }
-            }
-            plan.tables.push(TablePlan { source: index, name: table.name.clone(), group, row, rows, columns, missing });
+        // the path of the group of each table of the source, if it is taken
+        let mut groups: Vec<Option<String>> = Vec::new();
+        for index in 0..source.tables.len() {
+            let group = plan.add_table(source, index, &groups, options)?;
+            groups.push(group);
         }
-        plan.names = names;
         if !plan.missing_tables.is_empty() {
             let (count, list) = (plan.missing_tables.len(), plan.missing_tables.join(", "));
             plan.warnings.push(format!("subtables that are not there: {count}: {list}"));
         }
         plan.check_names(source, options)?;
         Ok(plan)
+    }
+
+    /// Plans a table of the source, if it is taken; returns the path of its group.
+    fn add_table(
+        &mut self,
+        source: &Source,
+        index: usize,
+        groups: &[Option<String>],
+        options: &Options,
+    ) -> Result<Option<String>> {
+        let table = &source.tables[index];
+        if !options.tables.is_empty() && !options.tables.iter().any(|name| is_named(name, &table.name)) {
+            return Ok(None);
+        }
+        let content = match table.content() {
+            Ok(content) => content,
+            Err(error) => return self.add_missing_table(&table.name, error).map(|()| None),
+        };
+        let group = self.new_group(table, groups);
+        let rows = options.rows_of(index, content.rows())?;
+        limits::rows(rows.end - rows.start).with_context(|| Context::table(&table.name))?;
+        let row = row_name(&group);
+        self.names.reserve_row(&group, &row);
+        if let Some(error) = content.as_table().and_then(Table::unreadable) {
+            return Err(error);
+        }
+        let (columns, missing) = (Vec::new(), Vec::new());
+        let mut plan =
+            TablePlan { source: index, name: table.name.clone(), group: group.clone(), row, rows, columns, missing };
+        for column in 0..content.columns().len() {
+            self.add_column(content, column, &mut plan, options)?;
+        }
+        self.tables.push(plan);
+        Ok(Some(group))
+    }
+
+    /// The path of a group for a table; those of its parents are known.
+    fn new_group(&mut self, table: &SourceTable, groups: &[Option<String>]) -> String {
+        let main = table_path(MAIN_TABLE);
+        let Some(parent) = table.parent else {
+            self.names.reserve_root();
+            return main;
+        };
+        let keyword = last_part(&table.name);
+        match groups.get(parent).and_then(Option::as_ref).filter(|parent| **parent != main) {
+            Some(parent) => format!("{parent}/{}", self.names.unique(parent, keyword)),
+            // subtables of the main table lie beside it
+            None => format!("/{}", self.names.unique("", keyword)),
+        }
+    }
+
+    /// Plans a column, if it is taken.
+    fn add_column(&mut self, content: &Content, index: usize, table: &mut TablePlan, options: &Options) -> Result<()> {
+        let info = &content.columns()[index];
+        let name = info.desc.name.to_str_lossy().into_owned();
+        if !options.takes(&table.name, &name) {
+            return Ok(());
+        }
+        match ColumnPlan::new(content, index, &table.rows, &mut self.names, &table.group, options) {
+            Ok(column) => table.columns.push(column),
+            // the rest is converted without what this program does not know
+            Err(error) if error.may_be_left_out() => {
+                let manager = info.manager.to_str_lossy().trim_end().to_owned();
+                self.warnings.push(format!("{} is not converted: {error}", place(&table.name, &name)));
+                table.missing.push(MissingColumn { index, name, manager, reason: error.to_string() });
+            }
+            Err(error) => return Err(error.context(place(&table.name, &name))),
+        }
+        Ok(())
     }
 
     /// Finds the original files, if they are to be restorable.
@@ -279,7 +300,7 @@ impl Plan {
     }
 
     /// A subtable that is not there is worth a warning; one that is damaged stops the conversion.
-    fn missing(&mut self, name: &str, error: Error) -> Result<()> {
+    fn add_missing_table(&mut self, name: &str, error: Error) -> Result<()> {
         if error.kind() != ErrorKind::NotFound {
             return Err(error);
         }
@@ -325,10 +346,21 @@ impl Plan {
 
 /// `MAIN` and `.` are the main table.
 fn is_named(wanted: &str, name: &str) -> bool {
-    wanted == name || name == "." && wanted == "MAIN"
+    wanted == name || source_name(wanted) == name
 }
 
 impl ColumnPlan {
+    /// The form of the column in the file.
+    pub(crate) fn stored_form(&self) -> StoredForm {
+        let kind = match (&self.form, self.data_type) {
+            (_, DataType::Record) => FormKind::Record,
+            (Form::Dense { .. }, _) => FormKind::Dense,
+            (Form::Cubes { .. }, _) => FormKind::Cubes,
+            (Form::Ragged { .. }, _) => FormKind::Ragged,
+        };
+        StoredForm::new(kind, self.link.as_str())
+    }
+
     fn new(
         content: &Content,
         index: usize,
@@ -348,7 +380,7 @@ impl ColumnPlan {
         let data_type = info.data_type();
         let bytes = form.elements()?.saturating_mul(stored_size(data_type));
         let has_undefined = matches!(form, Form::Dense { undefined: 1.., .. });
-        let defined_link = has_undefined.then(|| names.unique(group, &format!("{link}__defined")));
+        let defined_link = has_undefined.then(|| names.unique(group, &defined_flags(&link)));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
         let mut plan = ColumnPlan { index, name, link, defined_link, manager, data_type, form, deflate: None, bytes };
         plan.deflate = plan.choose_filter(info, &*cells, rows, options.compress)?;

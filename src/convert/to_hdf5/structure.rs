@@ -3,10 +3,10 @@
 //! First everything but the data is made, in the order of the plan: groups, attributes, datasets, scales. Then the
 //! columns run through [`lane`](super::lane), and at last come the digests that only the data gives.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bstr::{BStr, ByteSlice};
-use serde_json::json;
 
 use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
 use super::lanes::{self, DatasetSink, Lane, Message};
@@ -15,16 +15,17 @@ use super::plan::{ColumnPlan, Compress, Options, Plan, TablePlan};
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
 use crate::native::{
-    self, Attributes, ColumnDigests, Coordinates, Dimensions, RawStrings, Scales, axis_roles, json, stored_size,
-    text_attribute, unique,
+    self, Attributes, ColumnDocument, Coordinates, Dimensions, MAIN_TABLE, Maker, Members, NewColumn, Part, RawStrings,
+    SOURCE_DIGEST, Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, axis_roles, last_part,
+    missing_link, stored_size, taql_of, text_attribute, unique,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::sha::{Sha, hex};
-use crate::source::digest::{keywords_sha, table_sha};
+use crate::source::digest::{CellDigest, keywords_sha, table_sha};
 use crate::source::{ColumnDigest, Content, Source, coordinates};
 use crate::table::ColumnInfo;
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{DataType, Shape};
 
 pub(crate) struct Writer<'a> {
     source: &'a Source,
@@ -46,9 +47,8 @@ pub(crate) struct Writer<'a> {
 enum Job {
     /// The scale `row` of a table.
     RowNumbers { target: DatasetSink, rows: Range<u64> },
-    /// A column, by the numbers of its table and itself in the plan, and its datasets: of a dense column the data and, if
-    /// there are undefined cells, their flags; the cubes and the row map, cube and index; or values, offset, shape, flags.
-    Column { table: usize, column: usize, targets: Vec<DatasetSink> },
+    /// A column, by the numbers of its table and itself in the plan, and its datasets.
+    Column { table: usize, column: usize, targets: Members<DatasetSink> },
 }
 
 impl<'a> Writer<'a> {
@@ -76,18 +76,15 @@ impl<'a> Writer<'a> {
     pub(crate) fn write_structure(&mut self, progress: &dyn Progress) -> Result<()> {
         let plan = self.plan;
         // dimension names are shared below a root group
-        let mut dimensions: Vec<(String, Dimensions)> = Vec::new();
+        let mut dimensions: BTreeMap<String, Dimensions> = BTreeMap::new();
         for (number, table) in plan.tables.iter().enumerate() {
             progress.go_on()?;
             let group = native::open_path(&self.root, &table.group)?;
             let exact = native::open_path(&self.exact, &table.group)?;
             let top = table.group.split('/').nth(1).unwrap_or_default();
-            if !dimensions.iter().any(|(known, _)| known == top) {
-                dimensions.push((top.to_owned(), Dimensions::default()));
-            }
-            let known = dimensions.iter_mut().find(|(known, _)| known == top).map(|(_, known)| known);
-            let known = known.expect("it was added");
-            self.write_table(number, table, &group, &exact, known).with_context(|| Context::table(&table.name))?;
+            let dimensions = dimensions.entry(top.to_owned()).or_default();
+            self.write_table(number, table, &group, &exact, dimensions)
+                .with_context(|| Context::table(&table.name))?;
             self.groups.push(group);
             self.exact_groups.push(exact);
         }
@@ -112,27 +109,24 @@ impl<'a> Writer<'a> {
         dimensions: &mut Dimensions,
     ) -> Result<()> {
         let content = self.content(table)?;
-        let keyword = table.name.rsplit('/').next().unwrap_or_default();
-        let renamed = table.name != "." && !table.group.ends_with(&format!("/{keyword}"));
+        let keyword = last_part(&table.name);
+        let renamed = table.name != MAIN_TABLE && !table.group.ends_with(&format!("/{keyword}"));
         let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
         let table_path = |stored: &BStr| self.table_path(table, stored);
         let attributes = Attributes::of_table(exact_name, content.info(), content.keywords(), &table_path);
-        for attribute in attributes.iter() {
-            group.set_attribute(&attribute.name, &attribute.value)?;
-        }
+        attributes.write(|name, value| group.set_attribute(name, value))?;
         for column in &table.missing {
             // what casacore would compute is kept in words
             let keywords = &content.columns()[column.index].desc.keywords;
             if let Some(expression) = keywords.string("_VirtualTaQLEngine_CalcExpr") {
-                let name =
-                    unique(&format!("{}__taql", column.name), |name| attributes.iter().any(|other| other.name == name));
+                let name = unique(&taql_of(&column.name), |name| attributes.iter().any(|other| other.name == name));
                 group.set_attribute(&name, &text_attribute(expression))?;
             }
         }
-        self.write_exact_table(table, content, exact)?;
+        self.write_table_document(table, content, exact)?;
         for column in &table.missing {
-            let link = format!("{}__missing", column.name);
-            self.write_exact_column(content, &link, ("missing", Some(&column.reason)), column.index, exact)?;
+            let form = StoredForm::missing(missing_link(&column.name), column.reason.clone());
+            self.write_column_document(content, &form, column.index, exact)?;
         }
 
         let rows = table.rows.end - table.rows.start;
@@ -158,13 +152,7 @@ impl<'a> Writer<'a> {
             let info = &content.columns()[column.index];
             let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
             let targets = targets.with_context(|| Context::column(&column.name))?;
-            let form = match (&column.form, column.data_type) {
-                (_, DataType::Record) => "record",
-                (Form::Dense { .. }, _) => "dense",
-                (Form::Cubes { .. }, _) => "cubes",
-                (Form::Ragged { .. }, _) => "ragged",
-            };
-            self.write_exact_column(content, &column.link, (form, None), column.index, exact)?;
+            self.write_column_document(content, &column.stored_form(), column.index, exact)?;
             self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets }));
         }
         Ok(())
@@ -179,86 +167,19 @@ impl<'a> Writer<'a> {
         group: &Group,
         row: usize,
         scales: &mut Scales<'_>,
-    ) -> Result<Vec<DatasetSink>> {
+    ) -> Result<Members<DatasetSink>> {
         let exact_name = (column.link != column.name).then(|| info.desc.name.as_bstr());
         let table_path = |stored: &BStr| self.table_path(table, stored);
         let attributes =
             Attributes::of_column(exact_name, info.desc.comment.as_bstr(), &info.desc.keywords, &table_path);
         let rows = table.rows.end - table.rows.start;
-        let element = stored_type(column.data_type);
         let is_ms = table.source == 0 && scales.is_measurement_set();
         let roles = |axes: usize| axis_roles(is_ms, &column.name, axes);
-        let row_target = |writer: &mut Self, group: &Group, name: &str, element: DataType| {
-            let chunk = chunk_rows(stored_size(element), rows, writer.options.appendable);
-            let target = writer.create(
-                group,
-                name,
-                element,
-                &Shape::from([rows]),
-                &Shape::from([chunk]),
-                true,
-                column.deflate,
-            )?;
-            writer.datasets[target.dataset].attach_scale(0, &writer.datasets[row])?;
-            Ok::<_, Error>(target)
-        };
-        match &column.form {
-            Form::Dense { shape, chunk, .. } => {
-                let data = self.create(group, &column.link, element, shape, chunk, true, column.deflate)?;
-                for attribute in attributes.iter() {
-                    self.datasets[data.dataset].set_attribute(&attribute.name, &attribute.value)?;
-                }
-                let axes = shape.len() - 1;
-                scales.attach(&self.datasets[data.dataset], &shape[..axes], &roles(axes))?;
-                self.datasets[data.dataset].attach_scale(axes, &self.datasets[row])?;
-                let defined = column.defined_link.as_ref();
-                let defined = defined.map(|name| row_target(self, group, name, DataType::Bool)).transpose()?;
-                Ok(std::iter::once(data).chain(defined).collect())
-            }
-            Form::Cubes { cubes } => {
-                let group = group.create_group(&column.link)?;
-                for attribute in attributes.iter() {
-                    group.set_attribute(&attribute.name, &attribute.value)?;
-                }
-                let mut targets = Vec::new();
-                let mut local = scales.within(&group);
-                for (number, (shape, chunk)) in cubes.iter().enumerate() {
-                    let name = format!("cube{number}");
-                    let cube = self.create(&group, &name, element, shape, chunk, true, column.deflate)?;
-                    let axes = shape.len() - 1;
-                    let mut all = roles(axes);
-                    all.push("position");
-                    local.attach(&self.datasets[cube.dataset], shape, &all)?;
-                    targets.push(cube);
-                }
-                let row_cube = row_target(self, &group, "row_cube", DataType::Int)?;
-                let row_index = row_target(self, &group, "row_index", DataType::Int64)?;
-                targets.extend([row_cube, row_index]);
-                Ok(targets)
-            }
-            Form::Ragged { axes, elements } => {
-                let group = group.create_group(&column.link)?;
-                for attribute in attributes.iter() {
-                    group.set_attribute(&attribute.name, &attribute.value)?;
-                }
-                let one = |len: u64, size: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, false)]));
-                let (shape, chunk) = one(*elements, stored_size(element));
-                let values = self.create(&group, "values", element, &shape, &chunk, false, column.deflate)?;
-                let mut local = scales.within(&group);
-                local.attach(&self.datasets[values.dataset], &shape, &["element"])?;
-                let (shape, chunk) = one(rows + 1, 8);
-                let offset = self.create(&group, "offset", DataType::Int64, &shape, &chunk, false, column.deflate)?;
-                local.attach(&self.datasets[offset.dataset], &shape, &["offset"])?;
-                let width = *axes as u64;
-                let shape = Shape::from([width, rows]);
-                let chunk = Shape::from([width, chunk_rows(4 * width, rows, self.options.appendable)]);
-                let shapes = self.create(&group, "shape", DataType::Int, &shape, &chunk, true, column.deflate)?;
-                local.attach(&self.datasets[shapes.dataset], &[width], &["axis"])?;
-                self.datasets[shapes.dataset].attach_scale(1, &self.datasets[row])?;
-                let defined = row_target(self, &group, "defined", DataType::Bool)?;
-                Ok(vec![values, offset, shapes, defined])
-            }
-        }
+        let cubes = if let Form::Cubes { cubes } = &column.form { cubes.len() } else { 0 };
+        let flags = column.defined_link.as_deref();
+        let new = NewColumn { attributes: &attributes, roles: &roles, cubes, flags };
+        let mut maker = ColumnMaker { writer: self, column, rows, row };
+        column.stored_form().create(group, &new, scales, &mut maker)
     }
 
     /// Creates a dataset that will get data.
@@ -299,51 +220,23 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn write_exact_table(&self, table: &TablePlan, content: &Content, exact: &Group) -> Result<()> {
-        let table_name = |stored: &[u8]| content.table_name(stored);
+    fn write_table_document(&self, table: &TablePlan, content: &Content, exact: &Group) -> Result<()> {
+        let table_names = |stored: &[u8]| content.table_name(stored);
         let mut document =
-            native::table_document(&table.name, &table.row, content.info(), content.keywords(), &table_name);
-        document["rows"] = (table.rows.end - table.rows.start).into();
-        document["first_row"] = table.rows.start.into();
+            TableDocument::new(&table.name, &table.row, content.info(), content.keywords(), &table_names);
+        document.rows = Some(table.rows.end - table.rows.start);
+        document.first_row = table.rows.start;
         if let Some(table) = content.as_table() {
-            let description = table.description();
-            let managers = table.managers().map(|manager| {
-                json!({
-                    "type": json::from_string(manager.type_name),
-                    "sequence": manager.sequence,
-                    "name": json::from_string(manager.name),
-                    "parameters": json::from_record(&manager.parameters, &table_name),
-                })
-            });
-            document["byte_order"] = table.byte_order().name().into();
-            document["description"] = json!({
-                "name": json::from_string(description.name.as_bstr()),
-                "version": json::from_string(description.version.as_bstr()),
-                "comment": json::from_string(description.comment.as_bstr()),
-            });
-            document["private_keywords"] = json::from_record(&description.private_keywords, &table_name);
-            document["managers"] = managers.collect();
+            document.describe_storage(table, &table_names);
         }
-        exact.set_attribute("table", &Attribute::string(document.to_string()))
+        document.write(exact)
     }
 
-    /// `form` is the form of the cells, and if they are missing why.
-    fn write_exact_column(
-        &self,
-        content: &Content,
-        link: &str,
-        (form, reason): (&str, Option<&str>),
-        index: usize,
-        exact: &Group,
-    ) -> Result<()> {
-        let table_name = |stored: &[u8]| content.table_name(stored);
-        let mut document = native::column_document(&content.columns()[index], index, link, form, &table_name);
+    fn write_column_document(&self, content: &Content, form: &StoredForm, index: usize, exact: &Group) -> Result<()> {
+        let table_names = |stored: &[u8]| content.table_name(stored);
         let number = content.as_table().and_then(|table| table.manager_numbers()[index]);
-        document["manager_number"] = number.into();
-        if let Some(reason) = reason {
-            document["reason"] = reason.into();
-        }
-        exact.set_attribute(&format!("column.{link}"), &Attribute::string(document.to_string()))
+        let document = ColumnDocument::new(&content.columns()[index], index, form, &table_names);
+        document.manager_number(number).write(exact)
     }
 
     /// Runs all jobs, and returns the digest of the main table if it is wanted.
@@ -354,24 +247,25 @@ impl<'a> Writer<'a> {
         let mut names = vec![(0, 0); self.datasets.len()];
         for (_, job) in &jobs {
             if let Job::Column { table, column, targets } = job {
-                targets.iter().for_each(|target| names[target.dataset] = (*table, *column));
+                targets.clone().into_list().iter().for_each(|target| names[target.dataset] = (*table, *column));
             }
         }
         let mut shas: Vec<Vec<Option<Result<Sha>>>> =
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
-        let mut odd = Vec::new();
+        let mut raw = Vec::new();
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
         let wanted = self.options.digest || self.options.restorable;
+        let cells = if wanted { CellDigest::Wanted } else { CellDigest::Skipped };
         let work = |job: Job, lane: &mut Lane<'_, ColumnResult>| -> Result<()> {
             match job {
                 Job::RowNumbers { target, rows } => write_row_numbers(&target, rows, lane),
                 Job::Column { table, column, targets } => {
                     let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
                     let content = source.tables[table_plan.source].content()?;
-                    let run = ColumnWriter::new(content, table_plan, column_plan, wanted, progress)
-                        .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.odd)));
-                    let (sha256, odd) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
-                    lane.done(ColumnResult { table, column, sha256, odd })
+                    let run = ColumnWriter::new(content, table_plan, column_plan, cells, progress)
+                        .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.raw)));
+                    let (sha256, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
+                    lane.done(ColumnResult { table, column, sha256, raw })
                 }
             }
         };
@@ -391,48 +285,28 @@ impl<'a> Writer<'a> {
             Message::Strings { dataset, region, values } => datasets[dataset].write_region(&region, &values),
             Message::Done(done) => {
                 shas[done.table][done.column] = Some(done.sha256);
-                if !done.odd.0.is_empty() {
-                    odd.push((done.table, done.column, done.odd));
+                if done.raw.len() > 0 {
+                    raw.push((done.table, done.column, done.raw));
                 }
                 Ok(())
             }
             Message::Failed(error) => Err(error),
         })?;
         // lanes end in any order
-        odd.sort_by_key(|&(table, column, _)| (table, column));
-        for (table, column, odd) in odd {
-            self.write_odd_strings(table, column, odd)?;
+        raw.sort_by_key(|&(table, column, _)| (table, column));
+        for (table, column, strings) in raw {
+            self.write_raw_strings(table, column, &strings)?;
         }
         if wanted { self.write_digests(shas).map(Some) } else { Ok(None) }
     }
 
-    fn write_odd_strings(&mut self, table: usize, column: usize, odd: RawStrings) -> Result<()> {
+    fn write_raw_strings(&mut self, table: usize, column: usize, strings: &RawStrings) -> Result<()> {
         let column = &self.plan.tables[table].columns[column];
-        let group = self.exact_groups[table].create_group(&format!("strings.{}", column.link))?;
-        let write = |name: &str, values: Values| -> Result<()> {
-            let shape = Shape::from([values.len() as u64]);
-            let spec = DatasetSpec {
-                element: values.data_type(),
-                shape: &shape,
-                chunk: None,
-                appendable: false,
-                filter: None,
-            };
-            group.create_dataset(name, &spec)?.write_region(&Region::whole(&shape), &values)
-        };
-        let mut offsets = vec![0];
-        let mut bytes = Vec::new();
-        for (_, string) in &odd.0 {
-            bytes.extend_from_slice(string);
-            offsets.push(bytes.len() as i64);
-        }
-        write("index", Values::Int64(odd.0.iter().map(|&(index, _)| index as i64).collect()))?;
-        write("offset", Values::Int64(offsets))?;
-        write("bytes", Values::UChar(bytes))?;
+        strings.write(&self.exact_groups[table], &column.link)?;
         self.warnings.push(format!(
             "{}: {} strings are not UTF-8 or contain a NUL; their exact bytes are under _ctds",
             place(&self.plan.tables[table].name, &column.name),
-            odd.0.len()
+            strings.len()
         ));
         Ok(())
     }
@@ -453,21 +327,62 @@ impl<'a> Writer<'a> {
             let rows = table.rows.end - table.rows.start;
             let sha = table_sha(rows, &columns);
             let keywords = keywords_sha(content.keywords(), content);
-            let digests = columns.iter().map(|column| ColumnDigests {
-                name: &column.name,
-                sha256: column.sha256.as_ref().ok(),
-                keywords_sha256: &column.keywords_sha256,
-            });
-            exact.set_attribute(native::DIGESTS, &native::digests_attribute(rows, &sha, &keywords, digests))?;
+            let mut digests = StoredDigests::new(rows, hex(&sha), hex(&keywords));
+            for column in &columns {
+                let sha256 = column.sha256.as_ref().ok().map(hex);
+                let keywords_sha256 = Some(hex(&column.keywords_sha256));
+                digests.add(&column.name, &StoredColumnDigests { sha256, keywords_sha256 })?;
+            }
+            digests.write(exact)?;
             main.get_or_insert(sha);
         }
         let main = main.unwrap_or_default();
-        self.root.set_attribute("source_digest", &Attribute::string(hex(&main)))?;
+        self.root.set_attribute(SOURCE_DIGEST, &Attribute::string(hex(&main)))?;
         Ok(main)
     }
 }
 
-/// The type of the dataset of a column: records are JSON.
-fn stored_type(data_type: DataType) -> DataType {
-    if data_type == DataType::Record { DataType::String } else { data_type }
+/// Makes the datasets of a column as it is planned.
+struct ColumnMaker<'a, 'b> {
+    writer: &'a mut Writer<'b>,
+    column: &'a ColumnPlan,
+    rows: u64,
+    /// The number of the scale of the rows.
+    row: usize,
+}
+
+impl Maker for ColumnMaker<'_, '_> {
+    const GROWS: bool = false;
+    type Made = DatasetSink;
+
+    fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<DatasetSink> {
+        let (rows, appendable) = (self.rows, self.writer.options.appendable);
+        let element = part.element(self.column.data_type);
+        let size = stored_size(element);
+        let one = |len: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, false)]));
+        let (shape, chunk) = match (part, &self.column.form) {
+            (Part::Data, Form::Dense { shape, chunk, .. }) => (shape.clone(), chunk.clone()),
+            (Part::Cube(number), Form::Cubes { cubes }) if number < cubes.len() => cubes[number].clone(),
+            (Part::Values, Form::Ragged { elements, .. }) => one(*elements),
+            (Part::Offset, _) => one(rows + 1),
+            (Part::Shape, Form::Ragged { axes, .. }) => {
+                let width = *axes as u64;
+                (Shape::from([width, rows]), Shape::from([width, chunk_rows(size * width, rows, appendable)]))
+            }
+            (Part::RowCube | Part::RowIndex | Part::Defined, _) => {
+                (Shape::from([rows]), Shape::from([chunk_rows(size, rows, appendable)]))
+            }
+            _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
+        };
+        let can_grow = !matches!(part, Part::Values | Part::Offset);
+        self.writer.create(group, name, element, &shape, &chunk, can_grow, self.column.deflate)
+    }
+
+    fn dataset<'a>(&'a self, made: &'a DatasetSink) -> &'a Dataset {
+        &self.writer.datasets[made.dataset]
+    }
+
+    fn row(&self) -> &Dataset {
+        &self.writer.datasets[self.row]
+    }
 }

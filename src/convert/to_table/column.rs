@@ -10,12 +10,9 @@ use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::native::{MAX_CUBES, stored_size};
 use crate::progress::Progress;
 use crate::source::Source;
-use crate::source::blocks::{RowBlocks, Shapes};
+use crate::source::blocks::{RowBlocks, Shapes, WRITE_BYTES};
 use crate::table::{Cells, ColumnInfo, ColumnMut, Part};
 use crate::value::{Shape, Values};
-
-/// Bytes that a block of rows of a column takes.
-const BLOCK_BYTES: u64 = 4 << 20;
 
 impl TableBlueprint {
     /// Copies the columns of a manager.
@@ -63,7 +60,7 @@ impl Copy<'_> {
             }
         }
         let mut values = Values::new(self.info.data_type());
-        for block in RowBlocks::new(self.info, self.cells, self.rows.clone(), BLOCK_BYTES) {
+        for block in RowBlocks::new(self.info, self.cells, self.rows.clone(), WRITE_BYTES) {
             let block = block?;
             values.clear();
             block.read(self.cells, &mut values)?;

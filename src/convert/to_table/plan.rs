@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use bstr::{BStr, BString, ByteSlice};
 
 use super::manager_choice::Managers;
-use crate::error::{Error, ErrorKind, Result, column_context as place};
+use crate::error::{ErrorKind, Result, column_context as place};
 use crate::io::ByteOrder;
-use crate::native::{MAX_CUBES, stored_size};
+use crate::native::{MAIN_TABLE, MAX_CUBES, last_part, stored_size, unique};
 use crate::schema::{ColumnKind, TableInfo, stored_name};
 use crate::source::{Content, Source};
 use crate::table::{NewTable, Part, TableWriter};
@@ -50,83 +50,118 @@ pub(super) struct ColumnBlueprint {
     pub(super) engine: bool,
 }
 
-/// Where each table goes, and what is known before anything is written.
+/// Plans all tables that will be written below `target`.
 pub(super) fn plan(
     source: &Source,
     target: &Path,
     options: &TableOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<TableBlueprint>> {
-    let target = std::path::absolute(target)?;
     let directories = directories(source, warnings)?;
+    let planner = Planner { source, options, target: std::path::absolute(target)?, directories: &directories };
     let mut plans = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
         let (Some(directory), Ok(content)) = (&directories[number], table.content()) else { continue };
-        let rename = |record: &Record| {
-            rename_tables(record, &|stored| {
-                let found = directories[source.find(number, stored)?].as_ref()?;
-                Some(stored_name(&target.join(found), &target.join(directory)))
-            })
-        };
+        plans.push(planner.table(number, directory, content, warnings)?);
+    }
+    Ok(plans)
+}
+
+struct Planner<'a> {
+    source: &'a Source,
+    options: &'a TableOptions,
+    /// The absolute path of the main table.
+    target: PathBuf,
+    /// The directory of each table of the source, relative to the main one; `None` if it is missing.
+    directories: &'a [Option<PathBuf>],
+}
+
+impl Planner<'_> {
+    fn table(
+        &self,
+        number: usize,
+        directory: &Path,
+        content: &Content,
+        warnings: &mut Vec<String>,
+    ) -> Result<TableBlueprint> {
+        let name = &self.source.tables[number].name;
         let edited = content.edited()?;
+        let columns: Vec<_> = edited
+            .columns
+            .into_iter()
+            .map(|(comment, keywords)| (comment, self.with_new_names(number, directory, &keywords)))
+            .collect();
+        let mut keywords = self.with_new_names(number, directory, &edited.keywords);
+        self.add_unnamed_tables(number, directory, &mut keywords, &columns);
+        warnings.extend(edited.notes.into_iter().map(|note| match name.as_str() {
+            MAIN_TABLE => note,
+            name => format!("subtable {name}: {note}"),
+        }));
         let mut plan = TableBlueprint {
             source: number,
-            name: table.name.clone(),
-            directory: directory.clone(),
+            name: name.clone(),
+            directory: directory.to_owned(),
             rows: content.rows(),
             info: edited.info,
-            keywords: rename(&edited.keywords),
+            keywords,
             columns: Vec::new(),
             missing: 0,
             bytes: 0,
         };
-        // a table that no keyword leads to, because a user has put it there
-        for (child, directory) in directories.iter().enumerate() {
-            let is_child = source.tables[child].parent == Some(number);
-            if let Some(below) = directory.as_ref().filter(|_| is_child)
-                && let stored = stored_name(&target.join(below), &target.join(&plan.directory))
-                && !names_table(&plan.keywords, &stored)
-                && !edited.columns.iter().any(|(_, keywords)| names_table(&rename(keywords), &stored))
-            {
-                let name = source.tables[child].name.rsplit('/').next().unwrap_or_default();
-                plan.keywords.set(name, Value::Table(stored));
+        for (index, (comment, keywords)) in columns.into_iter().enumerate() {
+            let info = &content.columns()[index];
+            let place = || place(name, &info.desc.name.to_str_lossy());
+            match elements(content, index) {
+                Ok(elements) => {
+                    let bytes = elements.saturating_mul(stored_size(info.data_type()));
+                    plan.bytes = plan.bytes.saturating_add(bytes);
+                    let engine = self.options.engines && info.stored_column().is_some_and(|name| has(content, name));
+                    plan.columns.push(ColumnBlueprint { index, comment, keywords, bytes, engine });
+                }
+                Err(error) if error.may_be_left_out() => {
+                    warnings.push(format!("{} is not written: {error}", place()));
+                    plan.missing += 1;
+                }
+                Err(error) => return Err(error.context(place())),
             }
         }
-        warnings.extend(edited.notes.iter().map(|note| match table.name.as_str() {
-            "." => note.clone(),
-            name => format!("subtable {name}: {note}"),
-        }));
-        for (index, info) in content.columns().iter().enumerate() {
-            let cells = match content.cells(index) {
-                Ok(cells) => cells,
-                Err(error) if error.may_be_left_out() => {
-                    let name = info.desc.name.to_str_lossy();
-                    warnings.push(format!("{} is not written: {error}", place(&table.name, &name)));
-                    plan.missing += 1;
-                    continue;
-                }
-                Err(error) => return Err(error.context(place(&table.name, &info.desc.name.to_str_lossy()))),
-            };
-            let elements =
-                match (info.shape.clone().or_else(|| cells.same_shape(&(0..plan.rows))), cells.tiling(MAX_CUBES)) {
-                    (Some(shape), _) => shape.elements()?.saturating_mul(plan.rows),
-                    (None, Some(tiling)) => tiling.cubes.iter().try_fold(0u64, |sum, cube| {
-                        Ok::<_, Error>(sum.saturating_add(cube.grid().shape.elements()?))
-                    })?,
-                    // as many as there are, which is not known yet
-                    (None, None) => 0,
-                };
-            let bytes = elements.saturating_mul(stored_size(info.data_type()));
-            plan.bytes = plan.bytes.saturating_add(bytes);
-            let (comment, keywords) = &edited.columns[index];
-            let has = |name: &BStr| content.columns().iter().any(|other| other.desc.name == name);
-            let engine = options.engines && info.stored_column().is_some_and(has);
-            let (comment, keywords) = (comment.clone(), rename(keywords));
-            plan.columns.push(ColumnBlueprint { index, comment, keywords, bytes, engine });
-        }
-        plans.push(plan);
+        Ok(plan)
     }
-    Ok(plans)
+
+    /// The keywords of a table with the names that its subtables have in the tables that are written.
+    fn with_new_names(&self, table: usize, directory: &Path, keywords: &Record) -> Record {
+        rename_tables(keywords, &|stored| {
+            let found = self.directories[self.source.find(table, stored)?].as_ref()?;
+            Some(stored_name(&self.target.join(found), &self.target.join(directory)))
+        })
+    }
+
+    /// Adds keywords for subtables that no keyword leads to, because a user has put them into the file.
+    fn add_unnamed_tables(&self, table: usize, directory: &Path, keywords: &mut Record, columns: &[(BString, Record)]) {
+        for (child, below) in self.source.tables.iter().zip(self.directories) {
+            let Some(below) = below.as_ref().filter(|_| child.parent == Some(table)) else { continue };
+            let stored = stored_name(&self.target.join(below), &self.target.join(directory));
+            let is_named =
+                names_table(keywords, &stored) || columns.iter().any(|(_, keywords)| names_table(keywords, &stored));
+            if !is_named {
+                keywords.set(last_part(&child.name), Value::Table(stored));
+            }
+        }
+    }
+}
+
+fn has(content: &Content, column: &BStr) -> bool {
+    content.columns().iter().any(|info| info.desc.name == column)
+}
+
+/// The elements of a column, as far as their number is known before they are read; else 0.
+fn elements(content: &Content, index: usize) -> Result<u64> {
+    let (info, cells, rows) = (&content.columns()[index], content.cells(index)?, content.rows());
+    if let Some(shape) = info.shape.clone().or_else(|| cells.same_shape(&(0..rows))) {
+        return Ok(shape.elements()?.saturating_mul(rows));
+    }
+    let Some(tiling) = cells.tiling(MAX_CUBES) else { return Ok(0) };
+    tiling.cubes.iter().try_fold(0u64, |sum, cube| Ok(sum.saturating_add(cube.grid().shape.elements()?)))
 }
 
 /// The directory of each table, relative to the main one; those inside it stay where they were.
@@ -155,20 +190,15 @@ fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option
         let stored = stored.iter().find(|stored| source.find(parent, stored) == Some(number));
         let inside = stored.and_then(|stored| stored.strip_prefix(b"././")).and_then(|rest| rest.to_str().ok());
         let inside = inside.filter(|rest| rest.split('/').all(is_directory_name));
-        let keyword = table.name.rsplit('/').next().unwrap_or_default();
+        let keyword = last_part(&table.name);
         let wanted = match (inside, stored) {
             (Some(rest), _) => rest.to_owned(),
             (None, Some(stored)) => source.tables[parent].content()?.table_name(stored),
             (None, None) => keyword.to_owned(),
         };
         let wanted = if wanted.split('/').all(is_directory_name) { wanted } else { format!("TABLE_{number}") };
-        let mut directory = above.join(&wanted);
-        for count in 2.. {
-            if !directories.iter().flatten().any(|taken| *taken == directory) {
-                break;
-            }
-            directory = above.join(format!("{wanted}__{count}"));
-        }
+        let is_taken = |name: &str| directories.iter().flatten().any(|taken| *taken == above.join(name));
+        let directory = above.join(unique(&wanted, is_taken));
         directories.push(Some(directory));
     }
     Ok(directories)

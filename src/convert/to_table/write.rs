@@ -10,7 +10,7 @@ use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
-use crate::source::digest::digest_column;
+use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
 use crate::table::{OpenOptions, Table, TableWriter};
 
@@ -120,7 +120,8 @@ fn store_inexact(
         for column in plan.columns.iter_mut().filter(|column| column.engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);
-            let sha = |content: &Content, index| digest_column(content, index, true, progress).sha256.ok();
+            let sha =
+                |content: &Content, index| digest_column(content, index, CellDigest::Wanted, progress).sha256.ok();
             let differs = sha(content, column.index) != again.and_then(|index| sha(&table, index));
             progress.go_on()?;
             if differs {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::live::{Block, CellShapes};
+use crate::native::can_hold;
 use crate::table::Cells;
 use crate::value::{DataType, Shape, Values};
 
@@ -76,7 +77,7 @@ impl CellBlock {
     fn fit_strings(&mut self, string_bytes: usize) {
         let Values::String(strings) = &mut self.values else { return };
         for string in strings {
-            if string.len() > string_bytes || string.contains(&0) || std::str::from_utf8(string).is_err() {
+            if string.len() > string_bytes || !can_hold(string) {
                 string.clear();
                 self.misfits += 1;
             }
@@ -102,11 +103,7 @@ impl CellBlock {
 
     /// Whether all bits are the same.
     pub(super) fn same(&self, other: &CellBlock) -> bool {
-        let values = match (self.values.le_bytes(), other.values.le_bytes()) {
-            (Some(ours), Some(theirs)) => ours == theirs,
-            _ => self.values == other.values,
-        };
-        values && self.shapes == other.shapes
+        self.values.same_bits(&other.values) && self.shapes == other.shapes
     }
 }
 

@@ -14,19 +14,20 @@ use super::lock::WriterLock;
 use super::{CommitPolicy, Durability, Reader, Schema, TableSpec, Writer, repair};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::if_exists::IfExists;
+use crate::native::{MAIN_TABLE, display_name, is_main};
 use crate::progress::CancelToken;
 use crate::source::{Source, SourceTable, coordinates};
 use crate::table::{Look, OpenOptions, TableKind, Watch};
 use crate::value::DataType;
 
 /// Between two looks at a table whose writer is in the middle of something.
-const RETRY: Duration = Duration::from_millis(10);
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// What is in nobody's hands for so long stays as it is: a subtable that cannot be read is damaged, not in the making.
-const SETTLED: Duration = Duration::from_secs(2);
+const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 
 /// How long old rows are compared after the end.
-const LAST_LOOKS: Duration = Duration::from_secs(10);
+const FINAL_COMPARISON: Duration = Duration::from_secs(10);
 
 /// How a table is followed.
 #[derive(Debug, Clone)]
@@ -97,11 +98,12 @@ impl Follow {
             drop(WriterLock::take(live)?);
         }
         let resumed = live.exists() && !options.overwrite;
-        let found = wait(&mut watch, options, || Found::read(&Source::open_with(source, unlocked)?, !resumed))?;
+        let found = wait(&mut watch, options, || FoundTables::read(&Source::open_with(source, unlocked)?, !resumed))?;
         let policy = CommitPolicy::manual().durability(options.durability);
-        let (writer, columns) = match resumed {
-            true => resume(live, &found.tables, policy)?,
-            false => begin(source, live, &found.tables, policy, options.overwrite)?,
+        let (writer, columns) = if resumed {
+            resume(live, &found.tables, policy)?
+        } else {
+            begin(source, live, &found.tables, policy, options.overwrite)?
         };
         let mut tables = Vec::new();
         let mut missing = found.missing;
@@ -181,8 +183,8 @@ impl Follow {
     /// As [`step`](Self::step).
     pub fn finish(mut self) -> Result<FollowSummary> {
         let start = Instant::now();
-        while self.step()?.more && start.elapsed() < LAST_LOOKS {
-            std::thread::sleep(RETRY);
+        while self.step()?.more && start.elapsed() < FINAL_COMPARISON {
+            std::thread::sleep(RETRY_PAUSE);
         }
         let tables = self.committed_rows();
         let mut notes = self.notes();
@@ -195,7 +197,7 @@ impl Follow {
 }
 
 /// The tables of a source, as they are when following begins.
-struct Found {
+struct FoundTables {
     tables: Vec<FoundTable>,
     /// What the live file cannot have, in sentences.
     missing: Vec<String>,
@@ -211,15 +213,15 @@ struct FoundTable {
     columns: Vec<(BString, DataType)>,
 }
 
-impl Found {
+impl FoundTables {
     /// Reads what tables there are, and for a new live file the shapes of all cells.
     fn read(source: &Source, shapes: bool) -> Result<Self> {
-        let mut found = Found { tables: Vec::new(), missing: Vec::new() };
+        let mut found = FoundTables { tables: Vec::new(), missing: Vec::new() };
         for table in source.tables() {
-            let name = if table.name == "." { "MAIN" } else { &table.name };
+            let name = display_name(&table.name);
             match found.table(source, table, name, shapes) {
                 Ok(table) => found.tables.push(table),
-                Err(error) if name != "MAIN" => found.missing.push(format!("{name}: {error}")),
+                Err(error) if !is_main(name) => found.missing.push(format!("{name}: {error}")),
                 Err(error) => return Err(error),
             }
         }
@@ -231,8 +233,8 @@ impl Found {
         let (Some(path), Some(plain)) = (&table.path, plain) else {
             return Err(Error::unsupported("only tables that have their own rows are followed"));
         };
-        let parent = name.rsplit_once('/').map_or("MAIN", |(parent, _)| parent);
-        if name != "MAIN" && !self.tables.iter().any(|table| table.spec.name == parent) {
+        let parent = name.rsplit_once('/').map_or(MAIN_TABLE, |(parent, _)| parent);
+        if !is_main(name) && !self.tables.iter().any(|table| table.spec.name == display_name(parent)) {
             return Err(Error::unsupported("the table that it belongs to is not followed"));
         }
         let columns = plain.columns().iter().map(|info| (info.desc.name.clone(), info.data_type())).collect();
@@ -242,7 +244,7 @@ impl Found {
             return Ok(found);
         }
         let (mut spec, absent) = Followed::declare(name, plain)?;
-        if name == "MAIN" {
+        if is_main(name) {
             spec.coordinates = coordinates(source);
         }
         self.missing.extend(absent.iter().map(|(column, why)| format!("{name}: column {column}: {why}")));
@@ -250,11 +252,11 @@ impl Found {
     }
 
     /// Whether a live file would get the same.
-    fn declares_as(&self, other: &Found) -> bool {
+    fn declares_as(&self, other: &FoundTables) -> bool {
         let columns = |column: &super::ColumnSpec| {
             (column.info.desc.name.clone(), column.info.data_type(), column.cells.clone(), column.info.desc.max_length)
         };
-        let tables = |found: &Found| -> Vec<_> {
+        let tables = |found: &FoundTables| -> Vec<_> {
             let table = |table: &FoundTable| {
                 let columns: Vec<_> = table.spec.columns.iter().map(columns).collect();
                 (table.spec.name.clone(), columns, table.columns.clone())
@@ -266,10 +268,10 @@ impl Found {
 }
 
 /// What `read` finds when nobody writes to the table meanwhile, or twice the same.
-fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<Found>) -> Result<Found> {
+fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<FoundTables>) -> Result<FoundTables> {
     let timeout = options.timeout;
     let start = Instant::now();
-    let mut before: Option<Found> = None;
+    let mut before: Option<FoundTables> = None;
     loop {
         options.cancel.check()?;
         match watch.look(|_| read()) {
@@ -280,7 +282,7 @@ fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<Fo
             },
             Ok(_) => {}
             // a subtable may be in the making, which is not watched yet
-            Err(error) if error.kind() == ErrorKind::Unsupported || start.elapsed() >= timeout.min(SETTLED) => {
+            Err(error) if error.kind() == ErrorKind::Unsupported || start.elapsed() >= timeout.min(DAMAGED_AFTER) => {
                 return Err(error);
             }
             Err(_) => {}
@@ -289,7 +291,7 @@ fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<Fo
             let message = format!("the table is being written to without a pause, for {} s", timeout.as_secs_f64());
             return Err(Error::new(ErrorKind::Locked, message));
         }
-        std::thread::sleep(RETRY);
+        std::thread::sleep(RETRY_PAUSE);
     }
 }
 
@@ -343,7 +345,9 @@ fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Wr
     let writer = loop {
         match reopen(live, policy) {
             // somebody who is just opening the file to read it keeps HDF5's lock for a moment
-            Err(error) if error.kind() == ErrorKind::Locked && start.elapsed() < SETTLED => std::thread::sleep(RETRY),
+            Err(error) if error.kind() == ErrorKind::Locked && start.elapsed() < DAMAGED_AFTER => {
+                std::thread::sleep(RETRY_PAUSE)
+            }
             reopened => break reopened?,
         }
     };

@@ -49,6 +49,26 @@ pub(super) struct Followed {
     keywords: Record,
 }
 
+/// The table as it is at a look.
+struct SeenTable {
+    rows: u64,
+    columns: Vec<SeenColumn>,
+    keywords: Record,
+}
+
+impl SeenTable {
+    fn new(table: &Table) -> Self {
+        let column = |(info, manager): (&ColumnInfo, Option<usize>)| SeenColumn {
+            name: info.desc.name.clone(),
+            manager,
+            computed: info.stored_column().is_some(),
+            keywords: info.desc.keywords.clone(),
+        };
+        let columns = table.columns().iter().zip(table.manager_numbers()).map(column).collect();
+        SeenTable { rows: table.rows(), columns, keywords: table.keywords().clone() }
+    }
+}
+
 /// A column of the table as it was last seen.
 struct SeenColumn {
     name: BString,
@@ -204,60 +224,71 @@ impl Followed {
 
     /// Finds out from the counters what was written; false if the table could not be looked at yet.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
-        let look = self.watch.look(|table| {
-            let column = |(info, manager): (&ColumnInfo, Option<usize>)| SeenColumn {
-                name: info.desc.name.clone(),
-                manager,
-                computed: info.stored_column().is_some(),
-                keywords: info.desc.keywords.clone(),
-            };
-            let columns: Vec<_> = table.columns().iter().zip(table.manager_numbers()).map(column).collect();
-            Ok((table.rows(), columns, table.keywords().clone()))
-        })?;
-        let Look::Sure((rows_now, columns, keywords)) = look else { return Ok(false) };
-        if rows_now < rows {
-            let message = format!("{rows_now} rows, but there were {rows}: a live file cannot lose rows");
+        let Look::Sure(table) = self.watch.look(|table| Ok(SeenTable::new(table)))? else { return Ok(false) };
+        self.check_kept(&table, rows)?;
+        let news = self.news(&table);
+        self.notes.extend(news.into_iter().map(|note| (note, 1)));
+        if rows > 0 {
+            self.suspect_written(&table, sync, rows);
+        }
+        for seen in &table.columns {
+            if let Some(column) = self.columns.iter_mut().find(|column| column.name == seen.name) {
+                column.keywords = seen.keywords.clone();
+            }
+        }
+        self.keywords = table.keywords;
+        self.seen = Some(sync.clone());
+        Ok(true)
+    }
+
+    /// # Errors
+    /// `Unsupported` if the table has lost rows or columns.
+    fn check_kept(&self, table: &SeenTable, rows: u64) -> Result<()> {
+        if table.rows < rows {
+            let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", table.rows);
             return Err(Error::unsupported(message).context(Context::path(&self.path)));
         }
+        let is_lost = |column: &&FollowedColumn| !table.columns.iter().any(|seen| column.name == seen.name);
+        if let Some(column) = self.columns.iter().find(is_lost) {
+            let message = format!("column {} was removed: a live file cannot lose columns", column.name);
+            return Err(Error::unsupported(message).context(Context::path(&self.path)));
+        }
+        Ok(())
+    }
+
+    /// What a live file does not get of what is new.
+    fn news(&self, table: &SeenTable) -> Vec<String> {
+        let is_first_look = self.seen.is_none();
+        let mut news = Vec::new();
+        for SeenColumn { name, keywords, .. } in &table.columns {
+            match self.columns.iter().find(|column| column.name == *name) {
+                Some(column) if column.keywords != *keywords && !is_first_look => {
+                    news.push(format!("keywords of column {name} changed: finalize takes them"));
+                }
+                None if !self.absent.contains(name) => news.push(format!("column {name} is new: finalize takes it")),
+                _ => {}
+            }
+        }
+        if self.keywords != table.keywords && !is_first_look {
+            news.push("keywords of the table changed: finalize takes them".to_owned());
+        }
+        news
+    }
+
+    /// Has the columns compared whose managers have written since the last look, or whose engines may have.
+    fn suspect_written(&mut self, table: &SeenTable, sync: &Sync, rows: u64) {
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
             (Some(before), Some(now), Some(manager)) => before.managers.get(manager) != now.managers.get(manager),
             _ => true,
         };
-        let first = self.seen.is_none();
-        let mut news = Vec::new();
-        for seen in columns.iter() {
-            let name = &seen.name;
-            let Some(index) = self.columns.iter().position(|column| column.name == *name) else {
-                if !self.absent.contains(name) {
-                    news.push(format!("column {name} is new: finalize takes it"));
-                }
-                continue;
-            };
-            if rows > 0 && (seen.computed || changed(seen.manager)) {
+        for seen in table.columns.iter().filter(|seen| seen.computed || changed(seen.manager)) {
+            if let Some(index) = self.columns.iter().position(|column| column.name == seen.name) {
                 // with those that are appended before they are compared
                 let suspect = Suspect::new(sync.rows.max(rows), self.suspects.get(&index));
                 self.suspects.insert(index, suspect);
             }
-            if self.columns[index].keywords != seen.keywords && !first {
-                news.push(format!("keywords of column {name} changed: finalize takes them"));
-            }
-            self.columns[index].keywords = seen.keywords.clone();
         }
-        let gone = |column: &&FollowedColumn| !columns.iter().any(|seen| column.name == seen.name);
-        if let Some(column) = self.columns.iter().find(gone) {
-            let message = format!("column {} was removed: a live file cannot lose columns", column.name);
-            return Err(Error::unsupported(message).context(Context::path(&self.path)));
-        }
-        if self.keywords != keywords && !first {
-            news.push("keywords of the table changed: finalize takes them".to_owned());
-        }
-        for note in news {
-            self.notes.insert(note, 1);
-        }
-        self.keywords = keywords;
-        self.seen = Some(sync.clone());
-        Ok(true)
     }
 
     /// Appends some of the rows that there are before `end`; 0 if the writer is in the middle of something.
@@ -320,7 +351,7 @@ impl Followed {
                 let updated = writer.update(&self.name, &name, rows.start, count, block.block()?)?;
                 rewritten += u64::from(updated.written);
                 // misfits have been counted when they were appended, unless they came later
-                for (note, times) in [(misfits(&name), block.misfits), (reshaped(&name), updated.refused)] {
+                for (note, times) in [(too_large_note(&name), block.misfits), (reshaped_note(&name), updated.refused)] {
                     if times > 0 {
                         let known = self.notes.entry(note).or_default();
                         *known = times.max(*known);
@@ -353,7 +384,7 @@ impl Followed {
 
     fn note_misfits(&mut self, wanted: &[usize], blocks: &[CellBlock]) {
         for (&index, block) in wanted.iter().zip(blocks).filter(|(_, block)| block.misfits > 0) {
-            *self.notes.entry(misfits(&self.columns[index].text)).or_default() += block.misfits;
+            *self.notes.entry(too_large_note(&self.columns[index].text)).or_default() += block.misfits;
         }
     }
 }
@@ -374,11 +405,11 @@ fn declare_column(table: &Table, index: usize, info: &ColumnInfo) -> Result<Colu
     Ok(spec.string_length(cells::string_bytes(column, info.desc.max_length, table.rows())?))
 }
 
-fn misfits(column: &str) -> String {
+fn too_large_note(column: &str) -> String {
     format!("column {column}: cells that the live file has no room for: finalize takes them")
 }
 
-fn reshaped(column: &str) -> String {
+fn reshaped_note(column: &str) -> String {
     format!("column {column}: cells got another shape: finalize takes them")
 }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use bstr::BStr;
 
 use super::row_file::RowFile;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::stman::{Column, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
@@ -78,7 +78,7 @@ pub(super) fn antenna_column(args: &OpenArgs<'_>, name: &str) -> Result<OtherCol
 pub(super) fn read_ints(column: &OtherColumn, rows: Range<u64>) -> Result<Vec<i32>> {
     let count = rows.end - rows.start;
     let mut values = Values::new(DataType::Int);
-    column.cells().read_rows(rows, &mut values).with_context(|| format!("column {}", column.spec.name))?;
+    column.cells().read_rows(rows, &mut values).with_context(|| Context::column(&column.spec.name))?;
     match values {
         Values::Int(values) if values.len() as u64 == count => Ok(values),
         _ => Err(Error::format(format!("column {} does not have {count} int scalars", column.spec.name))),

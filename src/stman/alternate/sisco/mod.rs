@@ -18,7 +18,7 @@ use self::decode::{Decoder, cell_values};
 use self::file::{SiscoFile, read_shapes};
 use self::value::Level;
 use super::uvw::antenna_column;
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::stman::{Column, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -31,7 +31,7 @@ const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
 #[derive(Debug)]
 struct Sisco {
     /// For errors: file and manager.
-    place: String,
+    place: Context,
     file: SiscoFile,
     /// `None`: no prediction.
     level: Option<Level>,
@@ -54,7 +54,7 @@ enum Shapes {
 }
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    let place = format!("{} (SiscoStMan)", args.file_name(""));
+    let place = Context::managed(args.file_name(""), "SiscoStMan");
     let file = args.file("")?;
     let open = || {
         let [spec] = args.columns else {

@@ -1,0 +1,115 @@
+//! Datasets of recipes, whose length shows at the end.
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::h5::{Coder, Dataset, DatasetSpec, Deflate, Group, Pipeline, Stage};
+use crate::value::{DataType, Shape};
+
+/// Of the datasets of literals and of segments.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks of literals that are compressed together.
+const CHUNKS_COMPRESSED_TOGETHER: usize = 8;
+const LEVEL: u8 = 6;
+/// Of a dataset that is one chunk, which takes little time.
+const LEVEL_OF_ONE_CHUNK: u8 = 9;
+
+/// A dataset with one axis whose length shows at the end.
+pub(super) struct AppendBuffer {
+    group: Group,
+    name: &'static str,
+    element: DataType,
+    /// Made when there is more than one chunk.
+    dataset: Option<Dataset>,
+    level: u8,
+    /// Chunks written.
+    chunks: u64,
+    pending: Vec<u8>,
+}
+
+impl AppendBuffer {
+    pub(super) fn new(group: &Group, name: &'static str, element: DataType) -> Self {
+        AppendBuffer {
+            group: group.clone(),
+            name,
+            element,
+            dataset: None,
+            level: LEVEL,
+            chunks: 0,
+            pending: Vec::new(),
+        }
+    }
+
+    /// Elements so far.
+    pub(super) fn len(&self) -> u64 {
+        (self.chunks * CHUNK_BYTES as u64 + self.pending.len() as u64) / self.element.size() as u64
+    }
+
+    /// Appends the little-endian bytes of elements.
+    pub(super) fn push(&mut self, mut bytes: &[u8], pool: &rayon::ThreadPool) -> Result<()> {
+        while !bytes.is_empty() {
+            let (now, later) =
+                bytes.split_at(bytes.len().min(CHUNKS_COMPRESSED_TOGETHER * CHUNK_BYTES - self.pending.len()));
+            self.pending.extend_from_slice(now);
+            bytes = later;
+            if self.pending.len() == CHUNKS_COMPRESSED_TOGETHER * CHUNK_BYTES {
+                self.write(pool)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self, pool: &rayon::ThreadPool) -> Result<()> {
+        let len = self.len();
+        if self.dataset.is_none() && self.pending.len() <= CHUNK_BYTES {
+            let shape = Shape::from([len]);
+            self.level = LEVEL_OF_ONE_CHUNK;
+            self.dataset = Some(self.create(&shape, &shape, false)?);
+            if len == 0 {
+                return Ok(());
+            }
+        }
+        self.write(pool)?;
+        match &self.dataset {
+            Some(dataset) if dataset.is_appendable()? => dataset.set_extent(len),
+            _ => Ok(()),
+        }
+    }
+
+    fn create(&self, shape: &Shape, chunk: &Shape, appendable: bool) -> Result<Dataset> {
+        let filter = Some(Deflate { level: self.level });
+        let spec = DatasetSpec { element: self.element, shape, chunk: Some(chunk.clone()), appendable, filter };
+        self.group.create_dataset(self.name, &spec)
+    }
+
+    /// Writes what is pending, filtered on the threads of `pool`; the last chunk is filled up with zeros.
+    fn write(&mut self, pool: &rayon::ThreadPool) -> Result<()> {
+        let size = self.element.size();
+        if self.dataset.is_none() {
+            let chunk = Shape::from([(CHUNK_BYTES / size) as u64]);
+            self.dataset = Some(self.create(&chunk, &chunk, true)?);
+        }
+        let Some(dataset) = &self.dataset else { return Ok(()) };
+        let chunk = dataset.chunk()?.ok_or_else(|| Error::format("no chunks"))?.elements()?;
+        let chunk_bytes = chunk as usize * size;
+        let pipeline =
+            Pipeline::new(vec![Stage::Shuffle { element_size: size }, Stage::Deflate(Deflate { level: self.level })]);
+        self.pending.resize(self.pending.len().next_multiple_of(chunk_bytes), 0);
+        let filter = |coder: &mut Coder, bytes: &[u8]| {
+            let mut packed = Vec::new();
+            pipeline.encode(coder, bytes, &mut packed);
+            packed
+        };
+        let packed: Vec<Vec<u8>> =
+            pool.install(|| self.pending.par_chunks(chunk_bytes).map_init(Coder::default, filter).collect());
+        if dataset.is_appendable()? {
+            dataset.set_extent((self.chunks + packed.len() as u64) * chunk)?;
+        }
+        for bytes in packed {
+            dataset.write_chunk(&[self.chunks], &bytes, 0)?;
+            self.chunks += 1;
+        }
+        self.pending.clear();
+        Ok(())
+    }
+}

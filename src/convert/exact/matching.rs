@@ -1,0 +1,193 @@
+//! Where in the original files the elements of columns lie, as segments.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::recipe::{Encoding, LITERALS, Segment, Stream};
+use crate::convert::to_hdf5::{ColumnPlan, Form, TablePlan};
+use crate::error::{Error, Result};
+use crate::h5::Group;
+use crate::io::{ByteOrder, ReadAt};
+use crate::native::{Members, Reader, StoredForm, open_dataset};
+use crate::table::{Cells, Extent, RowRun, Stored};
+use crate::value::{DataType, Shape};
+
+/// Rows whose offsets in a dataset of cells of differing shapes are read at a time.
+const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
+/// Most segments of columns in a file, and most literals before the rest of it is kept whole.
+pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
+
+/// The streams of a recipe and their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    pub(super) list: Vec<Stream>,
+    known: HashMap<Stream, u32>,
+}
+
+impl Streams {
+    /// The number of a stream, which is added if it is new.
+    pub(super) fn number(&mut self, stream: Stream) -> u32 {
+        if let Some(&number) = self.known.get(&stream) {
+            return number;
+        }
+        let number = self.list.len() as u32;
+        self.list.push(stream.clone());
+        self.known.insert(stream, number);
+        number
+    }
+}
+
+/// Segments of a file, in the order in which they are found.
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    pub(super) list: Vec<Segment>,
+    /// There were more than can be held: the file is stored as it is.
+    too_many: bool,
+}
+
+impl Segments {
+    /// Adds a box, as one more of the last segment where it can be.
+    pub(super) fn push(&mut self, stream: u32, first: u64, rows: u64, offset: u64) {
+        if let Some(last) = self.list.last_mut()
+            && (last.stream, last.rows, last.first + last.count * last.rows) == (stream, rows, first)
+        {
+            let stride = if last.count == 1 { offset.saturating_sub(last.offset) } else { last.stride };
+            if stride > 0 && last.offset + last.count * stride == offset {
+                last.stride = stride;
+                last.count += 1;
+                return;
+            }
+        }
+        self.list.push(Segment { stream, first, rows, count: 1, offset, stride: 0 });
+    }
+
+    /// Adds bytes that are kept as they are, which may go on where the last ones ended.
+    pub(super) fn push_literal(&mut self, first: u64, bytes: u64, offset: u64) {
+        match self.list.last_mut() {
+            Some(last) if last.count == 1 && last.offset + last.rows == offset => last.rows += bytes,
+            _ => self.push(LITERALS, first, bytes, offset),
+        }
+    }
+}
+
+/// From the extents of a column to segments.
+pub(super) struct Placing<'a> {
+    streams: &'a mut Streams,
+    column: &'a ColumnPlan,
+    form: StoredForm,
+    /// The path of the group of the table.
+    group: String,
+    /// Whether the column is a hypercube that is its dataset.
+    is_cube: bool,
+    /// Of a column of differing shapes: where each row begins in `values`; and those of the rows from the first one on.
+    offsets: Option<Reader>,
+    known: (u64, Vec<i64>),
+}
+
+impl<'a> Placing<'a> {
+    pub(super) fn new(
+        streams: &'a mut Streams,
+        root: &Group,
+        source: &Arc<dyn ReadAt>,
+        table: &TablePlan,
+        column: &'a ColumnPlan,
+        cells: &dyn Cells,
+    ) -> Result<Self> {
+        let form = column.stored_form();
+        let is_cube = match (&column.form, cells.tiling(1)) {
+            (Form::Dense { shape, .. }, Some(tiling)) => {
+                let rows = shape.last().copied().unwrap_or_default();
+                tiling.cubes.len() == 1
+                    && tiling.cubes[0].grid().shape == *shape
+                    && tiling.runs == [RowRun { rows: 0..rows, cube: 0, position: 0 }]
+            }
+            _ => false,
+        };
+        let offsets = match &column.form {
+            Form::Ragged { .. } => {
+                let open = |path: &str| open_dataset(root, &format!("{}/{path}", table.group));
+                match form.open(0, None, open)? {
+                    Members::Ragged { offset, .. } => Some(Reader::of_file(offset, source.clone())?),
+                    Members::Dense { .. } | Members::Cubes { .. } => None,
+                }
+            }
+            _ => None,
+        };
+        Ok(Placing { streams, column, form, group: table.group.clone(), is_cube, offsets, known: (0, Vec::new()) })
+    }
+
+    pub(super) fn add(&mut self, extent: &Extent<'_>, segments: &mut Segments) -> Result<()> {
+        if segments.too_many {
+            return Ok(());
+        }
+        let encoding = match self.column.data_type {
+            DataType::Bool => Encoding::Bits,
+            data_type if data_type.size() == 1 => Encoding::Bytes(ByteOrder::Little),
+            _ => Encoding::Bytes(extent.order),
+        };
+        match (&extent.content, &self.column.form) {
+            (Stored::Cells(rows), Form::Dense { shape, .. }) => {
+                let Some((cell, _)) = shape.split_last().filter(|(cell, _)| !cell.contains(&0)) else { return Ok(()) };
+                let stream =
+                    self.streams.number(Stream { dataset: self.form.elements_path(&self.group, 0), encoding, cell });
+                segments.push(stream, rows.start, rows.end - rows.start, extent.offset);
+            }
+            (Stored::Cells(rows), Form::Ragged { .. }) => {
+                let (first, end) = (self.offset(rows.start)?, self.offset(rows.end)?);
+                if end > first {
+                    let dataset = self.form.elements_path(&self.group, 0);
+                    let stream = self.streams.number(Stream { dataset, encoding, cell: Shape::scalar() });
+                    segments.push(stream, first, end - first, extent.offset);
+                }
+            }
+            (&Stored::Tiles { cube, ref tile, stride, count }, form) if count > 0 => {
+                let dataset = match form {
+                    Form::Dense { .. } if self.is_cube => self.form.elements_path(&self.group, 0),
+                    Form::Cubes { cubes } if cube < cubes.len() => self.form.elements_path(&self.group, cube),
+                    _ => return Ok(()),
+                };
+                let Some((cell, rows)) = tile.split_last() else { return Ok(()) };
+                let stream = self.streams.number(Stream { dataset, encoding, cell });
+                let stride = if count == 1 { 0 } else { stride };
+                segments.list.push(Segment { stream, first: 0, rows, count, offset: extent.offset, stride });
+            }
+            _ => {}
+        }
+        if segments.list.len() > MAX_SEGMENTS_PER_FILE {
+            *segments = Segments { list: Vec::new(), too_many: true };
+        }
+        Ok(())
+    }
+
+    /// Where a row begins in `values`.
+    fn offset(&mut self, row: u64) -> Result<u64> {
+        let Some(reader) = &self.offsets else { return Err(Error::format("no offsets")) };
+        let (start, known) = &mut self.known;
+        if row < *start || row - *start >= known.len() as u64 {
+            let end = reader.rows().min(row.saturating_add(OFFSETS_READ_TOGETHER));
+            *start = row;
+            *known = reader.integers(row..end)?;
+        }
+        known.get((row - *start) as usize).map(|&offset| offset as u64).ok_or_else(|| Error::format("too few offsets"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_distances_are_one_segment() {
+        let mut segments = Segments::default();
+        for box_number in 0..5 {
+            segments.push(1, box_number * 10, 10, 512 + box_number * 80);
+        }
+        // not at that distance, not the next rows, another extent, not behind
+        for (first, rows, offset) in [(50, 10, 1000), (80, 10, 2000), (90, 9, 3000), (99, 9, 2900)] {
+            segments.push(1, first, rows, offset);
+        }
+        let counts: Vec<(u64, u64, u64)> =
+            segments.list.iter().map(|segment| (segment.offset, segment.count, segment.stride)).collect();
+        assert_eq!(counts, [(512, 5, 80), (1000, 1, 0), (2000, 1, 0), (3000, 1, 0), (2900, 1, 0)]);
+    }
+}
