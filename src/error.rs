@@ -322,8 +322,13 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
+    /// The first cause that the message does not already end with, so that a printed chain says everything once.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source.as_deref().map(|source| source as _)
+        let mut cause = self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static));
+        while let Some(found) = cause.filter(|cause| self.0.message.ends_with(&one_line(cause.to_string()))) {
+            cause = found.source();
+        }
+        cause
     }
 }
 
@@ -402,6 +407,19 @@ mod tests {
         ] {
             assert_eq!(context.to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_cause_is_printed_once() {
+        let text = |error: &Error| {
+            let causes = std::iter::successors(error.source(), |&cause| cause.source());
+            causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+        };
+        let missing = || std::io::Error::from_raw_os_error(nix::errno::Errno::ENOENT as i32);
+        assert_eq!(text(&Error::from(missing()).context("a.ms")), "a.ms: No such file or directory (os error 2)");
+        let outer = Error::format("not a table").caused_by(Error::from(missing()));
+        assert_eq!(text(&outer), "not a table: No such file or directory (os error 2)");
+        assert!(outer.source().is_some_and(|source| source.is::<Error>()));
     }
 
     #[test]

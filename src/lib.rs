@@ -53,6 +53,7 @@ mod schema;
 mod sha;
 mod source;
 mod stman;
+mod sync;
 mod table;
 pub mod value;
 
@@ -62,6 +63,8 @@ pub use container::{
 };
 pub use error::{Context, Error, ErrorKind, Result};
 pub use if_exists::IfExists;
+/// The arrays of this interface, in the version that it uses.
+pub use ndarray;
 pub use progress::{CancelToken, Cancellable, Progress};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};

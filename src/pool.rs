@@ -1,8 +1,9 @@
 //! Worker threads and the buffers that they share.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::LockUnpoisoned;
 
 /// `threads` threads; 0: one for each processor.
 pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
@@ -42,6 +43,6 @@ impl Buffers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock_unpoisoned()
     }
 }

@@ -8,7 +8,7 @@ use ctds_hdf5::convert::{
     Options, Plan, RestoreOptions, Source, TableOptions, check, digest_with, restore, to_hdf5, to_table, verify_with,
 };
 use ctds_hdf5::live::{Follow, FollowOptions, finalize, repair_with};
-use ctds_hdf5::pack::{self, Check, PackFormat, PackOptions, Plain, pack, unpack};
+use ctds_hdf5::pack::{self, Check, FileSet, PackFormat, PackOptions, pack, unpack};
 use ctds_hdf5::{CancelToken, Error, ErrorKind, OpenOptions, Progress, Result};
 use tempfile::TempDir;
 
@@ -97,14 +97,14 @@ fn conversions() {
 fn packing() {
     let folder = TempDir::new().unwrap();
     let packed = folder.path().join("packed");
-    let plain = || Plain::open(&demo(), OpenOptions::default()).unwrap();
+    let plain = || FileSet::open(&demo(), OpenOptions::default()).unwrap();
     for single_file in [false, true] {
-        for format in [PackFormat::MultiFile, PackFormat::MultiHdf5] {
+        for format in PackFormat::all() {
             let options =
                 PackOptions { format, block_bytes: None, checksums: true, deflate: 0, single_file, overwrite: true };
             stop_everywhere("pack", |target, progress| pack(&plain(), target, &options, progress).map(drop));
             pack(&plain(), &packed, &options, &()).unwrap();
-            let source = || Plain::open(&packed, OpenOptions::default()).unwrap();
+            let source = || FileSet::open(&packed, OpenOptions::default()).unwrap();
             stop_everywhere("unpack", |target, progress| unpack(&source(), target, false, progress).map(drop));
             stop_everywhere("compare", |_, progress| pack::compare(&plain(), &source(), progress).map(drop));
             stop_everywhere("check", |_, progress| Check::open(&packed)?.read(progress));

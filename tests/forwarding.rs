@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// `&T`, `Arc<T>`, `Box<T>`, and our own.
-const WRAPPERS: [&str; 6] = ["&T", "Arc<T>", "Box<T>", "$pointer", "WithContext<M>", "Locked"];
+const WRAPPERS: [&str; 7] = ["&T", "Arc<T>", "Box<T>", "$pointer", "WithContext<M>", "Locked", "Borrowed<'_>"];
 
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -74,7 +74,7 @@ fn wrappers_forward_every_method_of_their_trait() {
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let (missing, wrappers) = missing(&files);
     assert!(missing.is_empty(), "{missing:#?}");
-    // ReadAt for pointers, ChunkRead for &T, ManagerMut for WithContext, Manager for Locked
+    // ReadAt for pointers, ChunkRead for &T, ManagerMut for WithContext, Manager for Locked, ColumnCells for Borrowed
     assert!(wrappers >= 4, "only {wrappers} found: a name in WRAPPERS has changed");
 }
 

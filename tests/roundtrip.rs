@@ -17,7 +17,7 @@ use ctds_hdf5::convert::{
     self, Compress, Difference, Options, Plan, Progress, RestoreOptions, Sha, Source, TableOptions, restore, to_hdf5,
     to_table,
 };
-use ctds_hdf5::pack::{self, PackFormat, PackOptions, Plain};
+use ctds_hdf5::pack::{self, FileSet, PackFormat, PackOptions};
 use tempfile::TempDir;
 
 use common::{tables_below, testdata};
@@ -220,10 +220,10 @@ fn exact() {
 #[test]
 fn packed() {
     let forms = [
-        (PackFormat::MultiFile, false, false, 0),
-        (PackFormat::MultiFile, true, true, 0),
-        (PackFormat::MultiHdf5, false, true, 0),
-        (PackFormat::MultiHdf5, true, false, 6),
+        (PackFormat::MULTI_FILE, false, false, 0),
+        (PackFormat::MULTI_FILE, true, true, 0),
+        (PackFormat::MULTI_HDF5, false, true, 0),
+        (PackFormat::MULTI_HDF5, true, false, 6),
     ];
     for_each(|name, source, folder| {
         // a table may refer to those beside it
@@ -233,7 +233,7 @@ fn packed() {
         }
         // what is packed already comes out as the files that were put in
         let plain = folder.join("plain");
-        pack::unpack(&Plain::open(source, OpenOptions::default()).unwrap(), &plain, false, &Silent).unwrap();
+        pack::unpack(&FileSet::open(source, OpenOptions::default()).unwrap(), &plain, false, &Silent).unwrap();
         let is_plain = !["table.mf", "table.mfh5"].iter().any(|file| source.join(file).exists());
         if is_plain {
             assert_same_files(name, source, &plain);
@@ -241,11 +241,11 @@ fn packed() {
         for (number, (format, single_file, checksums, deflate)) in forms.into_iter().enumerate() {
             let (packed, unpacked) = (folder.join(format!("{number}.packed")), folder.join(format!("{number}.plain")));
             let options = PackOptions { format, block_bytes: None, checksums, deflate, single_file, overwrite: false };
-            let from = Plain::open(source, OpenOptions::default()).unwrap();
+            let from = FileSet::open(source, OpenOptions::default()).unwrap();
             let summary = pack::pack(&from, &packed, &options, &Silent).unwrap();
             assert_eq!(summary.files, from.files(), "{name}");
             assert_eq!(packed.is_file(), single_file, "{name}");
-            pack::unpack(&Plain::open(&packed, OpenOptions::default()).unwrap(), &unpacked, false, &Silent).unwrap();
+            pack::unpack(&FileSet::open(&packed, OpenOptions::default()).unwrap(), &unpacked, false, &Silent).unwrap();
             assert_same_files(name, &plain, &unpacked);
             if name != HUGE && !DAMAGED.contains(&name) {
                 assert_equal(name, source, &packed, &BTreeSet::new());

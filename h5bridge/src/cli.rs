@@ -1,13 +1,13 @@
 //! The command line.
 
-use std::io::IsTerminal;
-use std::time::Duration;
+use std::io::Write;
 
-use anyhow::{Result, anyhow};
-use clap::{Args, Parser, Subcommand};
-use ctds_hdf5::OpenOptions;
+use anyhow::Result;
+use clap::{Parser, Subcommand};
 
+use crate::args::Global;
 use crate::command::{digest, finalize, follow, info, ls, pack, repair, to_hdf5, to_ms, unpack, verify, watch};
+use crate::exit::Status;
 
 /// Casacore tables (MeasurementSets) to HDF5.
 #[derive(Debug, Parser)]
@@ -25,69 +25,24 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-/// Options of every verb.
-#[derive(Debug, Args)]
-pub struct Global {
-    /// Print one JSON document instead of text
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Say less: no progress, no summary
-    #[arg(short, long, global = true)]
-    pub quiet: bool,
-    /// Say more (-vv: still more)
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    pub verbose: u8,
-    /// End with status 6 if there were warnings
-    #[arg(long, global = true)]
-    pub strict: bool,
-    /// Wait at most this long for a program that is writing to the table
-    #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS")]
-    pub lock_timeout: f64,
-    /// Take no lock on tables, as for read-only media
-    #[arg(long, global = true)]
-    pub no_lock: bool,
-}
-
-/// An option of the verbs that read elements of native files.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct External {
-    /// Read elements that a native HDF5 file keeps in other files (external storage, virtual datasets, external links), if
-    /// these lie below its own directory
-    #[arg(long)]
-    follow_external: bool,
-}
-
-impl External {
-    /// How sources are opened.
-    pub fn open_options(self, global: &Global) -> OpenOptions {
-        OpenOptions { follow_external: self.follow_external, ..global.open_options() }
-    }
-}
-
-impl Global {
-    /// How tables are opened.
-    pub fn open_options(&self) -> OpenOptions {
-        // no time-out is as good as one of a century
-        let timeout = Duration::try_from_secs_f64(self.lock_timeout).unwrap_or(Duration::from_secs(u32::MAX.into()));
-        OpenOptions { lock_timeout: (!self.no_lock).then_some(timeout), ..OpenOptions::default() }
-    }
-
-    /// Diagnostics go to stderr, as many as asked for.
-    pub fn start_logging(&self) {
-        let level = match self.verbose {
-            0 => tracing::Level::WARN,
-            1 => tracing::Level::INFO,
-            _ => tracing::Level::DEBUG,
-        };
-        let colours =
-            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        tracing_subscriber::fmt()
-            .with_max_level(level)
-            .with_writer(std::io::stderr)
-            .with_target(false)
-            .without_time()
-            .with_ansi(colours)
-            .init();
+impl Cli {
+    /// Runs the verb; its result goes to `out`.
+    pub fn run(self, out: &mut impl Write) -> Result<Status> {
+        let global = &self.global;
+        match self.verb {
+            Verb::ToHdf5(args) => to_hdf5::run(args, global, out),
+            Verb::ToMs(args) => to_ms::run(args, global, out),
+            Verb::Info(args) => info::run(args, global, out),
+            Verb::Digest(args) => digest::run(args, global, out),
+            Verb::Finalize(args) => finalize::run(args, global, out),
+            Verb::Follow(args) => follow::run(args, global, out),
+            Verb::Repair(args) => repair::run(args, global, out),
+            Verb::Verify(args) => verify::run(args, global, out),
+            Verb::Pack(args) => pack::run(args, global, out),
+            Verb::Unpack(args) => unpack::run(args, global, out),
+            Verb::Ls(args) => ls::run(args, global, out),
+            Verb::Watch(args) => watch::run(args, global, out),
+        }
     }
 }
 
@@ -108,7 +63,7 @@ pub enum Verb {
     Follow(follow::Args),
     /// Make a file for the archive from a live file
     Finalize(finalize::Args),
-    /// Bring a live file in order whose writer was killed
+    /// Repair a live file whose writer was killed
     Repair(repair::Args),
     /// Compare two sources, value by value or byte by byte; or check one with the digests and checksums that it holds
     Verify(verify::Args),
@@ -120,43 +75,4 @@ pub enum Verb {
     Unpack(unpack::Args),
     /// List the files in a container
     Ls(ls::Args),
-}
-
-/// A size in bytes: 512, 64K, 4M, 1G.
-pub fn size(text: &str) -> Result<u64> {
-    let text = text.trim().to_ascii_uppercase();
-    let text = text.trim_end_matches("IB").trim_end_matches('B');
-    let (number, shift) = match text.char_indices().last() {
-        Some((end, 'K')) => (&text[..end], 10),
-        Some((end, 'M')) => (&text[..end], 20),
-        Some((end, 'G')) => (&text[..end], 30),
-        _ => (text, 0),
-    };
-    let bytes: u64 = number.trim().parse().map_err(|_| anyhow!("expected a size such as 64K or 256M"))?;
-    bytes.checked_mul(1 << shift).ok_or_else(|| anyhow!("too large"))
-}
-
-/// The level of `gzip`, 4, or of `gzip:1` to `gzip:9`; `None` for another word.
-pub fn gzip(text: &str) -> Option<Result<u8>> {
-    match text.split_once(':').unwrap_or((text, "4")) {
-        ("gzip", level) => Some(match level.parse() {
-            Ok(level @ 1..=9) => Ok(level),
-            _ => Err(anyhow!("gzip has levels 1 to 9")),
-        }),
-        _ => None,
-    }
-}
-
-/// A time: `500ms`, `60s`, `5m`, `1h`; a number alone is of seconds.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let unit = match &text[end..] {
-        "ms" => 1e-3,
-        "" | "s" => 1.,
-        "m" => 60.,
-        "h" => 3600.,
-        unit => return Err(format!("{unit:?} is no unit of time, known are ms, s, m and h")),
-    };
-    let number: f64 = text[..end].parse().map_err(|_| "a number is expected before the unit".to_owned())?;
-    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
 }

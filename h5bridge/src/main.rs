@@ -1,5 +1,6 @@
 //! `h5bridge`: casacore tables to HDF5 and back, from the command line.
 
+mod args;
 mod cli;
 mod command;
 mod exit;
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
     };
     cli.global.start_logging();
     let json = cli.global.json;
-    let status = match command::run(cli) {
+    let status = match cli.run(&mut std::io::stdout().lock()) {
         Ok(status) => status,
         Err(error) => {
             let status = exit::Status::of(&error);

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::cli::Global;
+use crate::args::Global;
 use crate::exit::Status;
 
 /// The failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
@@ -21,12 +21,19 @@ pub fn error(error: &anyhow::Error, status: Status, as_json: bool) {
     }
 }
 
-/// How a verb ends that has come to its end.
+/// A warning on stderr. `--quiet` does not hide it.
+pub fn warning(text: &str) {
+    eprintln!("h5bridge: warning: {text}");
+}
+
+/// What a verb reports when it has run to its end.
 #[derive(Default)]
 pub struct Ending<'a> {
     /// What was found is not as it should be.
     pub failed: Option<Status>,
     pub warnings: &'a [String],
+    /// Whether the warnings were printed when they arose.
+    pub warned: bool,
     /// What was found, a line each; it goes to stdout.
     pub found: Vec<String>,
     /// The summary, a line each; it goes to stderr, but not with `--quiet`.
@@ -36,9 +43,10 @@ pub struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// Says it.
+    /// Prints everything and returns the exit status.
     pub fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
-        let status = self.failed.unwrap_or_else(|| finished(self.warnings.len(), global.strict));
+        let strict = global.strict && !self.warnings.is_empty();
+        let status = self.failed.unwrap_or(if strict { Status::Warnings } else { Status::Done });
         if global.json {
             self.fields["status"] = status.name().into();
             self.fields["code"] = status.code().into();
@@ -47,7 +55,9 @@ impl Ending<'_> {
             return Ok(status);
         }
         self.found.iter().try_for_each(|line| writeln!(out, "{line}"))?;
-        self.warnings.iter().for_each(|warning| eprintln!("h5bridge: warning: {warning}"));
+        if !self.warned {
+            self.warnings.iter().for_each(|text| warning(text));
+        }
         if !global.quiet {
             self.summary.iter().for_each(|line| eprintln!("{line}"));
         }
@@ -80,9 +90,4 @@ pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
-
-/// The status of a run that finished, with these warnings.
-pub fn finished(warnings: usize, strict: bool) -> Status {
-    if strict && warnings > 0 { Status::Warnings } else { Status::Done }
 }

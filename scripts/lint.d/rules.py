@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['error'],
-    ['limits', 'sha'],
+    ['limits', 'sha', 'sync'],
     ['value'],
     ['io'],
     ['grid', 'cancel', 'progress', 'pool', 'output'],
@@ -51,19 +51,18 @@ REGISTRIES = {
     'stman': 'KINDS names every storage manager; the managers implement the traits',
     'container': 'FORMATS names every container; the containers implement the traits',
     'stman/aipsio': 'its KIND opens and creates; the parts use the constants of the format',
-    'stman/alternate/sisco': 'its KIND opens and creates; the parts use the constants of the format',
+    'stman/ms_columns/sisco': 'its KIND opens and creates; the parts use the constants of the format',
     'stman/incremental': 'its KIND opens and creates; the parts share the opened file',
     'stman/standard': 'its KIND opens and creates; the parts share the opened file',
     'stman/tiled': 'its four Kinds open and create; the parts share the hypercubes',
     'container/multifile': 'its FORMAT opens and creates; the parts use the constants of the format',
-    'container/multihdf5': 'its FORMAT opens and creates; the parts use the constants of the format',
     'io': 'the traits of positioned reading and writing, and the file that implements both',
 }
 
 # (modules, why): imports among these do not make a circle.
 RECURSIONS = [
     ({'value/record', 'value/values'}, 'a record has values, and a value may be a record'),
-    ({'table', 'table/column', 'table/opening', 'table/subtable', 'table/view'}, 'tables open tables'),
+    ({'table', 'table/column', 'table/open', 'table/open_managers', 'table/subtable', 'table/view'}, 'tables open tables'),
     ({'table/create', 'table/writer'}, 'a builder and what it builds'),
     ({'h5/attribute', 'h5/byte_rows', 'h5/dataset', 'h5/file', 'h5/group', 'h5/live', 'h5/values'},
      'a group has datasets, a dataset attributes, an attribute references to datasets; a file becomes a live file'),
@@ -112,6 +111,12 @@ FORBIDDEN_CODE = [
     (r'\b(?:todo|unimplemented|dbg)!', 'unfinished code', set()),
 ]
 FORBIDDEN_COMMENT = [(r'\b(?:TODO|FIXME|XXX)\b', 'an issue instead of a note in the code')]
+
+# What documents describe is the format and the program as it is.
+FORBIDDEN_DOCUMENT = [
+    (r'\b[Rr]ecommended:|\bSuggested\b|\bis deferred\b|\bPriority for\b|\ba bridge (?:should|can|must)\b',
+     'advice to whoever writes the program: say what the program does'),
+]
 
 # {pattern: (expression, rule)}: counted in comments, messages and documents; scripts/lint.d/ceilings has how often each
 # may occur. CONTRIBUTING.md has examples.

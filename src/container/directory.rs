@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Container, ContainerMut, check_name};
+use super::{Container, ContainerInfo, ContainerMut, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 
@@ -62,6 +62,15 @@ impl Container for Directory {
 
     fn path(&self, name: &str) -> Option<PathBuf> {
         Some(self.path.join(name))
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        ContainerInfo { format: "directory", ..ContainerInfo::default() }
+    }
+
+    /// Only the file system holds it together.
+    fn check(&self) -> Result<bool> {
+        Ok(true)
     }
 }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use super::{Container, Directory, FORMATS, Format};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::io::ReadAt;
 
 /// The files at `path`: a directory, a file that is a container, or what is nested in one.
 ///
-/// A directory that is not there shows when one of its files is opened.
+/// A missing directory is reported when one of its files is opened.
 ///
 /// # Errors
 /// `Format` if `path` is another kind of file; those of opening the container.
@@ -39,7 +38,7 @@ pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
     let name = file.file_name().unwrap_or_default().to_str();
     let name = name.ok_or_else(|| Error::unsupported("the file's name is not UTF-8"))?;
     let below = path.strip_prefix(file).unwrap_or(Path::new(""));
-    let Some(format) = recognise(&*directory.open(name)?)? else {
+    let Some(format) = recognise(&directory, name)? else {
         return Err(match below.as_os_str().is_empty() {
             true => Error::format("neither a table directory, nor a container, nor an HDF5 file"),
             false => Error::not_found(format!("{} is neither a directory nor a container", file.display())),
@@ -67,23 +66,24 @@ impl Outermost<'_> {
     }
 }
 
-/// The kind of container that a file is, by its first bytes.
-pub(crate) fn recognise(file: &dyn ReadAt) -> Result<Option<&'static Format>> {
+/// The kind of container that the file `name` of `inside` is.
+pub(crate) fn recognise(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     for format in FORMATS {
-        if (format.recognise)(file)? {
+        if (format.recognise)(inside, name)? {
             return Ok(Some(format));
         }
     }
     Ok(None)
 }
 
-/// The container among the files of a table, of the kind that its table.dat says.
+/// The container among the files of a table, in the format that its table.dat names.
 ///
-/// Without any manager that can be in a container none is made, whatever table.dat says.
+/// Casacore creates none for a table without managers that can be in a container, whatever table.dat says.
 pub(crate) fn of_table(files: &dyn Container, format: Option<&Format>) -> Result<Option<Arc<dyn Container>>> {
-    let Some(format) = format else { return Ok(None) };
-    match files.open(format.file_name) {
-        Ok(_) => Ok(Some((format.open)(files, format.file_name).context(Context::member(format.file_name))?)),
+    let Some((format, casacore)) = format.and_then(|format| Some((format, format.casacore?))) else { return Ok(None) };
+    let name = casacore.file_name;
+    match files.open(name) {
+        Ok(_) => Ok(Some((format.open)(files, name).context(Context::member(name))?)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -1,11 +1,12 @@
 //! Files in memory, for tests.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use super::{Container, ContainerMut};
+use super::{Container, ContainerInfo, ContainerMut};
 use crate::error::{Context, Error, Result};
 use crate::io::{MemoryFile, ReadAt, WriteAt};
+use crate::sync::LockUnpoisoned;
 
 /// Names and contents.
 #[derive(Debug, Default)]
@@ -21,14 +22,14 @@ impl Memory {
     }
 
     fn file(&self, name: &str) -> Result<Arc<MemoryFile>> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock_unpoisoned();
         files.get(name).cloned().ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))
     }
 }
 
 impl Container for Memory {
     fn names(&self) -> Result<Vec<String>> {
-        Ok(self.files.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect())
+        Ok(self.files.lock_unpoisoned().keys().cloned().collect())
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
@@ -36,22 +37,26 @@ impl Container for Memory {
     }
 
     fn nested(&self) -> Result<Vec<String>> {
-        Ok(self.nested.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect())
+        Ok(self.nested.lock_unpoisoned().keys().cloned().collect())
     }
 
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
-        let nested = self.nested.lock().unwrap_or_else(PoisonError::into_inner);
+        let nested = self.nested.lock_unpoisoned();
         match nested.get(name) {
             Some(memory) => Ok(memory.clone()),
             None => Err(Error::not_found("no such directory").context(Context::member(name))),
         }
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        ContainerInfo { format: "memory", ..ContainerInfo::default() }
     }
 }
 
 impl ContainerMut for Memory {
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
         let file = Arc::new(MemoryFile::default());
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), file.clone());
+        self.files.lock_unpoisoned().insert(name.to_owned(), file.clone());
         Ok(file)
     }
 
@@ -61,13 +66,13 @@ impl ContainerMut for Memory {
 
     fn remove(&self, name: &str) -> Result<()> {
         self.file(name)?;
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.files.lock_unpoisoned().remove(name);
         Ok(())
     }
 
     fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>> {
         let memory = Arc::new(Memory::default());
-        self.nested.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), memory.clone());
+        self.nested.lock_unpoisoned().insert(name.to_owned(), memory.clone());
         Ok(memory)
     }
 

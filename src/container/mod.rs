@@ -1,21 +1,29 @@
 //! Named virtual files: a table's files, wherever they are stored.
+//!
+//! A kind of container is a file here that exports its [`Format`], and a line in [`FORMATS`]. Everything above sees
+//! [`Container`] and [`ContainerMut`] only. A format that is only read needs three functions; `toy.rs`, which the tests
+//! use, is an example.
 
 mod directory;
+mod format;
 mod locate;
 #[cfg(test)]
 mod memory;
 mod multifile;
 mod multihdf5;
+#[cfg(test)]
+mod toy;
 
 use std::fmt::{self, Debug};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
+pub(crate) use format::{CasacoreStorage, Format};
 pub(crate) use locate::{locate, of_table, outermost, recognise};
 #[cfg(test)]
 pub(crate) use memory::Memory;
@@ -39,29 +47,31 @@ pub trait Container: Debug + Send + Sync {
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>>;
 
     /// The names of the containers in this one, sorted: subdirectories, nested containers. They are not among
-    /// [`names`](Self::names).
+    /// [`names`](Self::names). A format without nested containers has none.
     ///
     /// # Errors
     /// `Io` if they cannot be listed.
-    fn nested(&self) -> Result<Vec<String>>;
+    fn nested(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 
     /// A container in this one.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, those of opening it otherwise.
-    fn enter(&self, name: &str) -> Result<Arc<dyn Container>>;
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        Err(Error::not_found("no such container").context(Context::member(name)))
+    }
 
-    /// Where the file lies in the file system; only a directory knows.
+    /// The path of a file in the file system, if the file lies there by itself: only a directory has one.
     fn path(&self, _name: &str) -> Option<PathBuf> {
         None
     }
 
-    /// What kind of container this is, for those who list it.
-    fn describe(&self) -> ContainerInfo {
-        ContainerInfo { format: "directory", ..ContainerInfo::default() }
-    }
+    /// Format, block size and other properties of the container as a whole.
+    fn describe(&self) -> ContainerInfo;
 
-    /// How a file is stored, for those who list it.
+    /// How a file is stored.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -69,20 +79,20 @@ pub trait Container: Debug + Send + Sync {
         Ok(FileLayout { stored_bytes: self.open(name)?.len()?, ..FileLayout::default() })
     }
 
-    /// Whether there are checksums of what is not in its files, or nothing that needs them. Those of a MultiFile were
-    /// compared when it was opened.
+    /// Checks the parts of the container that belong to none of its files, as far as opening it did not. Returns whether
+    /// checksums protect them, or nothing has to be protected.
     ///
     /// # Errors
-    /// `Format` if there were and they are cut off.
-    fn is_sealed(&self) -> Result<bool> {
-        Ok(true)
+    /// `Format` if they are damaged, or their checksums are cut off.
+    fn check(&self) -> Result<bool> {
+        Ok(self.describe().checksum.is_some())
     }
 }
 
 /// A container as a whole. What its format does not have is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContainerInfo {
-    /// `directory`, `multifile` or `multihdf5`.
+    /// Name of the format: `directory`, `multifile`, `multihdf5`.
     pub format: &'static str,
     /// Of the format.
     pub version: Option<u32>,
@@ -185,22 +195,6 @@ pub trait ContainerMut: Container {
     fn commit(&self) -> Result<()>;
 }
 
-/// A kind of container that casacore puts the files of a table's managers into.
-pub(crate) struct Format {
-    /// As the command line names it.
-    pub(crate) name: &'static str,
-    /// Of the container in a table directory.
-    pub(crate) file_name: &'static str,
-    /// Whether a file is one, or may be one, by its first bytes.
-    pub(crate) recognise: fn(file: &dyn ReadAt) -> Result<bool>,
-    /// Compares a file with the checksums that it has as a whole, if it has any.
-    pub(crate) damage: fn(file: &dyn ReadAt) -> Result<Vec<Damage>>,
-    /// Opens the file `name` of `inside`.
-    pub(crate) open: fn(inside: &dyn Container, name: &str) -> Result<Arc<dyn Container>>,
-    /// Makes a file with an empty container, or empties the one that is there.
-    pub(crate) create: fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>,
-}
-
 /// How a container is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormatOptions {
@@ -216,7 +210,13 @@ pub struct FormatOptions {
     pub appendable: bool,
 }
 
-pub(crate) static FORMATS: &[&Format] = &[&multifile::FORMAT, &multihdf5::FORMAT];
+/// The kinds of containers, in the order in which a file is tried.
+pub(crate) static FORMATS: &[&Format] = &[
+    &multifile::FORMAT,
+    &multihdf5::FORMAT,
+    #[cfg(test)]
+    &toy::FORMAT,
+];
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,9 @@
 //! A bounded cache of decoded chunks, for reads that are smaller than a chunk.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::Result;
+use crate::sync::LockUnpoisoned;
 use crate::value::Values;
 
 /// Which of several grids, and the linear number of the chunk in it.
@@ -54,7 +55,7 @@ impl ChunkCache {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // the list is whole between any two statements that can panic
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock_unpoisoned()
     }
 }
 

@@ -1,9 +1,10 @@
 //! A file of which many small parts are written and read again, mostly near each other.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{ReadAt, WriteAt, past_end};
 use crate::error::Result;
+use crate::sync::LockUnpoisoned;
 
 const PAGE_BYTES: usize = 1 << 16;
 /// Of all that is kept of a file.
@@ -15,11 +16,11 @@ const CACHE_PAGES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct PagedMut {
     file: Arc<dyn WriteAt>,
-    state: Mutex<State>,
+    state: Mutex<PageCache>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PageCache {
     len: u64,
     /// Length of the file itself.
     stored: u64,
@@ -37,7 +38,7 @@ struct Page {
 impl PagedMut {
     pub(crate) fn new(file: Arc<dyn WriteAt>) -> Result<Self> {
         let len = file.len()?;
-        Ok(PagedMut { file, state: Mutex::new(State { len, stored: len, pages: Vec::new() }) })
+        Ok(PagedMut { file, state: Mutex::new(PageCache { len, stored: len, pages: Vec::new() }) })
     }
 
     /// Lengthens the file with zeros, if it is shorter.
@@ -85,8 +86,8 @@ impl PagedMut {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, PageCache> {
+        self.state.lock_unpoisoned()
     }
 }
 
@@ -95,7 +96,7 @@ fn locate(offset: u64) -> (u64, usize) {
     (offset / PAGE_BYTES as u64, (offset % PAGE_BYTES as u64) as usize)
 }
 
-impl State {
+impl PageCache {
     fn page(&mut self, file: &dyn WriteAt, number: u64) -> Result<&mut Page> {
         match self.pages.iter().rposition(|page| page.number == number) {
             Some(found) => self.pages[found..].rotate_left(1),

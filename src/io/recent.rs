@@ -1,8 +1,9 @@
 //! A bounded cache of things that are costly to read again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
+use crate::sync::LockUnpoisoned;
 
 /// The items used last, up to a number of them.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl<T> Recent<T> {
     /// The item `number`, from `read` if it is not here.
     pub(crate) fn get(&self, number: u64, read: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         {
-            let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut items = self.items.lock_unpoisoned();
             if let Some(found) = items.iter().rposition(|(known, _)| *known == number) {
                 let item = items[found].1.clone();
                 // the item of the last call is usually the item of this one
@@ -33,7 +34,7 @@ impl<T> Recent<T> {
         }
         // read without the lock: two threads may read the same item, which is harmless
         let item = Arc::new(read()?);
-        let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut items = self.items.lock_unpoisoned();
         if items.len() >= self.capacity {
             items.remove(0);
         }

@@ -67,6 +67,15 @@ pub(crate) enum Members<T> {
 
 impl<T> Members<T> {
     /// All of them, in the order in which they are made.
+    pub(crate) fn list(&self) -> Vec<&T> {
+        match self {
+            Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
+            Members::Cubes { cubes, row_cube, row_index } => cubes.iter().chain([row_cube, row_index]).collect(),
+            Members::Ragged { values, offset, shape, defined } => vec![values, offset, shape, defined],
+        }
+    }
+
+    /// The parts of [`list`](Self::list) themselves.
     pub(crate) fn into_list(self) -> Vec<T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::copy::PIECE_BYTES;
-use super::plain::{Plain, PlainFile};
+use super::file_set::{FileSet, SetFile};
 use crate::error::{Context, Result, ResultExt};
 use crate::progress::Progress;
 
@@ -35,7 +35,7 @@ pub struct ByteDifference {
 ///
 /// # Errors
 /// Those of reading either; `Interrupted` if `progress` says so.
-pub fn compare(left: &Plain, right: &Plain, progress: &dyn Progress) -> Result<ByteComparison> {
+pub fn compare(left: &FileSet, right: &FileSet, progress: &dyn Progress) -> Result<ByteComparison> {
     let mut all = ByteComparison::default();
     let (left, right) = (by_path(left), by_path(right));
     for (path, (table, file)) in &left {
@@ -60,7 +60,7 @@ pub fn compare(left: &Plain, right: &Plain, progress: &dyn Progress) -> Result<B
     Ok(all)
 }
 
-fn by_path(plain: &Plain) -> BTreeMap<String, (&str, &PlainFile)> {
+fn by_path(plain: &FileSet) -> BTreeMap<String, (&str, &SetFile)> {
     let folders = plain.root.all().into_iter();
     folders
         .flat_map(|folder| {
@@ -69,7 +69,7 @@ fn by_path(plain: &Plain) -> BTreeMap<String, (&str, &PlainFile)> {
         .collect()
 }
 
-fn describe(file: &PlainFile) -> String {
+fn describe(file: &SetFile) -> String {
     format!("a file of {} bytes", file.len)
 }
 
@@ -89,8 +89,8 @@ impl InFile for Found {
 
 /// How many bytes were compared, and where the first is that differs.
 fn compare_files(
-    left: &PlainFile,
-    right: &PlainFile,
+    left: &SetFile,
+    right: &SetFile,
     progress: impl Fn(u64) -> Result<()>,
 ) -> Result<(u64, Option<Found>)> {
     let (a, b) = (left.open()?, right.open()?);

@@ -1,6 +1,6 @@
 //! Copies virtual files.
 
-use super::plain::{Folder, PlainFile};
+use super::file_set::{Folder, SetFile};
 use crate::container::ContainerMut;
 use crate::error::{Context, Result, ResultExt};
 use crate::io::{Raw, ReadAt, WriteAt};
@@ -28,7 +28,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Copies a file to one of the same name.
-    pub(super) fn copy(&mut self, folder: &Folder, file: &PlainFile, target: &dyn ContainerMut) -> Result<()> {
+    pub(super) fn copy(&mut self, folder: &Folder, file: &SetFile, target: &dyn ContainerMut) -> Result<()> {
         self.progress.go_on()?;
         let (from, to) = (file.open()?, target.create(&file.name)?);
         to.reserve(file.len).context(Context::member(&file.name))?;
@@ -36,7 +36,9 @@ impl<'a> Copier<'a> {
         while at < file.len {
             let copied = copy_raw(&*from, &*to, at, file.len - at);
             if copied == 0 {
-                return self.copy_rest(folder, file, &*from, &*to, at, piece_bytes(target)).context(Context::member(&file.name));
+                return self
+                    .copy_rest(folder, file, &*from, &*to, at, piece_bytes(target))
+                    .context(Context::member(&file.name));
             }
             at += copied;
             self.advance(copied, folder, file)?;
@@ -48,7 +50,7 @@ impl<'a> Copier<'a> {
     fn copy_rest(
         &mut self,
         folder: &Folder,
-        file: &PlainFile,
+        file: &SetFile,
         from: &dyn ReadAt,
         to: &dyn WriteAt,
         mut at: u64,
@@ -76,7 +78,7 @@ impl<'a> Copier<'a> {
     ///
     /// # Errors
     /// `Interrupted` if no more are to be written.
-    pub(super) fn advance(&self, bytes: u64, folder: &Folder, file: &PlainFile) -> Result<()> {
+    pub(super) fn advance(&self, bytes: u64, folder: &Folder, file: &SetFile) -> Result<()> {
         self.progress.advance(bytes, folder.name(), &file.name);
         self.progress.go_on()
     }

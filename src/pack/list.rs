@@ -1,5 +1,6 @@
 //! What is in containers, as it is stored; and whether it is what was stored.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +10,6 @@ use sha2::{Digest, Sha256};
 use super::copy::PIECE_BYTES;
 use crate::container::{self, Container, ContainerInfo, Directory, FileLayout, Format};
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::io::ReadAt;
 use crate::limits;
 use crate::progress::Progress;
 use crate::sha::hex;
@@ -39,8 +39,8 @@ pub struct ListedFile {
     pub layout: FileLayout,
 }
 
-/// Whether a container is opened, by its path below the outermost, its kind, and its file.
-type Wanted<'a> = dyn FnMut(&str, &Format, &dyn ReadAt) -> Result<bool> + 'a;
+/// Whether a container is opened, by its path below the outermost, its format, and its file: the name in a directory.
+type Wanted<'a> = dyn FnMut(&str, &Format, &dyn Container, &str) -> Result<bool> + 'a;
 
 impl Listing {
     /// Lists what is at `path`, whether it is a table or not: a directory, a container, a container in one.
@@ -48,7 +48,7 @@ impl Listing {
     /// # Errors
     /// `NotFound` if there is nothing, `Format` if it is no container or a damaged one.
     pub fn open(path: &Path) -> Result<Self> {
-        let listing = Self::open_if(path, &mut |_, _, _| Ok(true))?;
+        let listing = Self::open_if(path, &mut |_, _, _, _| Ok(true))?;
         Ok(listing.expect("it was wanted"))
     }
 
@@ -57,7 +57,7 @@ impl Listing {
         let (name, path) = (path.display().to_string(), std::path::absolute(path)?);
         let mut open = || {
             let container: Arc<dyn Container> = match container::outermost(&path)? {
-                Some(file) if !wanted(".", file.format, &*file.directory.open(file.name)?)? => return Ok(None),
+                Some(file) if !wanted(".", file.format, &file.directory, file.name)? => return Ok(None),
                 Some(file) => file.open()?,
                 None => Arc::new(Directory::new(path.clone())),
             };
@@ -76,10 +76,19 @@ impl Listing {
     ) -> Result<Self> {
         limits::depth(depth, "directories and containers")?;
         let (mut files, mut inner) = (Vec::new(), Vec::new());
-        for name in container.names()? {
-            let file = container.open(&name)?;
-            if let Some(format) = format_in_directory(&*container, &name, &*file).context(Context::member(&name))? {
-                if !wanted(&format!("{prefix}{name}"), format, &*file).context(Context::member(&name))? {
+        let names = container.names()?;
+        let mut found = Vec::with_capacity(names.len());
+        let mut parts = HashSet::new();
+        for name in names {
+            let format = format_in_directory(&*container, &name).context(Context::member(&name))?;
+            if let Some(format) = format {
+                parts.extend((format.parts)(&*container, &name).context(Context::member(&name))?);
+            }
+            found.push((name, format));
+        }
+        for (name, format) in found.into_iter().filter(|(name, _)| !parts.contains(name)) {
+            if let Some(format) = format {
+                if !wanted(&format!("{prefix}{name}"), format, &*container, &name).context(Context::member(&name))? {
                     continue;
                 }
                 match (format.open)(&*container, &name) {
@@ -87,12 +96,13 @@ impl Listing {
                         inner.push((name, container));
                         continue;
                     }
-                    Err(error) if format.file_name == name => return Err(error.context(Context::member(name))),
+                    Err(error) if format.is_file_name(&name) => return Err(error.context(Context::member(name))),
                     // not all HDF5 files are containers
                     Err(_) => {}
                 }
             }
-            let (len, layout) = (file.len()?, container.layout(&name).context(Context::member(&name))?);
+            let (len, layout) =
+                (container.open(&name)?.len()?, container.layout(&name).context(Context::member(&name))?);
             files.push(ListedFile { name, len, layout });
         }
         for name in container.nested()? {
@@ -128,14 +138,14 @@ impl Listing {
     }
 }
 
-/// The kind of container that a file of a directory is, by its bytes. Those of tables have their names; others may be
-/// anything.
-fn format_in_directory(directory: &dyn Container, name: &str, file: &dyn ReadAt) -> Result<Option<&'static Format>> {
+/// The format of a file of a directory that is a container: by its name if casacore gives that to containers of tables,
+/// otherwise by its bytes.
+fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     if directory.path(name).is_none() {
         return Ok(None);
     }
-    let named = container::FORMATS.iter().find(|format| format.file_name == name);
-    named.map_or_else(|| container::recognise(file), |format| Ok(Some(*format)))
+    let named = Format::of_file_name(name);
+    named.map_or_else(|| container::recognise(directory, name), |format| Ok(Some(format)))
 }
 
 /// What was checked, and what is damaged.
@@ -162,9 +172,9 @@ impl Check {
     pub fn open(path: &Path) -> Result<Self> {
         let mut check = Check::default();
         let damaged = &mut check.damaged;
-        let mut whole = |path: &str, format: &Format, file: &dyn ReadAt| {
+        let mut whole = |path: &str, format: &Format, inside: &dyn Container, name: &str| {
             let before = damaged.len();
-            match (format.damage)(file) {
+            match (format.damage)(inside, name) {
                 Ok(found) => damaged.extend(found.into_iter().map(|damage| {
                     let file = damage.file.as_deref().map_or(String::new(), |file| format!("/{file}"));
                     (format!("{path}{file}").trim_start_matches("./").to_owned(), Error::format(damage.to_string()))
@@ -223,7 +233,7 @@ impl Checked<'_> {
                 read(self.container, file, progress)?;
                 file.layout.checksum.is_some() || file.layout.sha256.is_some()
             }
-            None => self.container.is_sealed()?,
+            None => self.container.check()?,
         };
         Ok(own || self.is_covered)
     }

@@ -1,31 +1,34 @@
 //! Tables into containers and out of them, byte for byte.
 //!
-//! Everything goes through the [`Plain`] form of a table, so that any container becomes any other in one step.
+//! Everything goes through the [`FileSet`] of a table, its files as they lie on their own. So any container becomes any
+//! other in one step.
 //! docs/packing.md.
 //!
 //! ```no_run
 //! use std::path::Path;
 //!
 //! use ctds_hdf5::OpenOptions;
-//! use ctds_hdf5::pack::Plain;
+//! use ctds_hdf5::pack::FileSet;
 //!
-//! let plain = Plain::open(Path::new("packed.ms"), OpenOptions::default())?;
-//! println!("{} files, {} bytes when unpacked", plain.files(), plain.bytes());
+//! let files = FileSet::open(Path::new("packed.ms"), OpenOptions::default())?;
+//! println!("{} files, {} bytes when unpacked", files.files(), files.bytes());
 //! # Ok::<(), ctds_hdf5::Error>(())
 //! ```
 
 mod compare;
 mod copy;
+mod file_set;
 mod list;
-mod plain;
 mod special;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::container::{Container, ContainerMut, Directory, Format, FormatOptions};
+use crate::container::{self, CasacoreStorage, Container, ContainerMut, Directory, Format, FormatOptions};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::read_all;
 use crate::output::Output;
@@ -34,18 +37,22 @@ use crate::schema::{StorageOption, with_storage};
 
 pub use self::compare::{ByteComparison, ByteDifference, compare};
 use self::copy::Copier;
+pub use self::file_set::FileSet;
+use self::file_set::{Folder, ORIGINAL_DAT, TABLE_DAT};
 pub use self::list::{Check, ListedFile, Listing};
-pub use self::plain::Plain;
-use self::plain::{Folder, ORIGINAL_DAT, TABLE_DAT};
 
-/// Kinds of containers that a table can be packed into. Their names on the command line are in lower case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PackFormat {
-    /// `table.mf`; every casacore reads it.
-    MultiFile,
-    /// `table.mfh5`; casacore reads it if it was built with HDF5.
-    MultiHdf5,
-}
+/// A kind of container that a table can be packed into.
+///
+/// ```
+/// use ctds_hdf5::pack::PackFormat;
+///
+/// let names: Vec<_> = PackFormat::all().map(PackFormat::name).collect();
+/// assert_eq!(names, ["multifile", "multihdf5"]);
+/// assert_eq!("multihdf5".parse::<PackFormat>()?, PackFormat::MULTI_HDF5);
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct PackFormat(&'static Format);
 
 /// How a table is packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,30 +92,74 @@ const LARGEST_BLOCK: u64 = 1 << 20;
 const SMALLEST_BLOCK: u64 = 4 << 10;
 
 impl PackFormat {
-    fn format(self) -> &'static Format {
-        self.storage().format().expect("it is not `SepFile`")
+    /// MultiFile, `table.mf` in a table directory; every casacore reads it.
+    pub const MULTI_FILE: Self = PackFormat(&container::MULTI_FILE);
+
+    /// MultiHDF5, `table.mfh5` in a table directory; casacore reads it if it was built with HDF5.
+    pub const MULTI_HDF5: Self = PackFormat(&container::MULTI_HDF5);
+
+    /// All formats that can be written.
+    pub fn all() -> impl Iterator<Item = Self> {
+        container::FORMATS.iter().filter(|format| format.create.is_some()).map(|format| PackFormat(format))
     }
 
-    fn storage(self) -> StorageOption {
-        match self {
-            PackFormat::MultiFile => StorageOption::MultiFile,
-            PackFormat::MultiHdf5 => StorageOption::MultiHdf5,
-        }
+    /// Name on the command line and in listings: `multifile`, `multihdf5`.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// How casacore has such a container in a table directory.
+    fn in_table_directory(self) -> Result<(CasacoreStorage, StorageOption)> {
+        let storage = self.0.casacore.and_then(|casacore| Some((casacore, StorageOption::of_code(casacore.option)?)));
+        storage.ok_or_else(|| {
+            let message =
+                format!("casacore cannot open a table with a {} container: pack it into a single file", self.name());
+            Error::usage(message)
+        })
     }
 }
+
+impl FromStr for PackFormat {
+    type Err = Error;
+
+    /// Finds a format by its name.
+    ///
+    /// # Errors
+    /// `Usage` if no format that can be written has this name.
+    fn from_str(name: &str) -> Result<Self> {
+        Self::all().find(|format| format.name() == name).ok_or_else(|| {
+            let known: Vec<_> = Self::all().map(Self::name).collect();
+            Error::usage(format!("{name:?} is not a format that can be written; expected {}", known.join(" or ")))
+        })
+    }
+}
+
+impl fmt::Debug for PackFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PackFormat").field(&self.name()).finish()
+    }
+}
+
+impl PartialEq for PackFormat {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for PackFormat {}
 
 /// Packs the table `source` into `target`, which appears when it is whole.
 ///
 /// # Errors
 /// `Usage` if `target` is in the source or the options do not fit the format, `Exists` without `overwrite` if there is
 /// something at `target`, `NoSpace`, and those of reading the source. Nothing is left at `target` then.
-pub fn pack(source: &Plain, target: &Path, options: &PackOptions, progress: &dyn Progress) -> Result<PackSummary> {
+pub fn pack(source: &FileSet, target: &Path, options: &PackOptions, progress: &dyn Progress) -> Result<PackSummary> {
     source.check_apart(target)?;
     if options.single_file {
         let output = Output::create(target, options.overwrite, needed(source, options))?;
         let blocks =
             block_bytes(options, source.root.all().into_iter().flat_map(|folder| &folder.files).map(|file| file.len));
-        let container = (options.format.format().create)(output.partial(), &format_options(options, blocks))?;
+        let container = options.format.0.create(output.partial(), &format_options(options, blocks))?;
         return finish(source, output, progress, |copier| copy_tree(&source.root, &*container, copier));
     }
     let output = Output::create_directory(target, options.overwrite, needed(source, options))?;
@@ -120,7 +171,7 @@ pub fn pack(source: &Plain, target: &Path, options: &PackOptions, progress: &dyn
 ///
 /// # Errors
 /// As [`pack`].
-pub fn unpack(source: &Plain, target: &Path, overwrite: bool, progress: &dyn Progress) -> Result<PackSummary> {
+pub fn unpack(source: &FileSet, target: &Path, overwrite: bool, progress: &dyn Progress) -> Result<PackSummary> {
     source.check_apart(target)?;
     let output = Output::create_directory(target, overwrite, source.bytes())?;
     let directory = Directory::new(output.partial());
@@ -129,7 +180,7 @@ pub fn unpack(source: &Plain, target: &Path, overwrite: bool, progress: &dyn Pro
 
 /// Makes what `write` writes durable and visible.
 fn finish(
-    source: &Plain,
+    source: &FileSet,
     output: Output,
     progress: &dyn Progress,
     write: impl FnOnce(&mut Copier<'_>) -> Result<()>,
@@ -155,12 +206,12 @@ fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>
 
 /// Packs the table into `target`, with a container for itself and one for each table below it.
 fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier: &mut Copier<'_>) -> Result<()> {
-    let format = options.format.format();
+    let (casacore, storage) = options.format.in_table_directory()?;
     let inside = |name: &str| folder.belongs_into_container(name);
     let sizes = folder.files.iter().filter(|file| inside(&file.name)).map(|file| file.len);
     let blocks = block_bytes(options, sizes);
     let container = match folder.is_packable() {
-        Some(true) => Some(make_container(folder, target, format, &format_options(options, blocks))?),
+        Some(true) => Some(make_container(folder, target, options, casacore, blocks)?),
         _ => None,
     };
     for file in &folder.files {
@@ -168,8 +219,8 @@ fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier
             Some(container) if inside(&file.name) => copier.copy(folder, file, &**container)?,
             _ if file.name == TABLE_DAT && folder.is_packable().is_some() => {
                 let original = read_all(&file.open()?)?;
-                let packed = with_storage(&original, options.format.storage(), u32::try_from(blocks).ok())?;
-                // by the rule of `Plain`
+                let packed = with_storage(&original, storage, u32::try_from(blocks).ok())?;
+                // by the rule of `FileSet`
                 let restorable = with_storage(&packed, StorageOption::SepFile, None)? == original;
                 if !restorable && let Some(container) = &container {
                     container.create(ORIGINAL_DAT)?.write_at(0, &original)?;
@@ -187,7 +238,7 @@ fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier
     }
     for (name, inner) in &folder.nested {
         target.create_nested(name)?;
-        let nested = Directory::new(target.path(name).expect("a directory knows"));
+        let nested = Directory::new(target.path(name).expect("a directory has paths"));
         pack_table(inner, &nested, options, copier).context(Context::member(name))?;
     }
     target.commit()
@@ -196,15 +247,16 @@ fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier
 fn make_container(
     folder: &Folder,
     target: &Directory,
-    format: &Format,
-    options: &FormatOptions,
+    options: &PackOptions,
+    CasacoreStorage { file_name, .. }: CasacoreStorage,
+    block_bytes: u64,
 ) -> Result<Arc<dyn ContainerMut>> {
-    if folder.files.iter().any(|file| file.name == format.file_name) {
+    if folder.files.iter().any(|file| file.name == file_name) {
         let message = "a file of this name is there that is not the table's container";
-        return Err(Error::unsupported(message).context(Context::member(format!("{}{}", folder.prefix, format.file_name))));
+        return Err(Error::unsupported(message).context(format!("{}{file_name}", folder.prefix)));
     }
-    let path = target.path(format.file_name).expect("a directory knows");
-    (format.create)(&path, options)
+    let path = target.path(file_name).expect("a directory has paths");
+    options.format.0.create(&path, &format_options(options, block_bytes))
 }
 
 fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
@@ -220,7 +272,7 @@ fn block_bytes(options: &PackOptions, sizes: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// About how many bytes a packed table takes.
-fn needed(source: &Plain, options: &PackOptions) -> u64 {
+fn needed(source: &FileSet, options: &PackOptions) -> u64 {
     match options.deflate {
         0 => source.bytes(),
         _ => 0,

@@ -11,10 +11,10 @@ impl Progress for Silent {
 }
 
 const ALL: [(PackFormat, bool); 4] = [
-    (PackFormat::MultiFile, false),
-    (PackFormat::MultiHdf5, false),
-    (PackFormat::MultiFile, true),
-    (PackFormat::MultiHdf5, true),
+    (PackFormat::MULTI_FILE, false),
+    (PackFormat::MULTI_HDF5, false),
+    (PackFormat::MULTI_FILE, true),
+    (PackFormat::MULTI_HDF5, true),
 ];
 
 fn options((format, single_file): (PackFormat, bool)) -> PackOptions {
@@ -35,8 +35,8 @@ fn source(folder: &Path) -> PathBuf {
     source
 }
 
-fn open(path: &Path) -> Plain {
-    Plain::open(path, OpenOptions::default()).unwrap()
+fn open(path: &Path) -> FileSet {
+    FileSet::open(path, OpenOptions::default()).unwrap()
 }
 
 #[test]
@@ -160,4 +160,73 @@ fn small_tables_have_small_blocks() {
     assert_eq!(block_bytes(&options, [8 << 20, 8 << 20].into_iter()), 1 << 20);
     options.block_bytes = Some(777);
     assert_eq!(block_bytes(&options, [5].into_iter()), 777);
+}
+
+/// A toy container (container/toy.rs) with the files of a directory; their bytes in a second file if `elsewhere`.
+fn toy(directory: &Path, path: &Path, elsewhere: bool) {
+    let mut names: Vec<_> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| directory.join(name).is_file());
+    names.sort();
+    let (mut list, mut data) =
+        (format!("toy container{}\n", if elsewhere { ", data elsewhere" } else { "" }), Vec::new());
+    for name in names {
+        let bytes = fs::read(directory.join(&name)).unwrap();
+        list += &format!("{name} {}\n", bytes.len());
+        data.extend(bytes);
+    }
+    list += "\n";
+    if elsewhere {
+        fs::write(format!("{}.data", path.display()), data).unwrap();
+        fs::write(path, list).unwrap();
+    } else {
+        fs::write(path, [list.into_bytes(), data].concat()).unwrap();
+    }
+}
+
+#[test]
+fn a_format_that_is_only_read_needs_a_file_and_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("table");
+    unpack(&open(&source(folder.path())), &table, false, &Silent).unwrap();
+    fs::remove_dir_all(table.join("SUB")).unwrap();
+    let expected = open(&table);
+    for elsewhere in [false, true] {
+        let shelf = folder.path().join(format!("shelf {elsewhere}"));
+        fs::create_dir(&shelf).unwrap();
+        let path = shelf.join("table.toy");
+        toy(&table, &path, elsewhere);
+
+        let opened = Table::open(&path).unwrap();
+        assert_eq!(opened.storage().unwrap().format, "toy");
+        assert_eq!(opened.rows(), Table::open(&table).unwrap().rows());
+        for column in opened.columns() {
+            let name = column.desc.name.to_string();
+            let both = [&path, &table].map(|path| Table::open(path).unwrap());
+            for row in 0..opened.rows() {
+                let [one, other] = both.each_ref().map(|table| table.column(&name).unwrap().cell_shape(row).unwrap());
+                assert_eq!(one, other, "{name}");
+            }
+        }
+
+        let listing = Listing::open(&path).unwrap();
+        assert_eq!((listing.info.format, listing.files.len()), ("toy", expected.files()));
+        // in its directory it is one container, however many files it has there
+        let outer = Listing::open(&shelf).unwrap();
+        assert_eq!((outer.files.len(), outer.nested.len()), (0, 1));
+        assert_eq!(outer.nested[0].info.format, "toy");
+        let mut check = Check::open(&path).unwrap();
+        check.read(&Silent).unwrap();
+        assert!(check.damaged.is_empty() && check.files == 0 && check.unchecked > 0, "{check:?}");
+
+        let unpacked = folder.path().join(format!("unpacked {elsewhere}"));
+        unpack(&open(&path), &unpacked, false, &Silent).unwrap();
+        assert_eq!(compare(&expected, &open(&unpacked), &Silent).unwrap().differences, []);
+        let packed = folder.path().join(format!("packed {elsewhere}"));
+        pack(&open(&path), &packed, &options((PackFormat::MULTI_FILE, false)), &Silent).unwrap();
+        assert_eq!(compare(&expected, &open(&packed), &Silent).unwrap().differences, []);
+    }
+    // nothing can be packed into it
+    assert!(PackFormat::all().all(|format| format.name() != "toy"));
+    assert_eq!("toy".parse::<PackFormat>().unwrap_err().kind(), ErrorKind::Usage);
 }

@@ -6,11 +6,10 @@ use bstr::BString;
 
 use super::TableDesc;
 use crate::aipsio::{Decoder, Encoder};
-use crate::container::{self, Format};
 use crate::error::Result;
 use crate::value::{Record, Shape};
 
-/// What casacore stores where there is no container too.
+/// Block size that casacore stores when the table has no container.
 pub(crate) const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 
 /// Where the files of the managers are.
@@ -134,15 +133,20 @@ impl ColumnSet {
         Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
     }
 
-    /// Writes the set of a table of `rows` rows with these columns: version 2 where that can say everything.
-    pub(super) fn encode(&self, e: &mut Encoder, rows: u64, desc: &TableDesc) {
-        let wide = self.storage != StorageOption::SepFile || super::is_wide(rows);
+    /// Writes the fields before the counter: version 2 where that can hold everything.
+    pub(super) fn encode_head(e: &mut Encoder, rows: u64, storage: StorageOption, block_bytes: Option<u32>) {
+        let wide = storage != StorageOption::SepFile || super::is_wide(rows);
         e.i32(if wide { -3 } else { -2 });
         e.uint(rows, wide);
         if wide {
-            e.i32(self.storage.code());
-            e.u32(self.block_bytes.unwrap_or(DEFAULT_BLOCK_BYTES));
+            e.i32(storage.code());
+            e.u32(block_bytes.unwrap_or(DEFAULT_BLOCK_BYTES));
         }
+    }
+
+    /// Writes the set of a table of `rows` rows with these columns: version 2 where that can say everything.
+    pub(super) fn encode(&self, e: &mut Encoder, rows: u64, desc: &TableDesc) {
+        Self::encode_head(e, rows, self.storage, self.block_bytes);
         e.u32(self.counter);
         e.u32(self.managers.len() as u32);
         for manager in &self.managers {
@@ -206,7 +210,8 @@ impl ColumnBinding {
 impl StorageOption {
     const ALL: [Self; 3] = [StorageOption::MultiFile, StorageOption::MultiHdf5, StorageOption::SepFile];
 
-    fn of_code(code: i32) -> Option<Self> {
+    /// The option that table.dat stores as `code`.
+    pub(crate) fn of_code(code: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|option| option.code() == code)
     }
 
@@ -216,15 +221,6 @@ impl StorageOption {
             StorageOption::MultiFile => 0,
             StorageOption::MultiHdf5 => 1,
             StorageOption::SepFile => 2,
-        }
-    }
-
-    /// The kind of container that the managers' files are in, if they are in one.
-    pub(crate) fn format(self) -> Option<&'static Format> {
-        match self {
-            StorageOption::SepFile => None,
-            StorageOption::MultiFile => Some(&container::MULTI_FILE),
-            StorageOption::MultiHdf5 => Some(&container::MULTI_HDF5),
         }
     }
 }

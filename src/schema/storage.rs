@@ -1,17 +1,16 @@
 //! table.dat of the same table whose managers' files are stored elsewhere. formats/table.md 2.4.
 
-use super::column_set::StorageOption;
+use super::column_set::{ColumnSet, StorageOption};
 use super::{Body, TableDat};
+use crate::aipsio::Encoder;
 use crate::error::Result;
+use crate::value::ByteOrder;
 
 /// Offset of the length of the object `Table`, behind the magic.
 const LENGTH_OFFSET: usize = 4;
 
 /// Stands where a writer could not seek back to fill the length in.
 const NO_LENGTH: u32 = crate::aipsio::MAGIC;
-
-/// What casacore notes as the size of a block where there are none.
-const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 
 /// The table.dat `bytes` as casacore would have written it with `storage`, in blocks of `block_bytes`.
 ///
@@ -20,19 +19,9 @@ const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 pub(crate) fn with_storage(bytes: &[u8], storage: StorageOption, block_bytes: Option<u32>) -> Result<Vec<u8>> {
     let Body::Plain(plain) = TableDat::decode(&bytes)?.body else { return Ok(bytes.to_vec()) };
     let set = &plain.1;
-    let mut head = Vec::new();
-    match u32::try_from(set.rows) {
-        Ok(rows) if rows <= i32::MAX as u32 && storage == StorageOption::SepFile => {
-            head.extend((-2i32).to_be_bytes());
-            head.extend(rows.to_be_bytes());
-        }
-        _ => {
-            head.extend((-3i32).to_be_bytes());
-            head.extend(set.rows.to_be_bytes());
-            head.extend(storage.code().to_be_bytes());
-            head.extend(block_bytes.or(set.block_bytes).unwrap_or(DEFAULT_BLOCK_BYTES).to_be_bytes());
-        }
-    }
+    let mut head = Encoder::new(ByteOrder::Big);
+    ColumnSet::encode_head(&mut head, set.rows, storage, block_bytes.or(set.block_bytes));
+    let head = head.into_bytes();
     let slice = |range: std::ops::Range<u64>| &bytes[range.start as usize..range.end as usize];
     let mut out = Vec::with_capacity(bytes.len() + head.len());
     out.extend_from_slice(slice(0..set.head.start));

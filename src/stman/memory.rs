@@ -2,11 +2,11 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, extend_unbacked, undefined};
+use super::{ColumnCells, ColumnSpec, Kind, Manager, OpenArgs, extend_unbacked, undefined};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
-pub(super) static KIND: Kind = Kind { names: &["MemoryStMan"], packable: false, open, create: None };
+pub(super) static KIND: Kind = Kind::new(&["MemoryStMan"], open);
 
 /// There is no file and no info: the columns are all there is.
 #[derive(Debug)]
@@ -28,12 +28,12 @@ impl Manager for Memory {
         self.name.as_bstr()
     }
 
-    fn column(&self, index: usize) -> &dyn Column {
+    fn column(&self, index: usize) -> &dyn ColumnCells {
         &self.columns[index]
     }
 }
 
-impl Column for MemoryColumn {
+impl ColumnCells for MemoryColumn {
     /// Scalars and arrays of fixed shape have a value, zero; other arrays are undefined.
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Ok(self.0.shape.clone())

@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock};
 use bstr::BStr;
 
 use super::{
-    Around, Column, ColumnSpec, Columns, CreateArgs, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined,
+    ColumnCells, ColumnSpec, Columns, CreateArgs, Manager, OpenArgs, OtherColumn, Storage, TableContext, read_part,
+    undefined,
 };
 use crate::container::{Container, Memory};
 use crate::error::{Error, Result};
@@ -58,7 +59,7 @@ pub(super) fn args<'a>(
         info,
         private_keywords: &NO_KEYWORDS,
         column_keywords: &[],
-        around: &Alone,
+        table: &Alone,
     }
 }
 
@@ -96,7 +97,7 @@ pub(super) fn damage(good: &[u8], read: impl Fn(Vec<u8>) -> Result<()>) {
 }
 
 /// All defined cells of a column, read at once and one by one, which must agree.
-pub(super) fn read_both_ways(column: &dyn Column, rows: u64, data_type: DataType) -> Result<Values> {
+pub(super) fn read_both_ways(column: &dyn ColumnCells, rows: u64, data_type: DataType) -> Result<Values> {
     let mut at_once = Values::new(data_type);
     column.read_rows(0..rows, &mut at_once)?;
     let mut one_by_one = Values::new(data_type);
@@ -139,7 +140,7 @@ impl Columns for Alone {
     }
 }
 
-impl Around for Alone {
+impl TableContext for Alone {
     fn column_keywords(&self, _name: &BStr) -> Result<&Record> {
         Ok(&NO_KEYWORDS)
     }
@@ -201,7 +202,7 @@ impl Columns for Given {
     }
 }
 
-impl Around for Given {
+impl TableContext for Given {
     fn column_keywords(&self, name: &BStr) -> Result<&Record> {
         Ok(&self.find(name)?.1)
     }
@@ -221,12 +222,12 @@ impl Manager for GivenColumn {
         BStr::new("given")
     }
 
-    fn column(&self, _index: usize) -> &dyn Column {
+    fn column(&self, _index: usize) -> &dyn ColumnCells {
         self
     }
 }
 
-impl Column for GivenColumn {
+impl ColumnCells for GivenColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         Ok(self.0[row as usize].as_ref().map(|(shape, _)| shape.clone()))
     }

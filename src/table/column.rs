@@ -5,7 +5,7 @@ use std::ops::Range;
 use bstr::ByteSlice;
 use ndarray::{ArrayD, IxDyn};
 
-use super::{Cells, ColumnInfo, RecordCells, Table};
+use super::{ColumnCells, ColumnInfo, RecordCells, Table};
 use crate::error::{Context, Error, Result};
 use crate::schema::ColumnKind;
 use crate::value::{DataType, Element, Region, Shape, Values};
@@ -122,7 +122,7 @@ impl<'a> Column<'a> {
             .map_err(|error| self.error(Error::format(format!("cell of shape {shape}: {error}"))))
     }
 
-    fn with_cells<T>(&self, read: impl FnOnce(&dyn Cells) -> Result<T>) -> Result<T> {
+    fn with_cells<T>(&self, read: impl FnOnce(&dyn ColumnCells) -> Result<T>) -> Result<T> {
         let result = self.table.cells(self.index).and_then(|cells| match self.info().data_type() {
             DataType::Record => read(&RecordCells(cells)),
             _ => read(cells),

@@ -10,10 +10,9 @@ use super::ColumnInfo;
 use crate::aipsio::Encoder;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::ChunkWrite;
-use crate::io::ByteOrder;
 use crate::schema::ColumnKind;
 use crate::stman::ManagerMut;
-use crate::value::{DataType, Element, Record, Region, Shape, Values};
+use crate::value::{ByteOrder, DataType, Element, Record, Region, Shape, Values};
 
 /// A column of a table that is being written.
 ///
@@ -180,7 +179,7 @@ impl<'a> ColumnMut<'a> {
 
     /// Whether the cells are in hypercubes, or will be.
     pub(crate) fn is_tiled(&self) -> bool {
-        self.info.manager.starts_with(b"Tiled")
+        crate::stman::is_tiled(self.info.manager.as_bstr())
     }
 
     pub(crate) fn cubes(&mut self) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {

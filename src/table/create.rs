@@ -9,9 +9,8 @@ use super::writer::TableWriter;
 use super::{ColumnInfo, TableDesc};
 use crate::container::Directory;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::io::ByteOrder;
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
-use crate::value::{DataType, Field, Record, Shape, Value, Values};
+use crate::value::{ByteOrder, DataType, Field, Record, Shape, Value, Values};
 
 /// A table that does not exist yet.
 ///

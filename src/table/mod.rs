@@ -1,33 +1,32 @@
 //! What users hold: tables, their columns, their subtables.
 
-mod chain;
 mod column;
 mod column_mut;
 mod create;
 mod lock;
-mod opening;
+mod open;
+mod open_chain;
+mod open_managers;
 mod record;
 mod subtable;
 mod view;
 mod watch;
 mod writer;
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use self::chain::Chain;
-use self::opening::{Files, Opening};
-use crate::container::{self, Container, ContainerInfo, FileLayout};
-use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::io::{ByteOrder, read_all};
-use crate::schema::{Body, ColumnDesc, ColumnKind, Sync, TableDat, TableDesc, TableInfo, resolve};
+use crate::container::{Container, ContainerInfo, FileLayout};
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo, resolve};
 use crate::stman::{self, ColumnSpec, Columns, Manager, OtherColumn, Storage};
-use crate::value::{DataType, Field, Record, Shape};
+use crate::value::{ByteOrder, DataType, Field, Record, Shape};
 
-pub(crate) use crate::stman::{Column as Cells, EachExtent, Extent, RowRun, Stored, Tiling, read_part};
+pub(crate) use crate::stman::{
+    ColumnCells, ColumnCells as Cells, EachExtent, Extent, RowRun, Stored, Tiling, read_part,
+};
 pub use column::Column;
 pub use column_mut::{ColumnMut, Hypercube};
 pub use create::{ManagerSpec, NewTable};
@@ -35,7 +34,7 @@ pub use lock::OpenOptions;
 pub(crate) use lock::ReadLock;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
-pub(crate) use watch::{Look, Watch};
+pub(crate) use watch::{Snapshot, Watch};
 pub(crate) use writer::Part;
 pub use writer::TableWriter;
 
@@ -142,80 +141,7 @@ impl Table {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
-        let opened = Cell::new(0);
-        let path = path.as_ref();
-        Self::open_from(path, &Chain::new(path, options, &opened))
-    }
-
-    /// Opens the table at `path`, the last one of `chain`.
-    fn open_from(path: &Path, chain: &Chain<'_>) -> Result<Self> {
-        Self::open_at(path, chain).map_err(|error| error.context(Context::path(&path)))
-    }
-
-    /// Opens the table at `path`, to which those of `chain` lead.
-    fn open_behind(path: &Path, chain: &Chain<'_>) -> Result<Self> {
-        let chain = chain.then(path).map_err(|error| error.context(Context::path(&path)))?;
-        Self::open_from(path, &chain)
-    }
-
-    fn open_at(path: &Path, chain: &Chain<'_>) -> Result<Self> {
-        // stored names are relative to the absolute path, in which symbolic links stay
-        let path = std::path::absolute(path)?;
-        let files = container::locate(&path)?;
-        // before anything is read: what is read then belongs together
-        let lock = ReadLock::take(&path, chain.options)?.map(Arc::new);
-        let dat = files.open("table.dat").map_err(|error| match error.kind() {
-            ErrorKind::NotFound if path.is_dir() => {
-                Error::format("not a table: the directory has no table.dat").caused_by(error)
-            }
-            ErrorKind::NotFound if path.exists() => Error::format(
-                "not a table: the container has no table.dat; if it is in a table directory, that is the table",
-            )
-            .caused_by(error),
-            _ => error,
-        })?;
-        let info = match optional(&*files, "table.info")? {
-            Some(info) => TableInfo::decode(&read_all(&info)?),
-            None => TableInfo::default(),
-        };
-        let (rows, order, plain) = {
-            let decoded = TableDat::decode(&dat).context(Context::member("table.dat"))?;
-            match decoded.body {
-                Body::Plain(plain) => (decoded.rows, decoded.order, *plain),
-                Body::Reference(body) => return view::open_reference(&path, dat, body, info, chain),
-                Body::Concatenation(body) => return view::open_concatenation(&path, body, info, chain),
-            }
-        };
-        let (desc, columns) = plain;
-        let packed = container::of_table(&*files, columns.storage.format())?;
-        // a lock record of 0 rows is not believed, as in casacore
-        let locked = match optional(&*files, "table.lock")? {
-            Some(lock) => {
-                Sync::read(&lock).context(Context::member("table.lock"))?.map(|sync| sync.rows).filter(|&rows| rows > 0)
-            }
-            None => None,
-        };
-        let rows = locked.unwrap_or(rows);
-        let managed = Files { plain: &*files, packed: packed.as_deref() };
-        let opening = Opening::new(&path, managed, rows, order, &desc, &columns, chain);
-        let (columns, bindings, managers) = opening.finish();
-        let (base, kind, concatenated) = (path.clone(), TableKind::Plain, Vec::new());
-        let storage = Some(packed.unwrap_or(files));
-        Ok(Table {
-            path,
-            base,
-            kind,
-            concatenated,
-            rows,
-            order,
-            desc,
-            info,
-            lock,
-            columns,
-            bindings,
-            managers,
-            storage,
-        })
+        open::open(path.as_ref(), options)
     }
 
     /// Where the table lies; absolute.
@@ -314,7 +240,7 @@ impl Table {
     }
 
     /// The cells of a column, by its number; record cells as stored bytes.
-    pub(crate) fn cells(&self, index: usize) -> Result<&dyn Cells> {
+    pub(crate) fn cells(&self, index: usize) -> Result<&dyn ColumnCells> {
         let (manager, column) = self.bindings[index];
         match &self.managers[manager].opened {
             Ok(opened) => {
@@ -330,10 +256,10 @@ impl Table {
         format!("table.f{}{suffix}", self.managers[self.bindings[index].0].sequence)
     }
 
-    /// The error of the first data manager, if there are some and none can be opened; casacore cannot open such a table.
-    /// Expressions, which casacore can evaluate, do not count.
+    /// The error of the first data manager, if the table has managers and none can be opened; casacore cannot open such a
+    /// table. Expressions, which casacore can evaluate, do not count.
     pub(crate) fn unreadable(&self) -> Option<Error> {
-        let stored = self.managers.iter().filter(|manager| manager.type_name != "VirtualTaQLColumn");
+        let stored = self.managers.iter().filter(|manager| !stman::is_expression(manager.type_name.as_bstr()));
         let errors: Option<Vec<&Error>> = stored.map(|manager| manager.opened.as_ref().err()).collect();
         errors?.first().map(|error| Error::clone(error).context(Context::path(&self.path)))
     }
@@ -356,7 +282,7 @@ impl Manager for Locked {
         self.manager.name()
     }
 
-    fn column(&self, index: usize) -> &dyn Cells {
+    fn column(&self, index: usize) -> &dyn ColumnCells {
         self.manager.column(index)
     }
 
@@ -413,13 +339,17 @@ impl ColumnInfo {
 
     /// The column of the same table that an engine computes this one from.
     pub fn stored_column(&self) -> Option<&BStr> {
-        self.desc.keywords.string("_BaseMappedArrayEngine_Name")
+        stman::stored_column(&self.desc.keywords)
     }
 
     /// The parameters of the engine behind the column: scale, offset, masks, the table it forwards to …
     pub fn engine_parameters(&self) -> impl Iterator<Item = &Field> {
-        let engine = |field: &&Field| ENGINE_KEYWORDS.iter().any(|prefix| field.name.starts_with(prefix.as_bytes()));
-        self.desc.keywords.fields.iter().filter(engine)
+        self.desc.keywords.fields.iter().filter(|field| stman::is_engine_keyword(field.name.as_bstr()))
+    }
+
+    /// The expression whose values the column has, if its manager is an engine that only casacore can evaluate.
+    pub(crate) fn expression(&self) -> Option<&BStr> {
+        stman::expression(&self.desc.keywords).filter(|_| stman::is_expression(self.manager.as_bstr()))
     }
 
     fn spec(&self) -> ColumnSpec {
@@ -441,27 +371,5 @@ impl ColumnInfo {
             ndim: self.shape.as_ref().map_or(desc.ndim, |shape| shape.len() as i32),
             max_length: desc.max_length,
         }
-    }
-}
-
-/// Column keywords that begin with one of these are the parameters of an engine. formats/engines.md 0.3.
-const ENGINE_KEYWORDS: [&str; 9] = [
-    "_BaseMappedArrayEngine_",
-    "_ScaledArrayEngine_",
-    "_ScaledComplexData_",
-    "_CompressFloat_",
-    "_CompressComplex_",
-    "_BitFlagsEngine_",
-    "_RetypedArrayEngine_",
-    "_ForwardColumn_",
-    "_VirtualTaQLEngine_",
-];
-
-/// A file that need not be there.
-fn optional(files: &dyn Container, name: &str) -> Result<Option<std::sync::Arc<dyn crate::io::ReadAt>>> {
-    match files.open(name) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
     }
 }

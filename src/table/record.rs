@@ -4,14 +4,13 @@ use std::ops::Range;
 
 use crate::aipsio::Decoder;
 use crate::error::{Context, Result, ResultExt};
-use crate::io::ByteOrder;
-use crate::stman::Column as Cells;
-use crate::value::{DataType, Region, Shape, Values};
+use crate::stman::ColumnCells;
+use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
 /// The cells of a record column, decoded. A cell that nobody wrote is an empty record.
-pub(crate) struct RecordCells<'a>(pub(crate) &'a dyn Cells);
+pub(crate) struct RecordCells<'a>(pub(crate) &'a dyn ColumnCells);
 
-impl Cells for RecordCells<'_> {
+impl ColumnCells for RecordCells<'_> {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Ok(Some(Shape::scalar()))
     }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 use byteorder::{BigEndian, ByteOrder as _};
 
-use super::chain::Chain;
+use super::open::open_next;
+use super::open_chain::OpenChain;
 use super::{ColumnInfo, OpenManager, Table, TableKind};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{Paged, ReadAt};
 use crate::schema::{ConcatTable, RefTable, TableInfo, resolve};
-use crate::stman::{Column, Columns, Manager, OtherColumn, undefined};
+use crate::stman::{ColumnCells, Columns, Manager, OtherColumn, undefined};
 use crate::value::{Region, Shape, Value, Values};
 
 /// Row numbers are read in blocks of this many rows.
@@ -65,14 +66,14 @@ impl Manager for View {
         self.parts.first().map_or(BStr::new(""), |(_, column)| column.manager.name())
     }
 
-    fn column(&self, _index: usize) -> &dyn Column {
+    fn column(&self, _index: usize) -> &dyn ColumnCells {
         self
     }
 }
 
 impl View {
     /// The part of a row, and the row in it.
-    fn locate(&self, row: u64) -> Result<(&dyn Column, u64)> {
+    fn locate(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         let row = match &self.selection {
             Some(selection) => selection.row_numbers(row..row + 1)?[0],
             None => row,
@@ -96,7 +97,7 @@ impl View {
     }
 }
 
-impl Column for View {
+impl ColumnCells for View {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         let (cells, row) = self.locate(row)?;
         cells.cell_shape(row)
@@ -147,7 +148,7 @@ pub(super) fn open_reference(
     file: Arc<dyn ReadAt>,
     dat: RefTable,
     info: TableInfo,
-    chain: &Chain<'_>,
+    chain: &OpenChain<'_>,
 ) -> Result<Table> {
     let root = open_part(&dat.root, path, chain)?;
     if root.rows < dat.root_rows {
@@ -176,7 +177,12 @@ pub(super) fn open_reference(
 }
 
 /// A concatenation of tables at `path`.
-pub(super) fn open_concatenation(path: &Path, dat: ConcatTable, info: TableInfo, chain: &Chain<'_>) -> Result<Table> {
+pub(super) fn open_concatenation(
+    path: &Path,
+    dat: ConcatTable,
+    info: TableInfo,
+    chain: &OpenChain<'_>,
+) -> Result<Table> {
     let parts = dat.parts.iter().map(|name| open_part(name, path, chain)).collect::<Result<Vec<_>>>()?;
     let mut table = concatenate(path, &parts, info)?;
     table.concatenated = dat.subtables;
@@ -226,9 +232,9 @@ pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Resu
     Ok(assemble(path, rows, kind, first, info, columns))
 }
 
-fn open_part(stored: &BString, path: &Path, chain: &Chain<'_>) -> Result<Table> {
+fn open_part(stored: &BString, path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     let part = resolve(stored, path);
-    Table::open_behind(&part, chain).map_err(|error| match error.kind() {
+    open_next(&part, chain).map_err(|error| match error.kind() {
         // the view is there, but cannot be read without it
         ErrorKind::NotFound => Error::format(format!("the table {} it refers to is missing", part.display())),
         _ => error,

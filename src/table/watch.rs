@@ -1,10 +1,10 @@
-//! Looking at a table while casacore writes to it, without ever being in its way. docs/decisions/0004.
+//! Lock-free reads of a table that casacore is writing; the writer is never blocked. docs/decisions/0004.
 //!
-//! A casacore writer that finds its table locked looks again after a second, however short the lock was. So none is taken
-//! here: the table is read, and then it is checked that nobody wrote meanwhile. Every flush of casacore's ends with a new sync
+//! A casacore writer that finds its table locked retries after a second, however short the lock was. So none is taken
+//! here: the table is read, and then it is checked that no write overlapped the read. Every flush of casacore's ends with a new sync
 //! record in `table.lock`, and until then the writer holds its lock. What shows that somebody wrote: the lock, that record,
 //! and the lengths and times of the files. Times tick, so that a change may hide behind one just before it; what was read
-//! then is [`Look::Doubtful`]. Whoever relies on that reads again when the record's counters have changed.
+//! then is [`Snapshot::Unconfirmed`]. Whoever relies on that reads again when the record's counters have changed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,21 +18,22 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::FileSource;
 use crate::schema::Sync;
 
-/// A writer that keeps its lock is asked for it after so long.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// Time after which a writer that keeps its lock is asked for it.
+const LOCK_REQUEST_DELAY: Duration = Duration::from_millis(200);
 
-/// Two writes that are closer than this may leave the same time on a file: the kernel's clock ticks 100 times a second, or more.
-const TICK: Duration = Duration::from_millis(12);
+/// Two writes that are closer than this may leave the same time on a file: the kernel's clock ticks at least 100 times a
+/// second.
+const CLOCK_TICK: Duration = Duration::from_millis(12);
 
-/// A file with the time of the sync record was written before it, or right after it; that nobody who is in the middle of
-/// writing pauses for so long is assumed.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Assumes that a writer never pauses this long in the middle of a flush: a file that has the time of the sync record was
+/// written before the record, or right after it.
+const LONGEST_WRITE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Where the length of the sync record is in `table.lock`, after the list of requests. formats/table.md 4.2.
 const SYNC_OFFSET: u64 = 260;
 
-/// More of it is not compared; it holds a number for each data manager.
-const MAX_SYNC: u64 = 1 << 16;
+/// Bytes of the sync record that are compared; it has a number for each data manager.
+const MAX_SYNC_BYTES: u64 = 1 << 16;
 
 /// A table that another program may be writing to.
 #[derive(Debug)]
@@ -51,17 +52,17 @@ pub(crate) struct Watch {
 
 /// What shows that somebody wrote.
 #[derive(Debug, PartialEq)]
-struct State {
+struct TableState {
     /// The sync record as it is stored.
     sync: Vec<u8>,
     /// The table's files: name, length, time of the last change.
     files: Vec<(OsString, u64, SystemTime)>,
 }
 
-impl State {
+impl TableState {
     /// Whether a file changed so short a time ago, or in the future, that another change would not show.
     fn is_recent(&self) -> bool {
-        self.files.iter().any(|(_, _, changed)| !is_older(*changed, TICK))
+        self.files.iter().any(|(_, _, changed)| !is_older(*changed, CLOCK_TICK))
     }
 
     /// When the last file changed.
@@ -74,29 +75,29 @@ fn is_older(time: SystemTime, age: Duration) -> bool {
     time.elapsed().is_ok_and(|elapsed| elapsed >= age)
 }
 
-/// What the locks and the times of the files say.
+/// What a writer does, as far as locks and times of files show.
 #[derive(Debug, PartialEq)]
-enum Quiet {
-    /// Nobody writes.
-    Yes,
-    /// Somebody holds the lock and has not written since the last sync record, if its time is right: a request for the lock
-    /// changes that, too.
+enum Writer {
+    /// No process holds the lock for writing.
+    Idle,
+    /// A process holds the lock and has not written since the last sync record, if its time is right: a request for the
+    /// lock changes that time as well.
     Flushed,
-    /// Somebody holds the lock and may have written since that record, in the tick of the clock in which it was written.
-    Perhaps,
-    /// Somebody has written and not yet finished.
-    No,
+    /// A process holds the lock and may have written since that record, in the same tick of the clock.
+    Uncertain,
+    /// A process has written, and not yet the sync record that ends a flush.
+    Writing,
 }
 
-/// A look at a table.
+/// A table as it was read at one moment.
 #[derive(Debug)]
-pub(crate) enum Look<T> {
-    /// Nobody wrote meanwhile.
-    Sure(T),
-    /// Somebody wrote: what was read may be a mixture.
-    Doubtful(Result<T>),
-    /// A writer is in the middle of something.
-    Busy,
+pub(crate) enum Snapshot<T> {
+    /// No write overlapped the read.
+    Consistent(T),
+    /// A write overlapped the read: the result may be a mixture.
+    Unconfirmed(Result<T>),
+    /// A writer is in the middle of a flush; nothing was read.
+    WriterActive,
 }
 
 impl Watch {
@@ -135,37 +136,37 @@ impl Watch {
     }
 
     /// Reads the table as it is between two changes.
-    pub(crate) fn look<T>(&mut self, read: impl FnOnce(&Table) -> Result<T>) -> Result<Look<T>> {
+    pub(crate) fn snapshot<T>(&mut self, read: impl FnOnce(&Table) -> Result<T>) -> Result<Snapshot<T>> {
         let before = self.state()?;
         let recent = before.is_recent();
-        let quiet = self.is_quiet(&before)?;
-        if quiet == Quiet::No {
+        let writer = self.writer(&before)?;
+        if writer == Writer::Writing {
             self.ask()?;
-            return Ok(Look::Busy);
+            return Ok(Snapshot::WriterActive);
         }
         let value = Table::open_with(&self.path, OpenOptions { lock_timeout: None, ..OpenOptions::default() })
             .and_then(|table| read(&table));
-        // who writes now may have begun while we read, in the tick of the last change
+        // a process that writes now may have begun during the read, in the tick of the last change
         let unseen = recent && lock::is_written(&self.lock)?;
-        // what makes no sense while somebody holds the lock is of somebody who is in the middle of writing
-        let believed = match quiet {
-            Quiet::Yes => true,
-            Quiet::Flushed => value.is_ok(),
-            Quiet::Perhaps | Quiet::No => false,
+        // an inconsistent read while the lock is held means that a write is in progress
+        let believed = match writer {
+            Writer::Idle => true,
+            Writer::Flushed => value.is_ok(),
+            Writer::Uncertain | Writer::Writing => false,
         };
         if believed && !unseen && self.state()? == before {
             self.hindered = None;
             self.request = None;
-            return value.map(Look::Sure);
+            return value.map(Snapshot::Consistent);
         }
         self.ask()?;
-        Ok(Look::Doubtful(value))
+        Ok(Snapshot::Unconfirmed(value))
     }
 
     /// Asks a writer for a pause that has written for some time and not flushed; says whether there is one.
     pub(crate) fn prompt(&mut self) -> Result<bool> {
         let state = self.state()?;
-        if self.is_quiet(&state)? != Quiet::No {
+        if self.writer(&state)? != Writer::Writing {
             self.hindered = None;
             return Ok(false);
         }
@@ -173,21 +174,23 @@ impl Watch {
         Ok(true)
     }
 
-    fn is_quiet(&mut self, state: &State) -> Result<Quiet> {
+    fn writer(&mut self, state: &TableState) -> Result<Writer> {
         let flushed = self.flushed(state)?;
         if !lock::is_written(&self.lock)? {
-            return Ok(Quiet::Yes);
+            return Ok(Writer::Idle);
         }
         Ok(match state.newest() {
-            _ if state.sync.is_empty() => Quiet::No,
-            Some(changed) if changed > flushed => Quiet::No,
-            Some(changed) if state.is_recent() || changed == flushed && !is_older(changed, PAUSE) => Quiet::Perhaps,
-            _ => Quiet::Flushed,
+            _ if state.sync.is_empty() => Writer::Writing,
+            Some(changed) if changed > flushed => Writer::Writing,
+            Some(changed) if state.is_recent() || changed == flushed && !is_older(changed, LONGEST_WRITE_PAUSE) => {
+                Writer::Uncertain
+            }
+            _ => Writer::Flushed,
         })
     }
 
     /// When the sync record was written, or somewhat later.
-    fn flushed(&mut self, state: &State) -> Result<SystemTime> {
+    fn flushed(&mut self, state: &TableState) -> Result<SystemTime> {
         match &self.flushed {
             Some((sync, time)) if *sync == state.sync => Ok(*time),
             _ => {
@@ -198,7 +201,7 @@ impl Watch {
         }
     }
 
-    fn state(&self) -> Result<State> {
+    fn state(&self) -> Result<TableState> {
         let sync = self.record()?;
         let mut files = Vec::new();
         for entry in std::fs::read_dir(&self.path).with_context(|| Context::path(&self.path))? {
@@ -213,13 +216,13 @@ impl Watch {
             }
         }
         files.sort();
-        Ok(State { sync, files })
+        Ok(TableState { sync, files })
     }
 
     /// The sync record with its length; empty if there is none.
     fn record(&self) -> Result<Vec<u8>> {
         let end = self.lock.metadata()?.len();
-        let mut record = vec![0; end.saturating_sub(SYNC_OFFSET).min(MAX_SYNC) as usize];
+        let mut record = vec![0; end.saturating_sub(SYNC_OFFSET).min(MAX_SYNC_BYTES) as usize];
         match self.lock.read_exact_at(&mut record, SYNC_OFFSET) {
             Ok(()) => {}
             // shortened meanwhile
@@ -235,7 +238,11 @@ impl Watch {
     /// Asks a writer that keeps its lock to let others have a look; casacore does so now and then.
     fn ask(&mut self) -> Result<()> {
         let since = *self.hindered.get_or_insert_with(Instant::now);
-        if self.writable && self.request.is_none() && since.elapsed() >= PATIENCE && lock::is_written(&self.lock)? {
+        if self.writable
+            && self.request.is_none()
+            && since.elapsed() >= LOCK_REQUEST_DELAY
+            && lock::is_written(&self.lock)?
+        {
             self.request = Some(Request::post(&self.lock)?);
         }
         Ok(())
@@ -284,8 +291,8 @@ mod tests {
             fcntl(&self.writer, FcntlArg::F_OFD_SETLK(&lock::record(kind, lock::DATA_BYTE))).unwrap();
         }
 
-        fn look(&mut self) -> Look<u64> {
-            self.watch.look(|table| Ok(table.rows())).unwrap()
+        fn snapshot(&mut self) -> Snapshot<u64> {
+            self.watch.snapshot(|table| Ok(table.rows())).unwrap()
         }
     }
 
@@ -294,12 +301,12 @@ mod tests {
     #[test]
     fn sure_when_nobody_writes() {
         let mut scene = Scene::new(LONG_AGO);
-        assert!(matches!(scene.look(), Look::Sure(rows) if rows > 0));
+        assert!(matches!(scene.snapshot(), Snapshot::Consistent(rows) if rows > 0));
         let rows = scene.watch.sync().unwrap().unwrap().rows;
-        assert!(matches!(scene.look(), Look::Sure(found) if found == rows));
+        assert!(matches!(scene.snapshot(), Snapshot::Consistent(found) if found == rows));
         // a moment after a change too: nobody has the lock
         scene.touch("table.f0", SystemTime::now());
-        assert!(matches!(scene.look(), Look::Sure(_)));
+        assert!(matches!(scene.snapshot(), Snapshot::Consistent(_)));
         assert!(!scene.watch.is_in_use().unwrap());
     }
 
@@ -308,7 +315,7 @@ mod tests {
         let mut scene = Scene::new(LONG_AGO);
         scene.touch("table.lock", SystemTime::now() - LONG_AGO / 2);
         scene.lock(libc::F_WRLCK);
-        assert!(matches!(scene.look(), Look::Sure(_)));
+        assert!(matches!(scene.snapshot(), Snapshot::Consistent(_)));
     }
 
     #[test]
@@ -316,12 +323,12 @@ mod tests {
         let mut scene = Scene::new(LONG_AGO);
         scene.lock(libc::F_WRLCK);
         scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
-        assert!(matches!(scene.look(), Look::Busy));
+        assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
         // another program's request changes the time of the lock file, not the sync record
         scene.touch("table.lock", SystemTime::now() - LONG_AGO / 4);
-        assert!(matches!(scene.look(), Look::Busy));
+        assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
         scene.lock(libc::F_UNLCK);
-        assert!(matches!(scene.look(), Look::Sure(_)));
+        assert!(matches!(scene.snapshot(), Snapshot::Consistent(_)));
     }
 
     #[test]
@@ -334,22 +341,25 @@ mod tests {
         scene.touch("table.lock", SystemTime::now() - LONG_AGO / 4);
         let cell = |table: &Table| table.cells(0).and_then(|cells| cells.cell_shape(0)).map(drop);
         scene.lock(libc::F_WRLCK);
-        assert!(matches!(scene.watch.look(cell).unwrap(), Look::Doubtful(Err(_))));
-        assert!(matches!(scene.watch.look(|_| Ok(1)).unwrap(), Look::Sure(1)));
+        assert!(matches!(scene.watch.snapshot(cell).unwrap(), Snapshot::Unconfirmed(Err(_))));
+        assert!(matches!(scene.watch.snapshot(|_| Ok(1)).unwrap(), Snapshot::Consistent(1)));
         scene.lock(libc::F_UNLCK);
-        assert!(scene.watch.look(cell).is_err());
+        assert!(scene.watch.snapshot(cell).is_err());
     }
 
     #[test]
     fn doubtful_in_the_tick_of_the_flush() {
-        for (age, is_sure) in [(Duration::from_millis(100), false), (PAUSE, true)] {
+        for (age, is_sure) in [(Duration::from_millis(100), false), (LONGEST_WRITE_PAUSE, true)] {
             let mut scene = Scene::new(LONG_AGO);
             let time = SystemTime::now() - age;
             scene.touch("table.f0", time);
             scene.touch("table.lock", time);
             scene.lock(libc::F_WRLCK);
-            assert_eq!(matches!(scene.look(), Look::Sure(_)), is_sure);
-            assert_eq!(matches!(scene.look(), Look::Doubtful(Ok(_))), !is_sure && time.elapsed().unwrap() < PAUSE);
+            assert_eq!(matches!(scene.snapshot(), Snapshot::Consistent(_)), is_sure);
+            assert_eq!(
+                matches!(scene.snapshot(), Snapshot::Unconfirmed(Ok(_))),
+                !is_sure && time.elapsed().unwrap() < LONGEST_WRITE_PAUSE
+            );
         }
     }
 
@@ -361,7 +371,7 @@ mod tests {
             let file = File::options().write(true).open(&path)?;
             Ok(file.set_modified(SystemTime::now())?)
         };
-        assert!(matches!(scene.watch.look(change).unwrap(), Look::Doubtful(Ok(()))));
+        assert!(matches!(scene.watch.snapshot(change).unwrap(), Snapshot::Unconfirmed(Ok(()))));
         // somebody takes the lock in the tick of the last change: what he writes would not show
         let begin = |_: &Table| {
             scene.lock(libc::F_WRLCK);
@@ -369,7 +379,7 @@ mod tests {
         };
         scene.touch("table.f0", SystemTime::now() + LONG_AGO);
         let mut watch = Watch::new(scene.directory.path()).unwrap();
-        assert!(matches!(watch.look(begin).unwrap(), Look::Doubtful(Ok(()))));
+        assert!(matches!(watch.snapshot(begin).unwrap(), Snapshot::Unconfirmed(Ok(()))));
     }
 
     #[test]
@@ -390,13 +400,13 @@ mod tests {
         let list = |scene: &Scene| std::fs::read(scene.directory.path().join("table.lock")).unwrap()[3];
         scene.lock(libc::F_WRLCK);
         scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
-        assert!(matches!(scene.look(), Look::Busy));
+        assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
         assert_eq!(list(&scene), 0);
-        std::thread::sleep(PATIENCE);
-        assert!(matches!(scene.look(), Look::Busy));
+        std::thread::sleep(LOCK_REQUEST_DELAY);
+        assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
         assert_eq!(list(&scene), 1);
         scene.lock(libc::F_UNLCK);
-        assert!(matches!(scene.look(), Look::Sure(_)));
+        assert!(matches!(scene.snapshot(), Snapshot::Consistent(_)));
         assert_eq!(list(&scene), 0, "the request is withdrawn");
     }
 }

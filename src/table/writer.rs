@@ -11,13 +11,12 @@ use super::create::{ManagerSpec, NewTable, check_column, column_info, unique_nam
 use super::{ColumnInfo, TableDesc};
 use crate::container::{ContainerMut, Directory};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::io::ByteOrder;
 use crate::schema::{
     Body, ColumnBinding, ColumnDesc, ColumnKind, ColumnSet, Counters, DEFAULT_BLOCK_BYTES, ManagerEntry, StorageOption,
     Sync, TableDat, TableInfo,
 };
 use crate::stman::{self, ColumnSpec, CreateArgs, ManagerMut};
-use crate::value::{Record, Value};
+use crate::value::{ByteOrder, Record, Value};
 
 /// A new table, open for writing.
 ///

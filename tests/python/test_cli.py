@@ -148,6 +148,29 @@ def test_target_is_the_source(tmp_path):
     assert process.returncode != 0 and tree(table) == before
 
 
+@pytest.mark.parametrize('words', [
+    ['info', 'MISSING'], ['digest', 'MISSING'], ['ls', 'MISSING'], ['repair', 'MISSING'], ['watch', 'MISSING'],
+    ['verify', 'MISSING'], ['verify', '--bytes', 'MISSING'], ['verify', DEMO, 'MISSING'], ['to-hdf5', 'MISSING', 'OUT'],
+    ['to-ms', 'MISSING', 'OUT'], ['to-ms', '--exact', 'MISSING', 'OUT'], ['pack', 'MISSING', 'OUT'],
+    ['unpack', 'MISSING', 'OUT'], ['finalize', 'MISSING', 'OUT'], ['follow', 'MISSING', 'OUT'],
+], ids=lambda words: ' '.join(w for w in words if w != DEMO))
+def test_missing_path(words, tmp_path):
+    """The system's words are printed once, and a missing path is not called a table without table.dat."""
+    source = tmp_path / 'nowhere.ms'
+    words = [{'MISSING': source, 'OUT': tmp_path / 'out'}.get(word, word) for word in words]
+    process = h5bridge(*words, code=support.DAMAGED)
+    assert process.stderr.count('No such file') == 1, process.stderr
+    assert 'nowhere.ms' in process.stderr and 'table.dat' not in process.stderr, process.stderr
+    assert len(process.stderr.splitlines()) == 1 and only(tmp_path), process.stderr
+    document = json.loads(h5bridge('--json', *words, code=support.DAMAGED).stdout)
+    assert document['error'].count('No such file') == 1
+
+
+def test_directory_without_table_dat(tmp_path):
+    message = h5bridge('info', tmp_path, code=support.DAMAGED).stderr
+    assert message.endswith('not a table: the directory has no table.dat\n') and message.count('table.dat') == 1
+
+
 def tree(folder):
     return {os.path.join(d, f): hashlib.sha256(open(os.path.join(d, f), 'rb').read()).hexdigest()
             for d, _, files in os.walk(folder) for f in files}
@@ -169,6 +192,74 @@ def test_dry_run(out):
         assert word in process.stdout + process.stderr
     document = json.loads(h5bridge('to-hdf5', '--dry-run', '--json', DEMO, out).stdout)
     assert document and only(out.parent)
+
+
+def without_antenna(folder):
+    """A MeasurementSet of which one subtable is missing, which is a warning."""
+    shutil.copytree(DEMO, folder / 'demo.ms')
+    shutil.rmtree(folder / 'demo.ms' / 'ANTENNA')
+    return folder / 'demo.ms'
+
+
+def test_dry_run_warns_as_a_run_does(tmp_path, out):
+    """Warnings go to stderr, are not hidden by --quiet, and count under --strict."""
+    source = without_antenna(tmp_path)
+    run = h5bridge('to-hdf5', '--quiet', source, out)
+    for words in [], ['--quiet']:
+        dry = h5bridge('to-hdf5', '--dry-run', *words, source, out)
+        assert dry.stderr == run.stderr and 'ANTENNA' in dry.stderr
+        assert dry.stdout and 'arning' not in dry.stdout and 'ANTENNA' not in dry.stdout
+    document = json.loads(h5bridge('to-hdf5', '--dry-run', '--json', '--strict', source, out, code=support.WARNINGS).stdout)
+    assert (document['status'], document['code'], len(document['warnings'])) == ('warnings', support.WARNINGS, 1)
+
+
+def test_follow_warns_as_other_verbs_do(tmp_path):
+    """--quiet hides the summary and no warning; warnings begin as everybody's do, and count under --strict."""
+    words = ['follow', DEMO, '--until-closed', '--overwrite', tmp_path / 'live.h5']
+    loud = h5bridge(*words).stderr.splitlines()
+    warnings = [line for line in loud if 'FLAG_CATEGORY' in line or 'SCHEDULE' in line]
+    assert len(warnings) == 2 and all(line.startswith('h5bridge: warning: ') for line in warnings), loud
+    quiet = h5bridge(*words, '--quiet').stderr.splitlines()
+    assert set(warnings) <= set(quiet) < set(loud) and len(quiet) == len(loud) - 3, quiet
+    document = json.loads(h5bridge(*words, '--json', '--strict', code=support.WARNINGS).stdout)
+    assert (document['status'], document['code']) == ('warnings', support.WARNINGS)
+    assert ['h5bridge: warning: ' + warning for warning in document['warnings']] == quiet
+
+
+# ---- help -----------------------------------------------------------------------------------------------------------
+
+def help_of(verb):
+    return ' '.join(h5bridge(verb, '--help').stdout.split())
+
+
+def test_help_of_pack_tells_the_limits_of_blocks(tmp_path):
+    """The smallest block and the default that the help names are those of the program."""
+    found = re.search(r'Size of a block in bytes, at least (\d+); (\d+)M by default', help_of('pack'))
+    smallest, default = int(found[1]), int(found[2]) << 20
+    h5bridge('pack', '--block-size', smallest, DEMO, tmp_path / 'smallest.ms')
+    refused = h5bridge('pack', '--block-size', smallest - 1, DEMO, tmp_path / 'refused.ms', code=support.USAGE)
+    assert str(smallest) in refused.stderr
+    big = tmp_path / 'big.tab'
+    table = ct.table(str(big), ct.maketabdesc([ct.makearrcoldesc('A', 0., ndim=1, shape=[1 << 20])]), nrow=3, ack=False)
+    table.putcol('A', np.zeros((3, 1 << 20)))
+    table.close()
+    h5bridge('pack', big, tmp_path / 'packed.tab')
+    assert json.loads(h5bridge('ls', '--json', tmp_path / 'packed.tab').stdout)['block_size'] == default
+
+
+@pytest.mark.parametrize('verb', ['to-hdf5', 'to-ms', 'info', 'digest', 'verify'])
+def test_help_names_every_kind_of_source(verb, tmp_path):
+    """Directories, containers, paths into them, native and live files: named by the help, and taken."""
+    for word in ('table directory', 'container', 'archive.h5/ANTENNA', 'native', 'live'):
+        assert word in help_of(verb), word
+    h5bridge('pack', '--single-file', DEMO, tmp_path / 'archive.h5')
+    h5bridge('to-hdf5', DEMO, tmp_path / 'native.h5')
+    h5bridge('follow', DEMO, tmp_path / 'live.h5', '--until-closed')
+    for number, source in enumerate((DEMO, tmp_path / 'archive.h5', tmp_path / 'archive.h5' / 'ANTENNA',
+                                     tmp_path / 'native.h5', tmp_path / 'live.h5')):
+        words = {'to-hdf5': [source, tmp_path / ('%d.h5' % number)], 'to-ms': [source, tmp_path / ('%d.ms' % number)],
+                 'verify': [source, source]}.get(verb, [source])
+        h5bridge(verb, *words)
 
 
 @pytest.mark.parametrize('where', ['itself', 'parent'])

@@ -24,12 +24,14 @@ import fingerprint  # noqa: E402
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 WRITTEN = {'StandardStMan', 'IncrementalStMan', 'StManAipsIO',
            'TiledColumnStMan', 'TiledShapeStMan', 'TiledCellStMan', 'TiledDataStMan'}
+# written without values, which casacore computes
+EXPRESSIONS = {'VirtualTaQLColumn'}
 
 
 def differences(before, after):
     """What python-casacore's fingerprint of a table says differently of the one that came back."""
-    engines = {name for name, c in before['columns'].items() if (c.get('dm') or '').strip() not in WRITTEN}
-    # expressions that casacore evaluates are not computed here
+    engines = {name for name, c in before['columns'].items() if (c.get('dm') or '').strip() not in WRITTEN | EXPRESSIONS}
+    # columns of managers that are not read
     gone = {name for name in engines if name not in after['columns'] and name in support.optional(before)}
     # of some tables python-casacore cannot say everything
     known = 'python_error' not in before
@@ -115,7 +117,9 @@ def change(path, counts):
         table.close()
         return
     table.addrows(2)
-    for name in table.colnames():
+    computed = {name for manager in table.getdminfo().values() if manager['TYPE'] in EXPRESSIONS
+                for name in manager['COLUMNS']}
+    for name in sorted(set(table.colnames()) - computed):
         try:
             value = table.getcell(name, 0) if rows and table.iscelldefined(name, 0) else None
         except (RuntimeError, UnicodeDecodeError):
@@ -131,7 +135,7 @@ def change(path, counts):
     found = support.digest(path, code=None)['.']
     assert found['nrow'] == rows + 2
     for name, column in expected['columns'].items():
-        if column['sha256'] is not None:
+        if column['sha256'] is not None and name not in computed:
             assert found['columns'][name]['sha256'] == column['sha256'], '%s %s' % (path, name)
 
 

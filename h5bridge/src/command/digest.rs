@@ -8,7 +8,7 @@ use ctds_hdf5::convert::{Source, TableDigest, digest, hex};
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::{Map, Value as Json, json};
 
-use crate::cli::{External, Global};
+use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 
 /// Arguments of `digest`.
@@ -17,7 +17,7 @@ use crate::exit::Status;
   h5bridge digest my.ms
   h5bridge digest my.h5 --json --columns DATA,FLAG")]
 pub struct Args {
-    /// A table directory or a native HDF5 file
+    #[arg(help = SOURCE)]
     source: PathBuf,
     /// Only these columns, of all tables
     #[arg(long, value_delimiter = ',')]

@@ -10,7 +10,7 @@ use ctds_hdf5::live::finalize;
 use serde_json::json;
 
 use super::to_hdf5::{compress, memory};
-use crate::cli::Global;
+use crate::args::Global;
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;

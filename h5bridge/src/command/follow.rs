@@ -9,12 +9,12 @@ use ctds_hdf5::ErrorKind;
 use ctds_hdf5::live::{Durability, Follow, FollowOptions, FollowSummary};
 use serde_json::json;
 
-use crate::cli::{Global, duration};
+use crate::args::{Global, duration};
 use crate::exit::Status;
 use crate::interrupt::Stop;
-use crate::report;
+use crate::report::{self, Ending};
 
-/// Between two looks when a writer is in the middle of something, which may be for a moment only.
+/// Pause between polls while a writer is in the middle of an update, which may take only a moment.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// Arguments of `follow`.
@@ -26,12 +26,12 @@ const RETRY: Duration = Duration::from_millis(5);
 pub struct Args {
     /// A table directory that another program is writing to
     source: PathBuf,
-    /// The live file; if it is there already, it is gone on with
+    /// The live HDF5 file; an existing one is resumed
     live: PathBuf,
-    /// Stop when no other program has the table open any more
+    /// Stop when no other program has the table open
     #[arg(long)]
     until_closed: bool,
-    /// Stop when nothing has changed for so long: 60s, 5m
+    /// Stop when nothing has changed for this time: 60s, 5m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     idle: Option<Duration>,
     /// Look for changes this often
@@ -40,12 +40,12 @@ pub struct Args {
     /// Wait for the disk at each commit
     #[arg(long)]
     fsync: bool,
-    /// Start anew, even if the live file is there
+    /// Replace an existing live file instead of resuming it
     #[arg(long)]
     overwrite: bool,
 }
 
-/// Follows until told to stop.
+/// Follows the table until a signal or one of the options ends it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new()?;
     let timeout = global.open_options().lock_timeout.unwrap_or_default();
@@ -70,7 +70,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         }
     };
     if !global.quiet {
-        let verb = if follow.resumed() { "going on with" } else { "writing" };
+        let verb = if follow.resumed() { "resuming" } else { "writing" };
         eprintln!("following {}, {verb} {}", args.source.display(), args.live.display());
     }
     let mut told = Vec::new();
@@ -85,12 +85,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         if step.rows > 0 || step.rewritten > 0 {
             changed = Instant::now();
         }
-        for note in follow.notes() {
-            if !told.contains(&note) && !global.quiet {
-                eprintln!("warning: {note}");
-                told.push(note);
-            }
-        }
+        warn(follow.notes(), &mut told);
         if !step.more && (closed || idle(&changed)) {
             break;
         }
@@ -98,23 +93,33 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             stop.sleep(if step.more || step.waiting { args.poll.min(RETRY) } else { args.poll });
         }
     }
-    let FollowSummary { tables, notes: warnings } = follow.finish()?;
-    for note in warnings.iter().filter(|note| !told.contains(note) && !global.quiet) {
-        eprintln!("warning: {note}");
-    }
-    let status = report::finished(warnings.len(), global.strict);
+    let FollowSummary { tables, notes: warnings, .. } = follow.finish()?;
+    warn(warnings.clone(), &mut told);
     let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
     let seconds = start.elapsed().as_secs_f64();
-    if global.json {
-        let tables: serde_json::Map<_, _> = tables.into_iter().map(|(name, rows)| (name, rows.into())).collect();
-        let document = json!({
-            "status": status.name(), "code": status.code(), "warnings": warnings, "tables": tables,
-            "commits": commits, "rewritten_blocks": rewritten, "seconds": seconds,
-        });
-        writeln!(out, "{document:#}")?;
-    } else if !global.quiet {
-        eprintln!("{rows} rows of {} tables, {commits} commits, {seconds:.1} s", tables.len());
-        eprintln!("next: h5bridge finalize {} OUT.h5", args.live.display());
+    let summary = vec![
+        format!("{rows} rows of {} tables, {commits} commits, {seconds:.1} s", tables.len()),
+        format!("next: h5bridge finalize {} OUT.h5", args.live.display()),
+    ];
+    let tables: serde_json::Map<_, _> = tables.into_iter().map(|(name, rows)| (name, rows.into())).collect();
+    Ending {
+        warnings: &warnings,
+        warned: true,
+        summary,
+        fields: json!({
+            "tables": tables, "commits": commits, "rewritten_blocks": rewritten, "seconds": seconds,
+        }),
+        ..Ending::default()
     }
-    Ok(status)
+    .print(global, out)
+}
+
+/// Prints those of `notes` that are not in `told` yet.
+fn warn(notes: Vec<String>, told: &mut Vec<String>) {
+    for note in notes {
+        if !told.contains(&note) {
+            report::warning(&note);
+            told.push(note);
+        }
+    }
 }

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, cost, display_name};
 use ctds_hdf5::value::{Shape, Value, Values};
-use ctds_hdf5::{ColumnInfo, ColumnKind, ManagerInfo, Table, TableKind};
+use ctds_hdf5::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Table, TableKind};
+use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
 use super::ls;
-use crate::cli::{External, Global};
+use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::report;
 
@@ -20,7 +21,7 @@ use crate::report;
   h5bridge info my.ms
   h5bridge info my.h5 --json")]
 pub struct Args {
-    /// A table directory or a native HDF5 file
+    #[arg(help = SOURCE)]
     source: PathBuf,
     #[command(flatten)]
     external: External,
@@ -32,7 +33,8 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if global.json {
         let mut tables = Map::new();
         for table in source.tables() {
-            let document = to_json(table).unwrap_or_else(|error| json!({ "error": error.to_string() }));
+            let document = TableJson::new(table).and_then(|document| Ok(serde_json::to_value(document)?));
+            let document = document.unwrap_or_else(|error| json!({ "error": error.to_string() }));
             tables.insert(table.name.clone(), document);
         }
         let mut document = json!({ "source": args.source.display().to_string(), "tables": tables });
@@ -62,92 +64,214 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     Ok(Status::Done)
 }
 
-fn kind(info: &ColumnInfo) -> &'static str {
-    if info.desc.kind == ColumnKind::Array { "array" } else { "scalar" }
+/// The document of a table.
+#[derive(Serialize)]
+struct TableJson {
+    nrow: u64,
+    #[serde(rename = "type")]
+    table_type: String,
+    subtype: String,
+    columns: Vec<ColumnJson>,
+    #[serde(flatten)]
+    casacore: Option<CasacoreJson>,
 }
 
-fn to_json(table: &SourceTable) -> Result<Json> {
-    let info = table.info()?;
-    let mut columns = Vec::new();
-    for (index, column) in table.columns()?.iter().enumerate() {
-        let mut entry = json!({
-            "name": column.desc.name.to_string(),
-            "dtype": column.data_type().name(),
-            "kind": kind(column),
-            "shape": column.shape.as_ref().map(Shape::reversed),
-            "manager": column.manager.to_string(),
-            "manager_name": column.manager_name.to_string(),
+/// What only a casacore table has.
+#[derive(Serialize)]
+struct CasacoreJson {
+    kind: String,
+    byte_order: &'static str,
+    locked: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage: Option<StorageJson>,
+    managers: Vec<ManagerJson>,
+}
+
+#[derive(Serialize)]
+struct StorageJson {
+    format: &'static str,
+    version: Option<u32>,
+    block_size: Option<u64>,
+    checksum: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct ManagerJson {
+    #[serde(rename = "type")]
+    type_name: String,
+    name: String,
+    sequence: u32,
+    parameters: Map<String, Json>,
+}
+
+#[derive(Serialize)]
+struct ColumnJson {
+    name: String,
+    dtype: &'static str,
+    kind: &'static str,
+    shape: Option<Vec<u64>>,
+    manager: String,
+    manager_name: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    engine_chain: Vec<String>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    parameters: Map<String, Json>,
+    #[serde(flatten)]
+    stored: Option<StoredJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hypercubes: Vec<HypercubeJson>,
+}
+
+/// How a column is stored, where datasets or the files of a container hold it.
+#[derive(Serialize)]
+struct StoredJson {
+    chunk: Option<Vec<u64>>,
+    index: String,
+    filters: Vec<String>,
+    stored_bytes: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    datasets: Vec<DatasetJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct DatasetJson {
+    name: String,
+    shape: Vec<u64>,
+    chunk: Option<Vec<u64>>,
+    index: String,
+    appendable: bool,
+    filters: Vec<String>,
+    stored_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elsewhere: Option<ElsewhereJson>,
+}
+
+/// Where the elements are that the dataset itself does not have.
+#[derive(Serialize)]
+struct ElsewhereJson {
+    kind: &'static str,
+    targets: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct HypercubeJson {
+    shape: Vec<u64>,
+    tile: Vec<u64>,
+}
+
+impl TableJson {
+    fn new(table: &SourceTable) -> Result<Self> {
+        let info = table.info()?;
+        let columns = table.columns()?.iter().enumerate();
+        let casacore = table.table()?.map(|table| CasacoreJson {
+            kind: table_kind(table),
+            byte_order: table.byte_order().name(),
+            locked: table.is_locked(),
+            storage: table.storage().map(|storage| StorageJson {
+                format: storage.format,
+                version: storage.version,
+                block_size: storage.block_bytes,
+                checksum: storage.checksum,
+            }),
+            managers: table.managers().map(|manager| ManagerJson::new(&manager)).collect(),
         });
+        Ok(TableJson {
+            nrow: table.rows()?,
+            table_type: info.table_type.to_string(),
+            subtype: info.sub_type.to_string(),
+            columns: columns.map(|(index, column)| ColumnJson::new(table, index, column)).collect::<Result<_>>()?,
+            casacore,
+        })
+    }
+}
+
+impl ManagerJson {
+    fn new(manager: &ManagerInfo<'_>) -> Self {
+        ManagerJson {
+            type_name: manager.type_name.to_string(),
+            name: manager.name.to_string(),
+            sequence: manager.sequence,
+            parameters: parameters(manager).collect(),
+        }
+    }
+}
+
+impl ColumnJson {
+    fn new(table: &SourceTable, index: usize, column: &ColumnInfo) -> Result<Self> {
         let chain = chain(table, column)?;
-        if chain.len() > 1 {
-            entry["engine_chain"] = chain.into();
-        }
-        let parameters: Map<String, Json> =
-            column.engine_parameters().map(|field| (field.name.to_string(), value_json(&field.value))).collect();
-        if !parameters.is_empty() {
-            entry["parameters"] = parameters.into();
-        }
         let datasets = table.storage(index)?;
-        if let Some(first) = datasets.first() {
-            let is_known = first.elsewhere.is_none() || !first.shape.is_empty();
-            let all: Vec<Json> = datasets.iter().map(dataset_json).collect();
-            for key in ["chunk", "index", "filters"] {
-                entry[key] = all[0][key].clone();
-            }
-            if is_known {
-                entry["shape"] = first.shape.reversed().into();
-            }
-            entry["stored_bytes"] = datasets.iter().map(|dataset| dataset.stored_bytes).sum::<u64>().into();
-            entry["datasets"] = all.into();
-        }
-        let files = table.stored_files(index)?;
-        if let Some((_, largest)) = files.iter().max_by_key(|(_, layout)| layout.stored_bytes) {
-            entry["chunk"] = json!(largest.block_bytes.map(|bytes| [bytes]));
-            entry["index"] = largest.index.as_deref().unwrap_or("none").into();
-            entry["filters"] = largest.filters.clone().into();
-            // of all columns of the manager
-            entry["stored_bytes"] = files.iter().map(|(_, layout)| layout.stored_bytes).sum::<u64>().into();
-            entry["files"] = files.iter().map(|(name, _)| name.as_str()).collect();
-        }
-        let cubes = table.hypercubes(index);
-        if !cubes.is_empty() {
-            entry["hypercubes"] =
-                cubes.iter().map(|(shape, tile)| json!({"shape": shape.reversed(), "tile": tile.reversed()})).collect();
-        }
-        columns.push(entry);
+        // a dataset that was refused has no shape
+        let first = datasets.first().filter(|first| first.elsewhere.is_none() || !first.shape.is_empty());
+        let first = first.map(|first| first.shape.reversed());
+        Ok(ColumnJson {
+            name: column.desc.name.to_string(),
+            dtype: column.data_type().name(),
+            kind: if column.desc.kind == ColumnKind::Array { "array" } else { "scalar" },
+            shape: first.or_else(|| column.shape.as_ref().map(Shape::reversed)),
+            manager: column.manager.to_string(),
+            manager_name: column.manager_name.to_string(),
+            engine_chain: if chain.len() > 1 { chain } else { Vec::new() },
+            parameters: column
+                .engine_parameters()
+                .map(|field| (field.name.to_string(), value_json(&field.value)))
+                .collect(),
+            stored: match StoredJson::in_datasets(datasets) {
+                Some(stored) => Some(stored),
+                None => StoredJson::in_files(&table.stored_files(index)?),
+            },
+            hypercubes: table
+                .hypercubes(index)
+                .iter()
+                .map(|(shape, tile)| HypercubeJson { shape: shape.reversed(), tile: tile.reversed() })
+                .collect(),
+        })
     }
-    let mut document = json!({
-        "nrow": table.rows()?,
-        "type": info.table_type.to_string(),
-        "subtype": info.sub_type.to_string(),
-        "columns": columns,
-    });
-    if let Some(table) = table.table()? {
-        document["kind"] = table_kind(table).into();
-        document["byte_order"] = table.byte_order().name().into();
-        document["locked"] = table.is_locked().into();
-        if let Some(storage) = table.storage() {
-            document["storage"] = json!({
-                "format": storage.format,
-                "version": storage.version,
-                "block_size": storage.block_bytes,
-                "checksum": storage.checksum,
-            });
-        }
-        document["managers"] = table
-            .managers()
-            .map(|manager| {
-                let parameters: Map<String, Json> = parameters(&manager).collect();
-                json!({
-                    "type": manager.type_name.to_string(),
-                    "name": manager.name.to_string(),
-                    "sequence": manager.sequence,
-                    "parameters": parameters,
-                })
-            })
-            .collect();
+}
+
+impl StoredJson {
+    /// The chunks are those of the first dataset.
+    fn in_datasets(datasets: Vec<DatasetInfo>) -> Option<Self> {
+        let datasets: Vec<_> = datasets.into_iter().map(DatasetJson::new).collect();
+        let first = datasets.first()?;
+        Some(StoredJson {
+            chunk: first.chunk.clone(),
+            index: first.index.clone(),
+            filters: first.filters.clone(),
+            stored_bytes: datasets.iter().map(|dataset| dataset.stored_bytes).sum(),
+            datasets,
+            files: Vec::new(),
+        })
     }
-    Ok(document)
+
+    /// The blocks are those of the largest file; the bytes are those of all columns of the manager.
+    fn in_files(files: &[(String, FileLayout)]) -> Option<Self> {
+        let (_, largest) = files.iter().max_by_key(|(_, layout)| layout.stored_bytes)?;
+        Some(StoredJson {
+            chunk: largest.block_bytes.map(|bytes| vec![bytes]),
+            index: largest.index.clone().unwrap_or_else(|| "none".to_owned()),
+            filters: largest.filters.clone(),
+            stored_bytes: files.iter().map(|(_, layout)| layout.stored_bytes).sum(),
+            datasets: Vec::new(),
+            files: files.iter().map(|(name, _)| name.clone()).collect(),
+        })
+    }
+}
+
+impl DatasetJson {
+    fn new(dataset: DatasetInfo) -> Self {
+        DatasetJson {
+            name: dataset.name,
+            shape: dataset.shape.reversed(),
+            chunk: dataset.chunk.as_ref().map(Shape::reversed),
+            index: dataset.index,
+            appendable: dataset.appendable,
+            filters: dataset.filters,
+            stored_bytes: dataset.stored_bytes,
+            elsewhere: dataset.elsewhere.map(|found| ElsewhereJson { kind: found.kind, targets: found.targets }),
+        }
+    }
 }
 
 fn parameters<'a>(manager: &'a ManagerInfo<'_>) -> impl Iterator<Item = (String, Json)> + 'a {
@@ -193,22 +317,6 @@ fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<String>> {
         next = stored.stored_column();
     }
     Ok(chain)
-}
-
-fn dataset_json(dataset: &DatasetInfo) -> Json {
-    let mut document = json!({
-        "name": dataset.name,
-        "shape": dataset.shape.reversed(),
-        "chunk": dataset.chunk.as_ref().map(Shape::reversed),
-        "index": dataset.index,
-        "appendable": dataset.appendable,
-        "filters": dataset.filters,
-        "stored_bytes": dataset.stored_bytes,
-    });
-    if let Some(elsewhere) = &dataset.elsewhere {
-        document["elsewhere"] = json!({ "kind": elsewhere.kind, "targets": elsewhere.targets });
-    }
-    document
 }
 
 fn print(table: &SourceTable, out: &mut impl Write) -> Result<()> {

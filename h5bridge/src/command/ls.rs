@@ -8,7 +8,7 @@ use ctds_hdf5::ContainerInfo;
 use ctds_hdf5::pack::{ListedFile, Listing};
 use serde_json::{Value as Json, json};
 
-use crate::cli::Global;
+use crate::args::Global;
 use crate::exit::Status;
 
 /// Arguments of `ls`.

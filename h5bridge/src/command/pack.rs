@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use clap::ValueEnum;
-use ctds_hdf5::pack::{PackFormat, PackOptions, PackSummary, Plain, pack};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ctds_hdf5::pack::{FileSet, PackFormat, PackOptions, PackSummary, pack};
 use serde_json::json;
 
-use crate::cli::{Global, gzip, size};
+use crate::args::{Global, gzip, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -22,16 +22,16 @@ use crate::report::{self, Ending};
   h5bridge pack my.ms archive.h5 --single-file --compress gzip --crc
   h5bridge pack packed.ms again.ms --format multihdf5")]
 pub struct Args {
-    /// A table directory, packed or not, or a file that holds a whole table
+    /// A table directory, packed or not, or a single file that holds a whole table
     source: PathBuf,
     /// The table directory to make, or with --single-file the file
     out: PathBuf,
     /// The kind of container: multifile, which every casacore reads; or multihdf5, which casacore reads if it was built
     /// with HDF5, and which is the default with --single-file and --compress
-    #[arg(long)]
-    format: Option<Format>,
-    /// Size of a block, from 512 on; by default 4M, and less for small tables
-    #[arg(long, value_parser = size, value_name = "4M")]
+    #[arg(long, value_parser = formats())]
+    format: Option<PackFormat>,
+    /// Size of a block in bytes, at least 128; 1M by default, less for small tables
+    #[arg(long, value_parser = size, value_name = "1M")]
     block_size: Option<u64>,
     /// A checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5
     #[arg(long)]
@@ -47,12 +47,9 @@ pub struct Args {
     overwrite: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    #[value(name = "multihdf5")]
-    MultiHdf5,
-    #[value(name = "multifile")]
-    MultiFile,
+/// The names of all formats that the library writes.
+fn formats() -> impl TypedValueParser<Value = PackFormat> {
+    PossibleValuesParser::new(PackFormat::all().map(PackFormat::name)).try_map(|name| name.parse::<PackFormat>())
 }
 
 fn compress(text: &str) -> Result<u8> {
@@ -65,12 +62,9 @@ fn compress(text: &str) -> Result<u8> {
 /// Packs, and says what came of it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    let default = if args.single_file || args.compress > 0 { Format::MultiHdf5 } else { Format::MultiFile };
+    let default = if args.single_file || args.compress > 0 { PackFormat::MULTI_HDF5 } else { PackFormat::MULTI_FILE };
     let options = PackOptions {
-        format: match args.format.unwrap_or(default) {
-            Format::MultiHdf5 => PackFormat::MultiHdf5,
-            Format::MultiFile => PackFormat::MultiFile,
-        },
+        format: args.format.unwrap_or(default),
         block_bytes: args.block_size,
         checksums: args.crc,
         deflate: args.compress,
@@ -78,7 +72,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         overwrite: args.overwrite,
     };
     let interrupts = Interrupts::listen()?;
-    let source = Plain::open(&args.source, global.open_options())?;
+    let source = FileSet::open(&args.source, global.open_options())?;
     let bar = Bar::new(source.bytes(), global.quiet || global.json);
     let summary = interrupts.stop(|token| pack(&source, &args.out, &options, &token.with(&bar)));
     bar.finish();

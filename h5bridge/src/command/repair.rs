@@ -7,7 +7,7 @@ use anyhow::Result;
 use ctds_hdf5::live::{Repaired, RepairedTable, repair};
 use serde_json::json;
 
-use crate::cli::Global;
+use crate::args::Global;
 use crate::exit::Status;
 use crate::report::Ending;
 
@@ -16,7 +16,7 @@ use crate::report::Ending;
 #[command(before_help = "Examples:
   h5bridge repair live.h5")]
 pub struct Args {
-    /// A live HDF5 file whose writer was killed; of another program's the tables are not trimmed
+    /// A live HDF5 file whose writer was killed; files written by other programs are closed but not truncated
     file: PathBuf,
 }
 

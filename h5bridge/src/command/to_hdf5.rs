@@ -7,10 +7,12 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use ctds_hdf5::IfExists;
-use ctds_hdf5::convert::{Compress, DigestPolicy, Form, Route, ToHdf5, ToHdf5Plan, ToHdf5Summary, hex};
-use serde_json::json;
+use ctds_hdf5::convert::{
+    ColumnPlan, Compress, DigestPolicy, Form, Route, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary, hex,
+};
+use serde_json::{Value as Json, json};
 
-use crate::cli::{External, Global, gzip, size};
+use crate::args::{External, Global, SOURCE, gzip, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -23,7 +25,7 @@ use crate::report::{self, Ending};
   h5bridge to-hdf5 my.ms my.h5 --columns TIME,UVW,DATA --rows 0..10000
   h5bridge to-hdf5 my.ms my.h5 --dry-run")]
 pub struct Args {
-    /// A table directory
+    #[arg(help = SOURCE)]
     source: PathBuf,
     /// The HDF5 file to write
     out: PathBuf,
@@ -124,8 +126,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let interrupts = Interrupts::listen()?;
     let plan = conversion.plan()?;
     if args.dry_run {
-        print_plan(&plan, global, out)?;
-        return Ok(report::finished(plan.warnings().len(), global.strict));
+        return print_plan(&plan, global, out);
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
     let summary = interrupts.stop(|token| plan.progress(&bar).cancel(token).write(&args.out));
@@ -164,54 +165,52 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     .print(global, out)
 }
 
-fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> Result<()> {
-    let memory = plan.peak_memory();
-    if global.json {
-        let tables: Vec<_> = plan
-            .tables()
-            .iter()
-            .map(|table| {
-                let columns: Vec<_> = table
-                    .columns
-                    .iter()
-                    .map(|column| {
-                        json!({
-                            "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
-                            "manager": column.manager, "form": describe(&column.form),
-                            "index": column.form.index_kind(plan.is_appendable()), "deflate": column.deflate, "bytes": column.bytes,
-                        })
-                    })
-                    .collect();
-                json!({"name": table.name, "group": table.group, "rows": table.rows.end - table.rows.start, "columns": columns})
-            })
-            .collect();
-        let mut document = json!({
-            "status": "done", "code": 0, "warnings": plan.warnings(), "bytes": plan.bytes(), "peak_memory": memory,
-            "tables": tables,
-        });
-        if let Some((files, bytes)) = plan.restorable()? {
-            document["restorable"] = json!({"files": files, "bytes": bytes});
-        }
-        writeln!(out, "{document:#}")?;
-        return Ok(());
-    }
-    for table in plan.tables() {
-        writeln!(out, "{}  {} rows", table.group, table.rows.end - table.rows.start)?;
-        for column in &table.columns {
-            let filter = column.deflate.map_or(String::new(), |level| format!(", shuffle + deflate {level}"));
-            let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
-            let (form, index) = (describe(&column.form), column.form.index_kind(plan.is_appendable()));
-            writeln!(out, "  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())?;
-        }
-    }
+/// Prints what a conversion would write.
+fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let (memory, appendable) = (plan.peak_memory(), plan.is_appendable());
+    let restorable = plan.restorable()?;
+    let mut fields = json!({
+        "bytes": plan.bytes(), "peak_memory": memory,
+        "tables": plan.tables().iter().map(|table| table_json(table, appendable)).collect::<Vec<_>>(),
+    });
+    let mut found: Vec<_> = plan.tables().iter().flat_map(|table| table_lines(table, appendable)).collect();
     let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
-    writeln!(out, "the file: {bytes} and some KiB a column, less what compression gains; peak memory about {memory}")?;
-    if let Some((files, bytes)) = plan.restorable()? {
+    found.push(format!(
+        "the file: {bytes} and some KiB a column, less what compression gains; peak memory about {memory}"
+    ));
+    if let Some((files, bytes)) = restorable {
+        fields["restorable"] = json!({"files": files, "bytes": bytes});
         let bytes = report::bytes(bytes);
-        writeln!(out, "restorable: {files} files of {bytes}; what the datasets do not give of them comes on top")?;
+        found.push(format!(
+            "restorable: {files} files of {bytes}; the parts that the datasets do not contain are stored in addition"
+        ));
     }
-    plan.warnings().iter().try_for_each(|warning| writeln!(out, "warning: {warning}"))?;
-    Ok(())
+    Ending { warnings: plan.warnings(), found, fields, ..Ending::default() }.print(global, out)
+}
+
+fn table_json(table: &TablePlan, appendable: bool) -> Json {
+    let column = |column: &ColumnPlan| {
+        json!({
+            "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
+            "manager": column.manager, "form": describe(&column.form),
+            "index": column.form.index_kind(appendable), "deflate": column.deflate, "bytes": column.bytes,
+        })
+    };
+    json!({
+        "name": table.name, "group": table.group, "rows": table.rows.end - table.rows.start,
+        "columns": table.columns.iter().map(column).collect::<Vec<_>>(),
+    })
+}
+
+fn table_lines(table: &TablePlan, appendable: bool) -> Vec<String> {
+    let column = |column: &ColumnPlan| {
+        let filter = column.deflate.map_or(String::new(), |level| format!(", shuffle + deflate {level}"));
+        let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
+        let (form, index) = (describe(&column.form), column.form.index_kind(appendable));
+        format!("  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())
+    };
+    let head = format!("{}  {} rows", table.group, table.rows.end - table.rows.start);
+    [head].into_iter().chain(table.columns.iter().map(column)).collect()
 }
 
 /// Shapes as HDF5 shows them.

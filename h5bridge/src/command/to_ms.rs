@@ -10,7 +10,7 @@ use ctds_hdf5::convert::{TableSummary, ToOriginal, ToTable};
 use ctds_hdf5::io::ByteOrder;
 use serde_json::json;
 
-use crate::cli::{External, Global};
+use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -24,17 +24,17 @@ use crate::report::{self, Ending};
   h5bridge to-ms my.h5 my.ms --exact
   h5bridge to-ms old.ms copy.ms --byte-order big")]
 pub struct Args {
-    /// A native HDF5 file, or a table directory
+    #[arg(help = SOURCE)]
     source: PathBuf,
     /// The table directory to write
     out: PathBuf,
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
-    /// The original directory, every file and every byte; needs a file made with `to-hdf5 --restorable`
+    /// Restore the original directory, every file and every byte; needs a file made with `to-hdf5 --restorable`
     #[arg(long, conflicts_with = "byte_order")]
     exact: bool,
-    /// Byte order of the data files: big or little; as it was unless given
+    /// Byte order of the data files, big or little; by default that of the original table
     #[arg(long, value_parser = byte_order, value_name = "ORDER")]
     byte_order: Option<ByteOrder>,
     /// Let engines (ScaledArrayEngine, BitFlagsEngine …) compute their columns again, where that gives the same values
@@ -119,7 +119,7 @@ fn run_exact(
     let size = report::bytes(restored.bytes);
     Ending {
         summary: vec![
-            format!("{}: {} files, {size}, every one as it was", args.out.display(), restored.files),
+            format!("{}: {} files, {size}, all identical to the originals", args.out.display(), restored.files),
             report::speed(restored.bytes, seconds),
         ],
         fields: json!({

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use ctds_hdf5::pack::{Plain, unpack};
+use ctds_hdf5::pack::{FileSet, unpack};
 
 use super::pack;
-use crate::cli::Global;
+use crate::args::Global;
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -32,7 +32,7 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let interrupts = Interrupts::listen()?;
-    let source = Plain::open(&args.source, global.open_options())?;
+    let source = FileSet::open(&args.source, global.open_options())?;
     let bar = Bar::new(source.bytes(), global.quiet || global.json);
     let summary = interrupts.stop(|token| unpack(&source, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use ctds_hdf5::OpenOptions;
 use ctds_hdf5::convert::{Compare, Comparison, Difference, display_name};
-use ctds_hdf5::pack::{self, ByteDifference, Check, Listing, Plain};
+use ctds_hdf5::pack::{self, ByteDifference, Check, FileSet, Listing};
 use serde_json::json;
 
-use crate::cli::{External, Global};
+use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
@@ -23,9 +23,9 @@ use crate::report::{self, Ending};
   h5bridge verify my.ms packed.ms --bytes
   h5bridge verify archive.h5 --bytes")]
 pub struct Args {
-    /// Anything that holds a table
+    #[arg(help = SOURCE)]
     left: PathBuf,
-    /// Anything that holds a table; without it the first is checked with the digests and checksums that it holds of itself
+    /// What to compare it with, any of the same; without it, LEFT is checked against the digests and checksums stored in it
     right: Option<PathBuf>,
     /// Compare the files of two tables byte by byte, whatever their containers; or check all files of one source with
     /// their checksums
@@ -70,13 +70,14 @@ fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) 
             "compared": {"tables": tables, "columns": columns, "cells": cells, "files": result.files},
             "differences": result.differences.iter().map(to_json).collect::<Vec<_>>(),
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }
 
 /// Prints what was compared and the first difference of each file.
 fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let (left, right) = (Plain::open(left, global.open_options())?, Plain::open(right, global.open_options())?);
+    let (left, right) = (FileSet::open(left, global.open_options())?, FileSet::open(right, global.open_options())?);
     let bar = Bar::new(left.bytes(), global.quiet || global.json);
     let result = pack::compare(&left, &right, &bar);
     bar.finish();
@@ -104,6 +105,7 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
             "compared": {"files": result.files, "bytes": result.bytes},
             "differences": differences,
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }
@@ -137,6 +139,7 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
             "checked": {"files": result.files, "bytes": result.bytes},
             "damaged": damaged,
         }),
+        ..Ending::default()
     }
     .print(global, out)
 }

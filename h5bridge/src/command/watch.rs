@@ -14,8 +14,8 @@ use ctds_hdf5::live::Reader;
 use serde_json::{Value as Json, json};
 
 use self::draw::Screen;
-use self::sample::{Kind, Sample};
-use crate::cli::{Global, duration};
+use self::sample::{Kind, Sample, Tick};
+use crate::args::{Global, duration};
 use crate::exit::Status;
 use crate::interrupt::Stop;
 
@@ -72,23 +72,6 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         writeln!(out, "{}: gone, or no longer a live file", args.live.display())?;
     }
     Ok(Status::Done)
-}
-
-/// A sample, and what has changed since the one before.
-#[derive(Debug)]
-struct Tick {
-    sample: Sample,
-    /// Rows of all tables, and bytes of their cells, a second; `None` at the first look.
-    rows_per_second: Option<f64>,
-    bytes_per_second: Option<f64>,
-    /// Since the newest commit.
-    age: Duration,
-}
-
-impl Tick {
-    fn rows(&self) -> u64 {
-        self.sample.rows.iter().map(|(_, rows)| rows).sum()
-    }
 }
 
 /// The file at a path, also when another one takes its place.

@@ -4,12 +4,13 @@
 //! (the process was killed), or everything up to the last sync and any part of what came later, in sectors (the power
 //! failed).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::tests::{Change, Files, Random, contents};
 use super::*;
 use crate::container::{ContainerMut, Memory};
 use crate::io::{MemoryFile, WriteAt};
+use crate::sync::LockUnpoisoned;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
@@ -44,7 +45,7 @@ struct Journal {
 
 impl Journal {
     fn record(&self, event: Event) {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        self.events.lock_unpoisoned().push(event);
     }
 
     fn moment(&self) -> usize {

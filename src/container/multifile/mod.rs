@@ -17,7 +17,7 @@ mod blocks;
 mod crc;
 mod header;
 mod index;
-mod state;
+mod pending;
 mod write;
 
 #[cfg(test)]
@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Container, ContainerInfo, FileLayout, Format};
+use super::{CasacoreStorage, Container, ContainerInfo, FileLayout, Format};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{FileTarget, Raw, ReadAt, past_end};
 use crate::limits;
@@ -39,23 +39,29 @@ use header::{Entry, Header, recognise};
 pub use write::MultiFileMut;
 
 pub(crate) static FORMAT: Format = Format {
-    name: "multifile",
-    file_name: "table.mf",
-    recognise: |file| {
-        let mut head = vec![0; file.len()?.min(HEAD_BYTES) as usize];
-        file.read_at(0, &mut head)?;
-        Ok(recognise(&head))
+    parts: |inside, name| {
+        let extension = extension_name(name);
+        let exists = inside.names()?.contains(&extension);
+        Ok(if exists { vec![extension] } else { Vec::new() })
     },
-    damage: |_| Ok(Vec::new()),
-    open: |inside, name| Ok(Arc::new(MultiFile::open(inside, name)?)),
-    create: |path, options| {
+    create: Some(|path, options| {
         if options.deflate > 0 {
             return Err(Error::usage("a MultiFile is not compressed"));
         }
         let file = Arc::new(FileTarget::create(path)?);
         Ok(Arc::new(MultiFileMut::create_with(file, options.block_bytes, options.checksums, options.archive)?))
-    },
+    }),
+    casacore: Some(CasacoreStorage { file_name: "table.mf", option: 0 }),
+    ..Format::read_only("multifile", may_be_multi_file, |inside, name| Ok(Arc::new(MultiFile::open(inside, name)?)))
 };
+
+/// Whether a file begins as a MultiFile does.
+fn may_be_multi_file(inside: &dyn Container, name: &str) -> Result<bool> {
+    let file = inside.open(name)?;
+    let mut head = vec![0; file.len()?.min(HEAD_BYTES) as usize];
+    file.read_at(0, &mut head)?;
+    Ok(recognise(&head))
+}
 
 /// Bytes at the beginning of a file that tell whether it may be a MultiFile.
 const HEAD_BYTES: u64 = header::MIN_BLOCK_BYTES;
@@ -202,7 +208,8 @@ impl Container for MultiFile {
         describe(&self.opened.header)
     }
 
-    fn is_sealed(&self) -> Result<bool> {
+    /// Opening it compared the header with its checksum.
+    fn check(&self) -> Result<bool> {
         Ok(self.opened.header.checksums.is_some())
     }
 

@@ -16,14 +16,15 @@
 //! one block 0 and so no way to make larger ones atomic; with checksums a torn header is at least noticed.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::header::{Entry, Header, MAX_BLOCK_BYTES, MIN_BLOCK_BYTES};
-use super::state::State;
+use super::pending::Pending;
 use super::{MultiFile, describe, layout, no_such_file, read_header, select};
 use crate::container::{Container, ContainerInfo, ContainerMut, FileLayout, check_name};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::io::{Raw, ReadAt, WriteAt};
+use crate::sync::LockUnpoisoned;
 
 /// A MultiFile that is written.
 ///
@@ -58,7 +59,7 @@ pub struct MultiFileMut {
 #[derive(Debug)]
 struct Shared {
     file: Arc<dyn WriteAt>,
-    state: Mutex<State>,
+    state: Mutex<Pending>,
 }
 
 impl MultiFileMut {
@@ -110,7 +111,7 @@ impl MultiFileMut {
     }
 
     fn over(file: Arc<dyn WriteAt>, header: Header, slack: Option<Range<u64>>) -> Self {
-        let state = State::new(header, slack);
+        let state = Pending::new(header, slack);
         MultiFileMut { shared: Arc::new(Shared { file, state: Mutex::new(state) }) }
     }
 
@@ -202,8 +203,8 @@ impl ContainerMut for MultiFileMut {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, Pending> {
+        self.state.lock_unpoisoned()
     }
 }
 
@@ -217,7 +218,7 @@ struct FileMut {
 
 impl FileMut {
     /// The container, if the file is still in it.
-    fn state(&self) -> Result<MutexGuard<'_, State>> {
+    fn state(&self) -> Result<MutexGuard<'_, Pending>> {
         let state = self.shared.state();
         if state.generations[self.slot] != self.generation {
             return Err(Error::not_found("the file was removed"));

@@ -1,7 +1,7 @@
 //! A container that is written: its files and the containers nested in it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::commits::Commits;
 use super::file::StoredFile;
@@ -13,6 +13,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::Group;
 use crate::io::{ReadAt, WriteAt};
 use crate::limits;
+use crate::sync::LockUnpoisoned;
 
 /// A MultiHDF5 container that is written, or one nested in it. docs/containers.md.
 ///
@@ -155,7 +156,7 @@ impl MultiHdf5Mut {
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+        self.content.lock_unpoisoned()
     }
 
     fn path_of(&self, name: &str) -> String {

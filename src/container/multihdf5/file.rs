@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -14,6 +14,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Coder, Dataset, Pipeline, Storage};
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
 use crate::sha::hex;
+use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Bytes of a file's blocks that are kept in memory, and of filtered blocks on their way to the HDF5 file.
@@ -149,7 +150,7 @@ impl StoredFile {
     }
 
     fn state(&self) -> MutexGuard<'_, FileState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock_unpoisoned()
     }
 
     /// Forgets blocks that are not stored: the file was removed.

@@ -30,7 +30,7 @@ mod virtual_file;
 
 use std::path::{Path, PathBuf};
 
-use super::{Container, Format};
+use super::{CasacoreStorage, Container, Format};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5;
 use crate::io::FileSource;
@@ -41,17 +41,19 @@ use names::HEADER;
 use read::Opened;
 use seal::Seal;
 
-/// Every HDF5 file may be one: only its groups tell, which opening looks at.
+/// Every HDF5 file may be such a container: only its groups tell, which opening reads.
 pub(crate) static FORMAT: Format = Format {
-    name: "multihdf5",
-    file_name: "table.mfh5",
-    recognise: |file| h5::is_hdf5(file),
-    damage: |file| Seal::damage(file),
-    open: |inside, name| {
-        let path = path_of(inside, name)?;
-        Opened::open(&path)?.root().context(Context::path(&path))
-    },
-    create: |path, options| Ok(MultiHdf5Mut::create(path, options)?),
+    damage: |inside, name| Seal::damage(&*inside.open(name)?),
+    create: Some(|path, options| Ok(MultiHdf5Mut::create(path, options)?)),
+    casacore: Some(CasacoreStorage { file_name: "table.mfh5", option: 1 }),
+    ..Format::read_only(
+        "multihdf5",
+        |inside, name| h5::is_hdf5(&*inside.open(name)?),
+        |inside, name| {
+            let path = path_of(inside, name)?;
+            Opened::open(&path)?.root().context(Context::path(&path))
+        },
+    )
 };
 
 /// Whether the HDF5 file at `path` is such a container. One that is being written is, if it is appended to live.

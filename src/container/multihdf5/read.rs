@@ -53,7 +53,10 @@ impl Opened {
     }
 
     /// Whether it has a seal.
-    fn is_sealed(&self) -> Result<bool> {
+    ///
+    /// # Errors
+    /// `Format` if it had one, which is damaged or cut off.
+    fn check_seal(&self) -> Result<bool> {
         let (end, len) = (self.file.end_of_file()?, self.source.len()?);
         if !self.sealed && len > end && self.committed.is_empty() {
             let message =
@@ -170,9 +173,9 @@ impl Container for Node {
         }
     }
 
-    /// That of a nested one is part of the outermost.
-    fn is_sealed(&self) -> Result<bool> {
-        if self.depth > 0 { Ok(true) } else { self.opened.is_sealed() }
+    /// The seal of the outermost covers nested containers.
+    fn check(&self) -> Result<bool> {
+        if self.depth > 0 { Ok(true) } else { self.opened.check_seal() }
     }
 
     fn layout(&self, name: &str) -> Result<FileLayout> {

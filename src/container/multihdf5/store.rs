@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use nix::fcntl::Flock;
 
@@ -13,6 +13,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Bounds, Group};
 use crate::io::{self, FileSource, FileTarget};
 use crate::output::Partial;
+use crate::sync::LockUnpoisoned;
 
 /// Bytes of a new file after which the disk is told to begin writing them.
 const WRITE_BACK_BYTES: u64 = 4 << 20;
@@ -102,7 +103,7 @@ impl Store {
     }
 
     fn state(&self) -> MutexGuard<'_, StoreState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock_unpoisoned()
     }
 
     pub(super) fn bounds(&self) -> Bounds {

@@ -407,7 +407,7 @@ fn files_cut_short_are_errors() {
         for len in (0..end).step_by(101).chain(end..Vec::len(&whole)) {
             std::fs::write(&path, &whole[..len]).unwrap();
             // where the seal ends all bytes of the files are there
-            let result = open(&path).and_then(|container| match container.is_sealed()? {
+            let result = open(&path).and_then(|container| match container.check()? {
                 false if len == end => Err(Error::format("no seal")),
                 _ => read_all(&*container.open("f")?),
             });
@@ -432,11 +432,11 @@ fn every_flipped_byte_of_a_sealed_container_is_found() {
         container.commit().unwrap();
         drop(container);
         let whole = std::fs::read(&path).unwrap();
-        assert_eq!((FORMAT.damage)(&whole).unwrap(), []);
+        assert_eq!(Seal::damage(&whole).unwrap(), []);
         for at in 0..Vec::len(&whole) {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
-            let damage = (FORMAT.damage)(&bytes);
+            let damage = Seal::damage(&bytes);
             // what libhdf5 would see is refused before; the bytes of files are read, and nobody knows with a damaged seal
             match damage {
                 Ok(found) => {
@@ -461,19 +461,19 @@ fn who_changes_a_container_seals_it_anew_unless_it_is_damaged() {
         write(&*container, "g", &Random(6).bytes(3000));
         container.commit().unwrap();
         drop(container);
-        assert_eq!(open(&path).unwrap().is_sealed().unwrap(), is_sealed(&options));
+        assert_eq!(open(&path).unwrap().check().unwrap(), is_sealed(&options));
         let container = MultiHdf5Mut::edit(&path).unwrap();
         container.remove("g").unwrap();
         container.commit().unwrap();
         drop(container);
-        assert_eq!(open(&path).unwrap().is_sealed().unwrap(), is_sealed(&options));
+        assert_eq!(open(&path).unwrap().check().unwrap(), is_sealed(&options));
         assert_eq!(open(&path).unwrap().describe().checksum.is_some(), is_sealed(&options));
 
         // another program changes it by libhdf5
         let file = h5::File::edit(&path, Bounds::V110).unwrap();
         file.root().unwrap().create_group("mine").unwrap();
         file.close().unwrap();
-        assert!(!open(&path).unwrap().is_sealed().unwrap(), "{options:?}");
+        assert!(!open(&path).unwrap().check().unwrap(), "{options:?}");
         if !is_sealed(&options) {
             continue;
         }

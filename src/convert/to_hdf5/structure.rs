@@ -48,7 +48,7 @@ enum Job {
     /// The scale `row` of a table.
     RowNumbers { target: DatasetSink, rows: Range<u64> },
     /// A column, by the numbers of its table and itself in the plan, and its datasets.
-    Column { table: usize, column: usize, targets: Members<DatasetSink> },
+    Column { table: usize, column: usize, targets: Box<Members<DatasetSink>> },
 }
 
 impl<'a> Writer<'a> {
@@ -83,8 +83,7 @@ impl<'a> Writer<'a> {
             let exact = native::open_path(&self.exact, &table.group)?;
             let top = table.group.split('/').nth(1).unwrap_or_default();
             let dimensions = dimensions.entry(top.to_owned()).or_default();
-            self.write_table(number, table, &group, &exact, dimensions)
-                .with_context(|| Context::table(&table.name))?;
+            self.write_table(number, table, &group, &exact, dimensions).with_context(|| Context::table(&table.name))?;
             self.groups.push(group);
             self.exact_groups.push(exact);
         }
@@ -116,9 +115,8 @@ impl<'a> Writer<'a> {
         let attributes = Attributes::of_table(exact_name, content.info(), content.keywords(), &table_path);
         attributes.write(|name, value| group.set_attribute(name, value))?;
         for column in &table.missing {
-            // what casacore would compute is kept in words
-            let keywords = &content.columns()[column.index].desc.keywords;
-            if let Some(expression) = keywords.string("_VirtualTaQLEngine_CalcExpr") {
+            // the expression that casacore would evaluate is shown to readers
+            if let Some(expression) = content.columns()[column.index].expression() {
                 let name = unique(&taql_of(&column.name), |name| attributes.iter().any(|other| other.name == name));
                 group.set_attribute(&name, &text_attribute(expression))?;
             }
@@ -153,7 +151,7 @@ impl<'a> Writer<'a> {
             let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
             let targets = targets.with_context(|| Context::column(&column.name))?;
             self.write_column_document(content, &column.stored_form(), column.index, exact)?;
-            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets }));
+            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
         }
         Ok(())
     }
@@ -247,7 +245,7 @@ impl<'a> Writer<'a> {
         let mut names = vec![(0, 0); self.datasets.len()];
         for (_, job) in &jobs {
             if let Job::Column { table, column, targets } = job {
-                targets.clone().into_list().iter().for_each(|target| names[target.dataset] = (*table, *column));
+                targets.list().iter().for_each(|target| names[target.dataset] = (*table, *column));
             }
         }
         let mut shas: Vec<Vec<Option<Result<Sha>>>> =

@@ -18,8 +18,10 @@ impl TableBlueprint {
     /// Copies the columns of a manager.
     pub(super) fn fill(&self, source: &Source, mut part: Part<'_>, progress: &dyn Progress) -> Result<()> {
         let content = source.tables[self.source].content()?;
-        for (nth, number) in part.columns().into_iter().enumerate().filter(|(_, number)| !self.columns[*number].engine)
-        {
+        for (nth, number) in part.columns().into_iter().enumerate() {
+            if self.columns[number].filling.is_computed() {
+                continue;
+            }
             let index = self.columns[number].index;
             let name = content.columns()[index].desc.name.to_str_lossy();
             let advance = |bytes| {

@@ -5,7 +5,7 @@ use bstr::{BString, ByteSlice};
 use crate::error::Result;
 use crate::native::Layout;
 use crate::source::Content;
-use crate::stman::written;
+use crate::stman::{is_tiled, written};
 use crate::table::{Cells, ColumnInfo, ManagerSpec};
 use crate::value::{DataType, Values};
 
@@ -55,8 +55,8 @@ impl<'a> Managers<'a> {
                 let was = info.manager.to_str_lossy();
                 let message = format!("{} is not written; the column is in a {} now", was.trim_end(), spec.type_name);
                 // managers that are not tiled may as well be those that the table had
-                let is_tiled = spec.type_name.starts_with(b"Tiled");
-                let known = self.position(|known| known.type_name == spec.type_name && !is_tiled);
+                let tiled = is_tiled(spec.type_name.as_bstr());
+                let known = self.position(|known| known.type_name == spec.type_name && !tiled);
                 let spec = known.map_or(spec, |known| self.layout.managers[known].clone());
                 (known, spec, (!was.is_empty()).then_some(message))
             }
@@ -83,7 +83,7 @@ impl<'a> Managers<'a> {
 
 /// Whether the column's manager stores cells, and can be written.
 fn is_written(info: &ColumnInfo) -> bool {
-    info.stored_column().is_none() && written().any(|name| info.manager == name)
+    info.stored_column().is_none() && info.expression().is_none() && written().any(|name| info.manager == name)
 }
 
 /// Tiles for large arrays, one value for many rows for what seldom changes, else rows in buckets.

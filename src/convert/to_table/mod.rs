@@ -5,6 +5,7 @@
 //! [`manager_choice`] finds managers for the rest.
 
 mod column;
+mod expression;
 mod manager_choice;
 mod plan;
 mod tiles;

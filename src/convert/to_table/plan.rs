@@ -1,16 +1,18 @@
 //! What tables will be written where, before anything is.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
 
+use super::expression::unknown_column;
 use super::manager_choice::Managers;
 use crate::error::{ErrorKind, Result, column_context as place};
 use crate::io::ByteOrder;
 use crate::native::{MAIN_TABLE, MAX_CUBES, last_part, stored_size, unique};
 use crate::schema::{ColumnKind, TableInfo, stored_name};
 use crate::source::{Content, Source};
-use crate::table::{NewTable, Part, TableWriter};
+use crate::table::{ColumnInfo, NewTable, Part, TableWriter};
 use crate::value::{Record, Value};
 
 /// What to write, and how.
@@ -46,8 +48,25 @@ pub(super) struct ColumnBlueprint {
     pub(super) comment: BString,
     pub(super) keywords: Record,
     pub(super) bytes: u64,
-    /// It is computed again by the engine that computed it.
-    pub(super) engine: bool,
+    pub(super) filling: Filling,
+}
+
+/// Where the cells of a new column come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filling {
+    /// They are copied from the source.
+    Copied,
+    /// The engine that computed them computes them again.
+    Engine,
+    /// Casacore evaluates the expression that the source has; we do not.
+    Expression,
+}
+
+impl Filling {
+    /// Whether nothing is stored for the column but its keywords.
+    pub(super) fn is_computed(self) -> bool {
+        self != Filling::Copied
+    }
 }
 
 /// Plans all tables that will be written below `target`.
@@ -108,6 +127,7 @@ impl Planner<'_> {
             missing: 0,
             bytes: 0,
         };
+        let expressions = expressions(content);
         for (index, (comment, keywords)) in columns.into_iter().enumerate() {
             let info = &content.columns()[index];
             let place = || place(name, &info.desc.name.to_str_lossy());
@@ -115,11 +135,21 @@ impl Planner<'_> {
                 Ok(elements) => {
                     let bytes = elements.saturating_mul(stored_size(info.data_type()));
                     plan.bytes = plan.bytes.saturating_add(bytes);
-                    let engine = self.options.engines && info.stored_column().is_some_and(|name| has(content, name));
-                    plan.columns.push(ColumnBlueprint { index, comment, keywords, bytes, engine });
+                    let again = self.options.engines && info.stored_column().is_some_and(|name| has(content, name));
+                    let filling = if again { Filling::Engine } else { Filling::Copied };
+                    plan.columns.push(ColumnBlueprint { index, comment, keywords, bytes, filling });
                 }
                 Err(error) if error.may_be_left_out() => {
-                    warnings.push(format!("{} is not written: {error}", place()));
+                    let why = match expressions.iter().find(|(known, _)| *known == index) {
+                        Some((_, None)) => {
+                            let filling = Filling::Expression;
+                            plan.columns.push(ColumnBlueprint { index, comment, keywords, bytes: 0, filling });
+                            continue;
+                        }
+                        Some((_, Some(unknown))) => format!("{error}; it names {unknown}, which is not a column here"),
+                        None => error.to_string(),
+                    };
+                    warnings.push(format!("{} is not written: {why}", place()));
                     plan.missing += 1;
                 }
                 Err(error) => return Err(error.context(place())),
@@ -162,6 +192,32 @@ fn elements(content: &Content, index: usize) -> Result<u64> {
     }
     let Some(tiling) = cells.tiling(MAX_CUBES) else { return Ok(0) };
     tiling.cubes.iter().try_fold(0u64, |sum, cube| Ok(sum.saturating_add(cube.grid().shape.elements()?)))
+}
+
+/// The columns with expressions. Each has the name in its expression that is not a column of the table to be written: casacore
+/// would not open a table with such an expression.
+fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
+    let columns = content.columns();
+    let mut written: HashSet<&[u8]> = (0..columns.len())
+        .filter(|&index| columns[index].expression().is_some() || content.cells(index).is_ok())
+        .map(|index| columns[index].desc.name.as_slice())
+        .collect();
+    loop {
+        let check = |(index, info): (usize, &ColumnInfo)| {
+            let expression = info.expression()?.to_str_lossy();
+            let unknown = unknown_column(&expression, |name| written.contains(name.as_bytes()));
+            Some((index, unknown.map(str::to_owned)))
+        };
+        let found: Vec<_> = columns.iter().enumerate().filter_map(check).collect();
+        let count = written.len();
+        for (index, _) in found.iter().filter(|(_, unknown)| unknown.is_some()) {
+            written.remove(columns[*index].desc.name.as_slice());
+        }
+        // an expression may name one that is left out
+        if written.len() == count {
+            return found;
+        }
+    }
 }
 
 /// The directory of each table, relative to the main one; those inside it stay where they were.
@@ -269,26 +325,26 @@ impl TableBlueprint {
         for column in &self.columns {
             let info = &content.columns()[column.index];
             let mut desc = info.desc.clone();
-            // what the engine computed is stored now
+            // values that an engine computed are stored now
             let engine: Vec<BString> = info.engine_parameters().map(|field| field.name.clone()).collect();
             desc.comment = column.comment.clone();
             desc.keywords = column.keywords.clone();
-            if !column.engine {
+            if !column.filling.is_computed() {
                 desc.keywords.fields.retain(|field| !engine.contains(&field.name));
             }
             // the cells of an engine need not have the axes that its description says
-            let was_engine = !engine.is_empty() && !column.engine && desc.kind == ColumnKind::Array;
+            let was_engine = !engine.is_empty() && !column.filling.is_computed() && desc.kind == ColumnKind::Array;
             if let Some(shape) = info.shape.as_ref().filter(|_| was_engine) {
                 desc.ndim = shape.len() as i32;
                 if !desc.shape.is_empty() {
                     desc.shape = shape.clone();
                 }
             }
-            if let Some(replaced) = managers.add(info, content, column.index, column.engine)? {
+            if let Some(replaced) = managers.add(info, content, column.index, column.filling.is_computed())? {
                 warnings.push(format!("{}: {replaced}", place(&self.name, &info.desc.name.to_str_lossy())));
             }
             let described = Some(&desc.shape).filter(|shape| !shape.is_empty()).cloned();
-            let shape = if column.engine { described } else { info.shape.clone() };
+            let shape = if column.filling == Filling::Engine { described } else { info.shape.clone() };
             table = table.column_of_shape(desc, shape);
         }
         for (spec, columns) in managers.finish() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use bstr::ByteSlice;
 use rayon::prelude::*;
 
-use super::plan::{TableBlueprint, TableOptions, plan};
+use super::plan::{Filling, TableBlueprint, TableOptions, plan};
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::output::Output;
 use crate::pool::thread_pool;
@@ -112,12 +112,12 @@ fn store_inexact(
     progress: &dyn Progress,
 ) -> Result<Vec<String>> {
     let mut inexact = Vec::new();
-    for plan in plans.iter_mut().filter(|plan| plan.columns.iter().any(|column| column.engine)) {
+    for plan in plans.iter_mut().filter(|plan| plan.columns.iter().any(|column| column.filling == Filling::Engine)) {
         let content = source.tables[plan.source].content()?;
         let table =
             Table::open_with(root.join(&plan.directory), OpenOptions { lock_timeout: None, ..OpenOptions::default() })?;
         let table = Content::casacore(table);
-        for column in plan.columns.iter_mut().filter(|column| column.engine) {
+        for column in plan.columns.iter_mut().filter(|column| column.filling == Filling::Engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);
             let sha =
@@ -125,7 +125,7 @@ fn store_inexact(
             let differs = sha(content, column.index) != again.and_then(|index| sha(&table, index));
             progress.go_on()?;
             if differs {
-                column.engine = false;
+                column.filling = Filling::Copied;
                 let name = place(&plan.name, &name.to_str_lossy());
                 inexact.push(format!("{name}: the engine does not give the same values; they are stored"));
             }

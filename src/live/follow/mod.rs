@@ -17,7 +17,7 @@ use crate::if_exists::IfExists;
 use crate::native::{MAIN_TABLE, display_name, is_main};
 use crate::progress::CancelToken;
 use crate::source::{Source, SourceTable, coordinates};
-use crate::table::{Look, OpenOptions, TableKind, Watch};
+use crate::table::{OpenOptions, Snapshot, TableKind, Watch};
 use crate::value::DataType;
 
 /// Between two looks at a table whose writer is in the middle of something.
@@ -274,9 +274,9 @@ fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<Fo
     let mut before: Option<FoundTables> = None;
     loop {
         options.cancel.check()?;
-        match watch.look(|_| read()) {
-            Ok(Look::Sure(found)) => return Ok(found),
-            Ok(Look::Doubtful(Ok(found))) => match before {
+        match watch.snapshot(|_| read()) {
+            Ok(Snapshot::Consistent(found)) => return Ok(found),
+            Ok(Snapshot::Unconfirmed(Ok(found))) => match before {
                 Some(before) if before.declares_as(&found) => return Ok(found),
                 _ => before = Some(found),
             },

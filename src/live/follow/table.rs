@@ -11,7 +11,7 @@ use super::cells::{self, CellBlock};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::live::{CellShapes, ColumnSpec, TableSpec, Writer};
 use crate::schema::Sync;
-use crate::table::{ColumnInfo, Look, Table, Watch};
+use crate::table::{ColumnInfo, Snapshot, Table, Watch};
 use crate::value::{BString, DataType, Record};
 
 /// Bytes of rows that are read at a time.
@@ -224,7 +224,9 @@ impl Followed {
 
     /// Finds out from the counters what was written; false if the table could not be looked at yet.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
-        let Look::Sure(table) = self.watch.look(|table| Ok(SeenTable::new(table)))? else { return Ok(false) };
+        let Snapshot::Consistent(table) = self.watch.snapshot(|table| Ok(SeenTable::new(table)))? else {
+            return Ok(false);
+        };
         self.check_kept(&table, rows)?;
         let news = self.news(&table);
         self.notes.extend(news.into_iter().map(|note| (note, 1)));
@@ -299,9 +301,9 @@ impl Followed {
         let rows = again.as_ref().map_or(first..end.min(first + self.batch), |(rows, _)| rows.clone());
         let all: Vec<usize> = (0..self.columns.len()).collect();
         let blocks = match self.read(&all, rows.clone())? {
-            Look::Sure(blocks) => blocks,
-            Look::Busy => return Ok(0),
-            Look::Doubtful(read) => {
+            Snapshot::Consistent(blocks) => blocks,
+            Snapshot::WriterActive => return Ok(0),
+            Snapshot::Unconfirmed(read) => {
                 // a program that writes all the time leaves no time to look; twice the same is hardly a mixture, and if
                 // it was one after all, the counters change and the rows are compared
                 match (read, again) {
@@ -345,7 +347,7 @@ impl Followed {
                 self.suspects.entry(column).and_modify(Suspect::advance);
                 continue;
             }
-            let Look::Sure(blocks) = self.read(&[column], rows.clone())? else { break };
+            let Snapshot::Consistent(blocks) = self.read(&[column], rows.clone())? else { break };
             let (name, count) = (self.columns[column].text.clone(), rows.end - rows.start);
             for block in &blocks {
                 let updated = writer.update(&self.name, &name, rows.start, count, block.block()?)?;
@@ -366,9 +368,9 @@ impl Followed {
         Ok(rewritten)
     }
 
-    fn read(&mut self, wanted: &[usize], rows: Range<u64>) -> Result<Look<Vec<CellBlock>>> {
+    fn read(&mut self, wanted: &[usize], rows: Range<u64>) -> Result<Snapshot<Vec<CellBlock>>> {
         let columns = &self.columns;
-        self.watch.look(|table| {
+        self.watch.snapshot(|table| {
             if table.rows() < rows.end {
                 return Err(Error::format(format!("{} rows where {} were announced", table.rows(), rows.end)));
             }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::io::{read_array, read_bytes};
 use crate::stman::elements::Elements;
 use crate::stman::indirect::Arrays;
-use crate::stman::{Column, EachExtent, Extent, Stored, read_part, undefined};
+use crate::stman::{ColumnCells, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// A column of the manager.
@@ -158,7 +158,7 @@ impl AipsIoColumn {
     }
 }
 
-impl Column for AipsIoColumn {
+impl ColumnCells for AipsIoColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         match &self.cell {
             Cell::Elements { shape, .. } => Ok(Some(shape.clone())),

@@ -18,13 +18,13 @@ use self::column::{AipsIoColumn, Cell};
 use self::segments::{Layout, Segments};
 use super::elements::element_bits;
 use super::indirect::Arrays;
-use super::{Column, ColumnSpec, Kind, Manager, OpenArgs, Storage};
+use super::{ColumnCells, ColumnSpec, Kind, Manager, OpenArgs, Storage};
 use crate::aipsio::Decoder;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, Paged};
 use crate::value::{DataType, Shape};
 
-pub(super) static KIND: Kind = Kind { names: &["StManAipsIO"], packable: false, open, create: Some(write::create) };
+pub(super) static KIND: Kind = Kind { create: Some(write::create), ..Kind::new(&["StManAipsIO"], open) };
 
 /// Of the file and its array files.
 const ORDER: ByteOrder = ByteOrder::Big;
@@ -169,7 +169,7 @@ impl Manager for AipsIoManager {
         self.name.as_bstr()
     }
 
-    fn column(&self, index: usize) -> &dyn Column {
+    fn column(&self, index: usize) -> &dyn ColumnCells {
         &self.columns[index]
     }
 }

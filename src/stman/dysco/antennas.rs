@@ -2,32 +2,22 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result, ResultExt};
-use crate::stman::{Around, ColumnSpec, OtherColumn, Storage};
-use crate::value::{DataType, Values};
-
-const NAMES: [&str; 2] = ["ANTENNA1", "ANTENNA2"];
+use crate::error::{Error, Result};
+use crate::stman::antennas::{ANTENNA_COLUMNS, key_column, read_keys};
+use crate::stman::{OtherColumn, TableContext};
 
 /// The columns ANTENNA1 and ANTENNA2.
 #[derive(Debug)]
 pub(super) struct Antennas {
-    /// In the header: each antenna has scales.
+    /// Number of antennas in the header, each of which has scales.
     count: u32,
-    /// What is wrong with them shows when they are needed.
+    /// Their errors show when they are needed.
     columns: Result<[OtherColumn; 2]>,
 }
 
 impl Antennas {
-    pub(super) fn open(around: &dyn Around, count: u32) -> Self {
-        let open = |name: &str| {
-            let column = around.column(name.into())?;
-            let ColumnSpec { data_type, storage, .. } = column.spec;
-            if (data_type, storage) != (DataType::Int, Storage::Scalar) {
-                return Err(Error::format(format!("column {name} does not hold int scalars, but {data_type}")));
-            }
-            Ok(column)
-        };
-        let both = || Ok([open(NAMES[0])?, open(NAMES[1])?]);
+    pub(super) fn open(table: &dyn TableContext, count: u32) -> Self {
+        let both = || Ok([key_column(table, ANTENNA_COLUMNS[0])?, key_column(table, ANTENNA_COLUMNS[1])?]);
         Antennas { count, columns: both() }
     }
 
@@ -40,22 +30,15 @@ impl Antennas {
     }
 
     fn read_column(&self, index: usize, column: &OtherColumn, rows: Range<u64>) -> Result<Vec<u32>> {
-        let mut values = Values::new(DataType::Int);
-        column.cells().read_rows(rows.clone(), &mut values).context(NAMES[index])?;
-        let wanted = rows.end - rows.start;
-        match values {
-            Values::Int(values) if values.len() as u64 == wanted => {
-                rows.zip(values).map(|(row, antenna)| self.check(index, row, antenna)).collect()
-            }
-            values => Err(Error::format(format!("{} values in {wanted} rows", values.len())).context(NAMES[index])),
-        }
+        let antennas = read_keys(column, rows.clone())?;
+        rows.zip(antennas).map(|(row, antenna)| self.check(index, row, antenna)).collect()
     }
 
-    /// Casacore does not check, and takes whatever lies behind the scales.
+    /// Casacore does not check, and takes the bytes after the scales.
     fn check(&self, index: usize, row: u64, antenna: i32) -> Result<u32> {
         u32::try_from(antenna).ok().filter(|&antenna| antenna < self.count).ok_or_else(|| {
             let found = format!("antenna {antenna} in row {row}, but the header has {}", self.count);
-            Error::format(found).context(NAMES[index])
+            Error::format(found).context(ANTENNA_COLUMNS[index])
         })
     }
 }

@@ -14,7 +14,7 @@ use super::scale::{self, DataScale, RowScale};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ReadAt;
 use crate::limits;
-use crate::stman::{Column, ColumnSpec, Storage, memory_bytes};
+use crate::stman::{ColumnCells, ColumnSpec, Storage, memory_bytes};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Elements that a thread decodes at a time.
@@ -230,7 +230,7 @@ impl Lazy {
     }
 }
 
-impl Column for DyscoColumn {
+impl ColumnCells for DyscoColumn {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Ok(Some(Shape::from([self.polarisations, self.channels])))
     }

@@ -27,11 +27,11 @@ use bstr::{BStr, BString, ByteSlice};
 use self::antennas::Antennas;
 use self::column::DyscoColumn;
 use self::header::{Header, Normalization};
-use super::{Column, Kind, Manager, OpenArgs};
+use super::{ColumnCells, Kind, Manager, OpenArgs};
 use crate::error::{Context, Result, ResultExt};
 use crate::value::{DataType, Record};
 
-pub(super) static KIND: Kind = Kind { names: &["DyscoStMan"], packable: false, open, create: None };
+pub(super) static KIND: Kind = Kind::new(&["DyscoStMan"], open);
 
 #[derive(Debug)]
 struct Dysco {
@@ -51,7 +51,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let has_data = args.columns.iter().any(|spec| spec.data_type == DataType::Complex);
     let antennas = match &header {
         Some(header) if has_data && header.normalization == Normalization::AntennaFrequency => {
-            Some(Arc::new(Antennas::open(args.around, header.antennas)))
+            Some(Arc::new(Antennas::open(args.table, header.antennas)))
         }
         _ => None,
     };
@@ -81,7 +81,7 @@ impl Manager for Dysco {
         self.name.as_bstr()
     }
 
-    fn column(&self, index: usize) -> &dyn Column {
+    fn column(&self, index: usize) -> &dyn ColumnCells {
         &self.columns[index]
     }
 

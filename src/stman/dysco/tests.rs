@@ -9,7 +9,7 @@ use crate::container::Memory;
 use crate::error::Error;
 use crate::io::ByteOrder;
 use crate::stman::samples::{args, bytes, column, damage, read_both_ways};
-use crate::stman::{Around, ColumnSpec, Columns, OtherColumn, Storage};
+use crate::stman::{ColumnSpec, Columns, OtherColumn, Storage, TableContext};
 use crate::value::{Record, Region, Shape, Values};
 
 const ANTENNA_FREQUENCY: &str = "
@@ -63,12 +63,12 @@ impl Manager for Ints {
         "ints".into()
     }
 
-    fn column(&self, _index: usize) -> &dyn Column {
+    fn column(&self, _index: usize) -> &dyn ColumnCells {
         self
     }
 }
 
-impl Column for Ints {
+impl ColumnCells for Ints {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Ok(Some(Shape::scalar()))
     }
@@ -98,7 +98,7 @@ impl Columns for Pairs {
     }
 }
 
-impl Around for Pairs {
+impl TableContext for Pairs {
     fn column_keywords(&self, _name: &BStr) -> Result<&Record> {
         Err(Error::format("no keywords"))
     }
@@ -118,7 +118,7 @@ fn specs() -> Vec<ColumnSpec> {
 fn open_file(bytes: Vec<u8>, around: &Pairs) -> Result<Box<dyn Manager>> {
     let (files, specs) = (Memory::new([("table.f0", bytes)]), specs());
     // big-endian tables have little-endian files
-    let args = OpenArgs { around, ..args(&files, ByteOrder::Big, around.rows(), &specs, &[]) };
+    let args = OpenArgs { table: around, ..args(&files, ByteOrder::Big, around.rows(), &specs, &[]) };
     super::open(&args)
 }
 

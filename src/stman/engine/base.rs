@@ -10,11 +10,14 @@ use std::ops::Range;
 use bstr::{BStr, ByteSlice};
 
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::stman::{Column, ColumnSpec, Manager, OpenArgs, OtherColumn, Storage, undefined};
+use crate::stman::{ColumnCells, ColumnSpec, Manager, OpenArgs, OtherColumn, Storage, undefined};
 use crate::value::{DataType, Record, Region, Shape, Values};
 
 /// The keyword with the name of the stored column.
-const STORED: &str = "_BaseMappedArrayEngine_Name";
+pub(crate) const STORED_COLUMN: &str = "_BaseMappedArrayEngine_Name";
+
+/// The names of all keywords of a [`Coding`]'s base class begin with this.
+pub(super) const STORED_COLUMN_PREFIX: &str = "_BaseMappedArrayEngine_";
 
 /// What an engine makes of stored elements.
 pub(super) trait Coding: Debug + Send + Sync + 'static {
@@ -66,7 +69,7 @@ pub(super) fn open<C: Coding>(
         let ([spec], [keywords]) = (args.columns, args.column_keywords) else {
             return Err(Error::format(format!("{} columns, one expected", args.columns.len())));
         };
-        let mapping = Mapping { args, spec, keywords, stored: other_column(args, keywords, STORED)? };
+        let mapping = Mapping { args, spec, keywords, stored: other_column(args, keywords, STORED_COLUMN)? };
         let stored = &mapping.stored.spec;
         for column in [spec, stored] {
             if column.storage == Storage::Scalar {
@@ -83,7 +86,7 @@ pub(super) fn open<C: Coding>(
 /// The column of the table that a keyword names.
 pub(super) fn other_column(args: &OpenArgs<'_>, keywords: &Record, key: &str) -> Result<OtherColumn> {
     let name = keywords.string(key).ok_or_else(|| Error::format(format!("the column keyword {key} is missing")))?;
-    args.around.column(name).context(key)
+    args.table.column(name).context(key)
 }
 
 impl Mapping<'_> {
@@ -182,12 +185,12 @@ impl<C: Coding> Manager for Engine<C> {
         self.spec.name.as_bstr()
     }
 
-    fn column(&self, _index: usize) -> &dyn Column {
+    fn column(&self, _index: usize) -> &dyn ColumnCells {
         self
     }
 }
 
-impl<C: Coding> Column for Engine<C> {
+impl<C: Coding> ColumnCells for Engine<C> {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         self.shape(row).context(self.type_name)
     }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::base::{Coding, Mapping, Rows, open};
+use super::base::{Coding, Mapping, Rows, STORED_COLUMN_PREFIX, open};
 use super::scaling::{Number, number};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::Kind;
@@ -16,17 +16,17 @@ use crate::value::{DataType, Record, Value, Values};
 const PREFIX: &str = "_BitFlagsEngine_";
 const TYPES: [DataType; 5] = [DataType::UChar, DataType::Short, DataType::UShort, DataType::Int, DataType::UInt];
 
-pub(crate) static KIND: Kind = Kind {
-    names: &["BitFlagsEngine"],
-    packable: false,
-    open: |args| {
+pub(crate) static KIND: Kind = Kind::engine(
+    &["BitFlagsEngine"],
+    &[STORED_COLUMN_PREFIX, PREFIX],
+    |args| {
         open("BitFlagsEngine", args, |mapping| {
             mapping.expect(DataType::Bool, &TYPES)?;
             Ok(BitFlags { mask: read_mask(mapping)? })
         })
     },
-    create: Some(super::write::create),
-};
+    Some(super::write::create),
+);
 
 #[derive(Debug)]
 struct BitFlags {
@@ -41,7 +41,7 @@ fn read_mask(mapping: &Mapping<'_>) -> Result<u32> {
     };
     if !keys.is_empty() {
         let stored = mapping.stored.spec.name.as_ref();
-        let keywords = mapping.args.around.column_keywords(stored).with_context(|| Context::column(&stored))?;
+        let keywords = mapping.args.table.column_keywords(stored).with_context(|| Context::column(&stored))?;
         if let Some(sets) = keywords.record("FLAGSETS") {
             let bits = |key| field(sets, key).and_then(i64::first_of).unwrap_or_default() as u32;
             return Ok(keys.iter().map(bits).fold(0, |mask, bits| mask | bits));

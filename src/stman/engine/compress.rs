@@ -10,47 +10,50 @@
 
 use std::ops::Range;
 
-use super::base::{Coding, Rows, open};
+use super::base::{Coding, Rows, STORED_COLUMN_PREFIX, open};
 use super::scaling::Scaling;
 use crate::error::{Error, Result};
 use crate::stman::Kind;
 use crate::value::{Complex32, DataType, Values};
 
-pub(crate) static FLOAT: Kind = Kind {
-    names: &["CompressFloat"],
-    packable: false,
-    open: |args| {
+const FLOAT_PREFIX: &str = "_CompressFloat_";
+const COMPLEX_PREFIX: &str = "_CompressComplex_";
+
+pub(crate) static FLOAT: Kind = Kind::engine(
+    &["CompressFloat"],
+    &[STORED_COLUMN_PREFIX, FLOAT_PREFIX],
+    |args| {
         open("CompressFloat", args, |mapping| {
             mapping.expect(DataType::Float, &[DataType::Short])?;
-            Ok(Float(Scaling::open(mapping, "_CompressFloat_", "Fixed", "Fixed")?))
+            Ok(Float(Scaling::open(mapping, FLOAT_PREFIX, "Fixed", "Fixed")?))
         })
     },
-    create: Some(super::write::create),
-};
+    Some(super::write::create),
+);
 
-pub(crate) static COMPLEX: Kind = Kind {
-    names: &["CompressComplex"],
-    packable: false,
-    open: |args| {
+pub(crate) static COMPLEX: Kind = Kind::engine(
+    &["CompressComplex"],
+    &[STORED_COLUMN_PREFIX, COMPLEX_PREFIX],
+    |args| {
         open("CompressComplex", args, |mapping| {
             mapping.expect(DataType::Complex, &[DataType::Int])?;
-            Ok(Complex(Scaling::open(mapping, "_CompressComplex_", "Fixed", "Fixed")?))
+            Ok(Complex(Scaling::open(mapping, COMPLEX_PREFIX, "Fixed", "Fixed")?))
         })
     },
-    create: Some(super::write::create),
-};
+    Some(super::write::create),
+);
 
-pub(crate) static SINGLE_DISH: Kind = Kind {
-    names: &["CompressComplexSD"],
-    packable: false,
-    open: |args| {
+pub(crate) static SINGLE_DISH: Kind = Kind::engine(
+    &["CompressComplexSD"],
+    &[STORED_COLUMN_PREFIX, COMPLEX_PREFIX],
+    |args| {
         open("CompressComplexSD", args, |mapping| {
             mapping.expect(DataType::Complex, &[DataType::Int])?;
-            Ok(SingleDish(Scaling::open(mapping, "_CompressComplex_", "Fixed", "Fixed")?))
+            Ok(SingleDish(Scaling::open(mapping, COMPLEX_PREFIX, "Fixed", "Fixed")?))
         })
     },
-    create: Some(super::write::create),
-};
+    Some(super::write::create),
+);
 
 /// What casacore itself sets for a value that is not finite: all bits.
 const NAN: f32 = f32::from_bits(u32::MAX);

@@ -14,13 +14,15 @@ use std::ops::Range;
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::stman::{Column, ColumnSpec, Columns, Kind, Manager, OpenArgs, OtherColumn, Storage, Tiling};
+use crate::stman::{ColumnCells, ColumnSpec, Columns, Kind, Manager, OpenArgs, OtherColumn, Storage, Tiling};
 use crate::value::{DataType, Record, Region, Shape, Values};
 
-pub(crate) static KIND: Kind = Kind {
-    names: &["ForwardColumnEngine"],
-    packable: false,
-    open: |args| {
+const PREFIX: &str = "_ForwardColumn_";
+
+pub(crate) static KIND: Kind = Kind::engine(
+    &["ForwardColumnEngine"],
+    &[PREFIX],
+    |args| {
         let forward = Forward::open("ForwardColumnEngine", args, "_ForwardColumn_TableName", |spec, other, rows| {
             if rows < args.rows {
                 return Err(Error::format(format!("{rows} rows, this table has {}", args.rows)));
@@ -29,13 +31,13 @@ pub(crate) static KIND: Kind = Kind {
         });
         Ok(Box::new(forward?))
     },
-    create: None,
-};
+    None,
+);
 
-pub(crate) static INDEXED: Kind = Kind {
-    names: &["ForwardColumnIndexedRowEngine"],
-    packable: false,
-    open: |args| {
+pub(crate) static INDEXED: Kind = Kind::engine(
+    &["ForwardColumnIndexedRowEngine"],
+    &[PREFIX],
+    |args| {
         const NAME: &str = "ForwardColumnIndexedRowEngine";
         let numbers = row_numbers(args).context(NAME)?;
         let forward = Forward::open(NAME, args, "_ForwardColumn_TableName_Row", |spec, other, rows| {
@@ -43,8 +45,8 @@ pub(crate) static INDEXED: Kind = Kind {
         });
         Ok(Box::new(forward?))
     },
-    create: None,
-};
+    None,
+);
 
 #[derive(Debug)]
 struct Forward<C> {
@@ -112,13 +114,13 @@ impl<C> Forward<C> {
         if let (true, Some(Err(error))) = (columns.iter().all(Result::is_err), columns.first()) {
             return Err(error.clone());
         }
-        let name = args.around.keywords().string(&format!("_ForwardColumn_Name_{}", args.sequence));
+        let name = args.table.keywords().string(&format!("_ForwardColumn_Name_{}", args.sequence));
         Ok(Forward { name: name.unwrap_or_default().to_owned(), columns })
     }
 }
 
 fn open_table(args: &OpenArgs<'_>, name: &BStr) -> Result<Box<dyn Columns>> {
-    args.around.table(name).map_err(|error| match error.kind() {
+    args.table.table(name).map_err(|error| match error.kind() {
         // this table is damaged without the other one
         ErrorKind::NotFound => Error::format(format!("the table {name}, which has its values, is missing: {error}")),
         _ => error,
@@ -146,16 +148,16 @@ fn check_same(spec: &ColumnSpec, other: &ColumnSpec) -> Result<()> {
 /// The column with row numbers.
 fn row_numbers(args: &OpenArgs<'_>) -> Result<OtherColumn> {
     let key = format!("_ForwardColumn_RowName_{}", args.sequence);
-    let name = args.around.keywords().string(&key);
+    let name = args.table.keywords().string(&key);
     let name = name.ok_or_else(|| Error::format(format!("the table keyword {key} is missing")))?;
-    let column = args.around.column(name).context(&key)?;
+    let column = args.table.column(name).context(&key)?;
     if column.spec.storage != Storage::Scalar || column.spec.data_type != DataType::UInt {
         return Err(Error::format("uInt scalars are expected").context(Context::column(&name)).context(key));
     }
     Ok(column)
 }
 
-impl<C: Column + std::fmt::Debug> Manager for Forward<C> {
+impl<C: ColumnCells + std::fmt::Debug> Manager for Forward<C> {
     fn name(&self) -> &BStr {
         self.name.as_bstr()
     }
@@ -167,7 +169,7 @@ impl<C: Column + std::fmt::Debug> Manager for Forward<C> {
         }
     }
 
-    fn column(&self, index: usize) -> &dyn Column {
+    fn column(&self, index: usize) -> &dyn ColumnCells {
         match &self.columns[index] {
             Ok(column) => column,
             Err(error) => error,
@@ -176,7 +178,7 @@ impl<C: Column + std::fmt::Debug> Manager for Forward<C> {
 }
 
 /// A column whose other table is missing.
-impl Column for Error {
+impl ColumnCells for Error {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Err(self.clone())
     }
@@ -192,7 +194,7 @@ impl ForwardColumn {
     }
 }
 
-impl Column for ForwardColumn {
+impl ColumnCells for ForwardColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         self.other.cells().cell_shape(row).with_context(|| self.place())
     }
@@ -255,7 +257,7 @@ impl IndexedColumn {
     }
 }
 
-impl Column for IndexedColumn {
+impl ColumnCells for IndexedColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         self.map_one(row).and_then(|row| self.other.cells().cell_shape(row)).with_context(|| self.place())
     }

@@ -5,16 +5,16 @@
 
 use std::ops::Range;
 
-use super::base::{Coding, Rows, open};
+use super::base::{Coding, Rows, STORED_COLUMN_PREFIX, open};
 use super::scaling::Number;
 use crate::error::{Error, Result};
 use crate::stman::Kind;
 use crate::value::{Complex32, Complex64, DataType, Values};
 
-pub(crate) static KIND: Kind = Kind {
-    names: &["MappedArrayEngine"],
-    packable: false,
-    open: |args| {
+pub(crate) static KIND: Kind = Kind::engine(
+    &["MappedArrayEngine"],
+    &[STORED_COLUMN_PREFIX],
+    |args| {
         open("MappedArrayEngine", args, |mapping| {
             let (to, from) = (mapping.spec.data_type, mapping.stored.spec.data_type);
             if rank(from)? > rank(to)? {
@@ -23,8 +23,8 @@ pub(crate) static KIND: Kind = Kind {
             Ok(Mapped)
         })
     },
-    create: Some(super::write::create),
-};
+    Some(super::write::create),
+);
 
 #[derive(Debug)]
 struct Mapped;

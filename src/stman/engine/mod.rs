@@ -11,7 +11,7 @@
 //! | BitFlagsEngine                      | bits of integers                                    | `bit_flags`  |
 //! | ForwardColumn(IndexedRow)Engine     | the column of the same name in another table        | `forward`    |
 //! | RetypedArrayEngine                  | a C++ class made from numbers: refused              | `refused`    |
-//! | VirtualTaQLColumn                   | an expression: refused                              | `refused`    |
+//! | VirtualTaQLColumn                   | an expression: written, but not evaluated           | `refused`    |
 
 mod base;
 mod bit_flags;
@@ -25,6 +25,7 @@ mod scaling;
 mod tests;
 mod write;
 
+pub(super) use base::STORED_COLUMN;
 pub(super) use bit_flags::KIND as BIT_FLAGS;
 pub(super) use compress::{COMPLEX as COMPRESS_COMPLEX, FLOAT as COMPRESS_FLOAT, SINGLE_DISH as COMPRESS_COMPLEX_SD};
 pub(super) use forward::{INDEXED as FORWARD_ROWS, KIND as FORWARD};

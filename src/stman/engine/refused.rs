@@ -2,17 +2,20 @@
 
 use bstr::{BStr, ByteSlice};
 
+use super::base::{STORED_COLUMN, STORED_COLUMN_PREFIX};
 use crate::error::Error;
-use crate::stman::Kind;
+use crate::stman::manager::{EngineKeywords, Kind};
 use crate::value::{Value, Values};
 
+const RETYPED_PREFIX: &str = "_RetypedArrayEngine_";
+
 /// Objects of a C++ class, each made from some elements of the stored column; that one is read like any other.
-pub(crate) static RETYPED: Kind = Kind {
-    names: &["RetypedArrayEngine"],
-    packable: false,
-    open: |args| {
+pub(crate) static RETYPED: Kind = Kind::engine(
+    &["RetypedArrayEngine"],
+    &[STORED_COLUMN_PREFIX, RETYPED_PREFIX],
+    |args| {
         let keywords = args.column_keywords.first();
-        let stored = keywords.and_then(|keywords| keywords.string("_BaseMappedArrayEngine_Name"));
+        let stored = keywords.and_then(|keywords| keywords.string(STORED_COLUMN));
         let shape = match keywords.and_then(|keywords| keywords.get("_RetypedArrayEngine_Shape")) {
             Some(Value::Array(_, Values::Int(shape))) => format!("{shape:?}"),
             Some(Value::Array(_, Values::Int64(shape))) => format!("{shape:?}"),
@@ -26,18 +29,20 @@ pub(crate) static RETYPED: Kind = Kind {
             stored.unwrap_or(BStr::new("(not named)")),
         )))
     },
-    create: None,
-};
+    None,
+);
 
-/// The result of a TaQL expression over columns of the table.
+const EXPRESSION: &str = "_VirtualTaQLEngine_CalcExpr";
+
+/// The result of a TaQL expression over columns of the table. Casacore evaluates it when it opens the table, so it can be
+/// written without its values.
 pub(crate) static TAQL: Kind = Kind {
-    names: &["VirtualTaQLColumn"],
-    packable: false,
-    open: |args| {
+    engine: Some(EngineKeywords { prefixes: &["_VirtualTaQLEngine_"], expression: Some(EXPRESSION) }),
+    create: Some(super::write::create),
+    ..Kind::new(&["VirtualTaQLColumn"], |args| {
         let keywords = args.column_keywords.first();
-        let expression = keywords.and_then(|keywords| keywords.string("_VirtualTaQLEngine_CalcExpr"));
+        let expression = keywords.and_then(|keywords| keywords.string(EXPRESSION));
         let expression = expression.unwrap_or(BStr::new("(not stored)"));
         Err(Error::unsupported(format!("VirtualTaQLColumn: the expression {expression} is not evaluated")))
-    },
-    create: None,
+    })
 };

@@ -11,16 +11,23 @@
 
 use std::ops::Range;
 
-use super::base::{Coding, Rows, open};
+use super::base::{Coding, Rows, STORED_COLUMN_PREFIX, open};
 use super::scaling::{Number, Scaling};
 use crate::error::{Error, Result};
 use crate::stman::{Kind, Manager, OpenArgs};
 use crate::value::{Complex32, Complex64, DataType, Values};
 
+const ARRAY_PREFIX: &str = "_ScaledArrayEngine_";
+const COMPLEX_PREFIX: &str = "_ScaledComplexData_";
+
 pub(crate) static ARRAY: Kind =
-    Kind { names: &["ScaledArrayEngine"], packable: false, open: open_array, create: Some(super::write::create) };
-pub(crate) static COMPLEX: Kind =
-    Kind { names: &["ScaledComplexData"], packable: false, open: open_complex, create: Some(super::write::create) };
+    Kind::engine(&["ScaledArrayEngine"], &[STORED_COLUMN_PREFIX, ARRAY_PREFIX], open_array, Some(super::write::create));
+pub(crate) static COMPLEX: Kind = Kind::engine(
+    &["ScaledComplexData"],
+    &[STORED_COLUMN_PREFIX, COMPLEX_PREFIX],
+    open_complex,
+    Some(super::write::create),
+);
 
 /// Real numbers of type `V` from any real numbers.
 #[derive(Debug)]
@@ -50,7 +57,7 @@ where
 {
     open(ARRAY.names[0], args, |mapping| {
         mapping.expect(V::DATA_TYPE, &REAL)?;
-        Ok(Scaled::<V>(Scaling::open(mapping, "_ScaledArrayEngine_", "FixedScale", "FixedOffset")?))
+        Ok(Scaled::<V>(Scaling::open(mapping, ARRAY_PREFIX, "FixedScale", "FixedOffset")?))
     })
 }
 
@@ -67,7 +74,7 @@ where
 {
     open(COMPLEX.names[0], args, |mapping| {
         mapping.expect(V::DATA_TYPE, &REAL)?;
-        Ok(ScaledComplex::<V>(Scaling::open(mapping, "_ScaledComplexData_", "FixedScale", "FixedOffset")?))
+        Ok(ScaledComplex::<V>(Scaling::open(mapping, COMPLEX_PREFIX, "FixedScale", "FixedOffset")?))
     })
 }
 

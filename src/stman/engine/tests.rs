@@ -38,7 +38,7 @@ fn open(type_name: &str, spec: ColumnSpec, keywords: &Record, around: &Given) ->
     let files = Memory::default();
     let columns = [spec];
     let args = samples::args(&files, ByteOrder::Big, around.rows, &columns, &[]);
-    let args = OpenArgs { type_name: type_name.into(), column_keywords: &[keywords], around, ..args };
+    let args = OpenArgs { type_name: type_name.into(), column_keywords: &[keywords], table: around, ..args };
     stman::open(args.type_name, &args)
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Result, ResultExt};
 use crate::limits;
 use crate::stman::elements::Elements;
 use crate::stman::indirect::Arrays;
-use crate::stman::{Column, read_part, undefined};
+use crate::stman::{ColumnCells, read_part, undefined};
 use crate::value::{Region, Shape, Values};
 
 /// A column of the manager.
@@ -61,7 +61,7 @@ impl IncrementalColumn {
     }
 }
 
-impl Column for IncrementalColumn {
+impl ColumnCells for IncrementalColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         match &self.cell {
             Cell::Elements { shape, .. } | Cell::String { shape } | Cell::Strings { shape, .. } => {

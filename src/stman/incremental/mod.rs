@@ -27,12 +27,13 @@ use self::header::{Header, Info};
 use self::index::Index;
 use super::bucket::{self as bucket_file, Buckets};
 use super::indirect::Arrays;
-use super::{Column, Kind, Manager, OpenArgs, Storage};
+use super::{ColumnCells, Kind, Manager, OpenArgs, Storage};
 use crate::error::{Context, Result, ResultExt};
 use crate::io::{ByteOrder, Recent, read_bytes};
 use crate::value::Record;
 
-pub(super) static KIND: Kind = Kind { names: &["IncrementalStMan"], packable: true, open, create: Some(write::create) };
+pub(super) static KIND: Kind =
+    Kind { packable: true, create: Some(write::create), ..Kind::new(&["IncrementalStMan"], open) };
 
 /// Of all buckets kept in memory.
 const CACHE_BYTES: u64 = 1 << 21;
@@ -121,7 +122,7 @@ impl Manager for Incremental {
         self.name.as_bstr()
     }
 
-    fn column(&self, index: usize) -> &dyn Column {
+    fn column(&self, index: usize) -> &dyn ColumnCells {
         &self.columns[index]
     }
 

@@ -10,7 +10,7 @@ use super::strings::{self, HeapBudget, Item};
 use crate::error::{Error, Result, ResultExt};
 use crate::io::{read_array, read_bytes};
 use crate::stman::elements::Elements;
-use crate::stman::{Column, ColumnSpec, EachExtent, Extent, Stored, read_part, undefined};
+use crate::stman::{ColumnCells, ColumnSpec, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{Region, Shape, Values};
 
 /// A column of the manager.
@@ -140,7 +140,7 @@ impl StandardColumn {
     }
 }
 
-impl Column for StandardColumn {
+impl ColumnCells for StandardColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         match &self.cell {
             Cell::Elements { shape, .. } => Ok(Some(shape.clone())),

@@ -28,12 +28,13 @@ use self::header::{Header, Info};
 use self::index::Index;
 use super::bucket::{self, Buckets};
 use super::indirect::Arrays;
-use super::{Column, Kind, Manager, OpenArgs, Storage};
+use super::{ColumnCells, Kind, Manager, OpenArgs, Storage};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::value::{DataType, Record};
 
-pub(super) static KIND: Kind = Kind { names: &["StandardStMan"], packable: true, open, create: Some(write::create) };
+pub(super) static KIND: Kind =
+    Kind { packable: true, create: Some(write::create), ..Kind::new(&["StandardStMan"], open) };
 
 #[derive(Debug)]
 struct Standard {
@@ -93,7 +94,7 @@ impl Manager for Standard {
         self.name.as_bstr()
     }
 
-    fn column(&self, index: usize) -> &dyn Column {
+    fn column(&self, index: usize) -> &dyn ColumnCells {
         &self.columns[index]
     }
 

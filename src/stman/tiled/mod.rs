@@ -28,7 +28,8 @@ use self::cube::CubeColumn;
 use self::header::Header;
 use self::row_map::{Place as RowPlace, RowMap};
 use super::{
-    Column, ColumnSpec, EachExtent, Extent, Kind, Manager, OpenArgs, RowRun, Stored, Tiling, memory_bytes, undefined,
+    ColumnCells, ColumnSpec, EachExtent, Extent, Kind, Manager, OpenArgs, RowRun, Stored, Tiling, memory_bytes,
+    undefined,
 };
 use crate::aipsio::Decoder;
 use crate::error::{Context, Error, Result, ResultExt};
@@ -38,29 +39,25 @@ use crate::limits;
 use crate::value::{DataType, Record, Region, Shape, Value, Values};
 
 pub(super) static COLUMN: Kind = Kind {
-    names: &["TiledColumnStMan"],
-    packable: true,
-    open: |args| open(args, Type::Column),
     create: Some(|args| write::create(args, Type::Column)),
+    ..kind(&["TiledColumnStMan"], |args| open(args, Type::Column))
 };
 pub(super) static SHAPE: Kind = Kind {
-    names: &["TiledShapeStMan"],
-    packable: true,
-    open: |args| open(args, Type::Shape),
     create: Some(|args| write::create(args, Type::Shape)),
+    ..kind(&["TiledShapeStMan"], |args| open(args, Type::Shape))
 };
 pub(super) static CELL: Kind = Kind {
-    names: &["TiledCellStMan"],
-    packable: true,
-    open: |args| open(args, Type::Cell),
     create: Some(|args| write::create(args, Type::Cell)),
+    ..kind(&["TiledCellStMan"], |args| open(args, Type::Cell))
 };
 pub(super) static DATA: Kind = Kind {
-    names: &["TiledDataStMan"],
-    packable: true,
-    open: |args| open(args, Type::Data),
     create: Some(|args| write::create(args, Type::Data)),
+    ..kind(&["TiledDataStMan"], |args| open(args, Type::Data))
 };
+
+const fn kind(names: &'static [&'static str], open: fn(&OpenArgs<'_>) -> Result<Box<dyn Manager>>) -> Kind {
+    Kind { packable: true, tiled: true, ..Kind::new(names, open) }
+}
 
 /// Decoded tiles kept for a column, for reads smaller than a tile.
 const CACHE_BYTES: usize = 8 << 20;
@@ -92,7 +89,7 @@ struct Tiled {
     columns: Vec<Box<dyn TiledColumn>>,
 }
 
-trait TiledColumn: Column + std::fmt::Debug {}
+trait TiledColumn: ColumnCells + std::fmt::Debug {}
 impl TiledColumn for DataColumn {}
 impl TiledColumn for CoordinateColumn {}
 
@@ -315,7 +312,7 @@ impl Manager for Tiled {
         self.cubes.header.name.as_bstr()
     }
 
-    fn column(&self, index: usize) -> &dyn Column {
+    fn column(&self, index: usize) -> &dyn ColumnCells {
         &*self.columns[index]
     }
 
@@ -392,7 +389,7 @@ impl DataColumn {
     }
 }
 
-impl Column for DataColumn {
+impl ColumnCells for DataColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         Ok(self.cubes.locate(row)?.map(|place| self.cubes.cell_shape(place.cube)))
     }
@@ -477,7 +474,7 @@ impl CoordinateColumn {
     }
 }
 
-impl Column for CoordinateColumn {
+impl ColumnCells for CoordinateColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         self.cubes.coordinate_shape(self.axis, row)
     }

@@ -8,8 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use console::{Term, style, truncate_str};
 
-use super::Tick;
-use super::sample::{Amplitudes, Kind};
+use super::sample::{Amplitudes, Kind, Tick};
 
 /// From nothing to the largest amplitude.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

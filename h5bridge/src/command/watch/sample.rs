@@ -1,7 +1,7 @@
 //! What `watch` looks at: the number of rows, and the newest of them.
 
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use ctds_hdf5::Result;
 use ctds_hdf5::live::{CellShapes, Reader, TableReader};
@@ -55,6 +55,23 @@ pub enum Kind {
     Antenna,
     /// Time and channel.
     Waterfall,
+}
+
+/// A sample and its rates of change since the previous one.
+#[derive(Debug)]
+pub struct Tick {
+    pub sample: Sample,
+    /// Rows of all tables, and bytes of their cells, per second; `None` for the first sample.
+    pub rows_per_second: Option<f64>,
+    pub bytes_per_second: Option<f64>,
+    /// Time since the newest commit.
+    pub age: Duration,
+}
+
+impl Tick {
+    pub fn rows(&self) -> u64 {
+        self.sample.rows.iter().map(|(_, rows)| rows).sum()
+    }
 }
 
 impl Sample {

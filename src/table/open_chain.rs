@@ -11,22 +11,22 @@ use crate::limits;
 ///
 /// Damaged tables can lead to each other in a circle, and in more ways than there is time to follow: a table with four
 /// engines, each of whose tables has four engines again.
-pub(super) struct Chain<'a> {
+pub(super) struct OpenChain<'a> {
     pub(super) options: OpenOptions,
     /// Without symbolic links, so that a table is known again.
     path: PathBuf,
-    before: Option<&'a Chain<'a>>,
+    before: Option<&'a OpenChain<'a>>,
     /// Tables opened since the first one.
     opened: &'a Cell<usize>,
 }
 
-impl<'a> Chain<'a> {
+impl<'a> OpenChain<'a> {
     /// A chain that begins with the table at `path`; `opened` is 0.
     pub(super) fn new(path: &Path, options: OpenOptions, opened: &'a Cell<usize>) -> Self {
-        Chain { options, path: real(path), before: None, opened }
+        OpenChain { options, path: real(path), before: None, opened }
     }
 
-    /// The chain with the table at `path` behind this one.
+    /// The chain with the table at `path` after this one.
     ///
     /// # Errors
     /// `Format` if the table is in the chain already, `Limit` if the chain gets too long, or too many tables were opened.
@@ -44,7 +44,7 @@ impl<'a> Chain<'a> {
         limits::depth(depth, "tables that lead to each other")?;
         self.opened.set(self.opened.get() + 1);
         limits::tables(self.opened.get())?;
-        Ok(Chain { options: self.options, path, before: Some(self), opened: self.opened })
+        Ok(OpenChain { options: self.options, path, before: Some(self), opened: self.opened })
     }
 }
 
@@ -56,12 +56,12 @@ fn real(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ErrorKind;
+    use crate::error::ErrorKind;
 
     #[test]
     fn circles_and_crowds_end() {
         let opened = Cell::new(0);
-        let first = Chain::new(Path::new("/a"), OpenOptions::default(), &opened);
+        let first = OpenChain::new(Path::new("/a"), OpenOptions::default(), &opened);
         let second = first.then(Path::new("/b")).unwrap();
         assert_eq!(second.then(Path::new("/a")).err().map(|error| error.kind()), Some(ErrorKind::Format));
         // beside each other, tables may come back

@@ -10,12 +10,13 @@ use std::ops::Range;
 use bstr::BStr;
 
 use super::row_file::RowFile;
-use crate::error::{Context, Error, Result, ResultExt};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::ByteOrder;
-use crate::stman::{Column, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
+use crate::stman::antennas::{ANTENNA_COLUMNS, key_column, read_keys};
+use crate::stman::{ColumnCells, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
-pub(crate) static KIND: Kind = Kind { names: &["UvwStMan"], packable: false, open, create: None };
+pub(crate) static KIND: Kind = Kind::new(&["UvwStMan"], open);
 
 const ROW_BYTES: u64 = 24;
 
@@ -58,31 +59,11 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
             reference: file.field(1),
             antennas: file.field(2),
             file,
-            pair: [antenna_column(args, "ANTENNA1")?, antenna_column(args, "ANTENNA2")?],
+            pair: [key_column(args.table, ANTENNA_COLUMNS[0])?, key_column(args.table, ANTENNA_COLUMNS[1])?],
             direct: spec.storage == Storage::Direct,
         })
     };
     Ok(Box::new(open().context(place)?))
-}
-
-/// A column of the table with Int scalars.
-pub(super) fn antenna_column(args: &OpenArgs<'_>, name: &str) -> Result<OtherColumn> {
-    let column = args.around.column(name.into())?;
-    if column.spec.data_type != DataType::Int || column.spec.storage != Storage::Scalar {
-        return Err(Error::format(format!("column {name} does not have int scalars")));
-    }
-    Ok(column)
-}
-
-/// The values of a column of Int scalars.
-pub(super) fn read_ints(column: &OtherColumn, rows: Range<u64>) -> Result<Vec<i32>> {
-    let count = rows.end - rows.start;
-    let mut values = Values::new(DataType::Int);
-    column.cells().read_rows(rows, &mut values).with_context(|| Context::column(&column.spec.name))?;
-    match values {
-        Values::Int(values) if values.len() as u64 == count => Ok(values),
-        _ => Err(Error::format(format!("column {} does not have {count} int scalars", column.spec.name))),
-    }
 }
 
 impl Uvw {
@@ -91,7 +72,7 @@ impl Uvw {
         let mut row = rows.start;
         while row < rows.end {
             let end = rows.end.min(row + STEP_ROWS);
-            let [first, second] = [read_ints(&self.pair[0], row..end)?, read_ints(&self.pair[1], row..end)?];
+            let [first, second] = [read_keys(&self.pair[0], row..end)?, read_keys(&self.pair[1], row..end)?];
             let start = row;
             while row < end {
                 let block = row.checked_div(self.block_rows).unwrap_or(0);
@@ -177,12 +158,12 @@ impl Manager for Uvw {
         BStr::new("")
     }
 
-    fn column(&self, _index: usize) -> &dyn Column {
+    fn column(&self, _index: usize) -> &dyn ColumnCells {
         self
     }
 }
 
-impl Column for Uvw {
+impl ColumnCells for Uvw {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         Ok(self.value(row).context(&self.file.place)?.map(|_| Shape::from([3])))
     }

@@ -15,7 +15,7 @@ fn open(type_name: &str, specs: &[ColumnSpec], file: Vec<u8>, around: &Given, ro
     let files = Memory::new([("table.f0", file)]);
     // the files are little-endian in a big-endian table too
     let args = samples::args(&files, ByteOrder::Big, rows, specs, &[]);
-    stman::open(type_name.into(), &OpenArgs { type_name: type_name.into(), around, ..args })
+    stman::open(type_name.into(), &OpenArgs { type_name: type_name.into(), table: around, ..args })
 }
 
 fn doubles(values: &[f64]) -> Vec<u8> {

@@ -17,7 +17,7 @@ const PIECE_BYTES: u64 = 1 << 18;
 
 /// What the container will be with the next commit.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct Pending {
     /// Its free blocks are those of the last commit; `free` is kept instead.
     pub(super) header: Header,
     /// From the name of a file to its slot.
@@ -44,12 +44,12 @@ pub(super) struct State {
     failed: bool,
 }
 
-impl State {
+impl Pending {
     /// That of the header in the file.
     pub(super) fn new(header: Header, slack: Option<Range<u64>>) -> Self {
         let mut free = BlockSet::default();
         header.free.ranges().for_each(|range| free.insert(range));
-        State {
+        Pending {
             slots: slots(&header),
             generations: vec![0; header.files.len()],
             free,

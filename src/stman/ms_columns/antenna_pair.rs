@@ -11,10 +11,10 @@ use bstr::BStr;
 use super::row_file::RowFile;
 use crate::error::{Error, Result, ResultExt};
 use crate::io::ByteOrder;
-use crate::stman::{Column, Kind, Manager, OpenArgs, Storage, read_part};
+use crate::stman::{ColumnCells, Kind, Manager, OpenArgs, Storage, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
-pub(crate) static KIND: Kind = Kind { names: &["AntennaPairStMan"], packable: false, open, create: None };
+pub(crate) static KIND: Kind = Kind::new(&["AntennaPairStMan"], open);
 
 const ROW_BYTES: u64 = 8;
 
@@ -72,7 +72,7 @@ impl Manager for AntennaPair {
         BStr::new("")
     }
 
-    fn column(&self, index: usize) -> &dyn Column {
+    fn column(&self, index: usize) -> &dyn ColumnCells {
         &self.columns[index]
     }
 }
@@ -114,7 +114,7 @@ fn never_written(row: u64, rows: u64) -> Error {
     Error::format(format!("the antennas of row {row} were never written: the file has {rows} pairs"))
 }
 
-impl Column for AntennaColumn {
+impl ColumnCells for AntennaColumn {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Ok(Some(Shape::scalar()))
     }

@@ -17,11 +17,11 @@ use bstr::BStr;
 use super::row_file::RowFile;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ByteOrder;
-use crate::stman::{Column, ColumnSpec, Kind, Manager, OpenArgs, Storage, extend_unbacked, read_part};
+use crate::stman::{ColumnCells, ColumnSpec, Kind, Manager, OpenArgs, Storage, extend_unbacked, read_part};
 use crate::value::bits::packed_len;
 use crate::value::{DataType, Region, Shape, Values};
 
-pub(crate) static KIND: Kind = Kind { names: &["StokesIStMan"], packable: false, open, create: None };
+pub(crate) static KIND: Kind = Kind::new(&["StokesIStMan"], open);
 
 const CORRELATIONS: u64 = 4;
 
@@ -79,7 +79,7 @@ impl Manager for StokesI {
         BStr::new("")
     }
 
-    fn column(&self, index: usize) -> &dyn Column {
+    fn column(&self, index: usize) -> &dyn ColumnCells {
         &self.columns[index]
     }
 }
@@ -135,7 +135,7 @@ fn expand<T: Copy>(values: &[T], cell: impl Fn(T) -> [T; 4], out: &mut Vec<T>) {
     out.extend(values.iter().flat_map(|&value| cell(value)));
 }
 
-impl Column for StokesColumn {
+impl ColumnCells for StokesColumn {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Ok(Some(self.shape.clone()))
     }

@@ -7,7 +7,7 @@ use super::file::{Mode, SiscoFile};
 use super::value::{Level, Value};
 use super::{KEYS, Sisco};
 use crate::error::{Error, Result};
-use crate::stman::alternate::uvw::read_ints;
+use crate::stman::antennas::read_keys;
 use crate::value::Complex32;
 
 /// Rows whose keys are read at once.
@@ -111,7 +111,7 @@ impl Decoder {
         if !self.key_rows.contains(&row) {
             let rows = row..sisco.rows.min(row + STEP_ROWS);
             let columns =
-                sisco.keys.iter().map(|column| read_ints(column, rows.clone())).collect::<Result<Vec<_>>>()?;
+                sisco.keys.iter().map(|column| read_keys(column, rows.clone())).collect::<Result<Vec<_>>>()?;
             self.keys = (0..(rows.end - rows.start) as usize)
                 .map(|index| std::array::from_fn(|key| columns[key][index]))
                 .collect();

@@ -34,7 +34,7 @@ fn open_sample(
     let specs = [column("DATA", DataType::Complex, storage, shape)];
     let around = KEYS.iter().fold(Given::default(), |table, key| table.scalars(key, Values::Int(vec![0; 5])));
     let args = samples::args(&files, ByteOrder::Big, 5, &specs, &[]);
-    open(&OpenArgs { around: &around, ..args })
+    open(&OpenArgs { table: &around, ..args })
 }
 
 fn bits(values: &Values) -> Vec<[u32; 2]> {

@@ -1,4 +1,4 @@
-//! Opens the data managers of a table, those first that others take their values from.
+//! Opens the data managers of a table; managers that others take their values from first.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -6,48 +6,48 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::chain::Chain;
-use super::{ColumnInfo, OpenManager, Table};
+use super::open::open_next;
+use super::open_chain::OpenChain;
+use super::{ColumnInfo, OpenManager};
 use crate::container::Container;
 use crate::error::{Error, Result};
-use crate::io::ByteOrder;
 use crate::schema::{ColumnKind, ColumnSet, TableDesc, resolve};
-use crate::stman::{self, Around, ColumnSpec, Columns, Manager, OpenArgs, OtherColumn};
-use crate::value::{Record, Shape};
+use crate::stman::{self, ColumnSpec, Columns, Manager, OpenArgs, OtherColumn, TableContext};
+use crate::value::{ByteOrder, Record, Shape};
 
-/// Where the files of a table's managers are.
+/// The places of the files of a table's managers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Files<'a> {
     pub(super) plain: &'a dyn Container,
-    /// Those of managers that can be in a container, if there is one.
+    /// The container with the files of those managers that can be in one, if the table has it.
     pub(super) packed: Option<&'a dyn Container>,
 }
 
 /// A table whose managers are being opened.
-pub(super) struct Opening<'a> {
+pub(super) struct OpenManagers<'a> {
     path: &'a Path,
     files: Files<'a>,
     rows: u64,
     order: ByteOrder,
     desc: &'a TableDesc,
     set: &'a ColumnSet,
-    /// Those that led to this one, which is the last.
-    chain: &'a Chain<'a>,
+    /// The tables that led to this one, which is the last.
+    chain: &'a OpenChain<'a>,
     columns: Vec<ColumnInfo>,
     /// For each column: the manager, and the number of the column in it.
     bindings: Vec<(usize, usize)>,
-    managers: RefCell<Vec<State>>,
+    managers: RefCell<Vec<ManagerState>>,
 }
 
 #[derive(Debug)]
-enum State {
+enum ManagerState {
     Closed,
-    /// Asked for while it is being opened, it comes from itself.
+    /// A request for the manager in this state means that its values come from themselves.
     Opening,
     Open(Result<Arc<dyn Manager>>),
 }
 
-impl<'a> Opening<'a> {
+impl<'a> OpenManagers<'a> {
     pub(super) fn new(
         path: &'a Path,
         files: Files<'a>,
@@ -55,7 +55,7 @@ impl<'a> Opening<'a> {
         order: ByteOrder,
         desc: &'a TableDesc,
         set: &'a ColumnSet,
-        chain: &'a Chain<'a>,
+        chain: &'a OpenChain<'a>,
     ) -> Self {
         let mut counts = vec![0; set.managers.len()];
         let (mut columns, mut bindings) = (Vec::new(), Vec::new());
@@ -87,8 +87,8 @@ impl<'a> Opening<'a> {
                 columns[index].shape = Some(shape);
             }
         }
-        let managers = RefCell::new(set.managers.iter().map(|_| State::Closed).collect());
-        Opening { path, files, rows, order, desc, set, chain, columns, bindings, managers }
+        let managers = RefCell::new(set.managers.iter().map(|_| ManagerState::Closed).collect());
+        OpenManagers { path, files, rows, order, desc, set, chain, columns, bindings, managers }
     }
 
     /// Opens all managers; those that cannot be opened keep their error.
@@ -110,18 +110,18 @@ impl<'a> Opening<'a> {
 
     fn open(&self, manager: usize) -> Result<Arc<dyn Manager>> {
         match &self.managers.borrow()[manager] {
-            State::Open(Ok(opened)) => return Ok(opened.clone()),
-            State::Open(Err(error)) => return Err(error.clone()),
-            State::Opening => return Err(Error::format("the values of the column come from the column itself")),
-            State::Closed => {}
+            ManagerState::Open(Ok(opened)) => return Ok(opened.clone()),
+            ManagerState::Open(Err(error)) => return Err(error.clone()),
+            ManagerState::Opening => return Err(Error::format("the values of the column come from the column itself")),
+            ManagerState::Closed => {}
         }
-        self.managers.borrow_mut()[manager] = State::Opening;
+        self.managers.borrow_mut()[manager] = ManagerState::Opening;
         let opened = self.open_new(manager);
         let result = match &opened {
             Ok(opened) => Ok(opened.clone()),
             Err(error) => Err(error.clone()),
         };
-        self.managers.borrow_mut()[manager] = State::Open(opened);
+        self.managers.borrow_mut()[manager] = ManagerState::Open(opened);
         result
     }
 
@@ -140,7 +140,7 @@ impl<'a> Opening<'a> {
             info: &entry.info,
             private_keywords: &self.desc.private_keywords,
             column_keywords: &keywords,
-            around: self,
+            table: self,
         };
         stman::open(entry.type_name.as_bstr(), &args).map(Arc::from)
     }
@@ -153,7 +153,7 @@ impl<'a> Opening<'a> {
     }
 }
 
-impl Columns for Opening<'_> {
+impl Columns for OpenManagers<'_> {
     fn rows(&self) -> u64 {
         self.rows
     }
@@ -171,12 +171,12 @@ impl Columns for Opening<'_> {
     }
 }
 
-impl Around for Opening<'_> {
+impl TableContext for OpenManagers<'_> {
     fn column_keywords(&self, name: &BStr) -> Result<&Record> {
         Ok(&self.columns[self.find(name)?].desc.keywords)
     }
 
     fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
-        Ok(Box::new(Table::open_behind(&resolve(stored, self.path), self.chain)?))
+        Ok(Box::new(open_next(&resolve(stored, self.path), self.chain)?))
     }
 }

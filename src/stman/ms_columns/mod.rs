@@ -1,5 +1,6 @@
-//! Managers for MeasurementSets that came with casacore 3.7 and 3.8, and those of others. formats/engines.md, Part 3.
+//! Managers that each serve one column of a MeasurementSet. formats/engines.md, Part 3.
 //!
+//! Casacore has had them since 3.7 and 3.8, in a folder `AlternateMans`; here the folder says what they have in common.
 //! Their files are little-endian, whatever the table is, and never in a container.
 //!
 //! | type                                   | values                                                    |
@@ -29,15 +30,10 @@ pub(super) use stokes_i::KIND as STOKES_I;
 pub(super) use uvw::KIND as UVW;
 
 /// Managers of other programs.
-pub(super) static THIRD_PARTY: Kind = Kind {
-    names: &["LofarStMan", "AsdmStMan", "Adios2StMan"],
-    packable: false,
-    open: |args| {
-        Err(Error::unsupported(match args.type_name.to_str_lossy().trim() {
-            "LofarStMan" => "LofarStMan is a third-party manager: raw files of the LOFAR correlator are not read",
-            "AsdmStMan" => "AsdmStMan is a third-party manager: the ASDM that has the values is not read",
-            _ => "Adios2StMan needs a third-party library: ADIOS2 files are not read",
-        }))
-    },
-    create: None,
-};
+pub(super) static THIRD_PARTY: Kind = Kind::new(&["LofarStMan", "AsdmStMan", "Adios2StMan"], |args| {
+    Err(Error::unsupported(match args.type_name.to_str_lossy().trim() {
+        "LofarStMan" => "LofarStMan is a third-party manager: raw files of the LOFAR correlator are not read",
+        "AsdmStMan" => "AsdmStMan is a third-party manager: the ASDM that has the values is not read",
+        _ => "Adios2StMan needs a third-party library: ADIOS2 files are not read",
+    }))
+});

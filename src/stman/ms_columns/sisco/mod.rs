@@ -10,19 +10,20 @@ mod tests;
 mod value;
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use bstr::BStr;
 
 use self::decode::{Decoder, cell_values};
 use self::file::{SiscoFile, read_shapes};
 use self::value::Level;
-use super::uvw::antenna_column;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::stman::{Column, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
+use crate::stman::antennas::key_column;
+use crate::stman::{ColumnCells, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
+use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
 
-pub(crate) static KIND: Kind = Kind { names: &["SiscoStMan"], packable: false, open, create: None };
+pub(crate) static KIND: Kind = Kind::new(&["SiscoStMan"], open);
 
 /// Columns that tell which rows are of one baseline.
 const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
@@ -70,7 +71,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
             (other, None) => return Err(Error::unsupported(format!("prediction level {other} is not known"))),
         };
         let keys = match level {
-            Some(_) => KEYS.iter().map(|name| antenna_column(args, name)).collect::<Result<_>>()?,
+            Some(_) => KEYS.iter().map(|name| key_column(args.table, name)).collect::<Result<_>>()?,
             None => Vec::new(),
         };
         let shapes = Shapes::find(args, spec.shape.as_ref(), &file)?;
@@ -138,7 +139,7 @@ impl Sisco {
 
     fn decoder(&self) -> MutexGuard<'_, Decoder> {
         // one that panicked was taken out: there is another one at the start
-        self.decoder.lock().unwrap_or_else(PoisonError::into_inner)
+        self.decoder.lock_unpoisoned()
     }
 
     /// Appends the cells of `rows`.
@@ -172,12 +173,12 @@ impl Manager for Sisco {
         BStr::new("")
     }
 
-    fn column(&self, _index: usize) -> &dyn Column {
+    fn column(&self, _index: usize) -> &dyn ColumnCells {
         self
     }
 }
 
-impl Column for Sisco {
+impl ColumnCells for Sisco {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         self.shape(row).context(&self.place)
     }

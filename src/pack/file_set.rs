@@ -17,10 +17,7 @@ pub(super) const TABLE_DAT: &str = "table.dat";
 /// In the container of a packed table: its table.dat as it was, where that cannot be derived from the packed one.
 pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
 
-/// MultiFile 1 keeps the rest of a large header beside itself.
-const HEADER_REST: &str = "_hdrext";
-
-/// The files of a table and of the tables below it in *plain form*: what they are when each lies on its own.
+/// The files of a table and of the tables below it, unpacked: as they are when each lies on its own.
 ///
 /// | stored as                | taken as                                                                         |
 /// |--------------------------|----------------------------------------------------------------------------------|
@@ -28,11 +25,11 @@ const HEADER_REST: &str = "_hdrext";
 /// | file in a container      | it is, beside the others                                                         |
 /// | table.dat                | casacore writes it when each file lies on its own, or as it was before packing   |
 /// | the container            | nothing                                                                          |
-/// | directory, nested container | its own files in plain form                                                   |
+/// | directory, nested container | its own files, unpacked                                                       |
 ///
 /// Tables in directories are locked for reading as long as this exists.
 #[derive(Debug)]
-pub struct Plain {
+pub struct FileSet {
     path: PathBuf,
     pub(super) root: Folder,
 }
@@ -42,7 +39,7 @@ pub struct Plain {
 pub(super) struct Folder {
     /// Where it is in the source: `ANTENNA/`; empty for the source itself.
     pub(super) prefix: String,
-    pub(super) files: Vec<PlainFile>,
+    pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
     /// The sequence numbers of the managers whose files can be in a container; `None` if it has no managers at all.
     packable: Option<Vec<u32>>,
@@ -50,9 +47,9 @@ pub(super) struct Folder {
     _lock: Option<ReadLock>,
 }
 
-/// One file in plain form.
+/// One file, unpacked.
 #[derive(Debug)]
-pub(super) struct PlainFile {
+pub(super) struct SetFile {
     pub(super) name: String,
     pub(super) len: u64,
     stored: Stored,
@@ -64,10 +61,10 @@ enum Stored {
     Bytes(Arc<Vec<u8>>),
 }
 
-impl PlainFile {
+impl SetFile {
     fn new(container: &Arc<dyn Container>, name: String) -> Result<Self> {
         let len = container.open(&name)?.len().context(Context::member(&name))?;
-        Ok(PlainFile { name, len, stored: Stored::In(container.clone()) })
+        Ok(SetFile { name, len, stored: Stored::In(container.clone()) })
     }
 
     pub(super) fn open(&self) -> Result<Arc<dyn ReadAt>> {
@@ -78,7 +75,7 @@ impl PlainFile {
     }
 }
 
-impl Plain {
+impl FileSet {
     /// Finds all files of the table at `path`: a table directory, a file that holds a whole table, or a table in one.
     ///
     /// # Errors
@@ -89,7 +86,7 @@ impl Plain {
             let path = std::path::absolute(path)?;
             let root = Folder::open(container::locate(&path)?, String::new(), options, 0)?;
             match root.files.iter().any(|file| file.name == TABLE_DAT) {
-                true => Ok(Plain { path, root }),
+                true => Ok(FileSet { path, root }),
                 false => Err(Error::format("not a table: there is no table.dat")),
             }
         };
@@ -139,7 +136,7 @@ impl Folder {
         let taken = |name: &String| !left_out.contains(name);
         for name in container.names()?.into_iter().filter(taken) {
             container::check_name(&name)?;
-            match PlainFile::new(&container, name.clone()) {
+            match SetFile::new(&container, name.clone()) {
                 Ok(file) => folder.files.push(file),
                 // a file that the user may not read
                 Err(error) if error.kind() == crate::ErrorKind::Io => folder.warn(&name, &format!("left out: {error}")),
@@ -198,7 +195,7 @@ impl Folder {
         let Body::Plain(body) = decoded.body else { return Ok(None) };
         let set = body.1;
         self.packable = Some(packable(&set));
-        let Some(format) = set.storage.format() else { return Ok(None) };
+        let Some(format) = Format::of_option(set.storage.code()) else { return Ok(None) };
         let bytes = read_all(&file)?;
         let mut plain_dat = with_storage(&bytes, StorageOption::SepFile, None)?;
         let packed = container::of_table(&**container, Some(format))?;
@@ -206,19 +203,21 @@ impl Folder {
             if let Some(original) = original_dat(&**packed, &bytes, &set)? {
                 plain_dat = original;
             }
-            self.take_from(packed, format)?;
+            self.take_from(packed, format, &**container)?;
         }
         let dat = self.files.iter_mut().find(|file| file.name == TABLE_DAT).expect("it was found before");
         (dat.len, dat.stored) = (plain_dat.len() as u64, Stored::Bytes(Arc::new(plain_dat)));
         Ok(packed)
     }
 
-    /// Puts the files in a container in the place of the container.
-    fn take_from(&mut self, packed: &Arc<dyn Container>, format: &Format) -> Result<()> {
-        let rest = format!("{}{HEADER_REST}", format.file_name);
-        self.files.retain(|file| file.name != format.file_name && file.name != rest);
-        for name in packed.names().context(Context::member(format.file_name))? {
-            container::check_name(&name).context(Context::member(format.file_name))?;
+    /// Replaces a table's container, whose files lie in `directory`, by the files in it.
+    fn take_from(&mut self, packed: &Arc<dyn Container>, format: &Format, directory: &dyn Container) -> Result<()> {
+        let Some(casacore) = format.casacore else { return Ok(()) };
+        let mut container_files = (format.parts)(directory, casacore.file_name)?;
+        container_files.push(casacore.file_name.to_owned());
+        self.files.retain(|file| !container_files.contains(&file.name));
+        for name in packed.names().context(casacore.file_name)? {
+            container::check_name(&name).context(casacore.file_name)?;
             if name == ORIGINAL_DAT {
                 continue;
             }
@@ -227,7 +226,7 @@ impl Folder {
                 self.files.remove(stale);
                 self.warn(&name, "left out: there is one of this name in the container");
             }
-            self.files.push(PlainFile::new(packed, name).context(Context::member(format.file_name))?);
+            self.files.push(SetFile::new(packed, name).context(casacore.file_name)?);
         }
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(())

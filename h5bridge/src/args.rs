@@ -1,0 +1,117 @@
+//! Arguments that several verbs have: their options, and how sizes, times and compression are spelled.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use ctds_hdf5::OpenOptions;
+
+/// Help of an argument that takes anything with a table in it.
+pub const SOURCE: &str =
+    "A table directory, a container or a path into one (archive.h5/ANTENNA), or a native or live HDF5 file";
+
+/// Options of every verb.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say less: no progress, no summary
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Say more (-vv: still more)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// End with status 6 if there were warnings
+    #[arg(long, global = true)]
+    pub strict: bool,
+    /// Wait at most this long for a program that is writing to the table
+    #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS")]
+    pub lock_timeout: f64,
+    /// Take no lock on tables, as for read-only media
+    #[arg(long, global = true)]
+    pub no_lock: bool,
+}
+
+/// An option of the verbs that read elements of native files.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct External {
+    /// Read elements that a native HDF5 file keeps in other files (external storage, virtual datasets, external links), if
+    /// these lie below its own directory
+    #[arg(long)]
+    follow_external: bool,
+}
+
+impl External {
+    /// How sources are opened.
+    pub fn open_options(self, global: &Global) -> OpenOptions {
+        OpenOptions { follow_external: self.follow_external, ..global.open_options() }
+    }
+}
+
+impl Global {
+    /// How tables are opened.
+    pub fn open_options(&self) -> OpenOptions {
+        // no time-out is as good as one of a century
+        let timeout = Duration::try_from_secs_f64(self.lock_timeout).unwrap_or(Duration::from_secs(u32::MAX.into()));
+        OpenOptions { lock_timeout: (!self.no_lock).then_some(timeout), ..OpenOptions::default() }
+    }
+
+    /// Diagnostics go to stderr, as many as asked for.
+    pub fn start_logging(&self) {
+        let level = match self.verbose {
+            0 => tracing::Level::WARN,
+            1 => tracing::Level::INFO,
+            _ => tracing::Level::DEBUG,
+        };
+        let colours =
+            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            .without_time()
+            .with_ansi(colours)
+            .init();
+    }
+}
+
+/// A size in bytes: 512, 64K, 4M, 1G.
+pub fn size(text: &str) -> Result<u64> {
+    let text = text.trim().to_ascii_uppercase();
+    let text = text.trim_end_matches("IB").trim_end_matches('B');
+    let (number, shift) = match text.char_indices().last() {
+        Some((end, 'K')) => (&text[..end], 10),
+        Some((end, 'M')) => (&text[..end], 20),
+        Some((end, 'G')) => (&text[..end], 30),
+        _ => (text, 0),
+    };
+    let bytes: u64 = number.trim().parse().map_err(|_| anyhow!("expected a size such as 64K or 256M"))?;
+    bytes.checked_mul(1 << shift).ok_or_else(|| anyhow!("too large"))
+}
+
+/// The level of `gzip`, 4, or of `gzip:1` to `gzip:9`; `None` for another word.
+pub fn gzip(text: &str) -> Option<Result<u8>> {
+    match text.split_once(':').unwrap_or((text, "4")) {
+        ("gzip", level) => Some(match level.parse() {
+            Ok(level @ 1..=9) => Ok(level),
+            _ => Err(anyhow!("gzip has levels 1 to 9")),
+        }),
+        _ => None,
+    }
+}
+
+/// A time: `500ms`, `60s`, `5m`, `1h`; a number without a unit is in seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit = match &text[end..] {
+        "ms" => 1e-3,
+        "" | "s" => 1.,
+        "m" => 60.,
+        "h" => 3600.,
+        unit => return Err(format!("{unit:?} is not a unit of time: expected ms, s, m or h")),
+    };
+    let number: f64 = text[..end].parse().map_err(|_| "a number is expected before the unit".to_owned())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
+}

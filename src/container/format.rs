@@ -1,0 +1,90 @@
+//! What a kind of container is.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Container, ContainerMut, Damage, FORMATS, FormatOptions};
+use crate::error::{Error, Result};
+
+/// Answers a question about the container that is the file `name` of `inside`.
+type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
+
+/// Creates a file with an empty container, in place of an existing file.
+type Create = fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
+
+/// A kind of container.
+///
+/// A container is known by one file, of which every question names the directory (or container) that holds it. It may
+/// consist of more files in that directory, which `parts` lists.
+pub(crate) struct Format {
+    /// Name on the command line and in listings.
+    pub(crate) name: &'static str,
+    /// Whether the file is such a container, or may be one, by its first bytes. Of several files that make up one, this
+    /// is true for one.
+    pub(crate) recognise: OfFile<bool>,
+    /// The names of the other files of the container.
+    pub(crate) parts: OfFile<Vec<String>>,
+    /// Compares the container's files with the checksums that they have as a whole, if they have any.
+    pub(crate) damage: OfFile<Vec<Damage>>,
+    /// Opens the container.
+    pub(crate) open: OfFile<Arc<dyn Container>>,
+    /// `None`: containers of this kind are only read.
+    pub(crate) create: Option<Create>,
+    /// `None`: casacore does not know them.
+    pub(crate) casacore: Option<CasacoreStorage>,
+}
+
+/// How casacore has a container for the files of a table's managers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CasacoreStorage {
+    /// Name of the container in a table directory.
+    pub(crate) file_name: &'static str,
+    /// Storage option in table.dat.
+    pub(crate) option: i32,
+}
+
+impl Format {
+    /// A format that is only read, has one file, and no checksums of it as a whole.
+    pub(crate) const fn read_only(
+        name: &'static str,
+        recognise: OfFile<bool>,
+        open: OfFile<Arc<dyn Container>>,
+    ) -> Self {
+        Format {
+            name,
+            recognise,
+            parts: |_, _| Ok(Vec::new()),
+            damage: |_, _| Ok(Vec::new()),
+            open,
+            create: None,
+            casacore: None,
+        }
+    }
+
+    /// The format that a storage option in table.dat stands for; `None` if each file lies on its own.
+    pub(crate) fn of_option(option: i32) -> Option<&'static Self> {
+        let has = |format: &&&Self| format.casacore.is_some_and(|casacore| casacore.option == option);
+        FORMATS.iter().find(has).copied()
+    }
+
+    /// The format of a container of this name in a table directory.
+    pub(crate) fn of_file_name(name: &str) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| format.is_file_name(name)).copied()
+    }
+
+    /// Whether casacore expects a container of this format in a file of this name.
+    pub(crate) fn is_file_name(&self, name: &str) -> bool {
+        self.casacore.is_some_and(|casacore| casacore.file_name == name)
+    }
+
+    /// Creates a file with an empty container, in place of an existing file.
+    ///
+    /// # Errors
+    /// `Unsupported` if the format is only read; `Usage` for options that it does not have; `Io`, `NoSpace`.
+    pub(crate) fn create(&self, path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>> {
+        match self.create {
+            Some(create) => create(path, options),
+            None => Err(Error::unsupported(format!("containers of the format {} are only read", self.name))),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Helpers of managers: parts of cells, undefined cells, cells that no bytes back.
+
+use bstr::BString;
+
+use crate::error::{Error, Result};
+use crate::grid::copy_box;
+use crate::limits;
+use crate::value::{DataType, Region, Shape, Values};
+
+/// Appends `region` of a cell of `shape` that `read` appends whole.
+pub(crate) fn read_part(
+    region: Option<&Region>,
+    shape: &Shape,
+    out: &mut Values,
+    read: impl FnOnce(&mut Values) -> Result<()>,
+) -> Result<()> {
+    let Some(region) = region else { return read(out) };
+    region.check(shape)?;
+    let mut whole = Values::new(out.data_type());
+    read(&mut whole)?;
+    let base = out.len();
+    out.extend_default(region.shape.elements()? as usize);
+    let zero = vec![0; shape.len()];
+    copy_box(&whole, shape, &region.start, out, base, &region.shape, &zero, &region.shape);
+    Ok(())
+}
+
+/// Puts `values` where `region` is in a cell of `shape`; the caller has checked the region and the types.
+pub(crate) fn write_part(region: &Region, shape: &Shape, cell: &mut Values, values: &Values) {
+    let zero = vec![0; shape.len()];
+    copy_box(values, &region.shape, &zero, cell, 0, shape, &region.start, &region.shape);
+}
+
+/// The error of reading an undefined cell.
+pub(crate) fn undefined(row: u64) -> Error {
+    Error::not_found(format!("the cell in row {row} is undefined"))
+}
+
+/// Bytes that a cell of `elements` elements takes in memory.
+pub(crate) fn memory_bytes(data_type: DataType, elements: u64) -> u64 {
+    let size = if data_type.is_fixed_size() { data_type.size() } else { size_of::<BString>() };
+    elements.saturating_mul(size as u64)
+}
+
+/// Appends a cell of which the file stores no bytes: zeros, `false`, empty strings.
+pub(crate) fn extend_unbacked(shape: &Shape, out: &mut Values) -> Result<()> {
+    let elements = shape.elements()?;
+    limits::unbacked_cell(memory_bytes(out.data_type(), elements))?;
+    out.extend_default(elements as usize);
+    Ok(())
+}

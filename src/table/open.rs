@@ -1,0 +1,123 @@
+//! Opens a table: its container, its lock, table.dat, its managers.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::open_chain::OpenChain;
+use super::open_managers::{Files, OpenManagers};
+use super::{OpenOptions, ReadLock, Table, TableKind, view};
+use crate::container::{self, Container, Format};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::io::{ReadAt, read_all};
+use crate::schema::{Body, ColumnSet, Sync, TableDat, TableDesc, TableInfo};
+use crate::value::ByteOrder;
+
+/// Opens the table at `path`.
+pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Table> {
+    let opened = Cell::new(0);
+    open_last(path, &OpenChain::new(path, options, &opened))
+}
+
+/// Opens the table at `path`, to which the tables of `chain` lead.
+pub(super) fn open_next(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
+    let chain = chain.then(path).map_err(|error| error.context(Context::path(&path)))?;
+    open_last(path, &chain)
+}
+
+/// Opens the table at `path`, the last one of `chain`.
+fn open_last(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
+    open_at(path, chain).map_err(|error| error.context(Context::path(&path)))
+}
+
+fn open_at(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
+    // stored names are relative to the absolute path, in which symbolic links stay
+    let path = std::path::absolute(path)?;
+    let files = container::locate(&path)?;
+    // before anything is read, so that all of it belongs together
+    let lock = ReadLock::take(&path, chain.options)?.map(Arc::new);
+    let dat = open_table_dat(&*files, &path)?;
+    let info = read_info(&*files)?;
+    let decoded = TableDat::decode(&dat).context(Context::member("table.dat"))?;
+    match decoded.body {
+        Body::Plain(plain) => {
+            let rows = locked_rows(&*files)?.unwrap_or(decoded.rows);
+            let (desc, set) = *plain;
+            open_plain(PlainTable { path, files, lock, info, rows, order: decoded.order, desc, set }, chain)
+        }
+        Body::Reference(body) => view::open_reference(&path, dat, body, info, chain),
+        Body::Concatenation(body) => view::open_concatenation(&path, body, info, chain),
+    }
+}
+
+/// A table with managers of its own, before they are opened.
+struct PlainTable {
+    path: PathBuf,
+    files: Arc<dyn Container>,
+    lock: Option<Arc<ReadLock>>,
+    info: TableInfo,
+    rows: u64,
+    order: ByteOrder,
+    desc: TableDesc,
+    set: ColumnSet,
+}
+
+fn open_plain(plain: PlainTable, chain: &OpenChain<'_>) -> Result<Table> {
+    let PlainTable { path, files, lock, info, rows, order, desc, set } = plain;
+    let packed = container::of_table(&*files, Format::of_option(set.storage.code()))?;
+    let managed = Files { plain: &*files, packed: packed.as_deref() };
+    let (columns, bindings, managers) = OpenManagers::new(&path, managed, rows, order, &desc, &set, chain).finish();
+    Ok(Table {
+        base: path.clone(),
+        path,
+        kind: TableKind::Plain,
+        concatenated: Vec::new(),
+        rows,
+        order,
+        desc,
+        info,
+        lock,
+        columns,
+        bindings,
+        managers,
+        storage: Some(packed.unwrap_or(files)),
+    })
+}
+
+fn open_table_dat(files: &dyn Container, path: &Path) -> Result<Arc<dyn ReadAt>> {
+    files.open("table.dat").map_err(|error| match error.kind() {
+        ErrorKind::NotFound if path.is_dir() => Error::format("not a table: the directory has no table.dat"),
+        ErrorKind::NotFound if path.exists() => Error::format(
+            "not a table: the container has no table.dat; if it is in a table directory, that is the table",
+        ),
+        // the path itself is missing
+        ErrorKind::NotFound => path.metadata().err().map_or(error, Error::from),
+        _ => error,
+    })
+}
+
+fn read_info(files: &dyn Container) -> Result<TableInfo> {
+    match optional(files, "table.info")? {
+        Some(info) => Ok(TableInfo::decode(&read_all(&info).context("table.info")?)),
+        None => Ok(TableInfo::default()),
+    }
+}
+
+/// The number of rows that the last writer recorded in table.lock. As in casacore, 0 rows are not believed.
+fn locked_rows(files: &dyn Container) -> Result<Option<u64>> {
+    match optional(files, "table.lock")? {
+        Some(lock) => {
+            Ok(Sync::read(&lock).context(Context::member("table.lock"))?.map(|sync| sync.rows).filter(|&rows| rows > 0))
+        }
+        None => Ok(None),
+    }
+}
+
+/// A file that a table may have.
+fn optional(files: &dyn Container, name: &str) -> Result<Option<Arc<dyn ReadAt>>> {
+    match files.open(name) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
