@@ -62,6 +62,7 @@ pub use container::{
     MultiFile, MultiFileMut, MultiHdf5Mut,
 };
 pub use error::{Context, Error, ErrorKind, Result};
+pub use h5::{Compression, Plugin};
 pub use if_exists::IfExists;
 /// The arrays of this interface, in the version that it uses.
 pub use ndarray;

@@ -9,7 +9,7 @@ use ctds_hdf5::convert::{
 };
 use ctds_hdf5::live::{Follow, FollowOptions, finalize, repair_with};
 use ctds_hdf5::pack::{self, Check, FileSet, PackFormat, PackOptions, pack, unpack};
-use ctds_hdf5::{CancelToken, Error, ErrorKind, OpenOptions, Progress, Result};
+use ctds_hdf5::{CancelToken, Compression, Error, ErrorKind, OpenOptions, Progress, Result};
 use tempfile::TempDir;
 
 /// Counts how often it is asked, and says stop from the `stop_at`th time on.
@@ -100,8 +100,14 @@ fn packing() {
     let plain = || FileSet::open(&demo(), OpenOptions::default()).unwrap();
     for single_file in [false, true] {
         for format in PackFormat::all() {
-            let options =
-                PackOptions { format, block_bytes: None, checksums: true, deflate: 0, single_file, overwrite: true };
+            let options = PackOptions {
+                format,
+                block_bytes: None,
+                checksums: true,
+                compression: Compression::NONE,
+                single_file,
+                overwrite: true,
+            };
             stop_everywhere("pack", |target, progress| pack(&plain(), target, &options, progress).map(drop));
             pack(&plain(), &packed, &options, &()).unwrap();
             let source = || FileSet::open(&packed, OpenOptions::default()).unwrap();

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ctds_hdf5::OpenOptions;
 use ctds_hdf5::convert::{
     self, Compress, Difference, Options, Plan, Progress, RestoreOptions, Sha, Source, TableOptions, restore, to_hdf5,
     to_table,
 };
 use ctds_hdf5::pack::{self, FileSet, PackFormat, PackOptions};
+use ctds_hdf5::{Compression, OpenOptions};
 use tempfile::TempDir;
 
 use common::{tables_below, testdata};
@@ -176,7 +176,7 @@ fn values() {
         }
         let damaged = DAMAGED.contains(&name);
         let (native, table) = (folder.join("native.h5"), folder.join("table"));
-        let written = write_hdf5(source, &native, &options(Compress::None));
+        let written = write_hdf5(source, &native, &options(Compression::NONE.into()));
         if damaged {
             assert!(written.is_err(), "{name}: is no longer damaged");
             assert!(!native.exists(), "{name}");
@@ -205,7 +205,10 @@ fn exact() {
         if name == HUGE || DAMAGED.contains(&name) {
             return;
         }
-        for (number, compress) in [Compress::None, Compress::Auto].into_iter().enumerate() {
+        for (number, compress) in [Compression::NONE.into(), Compress::Auto, Compression::parse("lz4").unwrap().into()]
+            .into_iter()
+            .enumerate()
+        {
             let (native, restored) = (folder.join(format!("{number}.h5")), folder.join(format!("{number}.ms")));
             let options = Options { restorable: true, digest: true, ..options(compress) };
             write_hdf5(source, &native, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -220,10 +223,11 @@ fn exact() {
 #[test]
 fn packed() {
     let forms = [
-        (PackFormat::MULTI_FILE, false, false, 0),
-        (PackFormat::MULTI_FILE, true, true, 0),
-        (PackFormat::MULTI_HDF5, false, true, 0),
-        (PackFormat::MULTI_HDF5, true, false, 6),
+        (PackFormat::MULTI_FILE, false, false, Compression::NONE),
+        (PackFormat::MULTI_FILE, true, true, Compression::NONE),
+        (PackFormat::MULTI_HDF5, false, true, Compression::NONE),
+        (PackFormat::MULTI_HDF5, true, false, Compression::gzip(6)),
+        (PackFormat::MULTI_HDF5, true, true, Compression::parse("zstd").unwrap()),
     ];
     for_each(|name, source, folder| {
         // a table may refer to those beside it
@@ -238,9 +242,10 @@ fn packed() {
         if is_plain {
             assert_same_files(name, source, &plain);
         }
-        for (number, (format, single_file, checksums, deflate)) in forms.into_iter().enumerate() {
+        for (number, (format, single_file, checksums, compression)) in forms.into_iter().enumerate() {
             let (packed, unpacked) = (folder.join(format!("{number}.packed")), folder.join(format!("{number}.plain")));
-            let options = PackOptions { format, block_bytes: None, checksums, deflate, single_file, overwrite: false };
+            let options =
+                PackOptions { format, block_bytes: None, checksums, compression, single_file, overwrite: false };
             let from = FileSet::open(source, OpenOptions::default()).unwrap();
             let summary = pack::pack(&from, &packed, &options, &Silent).unwrap();
             assert_eq!(summary.files, from.files(), "{name}");

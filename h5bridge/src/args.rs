@@ -91,17 +91,6 @@ pub fn size(text: &str) -> Result<u64> {
     bytes.checked_mul(1 << shift).ok_or_else(|| anyhow!("too large"))
 }
 
-/// The level of `gzip`, 4, or of `gzip:1` to `gzip:9`; `None` for another word.
-pub fn gzip(text: &str) -> Option<Result<u8>> {
-    match text.split_once(':').unwrap_or((text, "4")) {
-        ("gzip", level) => Some(match level.parse() {
-            Ok(level @ 1..=9) => Ok(level),
-            _ => Err(anyhow!("gzip has levels 1 to 9")),
-        }),
-        _ => None,
-    }
-}
-
 /// A time: `500ms`, `60s`, `5m`, `1h`; a number without a unit is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use ctds_hdf5::Plugin;
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -38,6 +39,8 @@ pub struct Ending<'a> {
     pub found: Vec<String>,
     /// The summary, a line each; it goes to stderr, but not with `--quiet`.
     pub summary: Vec<String>,
+    /// The plugins that readers of the target need.
+    pub plugins: Vec<Plugin>,
     /// An object: what `--json` prints besides status and warnings, instead of all else.
     pub fields: Value,
 }
@@ -51,6 +54,7 @@ impl Ending<'_> {
             self.fields["status"] = status.name().into();
             self.fields["code"] = status.code().into();
             self.fields["warnings"] = self.warnings.into();
+            add_plugins(&mut self.fields, &self.plugins);
             writeln!(out, "{:#}", self.fields)?;
             return Ok(status);
         }
@@ -59,9 +63,24 @@ impl Ending<'_> {
             self.warnings.iter().for_each(|text| warning(text));
         }
         if !global.quiet {
-            self.summary.iter().for_each(|line| eprintln!("{line}"));
+            self.summary.iter().chain(&plugin_line(&self.plugins)).for_each(|line| eprintln!("{line}"));
         }
         Ok(status)
+    }
+}
+
+/// The line of a summary that names the plugins that readers need; none if they need none.
+pub fn plugin_line<'a>(plugins: impl IntoIterator<Item = &'a Plugin>) -> Option<String> {
+    let names: Vec<String> = plugins.into_iter().map(Plugin::to_string).collect();
+    (!names.is_empty()).then(|| format!("readers need {}", names.join("; ")))
+}
+
+/// Adds the plugins that readers need to a document; nothing if they need none.
+pub fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<Item = &'a Plugin>) {
+    let plugin = |plugin: &Plugin| json!({"filter": plugin.filter, "id": plugin.id, "package": plugin.package});
+    let plugins: Vec<Value> = plugins.into_iter().map(plugin).collect();
+    if !plugins.is_empty() {
+        document["plugins"] = plugins.into();
     }
 }
 

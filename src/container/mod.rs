@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Context, Error, Result};
+use crate::h5::Compression;
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
@@ -202,8 +203,8 @@ pub struct FormatOptions {
     pub block_bytes: u64,
     /// Whether each block has a checksum.
     pub checksums: bool,
-    /// The deflate level of each block; 0: none. MultiHDF5 only.
-    pub deflate: u8,
+    /// Compression of each block. MultiHDF5 only.
+    pub compression: Compression,
     /// Whether more than what casacore reads may be in it: all files of the table, subtables, their hashes.
     pub archive: bool,
     /// Whether files of an archive can grow while others read them. MultiHDF5 only.

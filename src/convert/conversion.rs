@@ -50,7 +50,7 @@ pub fn to_hdf5(
     progress: &dyn Progress,
 ) -> Result<ToHdf5Summary> {
     // metadata of a dataset takes some KiB; what compresses needs less than this
-    let of_column = |column: &ColumnPlan| if column.deflate.is_some() { 0 } else { column.bytes };
+    let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
     let output = Output::create(target, overwrite, needed)?;
     let file = File::create(output.partial())?;

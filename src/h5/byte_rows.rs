@@ -2,7 +2,7 @@
 
 use hdf5::dataset::{AllocTime, DatasetCreate};
 
-use super::{Bounds, Deflate, Pipeline, Stage, dataset, datatype, group, sys};
+use super::{Bounds, Compression, Filter, Pipeline, dataset, datatype, group, sys};
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
@@ -20,16 +20,14 @@ pub(crate) struct ByteRows {
 /// What is done to a chunk of bytes before it is stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ByteFilters {
-    /// 0 (none) to 9 (smallest).
-    pub(crate) deflate: u8,
+    pub(crate) compression: Compression,
     pub(crate) checksums: bool,
 }
 
 impl ByteFilters {
     pub(crate) fn pipeline(self) -> Pipeline {
-        let deflate = (self.deflate > 0).then_some(Stage::Deflate(Deflate { level: self.deflate }));
-        let checksum = self.checksums.then_some(Stage::Fletcher32);
-        Pipeline::new(deflate.into_iter().chain(checksum).collect())
+        let checksum = self.checksums.then_some(Filter::Fletcher32);
+        Pipeline::new(self.compression.filter().into_iter().chain(checksum).collect())
     }
 }
 
@@ -43,12 +41,7 @@ impl ByteRows {
             Bounds::V110 => (dataset::creation(), Some(group::links()?)),
         };
         creation.obj_track_times(false).alloc_time(Some(AllocTime::Incr)).chunk([1, self.row_bytes as usize]);
-        if self.filters.deflate > 0 {
-            creation.deflate(self.filters.deflate);
-        }
-        if self.filters.checksums {
-            creation.fletcher32();
-        }
+        self.filters.pipeline().add_to(&mut creation);
         let space = sys::dataspace(&[self.rows, self.row_bytes], self.appendable)?;
         let links = links.map_or_else(|| Ok(hdf5::plist::LinkCreate::build().finish()?), Ok::<_, Error>)?;
         sys::create_dataset(parent, name, &datatype::create(DataType::UChar)?, &space, &links, &creation.finish()?)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ChunkInfo, Coder, Dataset, Pipeline};
+use super::{ChunkInfo, Dataset, FilterScratch, Pipeline};
 use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkRead, Grid};
 use crate::io::{ByteOrder, ReadAt};
@@ -13,7 +13,7 @@ use crate::limits;
 use crate::value::{DataType, Shape, Values};
 
 thread_local! {
-    static CODER: RefCell<(Coder, Vec<u8>, Vec<u8>)> = RefCell::default();
+    static SCRATCH: RefCell<(FilterScratch, Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
 /// The chunks of a dataset as its file stood when the reader was made.
@@ -28,8 +28,9 @@ pub(crate) struct ChunkReader {
 }
 
 impl ChunkReader {
-    /// A reader of `dataset`, whose file is `source`; `None` where only libhdf5 can read it: not chunked, a filter we
-    /// have not, elements that are in other files or not plain little-endian, a fill value.
+    /// A reader of `dataset`, whose file is `source`; `None` where only libhdf5 can read it: it is not chunked, has a
+    /// filter that this program does not run, elements that are in other files or not plain little-endian, or a fill
+    /// value.
     pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         Self::of_rows(dataset, source, u64::MAX)
     }
@@ -83,13 +84,13 @@ pub(crate) fn with_decoded<T>(
     len: usize,
     with: impl FnOnce(&[u8]) -> Result<T>,
 ) -> Result<T> {
-    CODER.with_borrow_mut(|(coder, stored, plain)| {
+    SCRATCH.with_borrow_mut(|(scratch, stored, plain)| {
         stored.resize(info.stored_bytes as usize, 0);
         source.read_at(info.address, stored)?;
         if pipeline.is_empty() && stored.len() == len {
             return with(stored);
         }
-        pipeline.decode(coder, info.filter_mask, stored, len, plain)?;
+        pipeline.decode(scratch, info.filter_mask, stored, len, plain)?;
         with(plain)
     })
 }

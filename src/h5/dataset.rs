@@ -5,15 +5,18 @@ use std::sync::OnceLock;
 
 use hdf5::Datatype;
 use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillValue, Layout as StorageLayout};
-use hdf5::filters::Filter;
 use hdf5::plist::group_create::AttrCreationOrder;
 
-use super::filter::MOST_INFLATED;
-use super::sys::{self, Foreign, Strings, Target};
-use super::{Attribute, Deflate, Elsewhere, Pipeline, Stage, attribute, datatype, group};
+use super::codec::ChunkLimit;
+use super::sys::{self, Foreign, StoredFilter, Strings, Target};
+use super::{Attribute, Compression, Elsewhere, Filter, Pipeline, Plugin, attribute, datatype, group};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values, for_each_type};
+
+/// Elements may take this many times the bytes stored for them, whatever filters a dataset has: chunks that were never
+/// written take none.
+const MAX_EXPANSION: u64 = 1 << 10;
 
 /// What a dataset is to be.
 #[derive(Debug, Clone)]
@@ -26,8 +29,8 @@ pub(crate) struct DatasetSpec<'a> {
     pub(crate) chunk: Option<Shape>,
     /// The last axis may grow.
     pub(crate) appendable: bool,
-    /// Shuffle and deflate, for chunks only.
-    pub(crate) filter: Option<Deflate>,
+    /// Ignored for one contiguous block.
+    pub(crate) compression: Compression,
 }
 
 impl DatasetSpec<'_> {
@@ -47,9 +50,7 @@ impl DatasetSpec<'_> {
             }
             creation.alloc_time(Some(AllocTime::Incr)); // early would make the index implicit
             creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
-            if let Some(Deflate { level }) = self.filter {
-                creation.shuffle().deflate(level);
-            }
+            self.compression.pipeline(self.element.size()).add_to(&mut creation);
         }
         let space = sys::dataspace(&self.shape.reversed(), self.appendable)?;
         let datatype = datatype::create(self.element)?;
@@ -102,7 +103,7 @@ pub(crate) struct ChunkInfo {
     /// In bytes from the start of the file.
     pub(crate) address: u64,
     pub(crate) stored_bytes: u64,
-    /// Bit `i` is set where stage `i` of the pipeline was skipped.
+    /// Bit `i` is set where filter `i` of the pipeline was skipped.
     pub(crate) filter_mask: u32,
 }
 
@@ -183,7 +184,7 @@ pub(crate) struct Dataset {
 /// What never changes about a dataset.
 struct Layout {
     chunk: Option<Shape>,
-    filters: Vec<Filter>,
+    filters: Vec<StoredFilter>,
     datatype: Datatype,
 }
 
@@ -219,8 +220,7 @@ impl Dataset {
             let chunk = creation.get_chunk()?;
             Ok(Layout {
                 chunk: chunk.map(|chunk| chunk.iter().rev().map(|&extent| extent as u64).collect()),
-                // parameters that no filter has
-                filters: creation.get_filters().map_err(|error| Error::format(format!("HDF5: {error}")))?,
+                filters: sys::filters(&creation)?,
                 datatype: self.dataset.dtype()?,
             })
         };
@@ -281,31 +281,46 @@ impl Dataset {
         })
     }
 
-    /// The names of the filters, first applied first.
+    /// The names of the filters, with the levels of codecs, first applied first.
     pub(crate) fn filters(&self) -> Result<Vec<String>> {
-        let name = |filter: &Filter| match filter {
-            Filter::Deflate(level) => format!("deflate({level})"),
-            Filter::Shuffle => "shuffle".to_owned(),
-            Filter::Fletcher32 => "fletcher32".to_owned(),
-            Filter::SZip(..) => "szip".to_owned(),
-            Filter::NBit => "nbit".to_owned(),
-            Filter::ScaleOffset(_) => "scaleoffset".to_owned(),
-            Filter::User(number, _) => format!("filter {number}"),
-        };
-        Ok(self.layout()?.filters.iter().map(name).collect())
+        Ok(self.layout()?.filters.iter().map(ToString::to_string).collect())
     }
 
-    /// The filters as we run them ourselves; `None` if we have one of them not.
+    /// The plugins that readers need for the filters.
+    pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
+        Ok(self.layout()?.filters.iter().filter_map(StoredFilter::plugin).collect())
+    }
+
+    /// The filters as this program runs them; `None` if only libhdf5 can.
     pub(crate) fn pipeline(&self) -> Result<Option<Pipeline>> {
         let layout = self.layout()?;
         let element_size = layout.datatype.size();
-        let stage = |filter: &Filter| match filter {
-            Filter::Shuffle => Some(Stage::Shuffle { element_size }),
-            Filter::Deflate(level) => Some(Stage::Deflate(Deflate { level: *level })),
-            Filter::Fletcher32 => Some(Stage::Fletcher32),
+        let filters = layout.filters.iter().map(|filter| filter.own(element_size)).collect::<Option<Vec<_>>>();
+        Ok(filters.map(Pipeline::new).filter(Pipeline::is_decodable))
+    }
+
+    /// # Errors
+    /// `Unsupported`, naming the filter, if one is neither part of this program or libhdf5 nor installed as a plugin.
+    fn check_filters(&self) -> Result<()> {
+        self.layout()?.filters.iter().try_for_each(StoredFilter::check_available)
+    }
+
+    /// While this lives, codecs that libhdf5 runs on this thread decode chunks of this dataset.
+    fn limit_chunks(&self) -> Result<ChunkLimit> {
+        let layout = self.layout()?;
+        let elements = layout.chunk.as_ref().map_or(Ok(0), Shape::elements)?;
+        Ok(ChunkLimit::new(elements.saturating_mul(layout.datatype.size() as u64)))
+    }
+
+    /// Bytes that the stored ones can plausibly stand for.
+    fn bound(&self) -> Result<u64> {
+        let codec = |filter: &StoredFilter| match filter.own(1) {
+            Some(Filter::Codec { codec, .. }) => Some(codec),
             _ => None,
         };
-        Ok(layout.filters.iter().map(stage).collect::<Option<Vec<_>>>().map(Pipeline::new))
+        let codecs = self.layout()?.filters.iter().filter_map(codec);
+        let stored = self.stored_bytes();
+        Ok(codecs.fold(stored.saturating_mul(MAX_EXPANSION), |bytes, codec| bytes.max(codec.bound(stored))))
     }
 
     /// The bytes of the chunks or the block in the file, without the text of variable-length strings.
@@ -323,7 +338,10 @@ impl Dataset {
             self.check_backed(count)?;
             let (memory, file) = self.selection(region, count)?;
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
-            read_values(&target, &self.layout()?.datatype, count, out)
+            let _limit = self.limit_chunks()?;
+            let read = read_values(&target, &self.layout()?.datatype, count, out);
+            // a filter that is missing is the better explanation
+            read.or_else(|error| self.check_filters().and(Err(error)))
         };
         read().with_context(|| self.place())
     }
@@ -343,6 +361,7 @@ impl Dataset {
             }
             let (memory, file) = self.selection(region, count)?;
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
+            let _limit = self.limit_chunks()?;
             match values {
                 Values::String(strings) => sys::write_strings(&target, sys::Charset::Utf8, &Strings::new(strings)?),
                 _ => {
@@ -364,10 +383,10 @@ impl Dataset {
         Ok(region.shape.elements()? as usize)
     }
 
-    /// Refuses to allocate far more than the file can hold of the elements, deflated at best.
+    /// Refuses to allocate far more than the file can hold of the elements, compressed at best.
     fn check_backed(&self, count: usize) -> Result<()> {
         let bytes = (count as u64).saturating_mul(self.layout()?.datatype.size().max(1) as u64);
-        if bytes / MOST_INFLATED as u64 > self.stored_bytes() {
+        if bytes > self.bound()? {
             limits::unbacked_cell(bytes)?;
         }
         Ok(())
@@ -382,7 +401,7 @@ impl Dataset {
 
     /// Writes a whole chunk as it is to be stored, filtered and with its padding.
     ///
-    /// `index` counts chunks, not elements. `filter_mask` has bit `i` set where stage `i` of the pipeline was skipped.
+    /// `index` counts chunks, not elements. `filter_mask` has bit `i` set where filter `i` of the pipeline was skipped.
     pub(crate) fn write_chunk(&self, index: &[u64], bytes: &[u8], filter_mask: u32) -> Result<()> {
         let write = || {
             let layout = self.layout()?;

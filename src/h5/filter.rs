@@ -1,54 +1,81 @@
-//! Filters that we run ourselves, on any thread, so that chunks can be read and written without libhdf5's lock.
+//! Filters that this program runs itself, on any thread, so that chunks can be read and written without libhdf5's lock.
 //!
 //! - Shuffle (HDF5 filter 2): the first bytes of all elements, then the second bytes, and so on.
-//! - Deflate (filter 1): a zlib stream, RFC 1950.
 //! - Fletcher32 (filter 3): the bytes, then their checksum in 4 bytes, little-endian.
+//! - The compression methods of [`codec`](super::codec).
 
 use std::fmt;
 
-use libdeflater::{CompressionLvl, Compressor, Decompressor};
+use hdf5::dataset::DatasetCreateBuilder;
 
+use super::codec::{self, Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
 
-/// Compression of datasets: shuffle, then deflate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Deflate {
-    /// 0 (none) to 9 (smallest).
-    pub(crate) level: u8,
-}
+const SHUFFLE: i32 = 2;
+const FLETCHER32: i32 = 3;
+/// Bytes of a checksum.
+const CHECKSUM_BYTES: usize = 4;
 
 /// One filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum Filter {
     Shuffle { element_size: usize },
-    Deflate(Deflate),
     Fletcher32,
+    Codec { codec: &'static dyn Codec, level: u8 },
 }
 
-/// The filters of a dataset, first applied first.
+/// The filters of a dataset, in the order in which they are applied to bytes that are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pipeline(Vec<Stage>);
+pub(crate) struct Pipeline(Vec<Filter>);
 
-/// What a thread needs to run filters, kept between chunks.
+/// The working memory of a thread that runs filters, kept between chunks.
 #[derive(Default)]
-pub(crate) struct Coder {
-    compressor: Option<(u8, Compressor)>,
-    decompressor: Option<Decompressor>,
-    scratch: Vec<u8>,
+pub(crate) struct FilterScratch {
+    /// Kept for this filter and level.
+    encoder: Option<(i32, u8, Box<dyn Encoder>)>,
+    /// Kept for this filter.
+    decoder: Option<(i32, Box<dyn Decoder>)>,
+    bytes: Vec<u8>,
 }
 
-impl fmt::Debug for Coder {
+impl fmt::Debug for FilterScratch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Coder")
+        f.write_str("FilterScratch")
     }
 }
 
-/// A zlib stream holds at most 1032 times its own bytes.
-pub(super) const MOST_INFLATED: usize = 1032;
+impl Filter {
+    /// The filter that a file stores as `id` and `parameters`, for elements of `element_size` bytes; `None` if only libhdf5
+    /// can run it.
+    pub(super) fn stored(id: i32, parameters: &[u32], element_size: usize) -> Option<Self> {
+        match id {
+            SHUFFLE => Some(Filter::Shuffle { element_size }),
+            FLETCHER32 => Some(Filter::Fletcher32),
+            _ => {
+                let codec = codec::find(id)?;
+                let default = || codec.levels().map_or(0, |levels| levels.default);
+                Some(Filter::Codec { codec, level: codec.level(parameters).unwrap_or_else(default) })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Filter::Shuffle { .. } => f.write_str("shuffle"),
+            Filter::Fletcher32 => f.write_str("fletcher32"),
+            Filter::Codec { codec, level } if codec.levels().is_some() => {
+                write!(f, "{}({level})", codec.filter_name())
+            }
+            Filter::Codec { codec, .. } => f.write_str(codec.filter_name()),
+        }
+    }
+}
 
 impl Pipeline {
-    pub(crate) fn new(stages: Vec<Stage>) -> Self {
-        Pipeline(stages)
+    pub(crate) fn new(filters: Vec<Filter>) -> Self {
+        Pipeline(filters)
     }
 
     /// Whether bytes are stored as they are.
@@ -56,42 +83,90 @@ impl Pipeline {
         self.0.is_empty()
     }
 
+    /// Whether the length of the bytes between any two filters follows from the length of a chunk: after a codec it does
+    /// not.
+    pub(super) fn is_decodable(&self) -> bool {
+        self.0.iter().filter(|filter| matches!(filter, Filter::Codec { .. })).count() <= 1
+    }
+
+    /// Adds the filters to the properties of a new dataset.
+    pub(super) fn add_to(&self, creation: &mut DatasetCreateBuilder) {
+        for filter in &self.0 {
+            match filter {
+                Filter::Shuffle { .. } => creation.shuffle(),
+                Filter::Fletcher32 => creation.fletcher32(),
+                Filter::Codec { codec, level } => creation.add_filter(codec.id(), &codec.parameters(*level)),
+            };
+        }
+    }
+
     /// Replaces `out` with a chunk's `bytes` as they are to be stored, with filter mask 0.
-    pub(crate) fn encode(&self, coder: &mut Coder, bytes: &[u8], out: &mut Vec<u8>) {
-        run(self.0.iter(), &mut coder.scratch, bytes, out, |stage, input, output| {
-            match stage {
-                Stage::Shuffle { element_size } => shuffle(*element_size, input, output),
-                Stage::Deflate(Deflate { level }) => deflate(&mut coder.compressor, *level, input, output),
-                Stage::Fletcher32 => add_checksum(input, output),
+    ///
+    /// # Errors
+    /// Those of the libraries that compress: they have no memory left.
+    pub(crate) fn encode(&self, scratch: &mut FilterScratch, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let FilterScratch { encoder, bytes: between, .. } = scratch;
+        run(self.0.iter(), between, bytes, out, |filter, input, output| match filter {
+            Filter::Shuffle { element_size } => {
+                shuffle(*element_size, input, output);
+                Ok(())
             }
-            Ok(())
+            Filter::Fletcher32 => {
+                add_checksum(input, output);
+                Ok(())
+            }
+            Filter::Codec { codec, level } => {
+                if encoder.as_ref().is_none_or(|(id, has, _)| (*id, *has) != (codec.id(), *level)) {
+                    *encoder = codec.encoder(*level).map(|encoder| (codec.id(), *level, encoder));
+                }
+                match encoder {
+                    Some((_, _, encoder)) => encoder.encode(input, output),
+                    None => Err(Error::unsupported(format!("{} is not written, only read", codec.name()))),
+                }
+            }
         })
-        .expect("encoding has no errors");
     }
 
     /// Replaces `out` with the `len` bytes of a chunk that is stored as `bytes`.
     ///
-    /// Bit `i` of `filter_mask` is set where stage `i` was skipped.
+    /// Bit `i` of `filter_mask` is set where filter `i` was skipped. Memory for more than `len` bytes is never allocated.
     ///
     /// # Errors
     /// `Format` if the bytes are not a chunk of that length.
     pub(crate) fn decode(
         &self,
-        coder: &mut Coder,
+        scratch: &mut FilterScratch,
         filter_mask: u32,
         bytes: &[u8],
         len: usize,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let applied = self.0.iter().enumerate().filter(|(i, _)| *i >= 32 || (filter_mask >> i) & 1 == 0);
-        let stages = applied.map(|(_, stage)| stage).rev();
-        run(stages, &mut coder.scratch, bytes, out, |stage, input, output| match stage {
-            Stage::Shuffle { element_size } => {
+        let is_applied = |(i, _): &(usize, &Filter)| *i >= 32 || (filter_mask >> i) & 1 == 0;
+        let applied = || self.0.iter().enumerate().filter(is_applied).map(|(_, filter)| filter);
+        let codec_at = applied().position(|filter| matches!(filter, Filter::Codec { .. })).unwrap_or_default();
+        let checksums = applied().take(codec_at).filter(|filter| **filter == Filter::Fletcher32).count();
+        // the length of what the codec was given
+        let decoded = len.saturating_add(checksums * CHECKSUM_BYTES);
+        let FilterScratch { decoder, bytes: between, .. } = scratch;
+        run(applied().rev(), between, bytes, out, |filter, input, output| match filter {
+            Filter::Shuffle { element_size } => {
                 unshuffle(*element_size, input, output);
                 Ok(())
             }
-            Stage::Deflate(_) => inflate(coder.decompressor.get_or_insert_default(), input, len, output),
-            Stage::Fletcher32 => check_checksum(input, output),
+            Filter::Fletcher32 => check_checksum(input, output),
+            Filter::Codec { codec, .. } => {
+                if codec.bound(input.len() as u64) < decoded as u64 {
+                    let message = format!("{} bytes of {} cannot be {decoded} bytes", input.len(), codec.filter_name());
+                    return Err(Error::format(message));
+                }
+                if decoder.as_ref().is_none_or(|(id, _)| *id != codec.id()) {
+                    *decoder = Some((codec.id(), codec.decoder()));
+                }
+                match decoder {
+                    Some((_, decoder)) => decoder.decode(input, decoded, output),
+                    None => Ok(()),
+                }
+            }
         })?;
         match out.len() {
             found if found == len => Ok(()),
@@ -100,21 +175,31 @@ impl Pipeline {
     }
 }
 
-/// Feeds `bytes` through the stages one after the other; the last output is left in `out`.
+impl fmt::Display for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, filter) in self.0.iter().enumerate() {
+            let separator = if i == 0 { "" } else { " + " };
+            write!(f, "{separator}{filter}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Passes `bytes` through the filters one after the other; the last output is left in `out`.
 fn run<'a>(
-    stages: impl Iterator<Item = &'a Stage>,
+    filters: impl Iterator<Item = &'a Filter>,
     scratch: &mut Vec<u8>,
     bytes: &[u8],
     out: &mut Vec<u8>,
-    mut apply: impl FnMut(&Stage, &[u8], &mut Vec<u8>) -> Result<()>,
+    mut apply: impl FnMut(&Filter, &[u8], &mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let mut first = true;
-    for stage in stages {
+    for filter in filters {
         if first {
-            apply(stage, bytes, out)?;
+            apply(filter, bytes, out)?;
         } else {
             std::mem::swap(scratch, out);
-            apply(stage, scratch, out)?;
+            apply(filter, scratch, out)?;
         }
         first = false;
     }
@@ -125,29 +210,6 @@ fn run<'a>(
     Ok(())
 }
 
-fn deflate(compressor: &mut Option<(u8, Compressor)>, level: u8, input: &[u8], out: &mut Vec<u8>) {
-    if compressor.as_ref().is_none_or(|(has, _)| *has != level) {
-        let setting = CompressionLvl::new(i32::from(level)).unwrap_or_default();
-        *compressor = Some((level, Compressor::new(setting)));
-    }
-    let (_, compressor) = compressor.as_mut().expect("set above");
-    out.resize(compressor.zlib_compress_bound(input.len()), 0);
-    let len = compressor.zlib_compress(input, out).expect("the buffer has the size the library asked for");
-    out.truncate(len);
-}
-
-fn inflate(decompressor: &mut Decompressor, input: &[u8], len: usize, out: &mut Vec<u8>) -> Result<()> {
-    if len / MOST_INFLATED > input.len() {
-        return Err(Error::format(format!("{} bytes cannot be {len} deflated ones", input.len())));
-    }
-    out.resize(len, 0);
-    let found = decompressor
-        .zlib_decompress(input, out)
-        .map_err(|error| Error::format(format!("a chunk does not inflate to {len} bytes")).caused_by(error))?;
-    out.truncate(found);
-    Ok(())
-}
-
 fn add_checksum(input: &[u8], out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(input);
@@ -155,7 +217,7 @@ fn add_checksum(input: &[u8], out: &mut Vec<u8>) {
 }
 
 fn check_checksum(input: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let Some((bytes, stored)) = input.split_last_chunk::<4>() else {
+    let Some((bytes, stored)) = input.split_last_chunk::<CHECKSUM_BYTES>() else {
         return Err(Error::format(format!("{} bytes, where a checksum is expected", input.len())));
     };
     let (stored, found) = (u32::from_le_bytes(*stored), fletcher32(bytes));
@@ -259,6 +321,7 @@ fn untranspose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::h5::Compression;
 
     #[test]
     fn shuffle_is_by_byte_planes() {
@@ -270,27 +333,31 @@ mod tests {
     #[test]
     fn every_element_size_comes_back() {
         let bytes: Vec<u8> = (0..5003u32).map(|i| ((i * i) >> 3) as u8).collect();
-        let mut coder = Coder::default();
+        let mut scratch = FilterScratch::default();
         for element_size in 1..20 {
-            let pipeline = Pipeline::new(vec![Stage::Shuffle { element_size }, Stage::Deflate(Deflate { level: 4 })]);
+            let pipeline = Compression::gzip(4).pipeline(element_size);
             let (mut stored, mut back) = (Vec::new(), Vec::new());
-            pipeline.encode(&mut coder, &bytes, &mut stored);
-            pipeline.decode(&mut coder, 0, &stored, bytes.len(), &mut back).unwrap();
+            pipeline.encode(&mut scratch, &bytes, &mut stored).unwrap();
+            pipeline.decode(&mut scratch, 0, &stored, bytes.len(), &mut back).unwrap();
             assert_eq!(back, bytes);
-            pipeline.decode(&mut coder, 3, &bytes, bytes.len(), &mut back).unwrap();
+            pipeline.decode(&mut scratch, 3, &bytes, bytes.len(), &mut back).unwrap();
             assert_eq!(back, bytes);
         }
     }
 
     #[test]
-    fn damaged_streams_are_errors() {
-        let pipeline = Pipeline::new(vec![Stage::Deflate(Deflate { level: 1 })]);
-        let (mut coder, mut stored, mut out) = (Coder::default(), Vec::new(), Vec::new());
-        pipeline.encode(&mut coder, &[7; 1000], &mut stored);
-        assert!(pipeline.decode(&mut coder, 0, &stored, 999, &mut out).is_err());
-        assert!(pipeline.decode(&mut coder, 0, &stored, 1001, &mut out).is_err());
-        assert!(pipeline.decode(&mut coder, 0, &stored, 1 << 40, &mut out).is_err());
-        stored[4] ^= 1;
-        assert!(pipeline.decode(&mut coder, 0, &stored, 1000, &mut out).is_err());
+    fn checksums_before_and_after_a_codec() {
+        let codec = Compression::gzip(4).filter().unwrap();
+        let bytes: Vec<u8> = (0..1000u32).map(|i| (i % 7) as u8).collect();
+        let (mut scratch, mut stored, mut back) = (FilterScratch::default(), Vec::new(), Vec::new());
+        let orders = [vec![codec, Filter::Fletcher32], vec![Filter::Fletcher32, codec], vec![Filter::Fletcher32; 2]];
+        for filters in orders {
+            let pipeline = Pipeline::new(filters);
+            pipeline.encode(&mut scratch, &bytes, &mut stored).unwrap();
+            pipeline.decode(&mut scratch, 0, &stored, bytes.len(), &mut back).unwrap();
+            assert_eq!(back, bytes, "{pipeline}");
+            *stored.last_mut().unwrap() ^= 1;
+            assert!(pipeline.decode(&mut scratch, 0, &stored, bytes.len(), &mut back).is_err(), "{pipeline}");
+        }
     }
 }

@@ -14,6 +14,8 @@
 mod attribute;
 mod byte_rows;
 mod chunk_reader;
+mod codec;
+mod compression;
 mod dataset;
 mod datatype;
 mod elsewhere;
@@ -23,6 +25,7 @@ mod filter;
 mod group;
 mod live;
 mod repair;
+mod stored_filter;
 mod sys;
 
 /// Axes that a dataset can have.
@@ -31,12 +34,14 @@ pub(crate) const MAX_AXES: usize = 32;
 pub(crate) use attribute::Attribute;
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
+pub(crate) use compression::Effort;
+pub use compression::{Compression, Plugin};
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;
 pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Header, Storage};
 pub(crate) use elsewhere::{Elsewhere, Reach};
 pub(crate) use file::{Bounds, File, is_hdf5};
-pub(crate) use filter::{Coder, Deflate, Pipeline, Stage};
+pub(crate) use filter::{Filter, FilterScratch, Pipeline};
 pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use repair::Superblock;

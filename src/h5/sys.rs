@@ -7,22 +7,25 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::panic::catch_unwind;
 use std::path::Path;
-use std::ptr;
+use std::sync::OnceLock;
+use std::{ptr, slice};
 
 use bstr::BString;
 use hdf5::globals::*;
 use hdf5::plist::{AttributeCreate, DatasetCreate, FileAccess, FileCreate, LinkCreate};
 use hdf5::sync::sync;
 use hdf5::{Dataspace, Datatype, Location, h5check};
-use hdf5_sys::h5::{H5_index_t, H5_iter_order_t};
+use hdf5_sys::h5::{self, H5_index_t, H5_iter_order_t};
 use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5s::{H5S_UNLIMITED, H5S_seloper_t};
 use hdf5_sys::h5t::{H5T_VARIABLE, H5T_class_t, H5T_cset_t, H5T_str_t};
-use hdf5_sys::{h5a, h5d, h5f, h5l, h5p, h5s, h5t};
+use hdf5_sys::{h5a, h5d, h5f, h5l, h5p, h5s, h5t, h5z};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
+use super::codec::{self, CODECS};
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
@@ -74,6 +77,7 @@ fn c_path(path: &Path) -> Result<CString> {
 }
 
 pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess) -> Result<hdf5::File> {
+    register_codecs()?;
     let path = c_path(path)?;
     keep(create!(hdf5::File, h5f::H5Fcreate(path.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id()))?)
 }
@@ -90,6 +94,7 @@ pub(super) enum Mode {
 }
 
 pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<hdf5::File> {
+    register_codecs()?;
     let path = c_path(path)?;
     let flags = match mode {
         Mode::Read => h5f::H5F_ACC_RDONLY,
@@ -411,6 +416,131 @@ pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
         bytes.as_ptr().cast()
     ))?;
     Ok(())
+}
+
+/// A filter of a dataset in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StoredFilter {
+    pub(super) id: i32,
+    pub(super) parameters: Vec<u32>,
+    /// The name that the program gave it that wrote the file; empty for filters of libhdf5.
+    pub(super) name: String,
+}
+
+/// The filters of a dataset, first applied first.
+pub(super) fn filters(creation: &DatasetCreate) -> Result<Vec<StoredFilter>> {
+    let count = call!(h5p::H5Pget_nfilters(creation.id()))?;
+    (0..count as c_uint).map(|number| filter(creation, number)).collect()
+}
+
+fn filter(creation: &DatasetCreate, number: c_uint) -> Result<StoredFilter> {
+    // as many as a file can store
+    const MAX_PARAMETERS: usize = 1 << 16;
+    let mut parameters: Vec<c_uint> = vec![0; 32];
+    loop {
+        let (mut flags, mut count) = (0, parameters.len());
+        let mut name: [c_char; 257] = [0; 257];
+        let id = call!(h5p::H5Pget_filter2(
+            creation.id(),
+            number,
+            &mut flags,
+            &mut count,
+            parameters.as_mut_ptr(),
+            name.len() - 1, // the last byte stays NUL
+            name.as_mut_ptr(),
+            ptr::null_mut()
+        ))?;
+        if count > parameters.len() && parameters.len() < MAX_PARAMETERS {
+            parameters.resize(MAX_PARAMETERS, 0);
+            continue;
+        }
+        parameters.truncate(count);
+        let name: Vec<u8> = name.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect();
+        return Ok(StoredFilter { id, parameters, name: String::from_utf8_lossy(&name).into_owned() });
+    }
+}
+
+/// Whether libhdf5 has a filter, or finds it in a plugin, which it then loads.
+pub(super) fn is_filter_available(id: i32) -> Result<bool> {
+    Ok(call!(h5z::H5Zfilter_avail(id))? > 0)
+}
+
+/// Gives libhdf5 the codecs that are not part of it, once: it needs them for datasets whose elements it converts.
+fn register_codecs() -> Result<()> {
+    static REGISTERED: OnceLock<Result<()>> = OnceLock::new();
+    let register = || -> Result<()> {
+        let codecs = CODECS.iter().zip(CALLBACKS).filter(|(codec, _)| codec.plugin().is_some());
+        for (codec, callback) in codecs {
+            let name = c_name(codec.filter_name())?;
+            let class = h5z::H5Z_class2_t {
+                version: h5z::H5Z_CLASS_T_VERS as c_int,
+                id: codec.id(),
+                encoder_present: 1,
+                decoder_present: 1,
+                // libhdf5 keeps the pointer
+                name: name.into_raw(),
+                can_apply: None,
+                set_local: None,
+                filter: Some(callback),
+            };
+            call!(h5z::H5Zregister((&raw const class).cast()))?;
+        }
+        Ok(())
+    };
+    REGISTERED.get_or_init(register).clone()
+}
+
+type Callback = unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize;
+
+/// What libhdf5 calls for each codec, by its place in [`CODECS`]: it does not tell a callback which filter is meant.
+const CALLBACKS: [Callback; 8] = [
+    run_codec::<0>,
+    run_codec::<1>,
+    run_codec::<2>,
+    run_codec::<3>,
+    run_codec::<4>,
+    run_codec::<5>,
+    run_codec::<6>,
+    run_codec::<7>,
+];
+const _: () = assert!(CODECS.len() <= CALLBACKS.len(), "a callback for each codec");
+
+/// Runs a codec on a chunk, as `H5Z_func_t` demands: the buffer is replaced, and 0 is a failure.
+///
+/// # Safety
+/// `parameters` are `count` numbers, `buffer` points to memory of libhdf5 whose first `len` bytes are the chunk.
+unsafe extern "C" fn run_codec<const NUMBER: usize>(
+    flags: c_uint,
+    count: usize,
+    parameters: *const c_uint,
+    len: usize,
+    buffer_bytes: *mut usize,
+    buffer: *mut *mut c_void,
+) -> usize {
+    if len == 0 {
+        return 0;
+    }
+    // SAFETY: as this function's doc demands; an empty list may be a null pointer
+    let parameters = if count == 0 { &[] } else { unsafe { slice::from_raw_parts(parameters, count) } };
+    // SAFETY: as this function's doc demands
+    let bytes = unsafe { slice::from_raw_parts((*buffer).cast::<u8>(), len) };
+    let decode = flags & h5z::H5Z_FLAG_REVERSE != 0;
+    // a panic must not unwind into C
+    let run = || CODECS.get(NUMBER).map(|codec| codec::run(*codec, decode, parameters, bytes));
+    let Ok(Some(Ok(out))) = catch_unwind(run) else { return 0 };
+    // SAFETY: a call without conditions
+    let new = unsafe { h5::H5allocate_memory(out.len(), 0) };
+    if new.is_null() {
+        return 0;
+    }
+    // SAFETY: both have the length, and are different memory; the old buffer is libhdf5's and used no more
+    unsafe {
+        ptr::copy_nonoverlapping(out.as_ptr(), new.cast::<u8>(), out.len());
+        h5::H5free_memory(*buffer);
+        *buffer = new;
+        *buffer_bytes = out.len();
+    }
+    out.len()
 }
 
 /// `H5D_chunk_index_t` of a chunked dataset.

@@ -11,7 +11,7 @@ use crate::io::FileSource;
 use crate::value::{DataType, Region, Shape, Values};
 
 fn spec<'a>(element: DataType, shape: &'a Shape, chunk: Option<Shape>) -> DatasetSpec<'a> {
-    DatasetSpec { element, shape, chunk, appendable: false, filter: None }
+    DatasetSpec { element, shape, chunk, appendable: false, compression: Compression::NONE }
 }
 
 /// `count` values that differ, of every type in turn.
@@ -108,17 +108,17 @@ fn appending_and_chunks_of_our_own() {
     let values: Vec<i32> = (0..4 * 25).map(|i| i * i).collect();
     {
         let root = file.root().unwrap();
-        for (name, filter) in [("plain", None), ("deflated", Some(Deflate { level: 4 }))] {
+        for (name, compression) in [("plain", Compression::NONE), ("deflated", Compression::gzip(4))] {
             let spec = DatasetSpec {
                 element: DataType::Int,
                 shape: &Shape::from([4, 0]),
                 chunk: Some(chunk.clone()),
                 appendable: true,
-                filter,
+                compression,
             };
             let dataset = root.create_dataset(name, &spec).unwrap();
             let pipeline = dataset.pipeline().unwrap().unwrap();
-            let (mut coder, mut stored) = (Coder::default(), Vec::new());
+            let (mut scratch, mut stored) = (FilterScratch::default(), Vec::new());
             for rows in [10, 20, 25, 60] {
                 dataset.set_extent(rows).unwrap();
             }
@@ -126,7 +126,7 @@ fn appending_and_chunks_of_our_own() {
                 let mut padded = part.to_vec();
                 padded.resize(40, -1);
                 let bytes = Values::Int(padded);
-                pipeline.encode(&mut coder, &bytes.le_bytes().unwrap(), &mut stored);
+                pipeline.encode(&mut scratch, &bytes.le_bytes().unwrap(), &mut stored).unwrap();
                 dataset.write_chunk(&[0, number as u64], &stored, 0).unwrap();
             }
             assert_eq!(dataset.write_chunk(&[0], &stored, 0).unwrap_err().kind(), ErrorKind::Usage);
@@ -178,8 +178,8 @@ fn libhdf5_filters_as_we_do() {
     let file = File::create(&path).unwrap();
     for values in samples(700).into_iter().filter(|values| values.data_type() != DataType::String) {
         let element = values.data_type();
-        let filter = Some(Deflate { level: 6 });
-        let spec = DatasetSpec { filter, ..spec(element, &shape, Some(Shape::from([7, 30]))) };
+        let compression = Compression::gzip(6);
+        let spec = DatasetSpec { compression, ..spec(element, &shape, Some(Shape::from([7, 30]))) };
         let dataset = file.root().unwrap().create_dataset(element.name(), &spec).unwrap();
         dataset.write_region(&Region::whole(&shape), &values).unwrap();
     }
@@ -290,7 +290,7 @@ fn without_elements() {
     let root = file.root().unwrap();
     for (name, shape) in [("rows", Shape::from([4, 0])), ("cells", Shape::from([0, 4]))] {
         let spec = DatasetSpec {
-            filter: Some(Deflate { level: 1 }),
+            compression: Compression::gzip(1),
             ..spec(DataType::Float, &shape, Some(Shape::from([1, 1])))
         };
         let dataset = root.create_dataset(name, &spec).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::attributes::{LONG_NAME, UNITS};
 use crate::error::Result;
-use crate::h5::{Attribute, Dataset, DatasetSpec, Group};
+use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{Region, Shape, Values};
 
 /// What the axes of a column mean; first axis fastest, the row axis not among them.
@@ -155,8 +155,13 @@ impl<'a> Scales<'a> {
             return self.group.create_dimension(name, len);
         };
         let shape = Shape::from([len]);
-        let spec =
-            DatasetSpec { element: values.data_type(), shape: &shape, chunk: None, appendable: false, filter: None };
+        let spec = DatasetSpec {
+            element: values.data_type(),
+            shape: &shape,
+            chunk: None,
+            appendable: false,
+            compression: Compression::NONE,
+        };
         let dataset = self.group.create_dataset(name, &spec)?;
         dataset.write_region(&Region::whole(&shape), values)?;
         let attributes: &[(&str, &str)] = match role {

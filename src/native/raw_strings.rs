@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::names::raw_strings_group;
 use crate::error::{Error, Result, ResultExt};
-use crate::h5::{Attribute, DatasetSpec, Group};
+use crate::h5::{Attribute, Compression, DatasetSpec, Group};
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -64,7 +64,7 @@ impl RawStrings {
                 shape: &shape,
                 chunk: None,
                 appendable: false,
-                filter: None,
+                compression: Compression::NONE,
             };
             group.create_dataset(name, &spec)?.write_region(&Region::whole(&shape), &values)
         };

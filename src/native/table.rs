@@ -17,7 +17,7 @@ use super::reader::Reader;
 use super::undescribed;
 use crate::container;
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group};
+use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, Plugin};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::TableInfo;
 use crate::table::{Cells, ColumnInfo, OpenOptions};
@@ -436,6 +436,7 @@ impl NativeTable {
                 index: dataset.index_kind()?.to_string(),
                 appendable: dataset.is_appendable()?,
                 filters: dataset.filters()?,
+                plugins: dataset.plugins()?,
                 stored_bytes: dataset.stored_bytes(),
                 elsewhere,
             })
@@ -459,6 +460,8 @@ pub struct DatasetInfo {
     pub appendable: bool,
     /// First applied first.
     pub filters: Vec<String>,
+    /// The plugins that HDF5 readers need for the filters.
+    pub plugins: Vec<Plugin>,
     /// Bytes in the file.
     pub stored_bytes: u64,
     /// Where the elements are if the dataset itself does not have them; `None` for all datasets that this program writes.

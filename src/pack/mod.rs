@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use crate::container::{self, CasacoreStorage, Container, ContainerMut, Directory, Format, FormatOptions};
 use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5::Compression;
 use crate::io::read_all;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -63,8 +64,8 @@ pub struct PackOptions {
     pub block_bytes: Option<u64>,
     /// Whether each block has a checksum.
     pub checksums: bool,
-    /// The deflate level of each block, up to 9; 0: none. MultiHDF5 only.
-    pub deflate: u8,
+    /// Compression of each block. MultiHDF5 only.
+    pub compression: Compression,
     /// One file with everything, subtables included, which casacore cannot open; otherwise a table directory for it.
     pub single_file: bool,
     /// Whether a table or file that is there is replaced.
@@ -260,8 +261,8 @@ fn make_container(
 }
 
 fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
-    let PackOptions { checksums, deflate, single_file: archive, .. } = *options;
-    FormatOptions { block_bytes, checksums, deflate, archive, appendable: false }
+    let PackOptions { checksums, compression, single_file: archive, .. } = *options;
+    FormatOptions { block_bytes, checksums, compression, archive, appendable: false }
 }
 
 /// The size of a block for files of these sizes: so that a sixteenth of a container is waste, if they are not small.
@@ -273,8 +274,5 @@ fn block_bytes(options: &PackOptions, sizes: impl Iterator<Item = u64>) -> u64 {
 
 /// About how many bytes a packed table takes.
 fn needed(source: &FileSet, options: &PackOptions) -> u64 {
-    match options.deflate {
-        0 => source.bytes(),
-        _ => 0,
-    }
+    if options.compression.is_none() { source.bytes() } else { 0 }
 }

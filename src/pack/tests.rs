@@ -2,7 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::{ErrorKind, OpenOptions, Table};
+use crate::{Compression, ErrorKind, OpenOptions, Table};
 
 struct Silent;
 
@@ -18,7 +18,14 @@ const ALL: [(PackFormat, bool); 4] = [
 ];
 
 fn options((format, single_file): (PackFormat, bool)) -> PackOptions {
-    PackOptions { format, block_bytes: Some(512), checksums: true, deflate: 0, single_file, overwrite: false }
+    PackOptions {
+        format,
+        block_bytes: Some(512),
+        checksums: true,
+        compression: Compression::NONE,
+        single_file,
+        overwrite: false,
+    }
 }
 
 /// A table that casacore wrote into a MultiFile, with another one in it.

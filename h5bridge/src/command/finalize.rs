@@ -9,7 +9,7 @@ use ctds_hdf5::convert::{Compress, Options, Source, hex};
 use ctds_hdf5::live::finalize;
 use serde_json::json;
 
-use super::to_hdf5::{compress, memory};
+use super::to_hdf5::{compress, compress_help, memory};
 use crate::args::Global;
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
@@ -33,8 +33,7 @@ pub struct Args {
     /// Keep the exact files of that table in OUT, too: to-ms --exact gives them back
     #[arg(long, requires = "source")]
     restorable: bool,
-    /// none, gzip, gzip:1 to gzip:9, or auto: gzip where it gains
-    #[arg(long, default_value = "auto", value_parser = compress)]
+    #[arg(long, default_value = "auto", value_parser = compress, help = compress_help())]
     compress: Compress,
     /// Replace OUT if it exists
     #[arg(long)]
@@ -87,6 +86,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "seconds": seconds,
             "digest": summary.digest.as_ref().map(hex),
         }),
+        plugins: options.compress.plugin().into_iter().collect(),
         ..Ending::default()
     }
     .print(global, out)

@@ -1,12 +1,13 @@
 //! `info`: what is in a source and how it is stored.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, cost, display_name};
 use ctds_hdf5::value::{Shape, Value, Values};
-use ctds_hdf5::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Table, TableKind};
+use ctds_hdf5::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Plugin, Table, TableKind};
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
@@ -38,6 +39,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             tables.insert(table.name.clone(), document);
         }
         let mut document = json!({ "source": args.source.display().to_string(), "tables": tables });
+        report::add_plugins(&mut document, &plugins(&source));
         if let Some(cost) = cost(&args.source)? {
             document["bytes"] = json!({
                 "file": cost.file, "datasets": cost.datasets, "recipes": cost.recipes, "literals": cost.literals,
@@ -51,6 +53,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     for table in source.tables() {
         print(table, out)?;
     }
+    if let Some(line) = report::plugin_line(&plugins(&source)) {
+        writeln!(out, "{line}")?;
+    }
     if let Some(cost) = cost(&args.source)? {
         let [file, datasets, recipes, literals, other] =
             [cost.file, cost.datasets, cost.recipes, cost.literals, cost.other].map(report::bytes);
@@ -62,6 +67,16 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         writeln!(out, "the file: {file}, of which {datasets} datasets, {other} structure and strings{restorable}")?;
     }
     Ok(Status::Done)
+}
+
+/// The plugins that HDF5 readers need for the datasets of all tables. What cannot be read needs none.
+fn plugins(source: &Source) -> BTreeSet<Plugin> {
+    let of_table = |table: &SourceTable| {
+        let columns = table.columns().map_or(0, <[ColumnInfo]>::len);
+        (0..columns).flat_map(|index| table.storage(index).unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let datasets = source.tables().iter().flat_map(of_table);
+    datasets.flat_map(|dataset| dataset.plugins).collect()
 }
 
 /// The document of a table.

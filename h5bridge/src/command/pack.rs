@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ctds_hdf5::Compression;
 use ctds_hdf5::pack::{FileSet, PackFormat, PackOptions, PackSummary, pack};
 use serde_json::json;
 
-use crate::args::{Global, gzip, size};
+use crate::args::{Global, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -36,9 +37,8 @@ pub struct Args {
     /// A checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5
     #[arg(long)]
     crc: bool,
-    /// none, gzip, or gzip:1 to gzip:9; multihdf5 only
-    #[arg(long, default_value = "none", value_parser = compress, value_name = "gzip[:1-9]|none")]
-    compress: u8,
+    #[arg(long, default_value = "none", value_parser = compress, help = compress_help())]
+    compress: Compression,
     /// One file for everything, subtables included; casacore cannot open it
     #[arg(long)]
     single_file: bool,
@@ -52,22 +52,24 @@ fn formats() -> impl TypedValueParser<Value = PackFormat> {
     PossibleValuesParser::new(PackFormat::all().map(PackFormat::name)).try_map(|name| name.parse::<PackFormat>())
 }
 
-fn compress(text: &str) -> Result<u8> {
-    match text {
-        "none" => Ok(0),
-        _ => gzip(text).unwrap_or_else(|| Err(anyhow!("expected none, gzip, or gzip:1 to gzip:9"))),
-    }
+fn compress(text: &str) -> Result<Compression, String> {
+    Compression::parse(text).map_err(|error| error.message().to_owned())
+}
+
+fn compress_help() -> String {
+    format!("{}; multihdf5 only", Compression::forms())
 }
 
 /// Packs, and says what came of it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    let default = if args.single_file || args.compress > 0 { PackFormat::MULTI_HDF5 } else { PackFormat::MULTI_FILE };
+    let is_multifile = !args.single_file && args.compress.is_none();
+    let default = if is_multifile { PackFormat::MULTI_FILE } else { PackFormat::MULTI_HDF5 };
     let options = PackOptions {
         format: args.format.unwrap_or(default),
         block_bytes: args.block_size,
         checksums: args.crc,
-        deflate: args.compress,
+        compression: args.compress,
         single_file: args.single_file,
         overwrite: args.overwrite,
     };
@@ -77,7 +79,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let summary = interrupts.stop(|token| pack(&source, &args.out, &options, &token.with(&bar)));
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    finish(&summary?, &args.out, started, &next, global, out)
+    finish(&summary?, &args.out, started, &next, options.compression, global, out)
 }
 
 /// Says what was packed or unpacked.
@@ -86,6 +88,7 @@ pub(super) fn finish(
     target: &std::path::Path,
     started: Instant,
     next: &str,
+    compression: Compression,
     global: &Global,
     out: &mut impl Write,
 ) -> Result<Status> {
@@ -106,6 +109,7 @@ pub(super) fn finish(
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
+        plugins: compression.plugin().into_iter().collect(),
         ..Ending::default()
     }
     .print(global, out)

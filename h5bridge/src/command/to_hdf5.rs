@@ -8,11 +8,11 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 use ctds_hdf5::IfExists;
 use ctds_hdf5::convert::{
-    ColumnPlan, Compress, DigestPolicy, Form, Route, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary, hex,
+    ColumnPlan, Compress, Compression, DigestPolicy, Form, Route, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary, hex,
 };
 use serde_json::{Value as Json, json};
 
-use crate::args::{External, Global, SOURCE, gzip, size};
+use crate::args::{External, Global, SOURCE, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -41,8 +41,7 @@ pub struct Args {
     /// Take only these tables; MAIN is the main one
     #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
     tables: Vec<String>,
-    /// none, gzip, gzip:1 to gzip:9, or auto: gzip where it gains
-    #[arg(long, default_value = "auto", value_parser = compress)]
+    #[arg(long, default_value = "auto", value_parser = compress, help = compress_help())]
     compress: Compress,
     /// Let all datasets grow along row
     #[arg(long)]
@@ -79,15 +78,14 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 }
 
 /// How data is compressed, by the word on the command line.
-pub fn compress(text: &str) -> Result<Compress> {
-    match text {
-        "none" => Ok(Compress::None),
-        "auto" => Ok(Compress::Auto),
-        _ => match gzip(text) {
-            Some(level) => Ok(Compress::Gzip(level?)),
-            None => Err(anyhow!("expected none, gzip, gzip:1 to gzip:9, or auto")),
-        },
-    }
+pub fn compress(text: &str) -> Result<Compress, String> {
+    // the words of a usage error are a sentence of their own
+    Compress::parse(text).map_err(|error| format!("{}; or auto", error.message()))
+}
+
+/// The help of `--compress`.
+pub fn compress_help() -> String {
+    format!("{}; or auto: what every HDF5 reader has, where it gains", Compression::forms())
 }
 
 /// Memory that a conversion may hold.
@@ -160,6 +158,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "peak_memory": report::peak_memory(),
             "digest": digest,
         }),
+        plugins: args.compress.plugin().into_iter().collect(),
         ..Ending::default()
     }
     .print(global, out)
@@ -190,11 +189,15 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
 
 fn table_json(table: &TablePlan, appendable: bool) -> Json {
     let column = |column: &ColumnPlan| {
-        json!({
+        let mut entry = json!({
             "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
             "manager": column.manager, "form": describe(&column.form),
-            "index": column.form.index_kind(appendable), "deflate": column.deflate, "bytes": column.bytes,
-        })
+            "index": column.form.index_kind(appendable), "deflate": column.compression.gzip_level(), "bytes": column.bytes,
+        });
+        if column.compression.plugin().is_some() {
+            entry["compression"] = column.compression.to_string().into();
+        }
+        entry
     };
     json!({
         "name": table.name, "group": table.group, "rows": table.rows.end - table.rows.start,
@@ -204,7 +207,8 @@ fn table_json(table: &TablePlan, appendable: bool) -> Json {
 
 fn table_lines(table: &TablePlan, appendable: bool) -> Vec<String> {
     let column = |column: &ColumnPlan| {
-        let filter = column.deflate.map_or(String::new(), |level| format!(", shuffle + deflate {level}"));
+        let separator = if column.compression.is_none() { "" } else { ", " };
+        let filter = format!("{separator}{}", column.compression.describe());
         let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
         let (form, index) = (describe(&column.form), column.form.index_kind(appendable));
         format!("  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
+use ctds_hdf5::Compression;
 use ctds_hdf5::pack::{FileSet, unpack};
 
 use super::pack;
@@ -37,5 +38,5 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let summary = interrupts.stop(|token| unpack(&source, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    pack::finish(&summary?, &args.out, started, &next, global, out)
+    pack::finish(&summary?, &args.out, started, &next, Compression::NONE, global, out)
 }

@@ -45,7 +45,7 @@ pub(crate) static FORMAT: Format = Format {
         Ok(if exists { vec![extension] } else { Vec::new() })
     },
     create: Some(|path, options| {
-        if options.deflate > 0 {
+        if !options.compression.is_none() {
             return Err(Error::usage("a MultiFile is not compressed"));
         }
         let file = Arc::new(FileTarget::create(path)?);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::header::file_paths;
 use super::names::COMMITS;
 use crate::error::{Error, Result};
-use crate::h5::{Attribute, Dataset, DatasetSpec, Group};
+use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Bytes of a chunk of the list.
@@ -32,7 +32,7 @@ impl Commits {
             shape: &Shape::from([columns, 0]),
             chunk: Some(Shape::from([columns, (CHUNK_BYTES / 8 / columns).max(1)])),
             appendable: true,
-            filter: None,
+            compression: Compression::NONE,
         };
         let dataset = root.create_dataset(COMMITS, &spec)?;
         let names = names.into_iter().map(Into::into).collect();

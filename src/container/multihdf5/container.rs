@@ -10,7 +10,7 @@ use super::names::{COMMITS, HEADER};
 use super::store::Store;
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::h5::Group;
+use crate::h5::{Compression, Group};
 use crate::io::{ReadAt, WriteAt};
 use crate::limits;
 use crate::sync::LockUnpoisoned;
@@ -25,9 +25,10 @@ use crate::sync::LockUnpoisoned;
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("table.mfh5");
 /// use ctds_hdf5::io::{ReadAt, WriteAt};
-/// use ctds_hdf5::{Container, ContainerMut, FormatOptions, MultiHdf5Mut};
+/// use ctds_hdf5::{Compression, Container, ContainerMut, FormatOptions, MultiHdf5Mut};
 ///
-/// let options = FormatOptions { block_bytes: 1 << 16, checksums: true, deflate: 0, archive: true, appendable: false };
+/// let compression = Compression::gzip(4);
+/// let options = FormatOptions { block_bytes: 1 << 16, checksums: true, compression, archive: true, appendable: false };
 /// let packed = MultiHdf5Mut::create(&path, &options)?;
 /// packed.create("table.f0")?.write_at(0, b"some bytes")?;
 /// packed.commit()?;
@@ -91,7 +92,7 @@ impl MultiHdf5Mut {
         if options.appendable && !options.archive {
             return Err(Error::usage("only files of an archive can grow while others read them"));
         }
-        if options.appendable && (options.deflate > 0 || options.checksums) {
+        if options.appendable && (!options.compression.is_none() || options.checksums) {
             return Err(Error::usage("what grows while others read it cannot have filters"));
         }
         let store = Arc::new(Store::create(path, options)?);
@@ -264,7 +265,13 @@ impl Content {
 /// How new files of an existing container are stored: in an archive as ours are, otherwise as casacore's.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, .. } = Header::read(root)?;
-    Ok(FormatOptions { block_bytes, checksums: false, deflate: 0, archive, appendable: root.has(COMMITS) })
+    Ok(FormatOptions {
+        block_bytes,
+        checksums: false,
+        compression: Compression::NONE,
+        archive,
+        appendable: root.has(COMMITS),
+    })
 }
 
 impl Container for MultiHdf5Mut {

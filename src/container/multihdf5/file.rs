@@ -11,7 +11,7 @@ use super::names::{DATA, NEXT_DATA, SHA256};
 use super::store::{Access, Store};
 use super::virtual_file::VirtualFile;
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Coder, Dataset, Pipeline, Storage};
+use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Dataset, FilterScratch, Pipeline, Storage};
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
 use crate::sha::hex;
 use crate::sync::LockUnpoisoned;
@@ -193,7 +193,7 @@ impl StoredFile {
     }
 
     fn filters(&self) -> ByteFilters {
-        ByteFilters { deflate: self.store.options.deflate, checksums: self.store.options.checksums }
+        ByteFilters { compression: self.store.options.compression, checksums: self.store.options.checksums }
     }
 
     /// Opens the dataset in the current HDF5 file, unless it is open. A file of which nothing is stored may have none.
@@ -296,14 +296,14 @@ impl StoredFile {
         let source = Arc::new(FileSource::open(access.path)?);
         let old = VirtualFile::new(&rows.dataset, source, self.block_bytes, len)?;
         let new = self.create_rows(access, NEXT_DATA, len.div_ceil(self.block_bytes), true)?;
-        let (mut coder, mut stored) = (Coder::default(), Vec::new());
+        let (mut scratch, mut stored) = (FilterScratch::default(), Vec::new());
         let mut block = vec![0; self.block_bytes as usize];
         for number in 0..new.count {
             let start = number * self.block_bytes;
             let part = (len - start).min(self.block_bytes) as usize;
             old.read_at(start, &mut block[..part])?;
             block[part..].fill(0);
-            new.pipeline.encode(&mut coder, &block, &mut stored);
+            new.pipeline.encode(&mut scratch, &block, &mut stored)?;
             new.dataset.write_chunk(&[0, number], &stored, 0)?;
         }
         group.remove(DATA)?;
@@ -321,7 +321,7 @@ impl StoredFile {
         })?;
         let batch = (CACHE_BYTES / self.block_bytes).clamp(4, 1 << 16) as usize;
         for batch in blocks.chunks(batch) {
-            let filtered = if pipeline.is_empty() { Vec::new() } else { encode_blocks(&pipeline, batch) };
+            let filtered = if pipeline.is_empty() { Vec::new() } else { encode_blocks(&pipeline, batch)? };
             self.store.change(|access| {
                 let rows = self.writable_rows(state, access, last + 1)?;
                 rows.form = RowForm::Written;
@@ -530,7 +530,7 @@ impl WriteAt for StoredFile {
     fn reserve(&self, len: u64) -> Result<()> {
         if self.len()? == 0 {
             self.set_len(len)?;
-            if self.store.options.deflate == 0 {
+            if self.store.options.compression.is_none() {
                 self.store
                     .reserve(len.next_multiple_of(self.block_bytes))
                     .with_context(|| Context::member(&self.path))?;
@@ -595,11 +595,11 @@ impl fmt::Debug for StoredFile {
 }
 
 /// Filters blocks on all threads.
-fn encode_blocks(pipeline: &Pipeline, blocks: &[(u64, &[u8])]) -> Vec<Vec<u8>> {
-    let encode = |coder: &mut Coder, (_, bytes): &(u64, &[u8])| {
+fn encode_blocks(pipeline: &Pipeline, blocks: &[(u64, &[u8])]) -> Result<Vec<Vec<u8>>> {
+    let encode = |scratch: &mut FilterScratch, (_, bytes): &(u64, &[u8])| {
         let mut stored = Vec::new();
-        pipeline.encode(coder, bytes, &mut stored);
-        stored
+        pipeline.encode(scratch, bytes, &mut stored)?;
+        Ok(stored)
     };
-    blocks.par_iter().map_init(Coder::default, encode).collect()
+    blocks.par_iter().map_init(FilterScratch::default, encode).collect()
 }

@@ -10,7 +10,7 @@ use super::lock::retry_while_locked;
 use super::names::DATA;
 use crate::container::{ContainerMut, FormatOptions};
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{self, Dataset, Group};
+use crate::h5::{self, Compression, Dataset, Group};
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -72,7 +72,13 @@ impl LiveContainer {
     /// # Errors
     /// `Usage` for names or a size of blocks that cannot be; `Io`, `NoSpace`.
     pub fn create(path: &Path, block_bytes: u64, names: &[&str]) -> Result<Self> {
-        let options = FormatOptions { block_bytes, checksums: false, deflate: 0, archive: true, appendable: true };
+        let options = FormatOptions {
+            block_bytes,
+            checksums: false,
+            compression: Compression::NONE,
+            archive: true,
+            appendable: true,
+        };
         let container = MultiHdf5Mut::create(path, &options)?;
         for name in names {
             container.create(name)?;

@@ -15,21 +15,26 @@ use super::*;
 use crate::container::{ContainerMut, Directory, FormatOptions};
 use crate::convert::hex;
 use crate::error::ErrorKind;
-use crate::h5::{self, Attribute, Bounds, ByteFilters, ByteRows, IndexKind, LinkKind};
+use crate::h5::{self, Attribute, Bounds, ByteFilters, ByteRows, Compression, IndexKind, LinkKind};
 use crate::io::{ReadAt, read_all};
 use crate::value::{Shape, Values};
 
-const COMPATIBLE: FormatOptions =
-    FormatOptions { block_bytes: 64, checksums: false, deflate: 0, archive: false, appendable: false };
+const COMPATIBLE: FormatOptions = FormatOptions {
+    block_bytes: 64,
+    checksums: false,
+    compression: Compression::NONE,
+    archive: false,
+    appendable: false,
+};
 const ARCHIVE: FormatOptions = FormatOptions { archive: true, ..COMPATIBLE };
 
 fn all_options() -> [FormatOptions; 6] {
     [
         COMPATIBLE,
-        FormatOptions { checksums: true, deflate: 3, ..COMPATIBLE },
+        FormatOptions { checksums: true, compression: Compression::gzip(3), ..COMPATIBLE },
         ARCHIVE,
-        FormatOptions { deflate: 1, ..ARCHIVE },
-        FormatOptions { checksums: true, deflate: 6, ..ARCHIVE },
+        FormatOptions { compression: Compression::gzip(1), ..ARCHIVE },
+        FormatOptions { checksums: true, compression: Compression::gzip(6), ..ARCHIVE },
         FormatOptions { appendable: true, ..ARCHIVE },
     ]
 }
@@ -276,7 +281,10 @@ fn archives_have_the_index_that_their_files_need() {
     use IndexKind::{ExtensibleArray, FixedArray};
     const ARCHIVE: FormatOptions = FormatOptions { block_bytes: 1 << 16, ..super::tests::ARCHIVE };
     assert_eq!(kinds(&ARCHIVE, true), [FixedArray, FixedArray]);
-    assert_eq!(kinds(&FormatOptions { deflate: 4, checksums: true, ..ARCHIVE }, true), [FixedArray, FixedArray]);
+    assert_eq!(
+        kinds(&FormatOptions { compression: Compression::gzip(4), checksums: true, ..ARCHIVE }, true),
+        [FixedArray, FixedArray]
+    );
     // whoever does not say how long a file is to be
     assert_eq!(kinds(&ARCHIVE, false), [ExtensibleArray, FixedArray]);
     assert_eq!(kinds(&FormatOptions { appendable: true, ..ARCHIVE }, true), [ExtensibleArray, ExtensibleArray]);
@@ -369,9 +377,10 @@ fn damage_is_an_error_that_says_what_is_wrong() {
 fn checksums_find_every_flipped_byte_of_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
-    for options in
-        [FormatOptions { checksums: true, ..ARCHIVE }, FormatOptions { checksums: true, deflate: 5, ..ARCHIVE }]
-    {
+    for options in [
+        FormatOptions { checksums: true, ..ARCHIVE },
+        FormatOptions { checksums: true, compression: Compression::gzip(5), ..ARCHIVE },
+    ] {
         let container = MultiHdf5Mut::create(&path, &options).unwrap();
         write(&*container, "f", &Random(5).bytes(1000));
         container.commit().unwrap();
@@ -622,7 +631,7 @@ fn killed_at_any_moment_a_container_is_old_or_new() {
     let path = folder.path().join("table.mfh5");
     let version = || std::fs::metadata(&path).map(|file| (file.ino(), file.modified().unwrap())).unwrap();
     let mut random = Random(4);
-    for options in [COMPATIBLE, FormatOptions { deflate: 1, checksums: true, ..ARCHIVE }] {
+    for options in [COMPATIBLE, FormatOptions { compression: Compression::gzip(1), checksums: true, ..ARCHIVE }] {
         let container = MultiHdf5Mut::create(&path, &options).unwrap();
         state(0).iter().for_each(|(name, bytes)| write(&*container, name, bytes));
         container.commit().unwrap();

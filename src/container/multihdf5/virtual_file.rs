@@ -134,7 +134,8 @@ impl VirtualFile {
 
     fn add_chunks(&mut self, dataset: &Dataset, rows: u64) -> Result<()> {
         let Some(pipeline) = dataset.pipeline()? else {
-            return Err(Error::unsupported(format!("a filter of {} is unknown", dataset.filters()?.join(", "))));
+            let filters = dataset.filters()?.join(", ");
+            return Err(Error::unsupported(format!("files in blocks are not read through the filters {filters}")));
         };
         let chunk = dataset.chunk()?.unwrap_or_default();
         let [columns, chunk_rows] = chunk[..] else {

@@ -3,16 +3,17 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::h5::{Coder, Dataset, DatasetSpec, Deflate, Group, Pipeline, Stage};
+use crate::h5::{Compression, Dataset, DatasetSpec, Effort, FilterScratch, Group};
 use crate::value::{DataType, Shape};
 
 /// Of the datasets of literals and of segments.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks of literals that are compressed together.
 const CHUNKS_COMPRESSED_TOGETHER: usize = 8;
-const LEVEL: u8 = 6;
-/// Of a dataset that is one chunk, which takes little time.
-const LEVEL_OF_ONE_CHUNK: u8 = 9;
+/// For a dataset of several chunks.
+const EFFORT: Effort = Effort::Thorough;
+/// For a dataset that is one chunk, which takes little time.
+const EFFORT_OF_ONE_CHUNK: Effort = Effort::Most;
 
 /// A dataset with one axis whose length shows at the end.
 pub(super) struct AppendBuffer {
@@ -21,7 +22,7 @@ pub(super) struct AppendBuffer {
     element: DataType,
     /// Made when there is more than one chunk.
     dataset: Option<Dataset>,
-    level: u8,
+    compression: Compression,
     /// Chunks written.
     chunks: u64,
     pending: Vec<u8>,
@@ -34,7 +35,7 @@ impl AppendBuffer {
             name,
             element,
             dataset: None,
-            level: LEVEL,
+            compression: Compression::portable(EFFORT),
             chunks: 0,
             pending: Vec::new(),
         }
@@ -63,7 +64,7 @@ impl AppendBuffer {
         let len = self.len();
         if self.dataset.is_none() && self.pending.len() <= CHUNK_BYTES {
             let shape = Shape::from([len]);
-            self.level = LEVEL_OF_ONE_CHUNK;
+            self.compression = Compression::portable(EFFORT_OF_ONE_CHUNK);
             self.dataset = Some(self.create(&shape, &shape, false)?);
             if len == 0 {
                 return Ok(());
@@ -77,8 +78,8 @@ impl AppendBuffer {
     }
 
     fn create(&self, shape: &Shape, chunk: &Shape, appendable: bool) -> Result<Dataset> {
-        let filter = Some(Deflate { level: self.level });
-        let spec = DatasetSpec { element: self.element, shape, chunk: Some(chunk.clone()), appendable, filter };
+        let (element, compression, chunk) = (self.element, self.compression, Some(chunk.clone()));
+        let spec = DatasetSpec { element, shape, chunk, appendable, compression };
         self.group.create_dataset(self.name, &spec)
     }
 
@@ -92,16 +93,16 @@ impl AppendBuffer {
         let Some(dataset) = &self.dataset else { return Ok(()) };
         let chunk = dataset.chunk()?.ok_or_else(|| Error::format("no chunks"))?.elements()?;
         let chunk_bytes = chunk as usize * size;
-        let pipeline =
-            Pipeline::new(vec![Stage::Shuffle { element_size: size }, Stage::Deflate(Deflate { level: self.level })]);
+        let pipeline = self.compression.pipeline(size);
         self.pending.resize(self.pending.len().next_multiple_of(chunk_bytes), 0);
-        let filter = |coder: &mut Coder, bytes: &[u8]| {
+        let filter = |scratch: &mut FilterScratch, bytes: &[u8]| {
             let mut packed = Vec::new();
-            pipeline.encode(coder, bytes, &mut packed);
-            packed
+            pipeline.encode(scratch, bytes, &mut packed)?;
+            Ok(packed)
         };
-        let packed: Vec<Vec<u8>> =
-            pool.install(|| self.pending.par_chunks(chunk_bytes).map_init(Coder::default, filter).collect());
+        let chunks = self.pending.par_chunks(chunk_bytes);
+        let packed: Result<Vec<Vec<u8>>> = pool.install(|| chunks.map_init(FilterScratch::default, filter).collect());
+        let packed = packed?;
         if dataset.is_appendable()? {
             dataset.set_extent((self.chunks + packed.len() as u64) * chunk)?;
         }

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::plan::{ColumnPlan, Compress};
 use crate::error::Result;
-use crate::h5::{Coder, Deflate, Pipeline, Stage};
+use crate::h5::{Compression, Effort, FilterScratch, Plugin};
 use crate::source::blocks::RowBlocks;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{DataType, Values};
@@ -13,29 +12,76 @@ use crate::value::{DataType, Values};
 const SMALL_DATASET_BYTES: u64 = 1 << 10;
 const PROBE_FROM_BYTES: u64 = 1 << 20;
 const PROBE_BYTES: u64 = 256 << 10;
-impl ColumnPlan {
-    pub(super) fn choose_filter(
-        &self,
+/// Row numbers that are worth a filter.
+const MANY_ROWS: u64 = 128;
+
+/// How datasets are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compress {
+    /// All numbers in the same way.
+    With(Compression),
+    /// The codec that every HDF5 reader has, but none where a probe gains less than 5 %.
+    Auto,
+}
+
+impl Compress {
+    /// `auto`, or what [`Compression::parse`] accepts.
+    ///
+    /// # Errors
+    /// `Usage` as for [`Compression::parse`].
+    pub fn parse(text: &str) -> Result<Self> {
+        if text == "auto" {
+            return Ok(Compress::Auto);
+        }
+        Compression::parse(text).map(Compress::With)
+    }
+
+    /// The plugin that other programs need to read what is compressed so; `None` if every libhdf5 reads it.
+    pub fn plugin(self) -> Option<Plugin> {
+        match self {
+            Compress::With(compression) => compression.plugin(),
+            Compress::Auto => None,
+        }
+    }
+
+    /// How a column of `bytes` bytes is compressed.
+    pub(super) fn of_column(
+        self,
         info: &ColumnInfo,
+        bytes: u64,
         cells: &dyn Cells,
         rows: &Range<u64>,
-        compress: Compress,
-    ) -> Result<Option<u8>> {
-        let level = match compress {
-            Compress::None => return Ok(None),
-            _ if !self.data_type.is_fixed_size() || self.bytes == 0 => return Ok(None),
-            Compress::Gzip(level) => return Ok(Some(level)),
-            Compress::Auto => 4,
-        };
-        if self.bytes < SMALL_DATASET_BYTES {
-            return Ok(None);
+    ) -> Result<Compression> {
+        let data_type = info.data_type();
+        if !data_type.is_fixed_size() || bytes == 0 {
+            return Ok(Compression::NONE);
         }
-        let noisy =
-            matches!(self.data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
-        if noisy && self.bytes >= PROBE_FROM_BYTES && !gains(&probe(info, cells, rows)?, self.data_type) {
-            return Ok(None);
+        if let Compress::With(compression) = self {
+            return Ok(compression);
         }
-        Ok(Some(level))
+        if bytes < SMALL_DATASET_BYTES {
+            return Ok(Compression::NONE);
+        }
+        let noisy = matches!(data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
+        if noisy && bytes >= PROBE_FROM_BYTES && !gains(&probe(info, cells, rows)?, data_type)? {
+            return Ok(Compression::NONE);
+        }
+        Ok(Compression::portable(Effort::Balanced))
+    }
+
+    /// How the numbers of `rows` rows are compressed.
+    pub(super) fn of_row_numbers(self, rows: u64) -> Compression {
+        match self {
+            Compress::With(compression) => compression,
+            Compress::Auto if rows > MANY_ROWS => Compression::portable(Effort::Balanced),
+            Compress::Auto => Compression::NONE,
+        }
+    }
+}
+
+impl From<Compression> for Compress {
+    fn from(compression: Compression) -> Self {
+        Compress::With(compression)
     }
 }
 
@@ -52,10 +98,10 @@ fn probe(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<Valu
     Ok(values)
 }
 
-fn gains(values: &Values, data_type: DataType) -> bool {
-    let Some(bytes) = values.le_bytes() else { return false };
-    let stages = vec![Stage::Shuffle { element_size: data_type.size() }, Stage::Deflate(Deflate { level: 1 })];
+fn gains(values: &Values, data_type: DataType) -> Result<bool> {
+    let Some(bytes) = values.le_bytes() else { return Ok(false) };
+    let pipeline = Compression::portable(Effort::Probe).pipeline(data_type.size());
     let mut packed = Vec::new();
-    Pipeline::new(stages).encode(&mut Coder::default(), &bytes, &mut packed);
-    packed.len() * 20 <= bytes.len() * 19
+    pipeline.encode(&mut FilterScratch::default(), &bytes, &mut packed)?;
+    Ok(packed.len() * 20 <= bytes.len() * 19)
 }

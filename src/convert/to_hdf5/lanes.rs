@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::budget::{CHUNKS_FILTERED_TOGETHER, QUEUED_CHUNKS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::grid::Grid;
-use crate::h5::{Coder, Pipeline};
+use crate::h5::{FilterScratch, Pipeline};
 use crate::pool::Buffers;
 use crate::value::{Region, Shape, Values};
 
@@ -106,16 +106,16 @@ impl<D: Send> Lane<'_, D> {
         let filtered: Vec<_> = self.pool.install(|| {
             pending
                 .into_par_iter()
-                .map_init(Coder::default, |coder, (target, index, bytes)| {
+                .map_init(FilterScratch::default, |scratch, (target, index, bytes)| {
                     let len = bytes.len();
-                    let Some(pipeline) = &target.pipeline else { return (target, index, len, bytes) };
+                    let Some(pipeline) = &target.pipeline else { return Ok((target, index, len, bytes)) };
                     let mut packed = buffers.take(0);
-                    pipeline.encode(coder, &bytes, &mut packed);
+                    pipeline.encode(scratch, &bytes, &mut packed)?;
                     buffers.give(bytes);
-                    (target, index, len, packed)
+                    Ok((target, index, len, packed))
                 })
-                .collect()
-        });
+                .collect::<Result<_>>()
+        })?;
         filtered.into_iter().try_for_each(|(target, index, len, bytes)| self.send_chunk(&target, index, len, bytes))
     }
 

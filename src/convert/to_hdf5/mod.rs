@@ -8,6 +8,7 @@ mod layout_choice;
 mod plan;
 mod structure;
 
+pub use compression::Compress;
 pub use layout_choice::{Form, Route};
-pub use plan::{ColumnPlan, Compress, Options, Plan, TablePlan};
+pub use plan::{ColumnPlan, Options, Plan, TablePlan};
 pub(super) use structure::Writer;

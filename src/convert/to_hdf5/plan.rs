@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use bstr::ByteSlice;
 
+use super::compression::Compress;
 use super::layout_choice::{Form, Survey};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
+use crate::h5::Compression;
 use crate::limits;
 use crate::native::{
     FormKind, MAIN_TABLE, Names, StoredForm, defined_flags, last_part, row_name, source_name, stored_size, table_path,
@@ -40,21 +42,10 @@ pub struct Options {
     pub restorable: bool,
 }
 
-/// How datasets are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compress {
-    /// Not at all.
-    None,
-    /// Shuffle and deflate at this level, 1 to 9.
-    Gzip(u8),
-    /// As `Gzip(4)`, but not where a probe gains less than 5 %.
-    Auto,
-}
-
 impl Options {
     /// Whether some datasets may be compressed.
     pub(crate) fn is_compressed(&self) -> bool {
-        self.compress != Compress::None
+        self.compress != Compress::With(Compression::NONE)
     }
 
     /// The rows of a table that are taken, which has `all` rows.
@@ -169,8 +160,8 @@ pub struct ColumnPlan {
     pub data_type: DataType,
     /// The form that the cells take.
     pub form: Form,
-    /// Shuffle and deflate at this level.
-    pub deflate: Option<u8>,
+    /// How the datasets of numbers are compressed.
+    pub compression: Compression,
     /// Bytes of all elements, uncompressed; strings are counted at 16 each.
     pub bytes: u64,
 }
@@ -382,9 +373,8 @@ impl ColumnPlan {
         let has_undefined = matches!(form, Form::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &defined_flags(&link)));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
-        let mut plan = ColumnPlan { index, name, link, defined_link, manager, data_type, form, deflate: None, bytes };
-        plan.deflate = plan.choose_filter(info, &*cells, rows, options.compress)?;
-        Ok(plan)
+        let compression = options.compress.of_column(info, bytes, &*cells, rows)?;
+        Ok(ColumnPlan { index, name, link, defined_link, manager, data_type, form, compression, bytes })
     }
 }
 

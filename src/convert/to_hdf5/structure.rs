@@ -11,9 +11,9 @@ use bstr::{BStr, ByteSlice};
 use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
 use super::lanes::{self, DatasetSink, Lane, Message};
 use super::layout_choice::{Form, chunk_rows, grid};
-use super::plan::{ColumnPlan, Compress, Options, Plan, TablePlan};
+use super::plan::{ColumnPlan, Options, Plan, TablePlan};
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
-use crate::h5::{Attribute, Dataset, DatasetSpec, Deflate, File, Group, Pipeline, Stage};
+use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::native::{
     self, Attributes, ColumnDocument, Coordinates, Dimensions, MAIN_TABLE, Maker, Members, NewColumn, Part, RawStrings,
     SOURCE_DIGEST, Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, axis_roles, last_part,
@@ -128,16 +128,12 @@ impl<'a> Writer<'a> {
         }
 
         let rows = table.rows.end - table.rows.start;
-        let deflate = match self.options.compress {
-            Compress::None => None,
-            Compress::Gzip(level) => Some(level),
-            Compress::Auto => (rows > 128).then_some(4),
-        };
+        let compression = self.options.compress.of_row_numbers(rows);
         let row_shape = Shape::from([rows]);
         let row_chunk = Shape::from([chunk_rows(8, rows, self.options.appendable)]);
         // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
         let row_name = &self.plan.tables[number].row;
-        let row = self.create(group, row_name, DataType::Int64, &row_shape, &row_chunk, true, deflate)?;
+        let row = self.create(group, row_name, DataType::Int64, &row_shape, &row_chunk, true, compression)?;
         let row_scale = row.dataset;
         self.datasets[row_scale].make_scale(row_name)?;
         self.jobs.push((rows * 8, Job::RowNumbers { target: row, rows: table.rows.clone() }));
@@ -190,22 +186,20 @@ impl<'a> Writer<'a> {
         shape: &Shape,
         chunk: &Shape,
         can_grow: bool,
-        deflate: Option<u8>,
+        compression: Compression,
     ) -> Result<DatasetSink> {
-        let deflate = deflate.filter(|_| element.is_fixed_size()).map(|level| Deflate { level });
+        let compression = if element.is_fixed_size() { compression } else { Compression::NONE };
         let spec = DatasetSpec {
             element,
             shape,
             chunk: Some(chunk.clone()),
             // HDF5 has no chunks without elements
             appendable: can_grow && self.options.appendable && !chunk.contains(&0),
-            filter: deflate,
+            compression,
         };
         let dataset = self.datasets.len();
         self.datasets.push(group.create_dataset(name, &spec)?);
-        let pipeline = deflate.map(|deflate| {
-            Pipeline::new(vec![Stage::Shuffle { element_size: element.size() }, Stage::Deflate(deflate)])
-        });
+        let pipeline = (!compression.is_none()).then(|| compression.pipeline(element.size()));
         Ok(DatasetSink { dataset, grid: grid(shape, chunk), size: element.size(), pipeline })
     }
 
@@ -373,7 +367,7 @@ impl Maker for ColumnMaker<'_, '_> {
             _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
         };
         let can_grow = !matches!(part, Part::Values | Part::Offset);
-        self.writer.create(group, name, element, &shape, &chunk, can_grow, self.column.deflate)
+        self.writer.create(group, name, element, &shape, &chunk, can_grow, self.column.compression)
     }
 
     fn dataset<'a>(&'a self, made: &'a DatasetSink) -> &'a Dataset {

@@ -1,0 +1,52 @@
+//! Codecs on behalf of libhdf5, which runs them where it converts elements itself.
+
+use std::cell::Cell;
+
+use super::interface::Codec;
+use crate::error::{Error, Result};
+
+thread_local! {
+    static LIMIT: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Bytes that a chunk of unknown length may decode to.
+const DEFAULT_LIMIT: u64 = 1 << 28;
+
+/// While it lives, codecs that libhdf5 runs on this thread decode to no more than a chunk of a dataset: libhdf5 does not
+/// tell a filter how long a chunk is, and what the stored bytes declare cannot be trusted.
+#[derive(Debug)]
+pub(crate) struct ChunkLimit {
+    before: Option<u64>,
+}
+
+impl ChunkLimit {
+    /// A limit for chunks of `bytes`, and a few more that filters before the codec may have added.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let limit = bytes.saturating_add(bytes / 8).saturating_add(4096);
+        ChunkLimit { before: LIMIT.replace(Some(limit)) }
+    }
+}
+
+impl Drop for ChunkLimit {
+    fn drop(&mut self) {
+        LIMIT.set(self.before);
+    }
+}
+
+/// Decodes a chunk, or encodes it at the level that `parameters` name.
+///
+/// # Errors
+/// Those of the codec; `Unsupported` to encode what the codec only reads.
+pub(crate) fn run(codec: &dyn Codec, decode: bool, parameters: &[u32], bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    if decode {
+        let limit = LIMIT.get().unwrap_or(DEFAULT_LIMIT).min(codec.bound(bytes.len() as u64));
+        codec.decoder().decode(bytes, usize::try_from(limit).unwrap_or(usize::MAX), &mut out)?;
+    } else {
+        let default = || codec.levels().map_or(0, |levels| levels.default);
+        let encoder = codec.encoder(codec.level(parameters).unwrap_or_else(default));
+        let mut encoder = encoder.ok_or_else(|| Error::unsupported(format!("{} is only read", codec.name())))?;
+        encoder.encode(bytes, &mut out)?;
+    }
+    Ok(out)
+}

@@ -1,0 +1,154 @@
+//! LZ4 (filter 32004) in the framing of HDF5's plugin, all numbers big-endian:
+//!
+//! ```text
+//! 8 bytes   length of the chunk
+//! 4 bytes   length of a block, before compression; the last block may be shorter
+//! for each block:
+//!   4 bytes   length of the stored block
+//!   the block in LZ4's block format; or as it was, if both lengths are equal
+//! ```
+//! The filter may have one parameter, the length of a block, which is written without: a chunk is one block. Other programs
+//! need a plugin for it.
+
+use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
+
+use super::interface::{Codec, Decoder, Encoder, Levels};
+use crate::error::{Error, Result};
+
+/// A byte of a length in a sequence of LZ4 stands for at most 255.
+const MAX_EXPANSION: u64 = 255;
+/// The length of a block if no parameter says otherwise.
+const BLOCK_BYTES: usize = 1 << 30;
+
+#[derive(Debug)]
+pub(super) struct Lz4;
+
+impl Codec for Lz4 {
+    fn id(&self) -> i32 {
+        32004
+    }
+
+    fn name(&self) -> &'static str {
+        "lz4"
+    }
+
+    fn levels(&self) -> Option<Levels> {
+        None
+    }
+
+    fn plugin(&self) -> Option<&'static str> {
+        Some("hdf5plugin")
+    }
+
+    fn parameters(&self, _level: u8) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn level(&self, _parameters: &[u32]) -> Option<u8> {
+        None
+    }
+
+    fn bound(&self, stored: u64) -> u64 {
+        stored.saturating_mul(MAX_EXPANSION)
+    }
+
+    fn encoder(&self, _level: u8) -> Option<Box<dyn Encoder>> {
+        Some(Box::new(Blocks))
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(Blocks)
+    }
+}
+
+struct Blocks;
+
+impl Encoder for Blocks {
+    fn encode(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let block_bytes = bytes.len().min(BLOCK_BYTES);
+        out.clear();
+        out.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+        out.extend_from_slice(&(block_bytes as u32).to_be_bytes());
+        for block in bytes.chunks(block_bytes.max(1)) {
+            let start = out.len() + 4;
+            out.resize(start + get_maximum_output_size(block.len()), 0);
+            let len = compress_into(block, &mut out[start..])
+                .map_err(|error| Error::usage("a chunk was not compressed with LZ4").caused_by(error))?;
+            if len < block.len() {
+                out.truncate(start + len);
+            } else {
+                out.truncate(start);
+                out.extend_from_slice(block);
+            }
+            let len = (out.len() - start) as u32;
+            out[start - 4..start].copy_from_slice(&len.to_be_bytes());
+        }
+        Ok(())
+    }
+}
+
+impl Decoder for Blocks {
+    fn decode(&mut self, bytes: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
+        let (len, block_bytes, mut rest) =
+            header(bytes).ok_or_else(|| Error::format("an LZ4 chunk without a header"))?;
+        let Some(len) = usize::try_from(len).ok().filter(|len| *len <= limit) else {
+            return Err(Error::format(format!("an LZ4 chunk of {len} bytes, where at most {limit} are expected")));
+        };
+        if block_bytes == 0 && len > 0 {
+            return Err(Error::format("an LZ4 chunk in blocks of 0 bytes"));
+        }
+        out.resize(len, 0);
+        for block in out.chunks_mut(block_bytes.max(1) as usize) {
+            let (stored, after) = split_block(rest).ok_or_else(|| Error::format("an LZ4 chunk ends within a block"))?;
+            rest = after;
+            if stored.len() == block.len() {
+                block.copy_from_slice(stored);
+                continue;
+            }
+            let decoded = decompress_into(stored, block);
+            let found = decoded.map_err(|error| Error::format("a damaged LZ4 block").caused_by(error))?;
+            if found != block.len() {
+                return Err(Error::format(format!(
+                    "an LZ4 block of {found} bytes, where {} are expected",
+                    block.len()
+                )));
+            }
+        }
+        if !rest.is_empty() {
+            return Err(Error::format(format!("{} bytes after the last block of an LZ4 chunk", rest.len())));
+        }
+        Ok(())
+    }
+}
+
+/// The length of the chunk, the length of a block, and the blocks.
+fn header(bytes: &[u8]) -> Option<(u64, u32, &[u8])> {
+    let (len, rest) = bytes.split_first_chunk::<8>()?;
+    let (block_bytes, blocks) = rest.split_first_chunk::<4>()?;
+    Some((u64::from_be_bytes(*len), u32::from_be_bytes(*block_bytes), blocks))
+}
+
+/// A stored block, and the bytes after it.
+fn split_block(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_be_bytes(*len) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn framing() {
+        let mut out = Vec::new();
+        Blocks.encode(b"abc", &mut out).unwrap();
+        // three bytes do not compress
+        assert_eq!(out, *b"\0\0\0\0\0\0\0\x03\0\0\0\x03\0\0\0\x03abc");
+        // two blocks of 2 bytes and one of 1, the second compressed: a literal run of 2
+        let stored = b"\0\0\0\0\0\0\0\x05\0\0\0\x02\0\0\0\x02ab\0\0\0\x03\x20cd\0\0\0\x01e";
+        Blocks.decode(stored, 5, &mut out).unwrap();
+        assert_eq!(out, b"abcde");
+        assert!(Blocks.decode(stored, 4, &mut out).is_err());
+        assert!(Blocks.decode(&[&stored[..], b"f"].concat(), 5, &mut out).is_err());
+    }
+}

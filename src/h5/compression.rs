@@ -1,0 +1,193 @@
+//! A codec and its level as one value.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::codec::{self, CODECS, Codec};
+use super::filter::{Filter, Pipeline};
+use crate::error::{Error, Result};
+
+/// How the chunks of a dataset are compressed: by one of the codecs of this program at a level, or not at all.
+///
+/// ```
+/// # use ctds_hdf5::Compression;
+/// # fn main() -> Result<(), ctds_hdf5::Error> {
+/// let compression = Compression::parse("gzip")?;
+/// assert_eq!(compression, Compression::gzip(4));
+/// assert_eq!(compression.to_string(), "gzip:4");
+/// assert!(Compression::parse("none")?.is_none());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Compression(Option<(&'static dyn Codec, u8)>);
+
+/// A filter plugin that HDF5 readers need for a dataset: the filter is not part of libhdf5.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Plugin {
+    /// The number of the filter in the registry of The HDF Group.
+    pub id: i32,
+    /// The name of the filter: `zstd`.
+    pub filter: String,
+    /// Software that contains it, if any is known: `hdf5plugin`.
+    pub package: Option<&'static str>,
+}
+
+/// How hard to compress what no user chooses the compression of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// The least that shows whether data can be compressed.
+    Probe,
+    /// What `auto` chooses.
+    Balanced,
+    /// Suits data that is written once and rarely read.
+    Thorough,
+    /// Suits small data.
+    Most,
+}
+
+impl Compression {
+    /// Bytes are stored as they are.
+    pub const NONE: Compression = Compression(None);
+
+    /// Compression as the command line names it: `none`, a codec (`gzip`), or a codec and its level (`gzip:6`).
+    ///
+    /// # Errors
+    /// `Usage` if this program has not that codec or level; the message names those it has.
+    pub fn parse(text: &str) -> Result<Self> {
+        if text == "none" {
+            return Ok(Self::NONE);
+        }
+        let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
+        let known = writable().find(|codec| codec.name() == name);
+        let codec = known.ok_or_else(|| Error::usage(format!("expected {}", Self::forms())))?;
+        let level = match (codec.levels(), level) {
+            (Some(levels), None) => levels.default,
+            (Some(levels), Some(text)) => {
+                let level = text.parse().ok().filter(|level| levels.range.contains(level));
+                let (first, last) = (levels.range.start(), levels.range.end());
+                level.ok_or_else(|| Error::usage(format!("{name} has levels {first} to {last}")))?
+            }
+            (None, None) => 0,
+            (None, Some(_)) => return Err(Error::usage(format!("{name} has no levels"))),
+        };
+        Ok(Compression(Some((codec, level))))
+    }
+
+    /// What [`parse`](Self::parse) accepts, as a list for people: `none, gzip[:1-9], …`.
+    pub fn forms() -> String {
+        let of_codec = |codec: &dyn Codec| match codec.levels() {
+            Some(levels) => format!("{}[:{}-{}]", codec.name(), levels.range.start(), levels.range.end()),
+            None => codec.name().to_owned(),
+        };
+        let mut forms = vec!["none".to_owned()];
+        forms.extend(writable().map(of_codec));
+        let last = forms.pop().unwrap_or_default();
+        format!("{} or {last}", forms.join(", "))
+    }
+
+    /// Whether bytes are stored as they are.
+    pub fn is_none(self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The plugin that other programs need to read what is compressed so; `None` if every libhdf5 reads it.
+    pub fn plugin(self) -> Option<Plugin> {
+        let (codec, _) = self.0?;
+        Some(Plugin { id: codec.id(), filter: codec.filter_name().to_owned(), package: Some(codec.plugin()?) })
+    }
+
+    /// The filters of a dataset of numbers, for people: `shuffle + deflate 4`; empty without compression.
+    pub fn describe(self) -> String {
+        match self.0 {
+            None => String::new(),
+            Some((codec, level)) if codec.levels().is_some() => format!("shuffle + {} {level}", codec.filter_name()),
+            Some((codec, _)) => format!("shuffle + {}", codec.filter_name()),
+        }
+    }
+
+    /// Shuffle, then gzip (deflate) at this level: 1 (fastest) to 9 (smallest); the nearest of these for other numbers.
+    /// Every HDF5 library reads it.
+    pub fn gzip(level: u8) -> Self {
+        Self::of(codec::portable(), level)
+    }
+
+    /// The level of gzip; `None` for every other codec, and without compression.
+    pub fn gzip_level(self) -> Option<u8> {
+        self.0.filter(|(codec, _)| *codec == codec::portable()).map(|(_, level)| level)
+    }
+
+    /// Compression that every libhdf5 can read.
+    pub(crate) fn portable(effort: Effort) -> Self {
+        Self::gzip(match effort {
+            Effort::Probe => 1,
+            Effort::Balanced => 4,
+            Effort::Thorough => 6,
+            Effort::Most => 9,
+        })
+    }
+
+    /// Compression by `codec`, at the nearest level that it has.
+    pub(super) fn of(codec: &'static dyn Codec, level: u8) -> Self {
+        let level = codec.levels().map_or(0, |levels| level.clamp(*levels.range.start(), *levels.range.end()));
+        Compression(Some((codec, level)))
+    }
+
+    /// The filter alone, without one that prepares the bytes for it.
+    pub(crate) fn filter(self) -> Option<Filter> {
+        self.0.map(|(codec, level)| Filter::Codec { codec, level })
+    }
+
+    /// The filters for elements of `element_size` bytes: shuffle precedes every codec.
+    pub(crate) fn pipeline(self, element_size: usize) -> Pipeline {
+        let codec = self.filter();
+        let shuffle = codec.is_some().then_some(Filter::Shuffle { element_size });
+        Pipeline::new(shuffle.into_iter().chain(codec).collect())
+    }
+}
+
+/// The codecs that can compress.
+fn writable() -> impl Iterator<Item = &'static dyn Codec> {
+    let can_encode = |codec: &&'static dyn Codec| {
+        let level = codec.levels().map_or(0, |levels| levels.default);
+        codec.encoder(level).is_some()
+    };
+    CODECS.iter().copied().filter(can_encode)
+}
+
+impl Default for Compression {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl FromStr for Compression {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("none"),
+            Some((codec, level)) if codec.levels().is_some() => write!(f, "{}:{level}", codec.name()),
+            Some((codec, _)) => f.write_str(codec.name()),
+        }
+    }
+}
+
+impl fmt::Debug for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Compression({self})")
+    }
+}
+
+impl fmt::Display for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the {} filter plugin ({})", self.filter, self.id)?;
+        self.package.map_or(Ok(()), |package| write!(f, ", e.g. {package}"))
+    }
+}

@@ -1,0 +1,112 @@
+//! Filters as a file names them, run by this program or not.
+
+use std::fmt;
+
+use super::codec;
+use super::compression::Plugin;
+use super::filter::Filter;
+use super::sys::{self, StoredFilter};
+use crate::error::{Error, Result};
+
+/// Where a filter that this program does not contain comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Part of libhdf5, if it was built with it.
+    Library,
+    /// Plugins of the Python package hdf5plugin.
+    Hdf5plugin,
+    /// Some other plugin.
+    Elsewhere,
+}
+
+/// Filters by their number in the registry of The HDF Group.
+const KNOWN: &[(i32, &str, Origin)] = &[
+    (1, "deflate", Origin::Library),
+    (2, "shuffle", Origin::Library),
+    (3, "fletcher32", Origin::Library),
+    (4, "szip", Origin::Library),
+    (5, "nbit", Origin::Library),
+    (6, "scaleoffset", Origin::Library),
+    (305, "lzo", Origin::Elsewhere),
+    (307, "bzip2", Origin::Hdf5plugin),
+    (32000, "lzf", Origin::Elsewhere),
+    (32001, "blosc", Origin::Hdf5plugin),
+    (32002, "mafisc", Origin::Elsewhere),
+    (32003, "snappy", Origin::Elsewhere),
+    (32004, "lz4", Origin::Hdf5plugin),
+    (32008, "bitshuffle", Origin::Hdf5plugin),
+    (32013, "zfp", Origin::Hdf5plugin),
+    (32015, "zstd", Origin::Hdf5plugin),
+    (32017, "sz", Origin::Hdf5plugin),
+    (32018, "fcidecomp", Origin::Hdf5plugin),
+    (32019, "jpeg", Origin::Elsewhere),
+    (32020, "vbz", Origin::Elsewhere),
+    (32024, "sz3", Origin::Hdf5plugin),
+    (32026, "blosc2", Origin::Hdf5plugin),
+    (32028, "sperr", Origin::Hdf5plugin),
+];
+
+impl StoredFilter {
+    /// The filter as this program runs it on elements of `element_size` bytes; `None` if only libhdf5 can.
+    pub(super) fn own(&self, element_size: usize) -> Option<Filter> {
+        Filter::stored(self.id, &self.parameters, element_size)
+    }
+
+    /// # Errors
+    /// `Unsupported` if neither this program, nor libhdf5, nor a plugin that libhdf5 finds has the filter.
+    pub(super) fn check_available(&self) -> Result<()> {
+        if self.own(1).is_some() || sys::is_filter_available(self.id)? {
+            return Ok(());
+        }
+        let advice = match self.known() {
+            Some((_, Origin::Library)) => {
+                "the libhdf5 of this program was built without it; copy the file with h5repack -f GZIP=4, or another \
+                 program whose HDF5 has this filter"
+            }
+            Some((_, Origin::Hdf5plugin)) => {
+                "install the HDF5 plugin, e.g. pip install hdf5plugin, and set HDF5_PLUGIN_PATH to its directory \
+                 (hdf5plugin.PLUGIN_PATH in Python)"
+            }
+            _ => "install the HDF5 plugin that contains it, and set HDF5_PLUGIN_PATH to its directory",
+        };
+        let (name, id) = (self.label(), self.id);
+        Err(Error::unsupported(format!(
+            "stored with the filter {name} (number {id}), which is not installed: {advice}"
+        )))
+    }
+
+    /// The plugin that readers need for the filter; `None` if it is part of libhdf5, or an option of it.
+    pub(super) fn plugin(&self) -> Option<Plugin> {
+        let plugin = |package| Some(Plugin { id: self.id, filter: self.label().to_owned(), package });
+        match (codec::find(self.id), self.known()) {
+            (Some(codec), _) => codec.plugin().and_then(|package| plugin(Some(package))),
+            (None, Some((_, Origin::Library))) => None,
+            (None, Some((_, Origin::Hdf5plugin))) => plugin(Some("hdf5plugin")),
+            (None, _) => plugin(None),
+        }
+    }
+
+    fn known(&self) -> Option<(&'static str, Origin)> {
+        KNOWN.iter().find(|(id, _, _)| *id == self.id).map(|&(_, name, origin)| (name, origin))
+    }
+
+    /// The common name of the filter, or the one in the file.
+    fn label(&self) -> &str {
+        match self.known() {
+            Some((name, _)) => name,
+            None if self.name.is_empty() => "without a name",
+            None => &self.name,
+        }
+    }
+}
+
+impl fmt::Display for StoredFilter {
+    /// As `info` shows it: `shuffle`, `deflate(4)`, `blosc`, `filter 4711`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.own(1), self.known()) {
+            (Some(filter), _) => filter.fmt(f),
+            (None, Some((name, _))) => f.write_str(name),
+            (None, None) => write!(f, "filter {}", self.id),
+        }
+    }
+}
