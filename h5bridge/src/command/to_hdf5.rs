@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use ctds_hdf5::IfExists;
 use ctds_hdf5::convert::{
-    ColumnPlan, Compress, Compression, DigestPolicy, Form, Route, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary, hex,
+    ColumnPlan, Compress, Compression, Damage, Form, Options, Plan, Route, Source, TablePlan, ToHdf5Summary, hex,
+    to_hdf5,
 };
 use serde_json::{Value as Json, json};
 
@@ -61,6 +61,9 @@ pub struct Args {
     /// Memory that may be held at a time
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
+    /// Leave out what is damaged, name it, and convert the rest; the exit code is then 6
+    #[arg(long, conflicts_with = "restorable")]
+    salvage: bool,
     /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none
     #[arg(long)]
     digest: bool,
@@ -97,39 +100,36 @@ pub fn memory(text: &str) -> Result<u64> {
 /// Converts, or prints the plan.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    let digest = match (args.digest, args.no_digest) {
-        (true, _) => DigestPolicy::Always,
-        (_, true) => DigestPolicy::Never,
-        _ => DigestPolicy::Auto,
-    };
-    let conversion = ToHdf5::new(&args.source)
-        .open_options(args.external.open_options(global))
-        .columns(args.columns)
-        .exclude(args.exclude)
-        .tables(args.tables)
-        .compression(args.compress)
-        .appendable(args.appendable)
-        .threads(args.threads)
-        .max_memory(args.max_memory)
-        .digest(digest)
-        .restorable(args.restorable)
-        .if_exists(if args.overwrite { IfExists::Replace } else { IfExists::Fail });
-    let conversion = match args.rows {
-        Some(rows) => conversion.rows(rows),
-        None => conversion,
+    let options = Options {
+        columns: args.columns,
+        exclude: args.exclude,
+        rows: args.rows,
+        tables: args.tables,
+        compress: args.compress,
+        appendable: args.appendable,
+        threads: args.threads,
+        max_memory: args.max_memory,
+        // without compression the digest would take as long as all the rest
+        digest: args.digest || (args.compress != Compress::With(Compression::NONE) && !args.no_digest),
+        restorable: args.restorable,
     };
     if !args.dry_run {
         report::check_target(&args.out, args.overwrite)?;
     }
     let interrupts = Interrupts::listen()?;
-    let plan = conversion.plan()?;
+    let mut source = Source::open_with(&args.source, args.external.open_options(global))?;
+    if args.salvage {
+        interrupts.stop(|token| source.salvage(|table, column| options.takes(table, column), &token.with(&())))?;
+    }
+    let plan = Plan::new(&source, &options).inspect_err(report::suggest_salvage)?;
     if args.dry_run {
-        return print_plan(&plan, global, out);
+        return print_plan(&plan, source.damage(), &options, global, out);
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
-    let summary = interrupts.stop(|token| plan.progress(&bar).cancel(token).write(&args.out));
+    let summary =
+        interrupts.stop(|token| to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
-    let summary = summary?;
+    let summary = summary.inspect_err(report::suggest_salvage)?;
     let seconds = started.elapsed().as_secs_f64();
     let ToHdf5Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest, .. } = &summary;
     let digest = digest.as_ref().map(hex);
@@ -158,21 +158,28 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "peak_memory": report::peak_memory(),
             "digest": digest,
         }),
-        plugins: args.compress.plugin().into_iter().collect(),
+        plugins: options.compress.plugin().into_iter().collect(),
+        damage: source.damage(),
         ..Ending::default()
     }
     .print(global, out)
 }
 
 /// Prints what a conversion would write.
-fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let (memory, appendable) = (plan.peak_memory(), plan.is_appendable());
+fn print_plan(
+    plan: &Plan,
+    damage: &[Damage],
+    options: &Options,
+    global: &Global,
+    out: &mut impl Write,
+) -> Result<Status> {
+    let memory = plan.memory(options.max_memory);
     let restorable = plan.restorable()?;
     let mut fields = json!({
         "bytes": plan.bytes(), "peak_memory": memory,
-        "tables": plan.tables().iter().map(|table| table_json(table, appendable)).collect::<Vec<_>>(),
+        "tables": plan.tables.iter().map(|table| table_json(table, options)).collect::<Vec<_>>(),
     });
-    let mut found: Vec<_> = plan.tables().iter().flat_map(|table| table_lines(table, appendable)).collect();
+    let mut found: Vec<_> = plan.tables.iter().flat_map(|table| table_lines(table, options)).collect();
     let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
     found.push(format!(
         "the file: {bytes} and some KiB a column, less what compression gains; peak memory about {memory}"
@@ -184,15 +191,15 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
             "restorable: {files} files of {bytes}; the parts that the datasets do not contain are stored in addition"
         ));
     }
-    Ending { warnings: plan.warnings(), found, fields, ..Ending::default() }.print(global, out)
+    Ending { warnings: &plan.warnings, damage, found, fields, ..Ending::default() }.print(global, out)
 }
 
-fn table_json(table: &TablePlan, appendable: bool) -> Json {
+fn table_json(table: &TablePlan, options: &Options) -> Json {
     let column = |column: &ColumnPlan| {
         let mut entry = json!({
             "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
             "manager": column.manager, "form": describe(&column.form),
-            "index": column.form.index_kind(appendable), "deflate": column.compression.gzip_level(), "bytes": column.bytes,
+            "index": column.form.index_kind(options.appendable), "deflate": column.compression.gzip_level(), "bytes": column.bytes,
         });
         if column.compression.plugin().is_some() {
             entry["compression"] = column.compression.to_string().into();
@@ -205,12 +212,12 @@ fn table_json(table: &TablePlan, appendable: bool) -> Json {
     })
 }
 
-fn table_lines(table: &TablePlan, appendable: bool) -> Vec<String> {
+fn table_lines(table: &TablePlan, options: &Options) -> Vec<String> {
     let column = |column: &ColumnPlan| {
         let separator = if column.compression.is_none() { "" } else { ", " };
         let filter = format!("{separator}{}", column.compression.describe());
         let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
-        let (form, index) = (describe(&column.form), column.form.index_kind(appendable));
+        let (form, index) = (describe(&column.form), column.form.index_kind(options.appendable));
         format!("  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())
     };
     let head = format!("{}  {} rows", table.group, table.rows.end - table.rows.start);

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use ctds_hdf5::IfExists;
-use ctds_hdf5::convert::{TableSummary, ToOriginal, ToTable};
+use ctds_hdf5::convert::{RestoreOptions, Source, TableOptions, TableSummary, restore, to_table};
 use ctds_hdf5::io::ByteOrder;
 use serde_json::json;
 
@@ -37,6 +36,9 @@ pub struct Args {
     /// Byte order of the data files, big or little; by default that of the original table
     #[arg(long, value_parser = byte_order, value_name = "ORDER")]
     byte_order: Option<ByteOrder>,
+    /// Leave out what is damaged, name it, and write the rest; the exit code is then 6
+    #[arg(long, conflicts_with = "exact")]
+    salvage: bool,
     /// Let engines (ScaledArrayEngine, BitFlagsEngine …) compute their columns again, where that gives the same values
     #[arg(long, conflicts_with = "exact")]
     engines: bool,
@@ -60,19 +62,15 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.exact {
         return run_exact(&args, &interrupts, started, global, out);
     }
-    let conversion = ToTable::new(&args.source)
-        .open_options(args.external.open_options(global))
-        .engines(args.engines)
-        .threads(args.threads)
-        .if_exists(if_exists(&args));
-    let conversion = match args.byte_order {
-        Some(order) => conversion.byte_order(order),
-        None => conversion,
-    };
+    let mut source = Source::open_with(&args.source, args.external.open_options(global))?;
+    if args.salvage {
+        interrupts.stop(|token| source.salvage(|_, _| true, &token.with(&())))?;
+    }
+    let options = TableOptions { byte_order: args.byte_order, threads: args.threads, engines: args.engines };
     let bar = Bar::new(0, global.quiet || global.json);
-    let summary = interrupts.stop(|token| conversion.progress(&bar).cancel(token).write(&args.out));
+    let summary = interrupts.stop(|token| to_table(&source, &options, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
-    let summary = summary?;
+    let summary = summary.inspect_err(report::suggest_salvage)?;
     let seconds = started.elapsed().as_secs_f64();
     let TableSummary { tables, columns, missing, rows, bytes, warnings, .. } = &summary;
     let size = report::bytes(*bytes);
@@ -93,13 +91,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
+        damage: source.damage(),
         ..Ending::default()
     }
     .print(global, out)
-}
-
-fn if_exists(args: &Args) -> IfExists {
-    if args.overwrite { IfExists::Replace } else { IfExists::Fail }
 }
 
 /// Restores the original directory.
@@ -111,8 +106,8 @@ fn run_exact(
     out: &mut impl Write,
 ) -> Result<Status> {
     let bar = Bar::new(0, global.quiet || global.json);
-    let original = ToOriginal::new(&args.source).threads(args.threads).if_exists(if_exists(args)).progress(&bar);
-    let restored = interrupts.stop(|token| original.cancel(token).write(&args.out));
+    let options = RestoreOptions { overwrite: args.overwrite, threads: args.threads };
+    let restored = interrupts.stop(|token| restore(&args.source, &args.out, &options, &token.with(&bar)));
     bar.finish();
     let restored = restored?;
     let seconds = started.elapsed().as_secs_f64();
