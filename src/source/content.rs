@@ -1,6 +1,6 @@
 //! What a table holds, wherever it is stored.
 
-use super::salvage::Salvaged;
+use super::intact::{ColumnDamage, Intact};
 use crate::error::Result;
 use crate::native::{Damage, DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
@@ -149,6 +149,33 @@ impl Content {
             Content::Casacore(_) => Ok(Edited::nothing(self.info(), self.keywords(), self.columns())),
             Content::Native(table) => table.edited(),
             Content::Salvaged(table) => table.whole.edited(),
+        }
+    }
+}
+
+/// A table read around its damage.
+pub(crate) struct Salvaged {
+    whole: Content,
+    /// The columns of the table; cells of damaged columns may be undefined.
+    columns: Vec<ColumnInfo>,
+    damaged: Vec<ColumnDamage>,
+}
+
+impl Salvaged {
+    pub(super) fn new(whole: Content, damaged: Vec<ColumnDamage>) -> Self {
+        let mut columns = whole.columns().to_vec();
+        for (info, damage) in columns.iter_mut().zip(&damaged) {
+            info.may_be_undefined |= matches!(damage, ColumnDamage::Rows(_));
+        }
+        Salvaged { whole, columns, damaged }
+    }
+
+    /// The intact cells of a column.
+    fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
+        match &self.damaged[index] {
+            ColumnDamage::None => self.whole.cells(index),
+            ColumnDamage::Whole(error) => Err(error.clone()),
+            ColumnDamage::Rows(damaged) => Ok(Box::new(Intact { cells: self.whole.cells(index)?, damaged })),
         }
     }
 }

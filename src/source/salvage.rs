@@ -9,12 +9,14 @@ use std::ops::Range;
 use bstr::ByteSlice;
 
 use super::blocks::RowBlocks;
+use super::content::Salvaged;
+use super::intact::ColumnDamage;
 use super::{Content, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::native::Damage;
 use crate::progress::Progress;
 use crate::table::{Cells, ColumnInfo};
-use crate::value::{Region, Shape, Values};
+use crate::value::Values;
 
 /// Rows that are read together; rows of a block that fails are read one by one.
 const BLOCK_ROWS: u64 = 4096;
@@ -103,23 +105,13 @@ impl Source {
     }
 }
 
-/// The damage of one column.
-#[derive(Debug)]
-pub(super) enum ColumnDamage {
-    None,
-    /// Ascending ranges of rows, each with the error of its first row.
-    Rows(Vec<(Range<u64>, Error)>),
-    /// No cell can be read, or the column cannot be opened.
-    Whole(Error),
-}
-
 /// Reads all cells of a column.
 fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<ColumnDamage> {
     let (info, rows) = (&content.columns()[index], content.rows());
     let cells = match content.cells(index) {
         Ok(cells) => cells,
         Err(error) if is_damage(&error) => return Ok(ColumnDamage::Whole(error)),
-        // an unknown manager is no damage: the caller names the column
+        // an unknown manager does not count as damage: the caller names the column
         Err(_) => return Ok(ColumnDamage::None),
     };
     let mut damaged: Vec<(Range<u64>, Error)> = Vec::new();
@@ -156,76 +148,4 @@ fn read_all(info: &ColumnInfo, cells: &dyn Cells, rows: Range<u64>, values: &mut
         block?.read(cells, values)?;
     }
     Ok(())
-}
-
-/// A table read around its damage.
-pub(crate) struct Salvaged {
-    pub(super) whole: Content,
-    /// As in the table, but that cells of damaged columns may be undefined.
-    pub(super) columns: Vec<ColumnInfo>,
-    damaged: Vec<ColumnDamage>,
-}
-
-impl Salvaged {
-    fn new(whole: Content, damaged: Vec<ColumnDamage>) -> Self {
-        let mut columns = whole.columns().to_vec();
-        for (info, damage) in columns.iter_mut().zip(&damaged) {
-            info.may_be_undefined |= matches!(damage, ColumnDamage::Rows(_));
-        }
-        Salvaged { whole, columns, damaged }
-    }
-
-    /// The intact cells of a column.
-    pub(super) fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
-        match &self.damaged[index] {
-            ColumnDamage::None => self.whole.cells(index),
-            ColumnDamage::Whole(error) => Err(error.clone()),
-            ColumnDamage::Rows(damaged) => Ok(Box::new(Intact { cells: self.whole.cells(index)?, damaged })),
-        }
-    }
-}
-
-/// A column whose damaged cells are undefined.
-struct Intact<'a> {
-    cells: Box<dyn Cells + 'a>,
-    damaged: &'a [(Range<u64>, Error)],
-}
-
-impl Intact<'_> {
-    /// The damage of a row, if it is damaged.
-    fn damage(&self, row: u64) -> Option<&Error> {
-        let next = self.damaged.partition_point(|(range, _)| range.start <= row);
-        let (range, error) = self.damaged.get(next.checked_sub(1)?)?;
-        range.contains(&row).then_some(error)
-    }
-}
-
-impl Cells for Intact<'_> {
-    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
-        if self.damage(row).is_some() { Ok(None) } else { self.cells.cell_shape(row) }
-    }
-
-    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        match self.damage(row) {
-            Some(error) => Err(error.clone()),
-            None => self.cells.read_cell(row, region, out),
-        }
-    }
-
-    /// The elements of the intact cells, without those of damaged ones, as for undefined cells.
-    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        let mut start = rows.start;
-        for (damaged, _) in self.damaged.iter().filter(|(range, _)| range.end > rows.start && range.start < rows.end) {
-            if damaged.start > start {
-                self.cells.read_rows(start..damaged.start, out)?;
-            }
-            start = damaged.end;
-        }
-        if start < rows.end { self.cells.read_rows(start..rows.end, out) } else { Ok(()) }
-    }
-
-    fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
-        let is_intact = !self.damaged.iter().any(|(range, _)| range.end > rows.start && range.start < rows.end);
-        is_intact.then(|| self.cells.same_shape(rows)).flatten()
-    }
 }
