@@ -48,8 +48,11 @@ pub enum Context {
         /// The type of the data manager that reads it, where that is known: `StandardStMan`.
         manager: Option<String>,
     },
-    /// A table of the source: `.` is the main table, `ANTENNA` a subtable. Live files call the main table `MAIN`.
+    /// A table of the source: `.` is the main table, `ANTENNA` a subtable. Live files call the main table `MAIN`. Engines that
+    /// read another table name that one.
     Table(String),
+    /// A subtable that cannot be opened, named as in [`Context::Table`].
+    Subtable(String),
     /// A column.
     Column {
         /// The table that it belongs to, as in [`Context::Table`]; empty where only one table is in question.
@@ -109,8 +112,8 @@ impl fmt::Display for Context {
             Context::Path(path) => path.display().to_string(),
             Context::Member { file, manager: None } => file.clone(),
             Context::Member { file, manager: Some(manager) } => format!("{file} ({manager})"),
-            Context::Table(name) if matches!(name.as_str(), "." | "MAIN") => format!("table {name}"),
-            Context::Table(name) => format!("subtable {name}"),
+            Context::Table(name) => format!("table {name}"),
+            Context::Subtable(name) => format!("subtable {name}"),
             Context::Column { table, column } if matches!(table.as_str(), "" | ".") => format!("column {column}"),
             Context::Column { table, column } => format!("subtable {table}: column {column}"),
             Context::Row(row) => format!("row {row}"),
@@ -398,8 +401,8 @@ mod tests {
             (Context::path("a.ms"), "a.ms"),
             (Context::managed("table.f3", "StandardStMan"), "table.f3 (StandardStMan)"),
             (Context::member("table.dat"), "table.dat"),
-            (Context::table("MAIN"), "table MAIN"),
-            (Context::table("FEED"), "subtable FEED"),
+            (Context::table("."), "table ."),
+            (Context::Subtable("FEED".into()), "subtable FEED"),
             (column_context(".", "DATA"), "column DATA"),
             (column_context("FEED", "TIME"), "subtable FEED: column TIME"),
             (Context::Row(7), "row 7"),

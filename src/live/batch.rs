@@ -9,7 +9,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 #[derive(Debug)]
 pub struct TableAppender<'w> {
     writer: &'w mut Writer,
-    /// In the writer.
+    /// Its position among the tables of the writer.
     number: usize,
 }
 
@@ -19,15 +19,22 @@ pub struct TableAppender<'w> {
 pub struct Batch<'w, 'b> {
     table: TableAppender<'w>,
     rows: u64,
-    /// For each column of the table.
+    /// One for each column of the table.
     cells: Vec<Option<Checked<'b>>>,
 }
 
-impl<'w> TableAppender<'w> {
-    pub(super) fn new(writer: &'w mut Writer, number: usize) -> Self {
-        TableAppender { writer, number }
+impl Writer {
+    /// A table, to append rows to it or to overwrite cells: `MAIN`, `ANTENNA`, `A/B`.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such table.
+    pub fn table(&mut self, name: &str) -> Result<TableAppender<'_>> {
+        let number = self.number_of(name)?;
+        Ok(TableAppender { writer: self, number })
     }
+}
 
+impl<'w> TableAppender<'w> {
     fn table(&self) -> &Table {
         self.writer.numbered(self.number)
     }

@@ -11,7 +11,8 @@ use crate::native::can_hold;
 use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 
 /// The cells of consecutive rows of a column: from a slice or vector (row after row, in each cell the first axis fastest),
-/// from an array or view of ndarray (rows first, then the axes of the cell, slowest first), or from [`Values`].
+/// from an array or view of ndarray (rows first, then the axes of the cell, slowest first), or from [`Values`]. References
+/// are borrowed where the elements are in order in memory.
 ///
 /// ```
 /// use ctds_hdf5::live::Block;
@@ -82,6 +83,26 @@ macro_rules! numbers {
         impl<'a, const N: usize> From<&'a [$rust; N]> for Block<'a> {
             fn from(elements: &'a [$rust; N]) -> Self {
                 Block::from(elements.as_slice())
+            }
+        }
+
+        impl From<Vec<$rust>> for Block<'_> {
+            fn from(elements: Vec<$rust>) -> Self {
+                Block::numbers(Cow::Owned(elements))
+            }
+        }
+
+        impl<const N: usize> From<[$rust; N]> for Block<'_> {
+            fn from(elements: [$rust; N]) -> Self {
+                Block::from(elements.to_vec())
+            }
+        }
+
+        impl<D: Dimension> From<Array<$rust, D>> for Block<'_> {
+            fn from(array: Array<$rust, D>) -> Self {
+                let extents = array.shape().iter().map(|&extent| extent as u64).collect();
+                let elements = Cow::Owned(array.iter().copied().collect());
+                Block { extents: Some(extents), ..Block::numbers(elements) }
             }
         }
 

@@ -21,7 +21,7 @@
 //! let reader = Reader::open(&live_h5)?;
 //!
 //! let mut rows = writer.table("MAIN")?.batch(2);
-//! rows.set("TIME", &[5e9, 5e9 + 1.])?.set("UVW", &[0.5; 6])?;
+//! rows.set("TIME", [5e9, 5e9 + 1.])?.set("UVW", [0.5; 6])?;
 //! rows.append()?;
 //! writer.commit()?;
 //!
@@ -34,6 +34,7 @@
 
 mod batch;
 mod block;
+mod commit_policy;
 mod create;
 mod declare;
 mod finalize;
@@ -51,10 +52,11 @@ mod tests;
 
 pub use batch::{Batch, TableAppender};
 pub use block::Block;
+pub use commit_policy::{CommitPolicy, Durability};
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
 pub use finalize::{Finalized, finalize};
 pub use follow::{Activity, Follow, FollowOptions, FollowSummary};
 pub use reader::{Reader, TableReader};
 pub use repair::{Repaired, RepairedTable, repair, repair_with};
-pub use schema::{CommitPolicy, Durability, Schema};
+pub use schema::Schema;
 pub use writer::Writer;

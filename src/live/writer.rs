@@ -4,12 +4,11 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Instant;
 
-use super::batch::TableAppender;
 use super::block::Block;
+use super::commit_policy::{CommitPolicy, Durability};
 use super::layout::{self, TableLayout};
 use super::lock;
 use super::lock::WriterLock;
-use super::schema::{CommitPolicy, Durability};
 use super::table::{Checked, Stream, Table, Updated};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, LiveFile};
@@ -32,7 +31,7 @@ const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 /// let mut writer = Schema::new().table(main).create(&path)?;
 ///
 /// let mut rows = writer.table("MAIN")?.batch(3);
-/// rows.set("TIME", &[5e9, 5e9, 5e9])?.set("WEIGHT", &ndarray::Array2::<f32>::ones((3, 4)))?;
+/// rows.set("TIME", [5e9, 5e9, 5e9])?.set("WEIGHT", ndarray::Array2::<f32>::ones((3, 4)))?;
 /// rows.append()?;
 /// writer.commit()?;
 /// assert_eq!(writer.table("MAIN")?.committed_rows(), 3);
@@ -107,14 +106,10 @@ impl Writer {
         self.tables.iter().map(|table| table.name.as_str())
     }
 
-    /// A table, to append rows to it or to overwrite cells: `MAIN`, `ANTENNA`, `A/B`.
-    ///
-    /// # Errors
-    /// `Usage` if there is no such table.
-    pub fn table(&mut self, name: &str) -> Result<TableAppender<'_>> {
+    /// The position of a table among [`tables`](Self::tables).
+    pub(super) fn number_of(&self, name: &str) -> Result<usize> {
         let found = self.tables.iter().position(|table| table.name == name);
-        let number = found.ok_or_else(|| Error::usage(format!("there is no table {name}")))?;
-        Ok(TableAppender::new(self, number))
+        found.ok_or_else(|| Error::usage(format!("there is no table {name}")))
     }
 
     pub(super) fn numbered(&self, number: usize) -> &Table {
@@ -136,8 +131,8 @@ impl Writer {
     }
 
     fn table_mut(&mut self, name: &str) -> Result<&mut Table> {
-        let found = self.tables.iter_mut().find(|table| table.name == name);
-        found.ok_or_else(|| Error::usage(format!("there is no table {name}")))
+        let number = self.number_of(name)?;
+        Ok(&mut self.tables[number])
     }
 
     /// Makes a file that was just created complete: no rows are committed.

@@ -214,7 +214,7 @@ impl SourceTable {
         match &self.content {
             Ok(content) => Ok(content),
             Err(error) if self.name == MAIN_TABLE => Err(error.clone()),
-            Err(error) => Err(error.clone()).with_context(|| Context::table(&self.name)),
+            Err(error) => Err(error.clone()).with_context(|| Context::Subtable(self.name.clone())),
         }
     }
 }
