@@ -97,7 +97,7 @@ impl Partial {
             }
             Err(Error::new(ErrorKind::Io, "other processes remove directories that are being made"))
         };
-        make().with_context(|| Context::path(&parent))
+        make().with_context(|| Context::path(parent))
     }
 
     /// Where to write.
@@ -357,7 +357,7 @@ fn resolve(target: &Path, overwrite: bool) -> Result<PathBuf> {
     }
     target.canonicalize().map_err(|error| {
         let message = "the target is a symbolic link that leads to nothing: remove it, or name what it should lead to";
-        Error::new(ErrorKind::Exists, message).caused_by(error).context(Context::path(&target))
+        Error::new(ErrorKind::Exists, message).caused_by(error).context(Context::path(target))
     })
 }
 
@@ -385,7 +385,7 @@ fn check_target(target: &Path, form: Form, overwrite: bool) -> Result<()> {
         Ok(_) if target.is_dir() && !is_table(target) => Err(not_a_table()),
         _ => Ok(()),
     }
-    .with_context(|| Context::path(&target))
+    .with_context(|| Context::path(target))
 }
 
 /// How [`rename`] ends.

@@ -53,14 +53,12 @@ impl Call<'_> {
 macro_rules! call_setters {
     () => {
         /// Sets what happens if there is something at the target; without, the call fails with `Exists`.
-        #[must_use]
         pub fn if_exists(mut self, if_exists: IfExists) -> Self {
             self.call.if_exists = if_exists;
             self
         }
 
         /// Sets where reports of the progress go.
-        #[must_use]
         pub fn progress(mut self, progress: &'a dyn Progress) -> Self {
             self.call.progress = progress;
             self
@@ -68,7 +66,6 @@ macro_rules! call_setters {
 
         /// Sets a token that stops the call from another thread: it returns `Interrupted` before its next block of data, and
         /// the target is as it was before.
-        #[must_use]
         pub fn cancel(mut self, token: &'a CancelToken) -> Self {
             self.call.cancel = Some(token);
             self
@@ -213,6 +210,7 @@ impl<'a> ToHdf5<'a> {
 }
 
 /// What a conversion will do, from [`ToHdf5::plan`]. It keeps the source open, and locked if it is a table directory.
+#[must_use = "`write` converts"]
 pub struct ToHdf5Plan<'a> {
     source: Source,
     plan: Plan,

@@ -42,7 +42,7 @@ pub fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Resu
     let (files, changed) = changed_files(path, progress)?;
     if !has_digests && files == 0 {
         return Err(Error::usage("it has no digests of its own: give it another source to compare with")
-            .context(Context::path(&path)));
+            .context(Context::path(path)));
     }
     all.files = files;
     for ChangedFile { name, stored, found } in changed {

@@ -134,7 +134,7 @@ impl Reach {
     /// The files below the directory of the file at `path`, which `open` opens.
     pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<hdf5::Group>) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let path = parent.canonicalize().with_context(|| Context::path(&parent))?;
+        let path = parent.canonicalize().with_context(|| Context::path(parent))?;
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
     }
 

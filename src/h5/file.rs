@@ -100,7 +100,7 @@ impl File {
             }
             sys::create_file(path, &creation.finish()?, &access.finish()?)
         };
-        let file = Some(create().context(Context::path(&path))?);
+        let file = Some(create().context(Context::path(path))?);
         Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File })
     }
 
@@ -228,7 +228,7 @@ pub(super) fn open(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Resul
         ErrorKind::Format if mode != Mode::ReadLive && is_being_written() => error::being_written(),
         _ => found,
     });
-    opened.with_context(|| Context::path(&path))
+    opened.with_context(|| Context::path(path))
 }
 
 /// The superblock of a file that may be live.

@@ -23,7 +23,7 @@ impl Default for CommitPolicy {
 }
 
 impl CommitPolicy {
-    /// Only [`Writer::commit`] and [`Writer::close`] commit.
+    /// Only [`Writer::commit`](super::Writer::commit) and [`Writer::close`](super::Writer::close) commit.
     pub fn manual() -> Self {
         CommitPolicy { every: None, rows: None, durability: Durability::PageCache }
     }

@@ -42,7 +42,7 @@ pub fn finalize(
     let _lock = WriterLock::take(live)?;
     let own = Source::open(live)?;
     if let Some(source) = source {
-        check_source(&own, source).with_context(|| Context::path(&live))?;
+        check_source(&own, source).with_context(|| Context::path(live))?;
     }
     let source = source.unwrap_or(&own);
     let plan = Plan::new(source, options)?;
@@ -51,7 +51,7 @@ pub fn finalize(
     let comparison = verify_with(source, &Source::open(output.partial())?, progress)?;
     if let Some(difference) = comparison.differences.first() {
         let message = format!("what was written differs, first in table {}", difference.table);
-        return Err(Error::new(ErrorKind::Format, message).context(Context::path(&target)));
+        return Err(Error::new(ErrorKind::Format, message).context(Context::path(target)));
     }
     output.commit()?;
     Ok(Finalized { summary, comparison })

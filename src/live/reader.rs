@@ -96,7 +96,7 @@ impl Reader {
             let tables = tables.into_iter().map(|table| TableReader::open(&root, table)).collect::<Result<_>>()?;
             Ok(Reader { path: path.to_owned(), tables })
         };
-        open().with_context(|| Context::path(&path))
+        open().with_context(|| Context::path(path))
     }
 
     /// Whether the file is marked as being written: its writer has it open, or ended without closing it.
@@ -206,7 +206,7 @@ impl TableReader {
             Parts::Dense(part) => part.read(rows, self.age.load(Ordering::Acquire), out),
             Parts::Cubes { .. } => Err(Error::unsupported("cells of several shapes are read one by one")),
         }
-        .with_context(|| Context::column(&column))
+        .with_context(|| Context::column(column))
     }
 
     /// The cells of `rows`, first axis fastest.
@@ -249,7 +249,7 @@ impl TableReader {
             part.read(row..row.saturating_add(1), age, values)?;
             Ok(Some(part.cell.clone()))
         };
-        let shape = cell(&mut values).with_context(|| Context::column(&column))?;
+        let shape = cell(&mut values).with_context(|| Context::column(column))?;
         Ok(shape.map(|shape| (shape, values)))
     }
 }

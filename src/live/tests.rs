@@ -80,7 +80,7 @@ fn rows_are_seen_when_committed_and_appended_again() {
     assert_eq!(main.rows::<f64>("TIME", expected..expected + 1).unwrap_err().kind(), ErrorKind::Usage);
     // not committed
     let mut antenna = writer.table("ANTENNA").unwrap().batch(1);
-    antenna.set("DISH", &[25.0]).unwrap();
+    antenna.set("DISH", [25.0]).unwrap();
     antenna.append().unwrap();
     drop((writer, reader));
 
@@ -156,13 +156,13 @@ fn cells_are_written_anew_in_their_place() {
     let path = directory.path().join("live.h5");
     let mut writer = schema().create(&path).unwrap();
     append(&mut writer, 6).unwrap();
-    writer.table("MAIN").unwrap().rewrite("row", 1, 2, &[true, true]).unwrap();
+    writer.table("MAIN").unwrap().rewrite("row", 1, 2, [true, true]).unwrap();
     let cells = [7i16, 8, 9, 10, 11];
     let block = Block::from(&cells[..]);
     writer.table("MAIN").unwrap().rewrite("VAR", 1, 2, block.clone().with_shapes(&[Some(0), Some(1)])).unwrap();
     let error = writer.table("MAIN").unwrap().rewrite("VAR", 2, 2, block.with_shapes(&[Some(0), Some(1)])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(writer.table("MAIN").unwrap().rewrite("row", 5, 2, &[true, true]).is_err());
+    assert!(writer.table("MAIN").unwrap().rewrite("row", 5, 2, [true, true]).is_err());
     writer.close().unwrap();
     let reader = Reader::open(&path).unwrap();
     let main = reader.table("MAIN").unwrap();

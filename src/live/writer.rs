@@ -65,11 +65,11 @@ impl Writer {
         let lock = WriterLock::take(path)?;
         let layout = {
             let file = h5::File::open(path)?;
-            layout::read(&file.root()?).with_context(|| Context::path(&path))?
+            layout::read(&file.root()?).with_context(|| Context::path(path))?
         };
         let writer = Writer::new(LiveFile::open(path)?, path, &layout, policy, lock)?;
         for table in &writer.tables {
-            table.check_extents().with_context(|| Context::table(&table.name)).with_context(|| Context::path(&path))?;
+            table.check_extents().with_context(|| Context::table(&table.name)).with_context(|| Context::path(path))?;
         }
         Ok(writer)
     }
@@ -82,7 +82,7 @@ impl Writer {
         lock: WriterLock,
     ) -> Result<Self> {
         let tables = layout.iter().map(|table| Table::open(&file, table)).collect::<Result<_>>()?;
-        let descriptor = File::open(path).with_context(|| Context::path(&path))?;
+        let descriptor = File::open(path).with_context(|| Context::path(path))?;
         let warnings = lock::network_file_system(path).into_iter().collect();
         Ok(Writer {
             file: Some(file),
@@ -214,8 +214,8 @@ impl Writer {
         if waiting > 0 && (late || many) || self.rewritten && late { self.commit() } else { Ok(()) }
     }
 
-    /// Lets readers see all rows that were appended: when it returns, the rows that [`committed_rows`](Self::committed_rows)
-    /// gives are whole for everybody who reads that number first.
+    /// Lets readers see all rows that were appended: when it returns, a reader that takes `committed_rows` first and reads no
+    /// more rows than that reads whole rows.
     ///
     /// # Errors
     /// `NoSpace` or `Io`, after which the writer can only be closed.

@@ -90,7 +90,7 @@ impl FileSet {
                 false => Err(Error::format("not a table: there is no table.dat")),
             }
         };
-        open().with_context(|| Context::path(&path))
+        open().with_context(|| Context::path(path))
     }
 
     /// Refuses a target that is the source, in it or around it.

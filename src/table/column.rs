@@ -139,6 +139,6 @@ impl<'a> Column<'a> {
     }
 
     fn error(&self, error: Error) -> Error {
-        error.context(Context::column(&self.info().desc.name.as_bstr())).context(Context::path(self.table.path()))
+        error.context(Context::column(self.info().desc.name.as_bstr())).context(Context::path(self.table.path()))
     }
 }

@@ -254,7 +254,7 @@ impl<'a> ColumnMut<'a> {
     }
 
     fn error(&self, error: Error) -> Error {
-        error.context(Context::column(&self.info.desc.name.as_bstr())).context(Context::path(&self.path))
+        error.context(Context::column(self.info.desc.name.as_bstr())).context(Context::path(self.path))
     }
 }
 

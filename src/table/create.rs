@@ -277,13 +277,13 @@ pub(super) fn unique_name<'a>(wanted: &str, taken: impl Iterator<Item = &'a BStr
 /// Checks a column against itself and those `before` it.
 pub(super) fn check_column(column: &ColumnInfo, before: &[ColumnInfo]) -> Result<()> {
     let desc = &column.desc;
-    let wrong = |message: String| Err(Error::usage(message).context(Context::column(&desc.name.as_bstr())));
+    let wrong = |message: String| Err(Error::usage(message).context(Context::column(desc.name.as_bstr())));
     if desc.name.is_empty() {
         return wrong("the name is empty".into());
     }
     if before.iter().any(|other| other.desc.name == desc.name) {
         return Err(Error::new(ErrorKind::Exists, "there is a column of this name already")
-            .context(Context::column(&desc.name.as_bstr())));
+            .context(Context::column(desc.name.as_bstr())));
     }
     if desc.kind == ColumnKind::Scalar {
         return Ok(());

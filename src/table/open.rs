@@ -21,13 +21,13 @@ pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Table> {
 
 /// Opens the table at `path`, to which the tables of `chain` lead.
 pub(super) fn open_next(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
-    let chain = chain.then(path).map_err(|error| error.context(Context::path(&path)))?;
+    let chain = chain.then(path).map_err(|error| error.context(Context::path(path)))?;
     open_last(path, &chain)
 }
 
 /// Opens the table at `path`, the last one of `chain`.
 fn open_last(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
-    open_at(path, chain).map_err(|error| error.context(Context::path(&path)))
+    open_at(path, chain).map_err(|error| error.context(Context::path(path)))
 }
 
 fn open_at(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {

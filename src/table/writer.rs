@@ -244,7 +244,7 @@ impl TableWriter {
         let WriterColumn { sequence, index, .. } = self.columns[found];
         if self.columns.iter().filter(|column| column.sequence == sequence).count() > 1 {
             let manager = find_manager(&mut self.managers, sequence);
-            manager.manager.remove_column(index).with_context(|| Context::column(&name)).context(path)?;
+            manager.manager.remove_column(index).with_context(|| Context::column(name)).context(path)?;
         } else {
             self.managers.retain(|manager| manager.sequence != sequence);
             self.remove_files(sequence).context(path)?;

@@ -102,7 +102,7 @@ impl LiveContainer {
             let files = files.collect::<Result<_>>()?;
             Ok::<_, Error>((commits, files))
         };
-        let (commits, files) = open().context(Context::path(&path))?;
+        let (commits, files) = open().context(Context::path(path))?;
         let numbers = commits.names().iter().cloned().zip(0..).collect();
         Ok(LiveContainer { commits, files, numbers, file })
     }
@@ -267,7 +267,7 @@ impl LiveContainerReader {
     /// `Unsupported` if it was not created as appendable; those of reading it.
     pub fn open(path: &Path) -> Result<Self> {
         let file = h5::File::open_live(path)?;
-        let (commits, sizes) = file.root().and_then(|root| listed(&root)).context(Context::path(&path))?;
+        let (commits, sizes) = file.root().and_then(|root| listed(&root)).context(Context::path(path))?;
         Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
     }
 

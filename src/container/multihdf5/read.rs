@@ -40,7 +40,7 @@ impl Opened {
             let committed = Commits::sizes_by_path(&file.root()?)?;
             Ok::<_, Error>(Opened { sealed, source: Arc::new(source), committed, file })
         };
-        Ok(Arc::new(open().context(Context::path(&path))?))
+        Ok(Arc::new(open().context(Context::path(path))?))
     }
 
     /// The outermost container.

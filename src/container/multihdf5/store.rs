@@ -91,11 +91,11 @@ impl Store {
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
     pub(super) fn edit(path: &Path, options: fn(&Group) -> Result<FormatOptions>) -> Result<Self> {
-        let lock = lock_for_writing(path).context(Context::path(&path))?;
+        let lock = lock_for_writing(path).context(Context::path(path))?;
         let sealed =
-            FileSource::open(path).and_then(|file| Seal::check_structure(&file)).context(Context::path(&path))?;
+            FileSource::open(path).and_then(|file| Seal::check_structure(&file)).context(Context::path(path))?;
         let file = h5::File::open(path)?;
-        let options = options(&file.root()?).context(Context::path(&path))?;
+        let options = options(&file.root()?).context(Context::path(path))?;
         let sealed = options.archive && !options.appendable || sealed;
         let file = Some(OpenFile { file, writable: false, copy: None });
         let state = StoreState { file, generation: 1, lock, disk: None };

@@ -68,7 +68,7 @@ pub(crate) fn record(
     files.sort_by_key(|(name, _)| name.rsplit(|&byte| byte == b'/').next());
     for (name, path) in files {
         let segments = found.remove(path).unwrap_or_default();
-        recorder.file(name, path, segments, &mut elements).with_context(|| Context::path(&path))?;
+        recorder.file(name, path, segments, &mut elements).with_context(|| Context::path(path))?;
     }
     recorder.find_whole(elements)?;
     let Recorder { mut recipe, streams, literals, segments, .. } = recorder;

@@ -128,7 +128,7 @@ fn open(path: &Path) -> Result<Option<Archive>> {
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
         Archive::open(&File::open_shared(path)?.root()?, source)
     };
-    open().with_context(|| Context::path(&path))
+    open().with_context(|| Context::path(path))
 }
 
 /// A file that would not be what it was.

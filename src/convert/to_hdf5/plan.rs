@@ -291,7 +291,7 @@ impl Plan {
         let Some(root) = source.tables.first().and_then(|table| table.path.as_ref()) else {
             return Err(Error::usage("only a table directory can be made restorable"));
         };
-        let tree = Tree::find(root).with_context(|| Context::path(&root))?;
+        let tree = Tree::find(root).with_context(|| Context::path(root))?;
         self.warnings.extend_from_slice(tree.notes());
         for table in &source.tables {
             if table.path.as_ref().is_some_and(|path| !path.starts_with(root)) {

@@ -308,7 +308,7 @@ fn begin(
 ) -> Result<(Writer, LiveTables)> {
     if found.first().is_none_or(|table| table.rows == 0) {
         return Err(
-            Error::not_found("the table has no rows yet, from which shapes are known").context(Context::path(&source))
+            Error::not_found("the table has no rows yet, from which shapes are known").context(Context::path(source))
         );
     }
     let if_exists = if overwrite { IfExists::Replace } else { IfExists::Fail };
@@ -367,5 +367,5 @@ fn reopen(live: &Path, policy: CommitPolicy) -> Result<Writer> {
 
 fn other(live: &Path, why: String) -> Error {
     Error::new(ErrorKind::Exists, format!("the live file is of another table: this one {why}"))
-        .context(Context::path(&live))
+        .context(Context::path(live))
 }

@@ -152,7 +152,7 @@ fn row_numbers(args: &OpenArgs<'_>) -> Result<OtherColumn> {
     let name = name.ok_or_else(|| Error::format(format!("the table keyword {key} is missing")))?;
     let column = args.table.column(name).context(&key)?;
     if column.spec.storage != Storage::Scalar || column.spec.data_type != DataType::UInt {
-        return Err(Error::format("uInt scalars are expected").context(Context::column(&name)).context(key));
+        return Err(Error::format("uInt scalars are expected").context(Context::column(name)).context(key));
     }
     Ok(column)
 }
