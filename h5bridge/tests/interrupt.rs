@@ -7,8 +7,6 @@
 //! `H5BRIDGE_LONG=1` interrupts 300 conversions, otherwise 30. The moments come from a random seed, which is printed when
 //! the test fails; `H5BRIDGE_SEED` sets it.
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
 mod writers;
 
 use std::collections::HashMap;
@@ -19,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use signal_hook::consts::{SIGINT, SIGKILL, SIGTERM};
 
-use common::testdata;
+use ctds_hdf5_testing::testdata;
 use writers::{Content, Writer, is_long, names_in, scratch, succeed, writers};
 
 const TABLE: &str = "demo/demo.ms";
