@@ -25,11 +25,15 @@
 #![deny(missing_docs)]
 
 mod aipsio;
+mod clock;
 mod container;
 pub mod convert;
 mod error;
 mod grid;
 mod h5;
+#[cfg(any(test, feature = "internals"))]
+#[doc(hidden)]
+pub mod internals;
 pub mod io;
 mod limits;
 pub mod live;

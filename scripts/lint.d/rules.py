@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['error'],
-    ['limits', 'sha', 'sync'],
+    ['limits', 'sha', 'sync', 'clock'],
     ['value'],
     ['io'],
     ['grid', 'cancel', 'progress', 'pool', 'output'],
@@ -19,6 +19,7 @@ LAYERS = [
     ['native'],
     ['source'],
     ['convert', 'pack', 'live'],
+    ['internals'],
     ['lib'],
     ['h5bridge/exit', 'h5bridge/args'],
     ['h5bridge/report', 'h5bridge/progress', 'h5bridge/interrupt'],
