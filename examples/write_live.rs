@@ -1,0 +1,23 @@
+//! Writes rows to a live HDF5 file, which other programs read at the same time: `cargo run --example write_live FILE`.
+
+use std::time::Duration;
+
+use ctds_hdf5::live::{Block, ColumnSpec, Declaration, Policy, Sync, TableSpec};
+use ctds_hdf5::value::DataType;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).ok_or("usage: write_live FILE")?;
+    let main = TableSpec::new("MAIN")
+        .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
+        .column(ColumnSpec::new("UVW", DataType::Double).cell([3]).unit("m"));
+    // what others see is at most a second old
+    let policy = Policy { every: Some(Duration::from_secs(1)), rows: None, sync: Sync::Never };
+    let mut writer = Declaration::new().table(main).overwrite().go_live(path, policy)?;
+    for integration in 0..1000 {
+        let time = [f64::from(integration); 2];
+        let uvw = [0., 1., 2., 3., 4., 5.].map(|u| u + f64::from(integration));
+        writer.append("MAIN", 2, &[("TIME", Block::from(&time[..])), ("UVW", Block::from(&uvw[..]))])?;
+    }
+    writer.close()?;
+    Ok(())
+}
