@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use ctds_hdf5::Plugin;
 use ctds_hdf5::convert::Damage;
-use ctds_hdf5::{ErrorKind, Plugin};
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -116,11 +116,4 @@ pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
-
-/// Names the options that go on where a source turns out to be damaged.
-pub fn suggest_salvage(error: &ctds_hdf5::Error) {
-    if matches!(error.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit) {
-        eprintln!("h5bridge: --salvage leaves out what is damaged; --exclude COLUMN leaves out one column (to-hdf5)");
-    }
 }

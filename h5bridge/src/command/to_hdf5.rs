@@ -120,7 +120,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.salvage {
         interrupts.stop(|token| source.salvage(|table, column| options.takes(table, column), &token.with(&())))?;
     }
-    let plan = Plan::new(&source, &options).inspect_err(report::suggest_salvage)?;
+    let plan = Plan::new(&source, &options)?;
     if args.dry_run {
         return print_plan(&plan, source.damage(), &options, global, out);
     }
@@ -128,7 +128,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let summary =
         interrupts.stop(|token| to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
-    let summary = summary.inspect_err(report::suggest_salvage)?;
+    let summary = summary?;
     let seconds = started.elapsed().as_secs_f64();
     let Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest } = &summary;
     let digest = digest.as_ref().map(hex);
