@@ -297,13 +297,13 @@ fn seal_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("a.mfh5");
         let container = MultiHdf5Mut::create(&path, &options)?;
-        container.create("table.info")?.write_at(0, bytes)?;
+        container.create("table.dat")?.write_at(0, bytes)?;
         container.commit()?;
         drop(container);
         Ok(std::fs::read(path)?)
     };
-    let infos = of_each(tables, |files| named(files, "table.info"));
-    infos.iter().step_by(100).filter_map(|bytes| make(bytes).ok()).collect()
+    let files = of_each(tables, |files| named(files, "table.dat"));
+    files.iter().step_by(files.len() / 5 + 1).filter_map(|bytes| make(bytes).ok()).collect()
 }
 
 /// The documents of a table and its columns.
@@ -359,10 +359,10 @@ mod tests {
     }
 
     targets! {
-        table_dat: 200 seeds, 3000 changes;
+        table_dat: 150 seeds, 3000 changes;
         record: 20 seeds, 3000 changes;
         lock: 20 seeds, 3000 changes;
-        table: 200 seeds, 3000 changes;
+        table: 150 seeds, 3000 changes;
         manager: 200 seeds, 5000 changes;
         dysco: 6 seeds, 2000 changes;
         sisco: 1 seeds, 2000 changes;

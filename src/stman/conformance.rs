@@ -101,9 +101,10 @@ fn sample(kind: &Kind) -> Option<Sample> {
         "TiledShapeStMan" => Sample { columns: tiled_columns(None), parameters: tiles(&[2, 5, 8]), ..any },
         "TiledCellStMan" => Sample { columns: tiled_columns(None), parameters: tiles(&[2, 2]), ..any },
         "TiledDataStMan" => {
+            let names: Vec<_> = tiled_columns(None).into_iter().map(|column| column.name).collect();
             let definition = record(&[
                 ("ndim", Value::Scalar(Values::UInt(vec![3]))),
-                ("data", strings(&["Complex", "Bool", "Short"])),
+                ("data", Value::Array(Shape::from([names.len() as u64]), Values::String(names))),
                 ("coord", strings(&[])),
                 ("id", strings(&[])),
             ]);
@@ -386,7 +387,8 @@ fn names_are_found_and_are_unique() {
         );
     }
     for name in super::written() {
-        assert!(names.contains(&name), "{name} is written, but not read");
+        let is_refused = super::REFUSED.iter().any(|kind| kind.names.contains(&name));
+        assert!(names.contains(&name) != is_refused, "{name} is written; read: {}", !is_refused);
     }
     let count = names.len();
     names.sort();

@@ -172,6 +172,9 @@ fn version_1_is_read_and_becomes_version_2() {
         assert_eq!(read.layout("b").unwrap().block_numbers.first(), Some(&(2..3)));
 
         if block_bytes == 128 {
+            let lost = MultiFile::open(&Memory::new([("table.mf", bytes.clone())]), "table.mf").unwrap_err();
+            assert_eq!(lost.kind(), ErrorKind::Format, "{lost}");
+            assert!(lost.to_string().contains("table.mf_hdrext"), "{lost}");
             let cut = Memory::new([("table.mf", bytes.clone()), ("table.mf_hdrext", extension[1..].to_vec())]);
             let message = MultiFile::open(&cut, "table.mf").unwrap_err().to_string();
             assert!(

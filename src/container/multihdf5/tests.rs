@@ -646,10 +646,7 @@ fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
 /// A copy of a folder as a process leaves it that is killed now: the pages of its files are those of the system.
 fn snapshot(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-    }
+    ctds_hdf5_testing::copy_tree(folder, copy.path());
     copy
 }
 
