@@ -44,7 +44,7 @@ fn cancelled() -> Error {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let target = folder.path().join("my.h5");
 /// # let my_ms = folder.path().join("my.ms");
-/// # ctds_hdf5::NewTable::new().create(&my_ms)?.finish()?;
+/// # ctds_hdf5::NewTable::new().create(&my_ms)?.close()?;
 ///
 /// let token = CancelToken::new();
 /// let handle = token.clone();

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use ctds_hdf5::Plugin;
+use ctds_hdf5::convert::Damage;
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -33,6 +34,8 @@ pub struct Ending<'a> {
     /// What was found is not as it should be.
     pub failed: Option<Status>,
     pub warnings: &'a [String],
+    /// The damaged parts of the source that are left out; with any the status is `Warnings`.
+    pub damage: &'a [Damage],
     /// Whether the warnings were printed when they arose.
     pub warned: bool,
     /// What was found, a line each; it goes to stdout.
@@ -49,11 +52,15 @@ impl Ending<'_> {
     /// Prints everything and returns the exit status.
     pub fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
         let strict = global.strict && !self.warnings.is_empty();
-        let status = self.failed.unwrap_or(if strict { Status::Warnings } else { Status::Done });
+        let warned = strict || !self.damage.is_empty();
+        let status = self.failed.unwrap_or(if warned { Status::Warnings } else { Status::Done });
         if global.json {
             self.fields["status"] = status.name().into();
             self.fields["code"] = status.code().into();
             self.fields["warnings"] = self.warnings.into();
+            if !self.damage.is_empty() {
+                self.fields["damage"] = json!(self.damage);
+            }
             add_plugins(&mut self.fields, &self.plugins);
             writeln!(out, "{:#}", self.fields)?;
             return Ok(status);

@@ -256,12 +256,12 @@ impl Sources<'_> {
                 Some(_) if virtuals.contains(&path) => {
                     return Err(Error::format(format!("virtual datasets in a circle: {}", virtuals.join(", "))));
                 }
+                Some(Elsewhere::Virtual(_)) if self.checked.contains(&path) => {}
                 Some(Elsewhere::Virtual(ref sources)) => {
-                    if self.checked.insert(path.clone()) {
-                        virtuals.push(path);
-                        outside |= self.check(&Elsewhere::Virtual(sources.clone()), sources, virtuals)?;
-                        virtuals.pop();
-                    }
+                    self.checked.insert(path.clone());
+                    virtuals.push(path);
+                    outside |= self.check(&Elsewhere::Virtual(sources.clone()), sources, virtuals)?;
+                    virtuals.pop();
                 }
                 // libhdf5 would look for its files in the working directory
                 Some(nested) => return Err(nested.refused().context(format!("source {path}"))),

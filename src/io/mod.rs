@@ -196,10 +196,13 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"bytes").unwrap();
         let open = || FileSource::open(file.path()).unwrap();
-        assert!(has_raw(open()) && has_raw(&open()) && has_raw(Arc::new(open())) && has_raw(Box::new(open())));
+        let file_at = open();
+        assert!(has_raw(open()) && has_raw(&file_at) && has_raw(Arc::new(open())) && has_raw(Box::new(open())));
         let nested: Arc<dyn ReadAt> = Arc::new(open());
-        assert!(has_raw(&&nested));
-        assert_eq!(read_all(&Box::new(&nested)).unwrap(), b"bytes");
+        let twice: &&Arc<dyn ReadAt> = &&nested;
+        assert!(has_raw(twice));
+        let boxed = Box::new(&nested);
+        assert_eq!(read_all(&boxed).unwrap(), b"bytes");
     }
 
     /// A file with a length and nothing else.

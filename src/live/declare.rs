@@ -88,6 +88,7 @@ impl ColumnSpec {
             shape: Some(Shape::scalar()),
             manager: "StandardStMan".into(),
             manager_name: "StandardStMan".into(),
+            may_be_undefined: false,
         };
         ColumnSpec { info, cells: CellShapes::One(Shape::scalar()), axes: Vec::new(), chunk_rows: None }
     }

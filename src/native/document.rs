@@ -9,6 +9,7 @@ use bstr::{BString, ByteSlice};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::damage::Damage;
 use super::form::{FormKind, StoredForm};
 use super::json::{self, JsonRecord, JsonString};
 use super::names::CTDS;
@@ -165,6 +166,9 @@ pub(crate) struct TableDocument {
     /// The name of the dataset that counts the complete rows of a live table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) committed: Option<String>,
+    /// The parts of the source that were damaged and are left out, in the document of the main table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) damage: Vec<Damage>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -224,6 +228,7 @@ impl TableDocument {
             private_keywords: None,
             managers: None,
             committed: None,
+            damage: Vec::new(),
         }
     }
 
@@ -394,7 +399,13 @@ impl ColumnDocument {
             keywords: self.keywords.record().context("keywords")?,
             default: None,
         };
-        let info = ColumnInfo { desc, shape, manager: self.manager.0, manager_name: self.manager_name.0 };
+        let info = ColumnInfo {
+            desc,
+            shape,
+            manager: self.manager.0,
+            manager_name: self.manager_name.0,
+            may_be_undefined: false,
+        };
         let reason = self.reason.unwrap_or_default().0.to_str_lossy().into_owned();
         let form = StoredForm { kind: form, link: self.link.0.to_str_lossy().into_owned(), reason };
         Ok(DescribedColumn { info, form, manager: self.manager_number.flatten() })
@@ -440,6 +451,7 @@ mod tests {
             shape: None,
             manager: "m".into(),
             manager_name: "n".into(),
+            may_be_undefined: false,
         };
         let form = StoredForm { kind: FormKind::Dense, link: "A".into(), reason: String::new() };
         let text = json::encode(&ColumnDocument::new(&info, 0, &form, &|_| String::new())).unwrap();

@@ -87,9 +87,15 @@ impl RawStrings {
         }
         let group = exact.group(&name)?;
         let read = || -> Result<HashMap<u64, BString>> {
-            let Values::Int64(index) = all(&group, INDEX, DataType::Int64)? else { return Err(wrong(INDEX)) };
-            let Values::Int64(offset) = all(&group, OFFSET, DataType::Int64)? else { return Err(wrong(OFFSET)) };
-            let Values::UChar(bytes) = all(&group, BYTES, DataType::UChar)? else { return Err(wrong(BYTES)) };
+            let Values::Int64(index) = all(&group, INDEX, DataType::Int64).context(INDEX)? else {
+                return Err(wrong(INDEX));
+            };
+            let Values::Int64(offset) = all(&group, OFFSET, DataType::Int64).context(OFFSET)? else {
+                return Err(wrong(OFFSET));
+            };
+            let Values::UChar(bytes) = all(&group, BYTES, DataType::UChar).context(BYTES)? else {
+                return Err(wrong(BYTES));
+            };
             if offset.len() != index.len() + 1 {
                 return Err(Error::format(format!("{} offsets of {} strings", offset.len(), index.len())));
             }

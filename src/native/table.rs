@@ -8,6 +8,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::attributes::{self, Attributes, Edited, Object, TABLE_SUBTYPE, TABLE_TYPE};
 use super::cells::{Cubes, Dense, Ragged, Records};
+use super::damage::Damage;
 use super::digests::StoredDigests;
 use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
 use super::form::{FormKind, Members, StoredForm};
@@ -119,6 +120,8 @@ pub(crate) struct NativeTable {
     rows: u64,
     /// More rows may be there, which are not yet committed.
     live: bool,
+    /// The parts of the source that are left out, if this is the main table.
+    damage: Vec<Damage>,
     keywords: Record,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
@@ -181,7 +184,7 @@ impl NativeTable {
         let is_main = matches!(document.name.as_str(), "" | MAIN_TABLE);
         let exact_name = (!is_main && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into());
         let exact = Some(exact.clone());
-        Ok(NativeTable {
+        let mut table = NativeTable {
             rows,
             live,
             keywords,
@@ -194,10 +197,17 @@ impl NativeTable {
             layout,
             exact_name,
             notes,
+            damage: document.damage,
             group,
             exact,
             source,
-        })
+        };
+        for index in 0..table.columns.len() {
+            let form = &table.forms[index];
+            // salvaged columns of any kind have undefined cells
+            table.columns[index].may_be_undefined = form.kind == FormKind::Dense && table.flags(&form.link).is_some();
+        }
+        Ok(table)
     }
 
     /// What datasets and attributes say of a table.
@@ -228,6 +238,7 @@ impl NativeTable {
             layout: Layout::default(),
             exact_name: None,
             notes: found.notes,
+            damage: Vec::new(),
             group,
             exact: None,
             source,
@@ -258,6 +269,11 @@ impl NativeTable {
     /// The strings of a column that its dataset cannot hold, by element.
     fn raw_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
         self.exact.as_ref().map_or(Ok(HashMap::new()), |exact| RawStrings::read(exact, link))
+    }
+
+    /// The parts of the source that were damaged and are left out, if this is the main table of a salvaged file.
+    pub(crate) fn damage(&self) -> &[Damage] {
+        &self.damage
     }
 
     /// The dataset that says which cells of a dense column are defined, if there is one.

@@ -163,5 +163,11 @@ fn describe(
         }
     }
     let shape = (kind == ColumnKind::Scalar).then(Shape::scalar);
-    Ok(ColumnInfo { desc, shape, manager: BString::default(), manager_name: BString::default() })
+    Ok(ColumnInfo {
+        desc,
+        shape,
+        manager: BString::default(),
+        manager_name: BString::default(),
+        may_be_undefined: false,
+    })
 }

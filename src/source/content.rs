@@ -1,7 +1,8 @@
 //! What a table holds, wherever it is stored.
 
+use super::intact::{ColumnDamage, Intact};
 use crate::error::Result;
-use crate::native::{DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
+use crate::native::{Damage, DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{Cells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
 use crate::value::{DataType, Record, Shape};
@@ -10,6 +11,8 @@ use crate::value::{DataType, Record, Shape};
 pub(crate) enum Content {
     Casacore(Box<Table>),
     Native(Box<NativeTable>),
+    /// Either of them, read around its damage.
+    Salvaged(Box<Salvaged>),
 }
 
 impl Content {
@@ -21,6 +24,7 @@ impl Content {
         match self {
             Content::Casacore(table) => table.rows(),
             Content::Native(table) => table.rows(),
+            Content::Salvaged(table) => table.whole.rows(),
         }
     }
 
@@ -29,6 +33,7 @@ impl Content {
         match self {
             Content::Casacore(table) => table.keywords(),
             Content::Native(table) => table.keywords(),
+            Content::Salvaged(table) => table.whole.keywords(),
         }
     }
 
@@ -36,6 +41,7 @@ impl Content {
         match self {
             Content::Casacore(table) => table.info(),
             Content::Native(table) => table.info(),
+            Content::Salvaged(table) => table.whole.info(),
         }
     }
 
@@ -44,6 +50,7 @@ impl Content {
         match self {
             Content::Casacore(table) => table.columns(),
             Content::Native(table) => table.columns(),
+            Content::Salvaged(table) => &table.columns,
         }
     }
 
@@ -58,6 +65,7 @@ impl Content {
                 })
             }
             Content::Native(table) => table.cells(index),
+            Content::Salvaged(table) => table.cells(index),
         }
     }
 
@@ -68,6 +76,7 @@ impl Content {
                 table.resolve(stored).file_name().unwrap_or_default().to_string_lossy().into_owned()
             }
             Content::Native(table) => table.table_name(stored),
+            Content::Salvaged(table) => table.whole.table_name(stored),
         }
     }
 
@@ -76,6 +85,7 @@ impl Content {
         match self {
             Content::Casacore(table) => Some(table),
             Content::Native(_) => None,
+            Content::Salvaged(table) => table.whole.as_table(),
         }
     }
 
@@ -84,7 +94,13 @@ impl Content {
         match self {
             Content::Casacore(_) => None,
             Content::Native(table) => Some(table),
+            Content::Salvaged(table) => table.whole.as_native(),
         }
+    }
+
+    /// The parts that were left out when a native file was made, if this is its main table.
+    pub(crate) fn damage(&self) -> &[Damage] {
+        self.as_native().map_or(&[], NativeTable::damage)
     }
 
     /// The datasets of a column, if the table is in an HDF5 file.
@@ -112,6 +128,7 @@ impl Content {
         let table = match self {
             Content::Casacore(table) => table,
             Content::Native(table) => return table.layout(),
+            Content::Salvaged(table) => return table.whole.layout(),
         };
         let desc = TableDesc { keywords: Record::default(), columns: Vec::new(), ..table.description().clone() };
         let manager = |manager: ManagerInfo<'_>| ManagerSpec {
@@ -131,6 +148,34 @@ impl Content {
         match self {
             Content::Casacore(_) => Ok(Edited::nothing(self.info(), self.keywords(), self.columns())),
             Content::Native(table) => table.edited(),
+            Content::Salvaged(table) => table.whole.edited(),
+        }
+    }
+}
+
+/// A table read around its damage.
+pub(crate) struct Salvaged {
+    whole: Content,
+    /// The columns of the table; cells of damaged columns may be undefined.
+    columns: Vec<ColumnInfo>,
+    damaged: Vec<ColumnDamage>,
+}
+
+impl Salvaged {
+    pub(super) fn new(whole: Content, damaged: Vec<ColumnDamage>) -> Self {
+        let mut columns = whole.columns().to_vec();
+        for (info, damage) in columns.iter_mut().zip(&damaged) {
+            info.may_be_undefined |= matches!(damage, ColumnDamage::Rows(_));
+        }
+        Salvaged { whole, columns, damaged }
+    }
+
+    /// The intact cells of a column.
+    fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
+        match &self.damaged[index] {
+            ColumnDamage::None => self.whole.cells(index),
+            ColumnDamage::Whole(error) => Err(error.clone()),
+            ColumnDamage::Rows(damaged) => Ok(Box::new(Intact { cells: self.whole.cells(index)?, damaged })),
         }
     }
 }

@@ -5,6 +5,8 @@ pub(crate) mod compare;
 mod content;
 mod coordinates;
 pub(crate) mod digest;
+mod intact;
+mod salvage;
 pub(crate) mod stored_digests;
 mod tables;
 pub(crate) mod tree;

@@ -9,7 +9,7 @@ use super::Content;
 use crate::container::FileLayout;
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
-use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, unique};
+use crate::native::{self, Damage, DatasetInfo, MAIN_TABLE, MAX_CUBES, unique};
 use crate::schema::TableInfo;
 use crate::table::{ColumnInfo, OpenOptions, Table};
 use crate::value::Shape;
@@ -22,6 +22,9 @@ pub struct Source {
     pub(crate) place: String,
     /// The main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
+    /// Whether [`salvage`](Self::salvage) has looked for damage.
+    pub(super) is_salvaged: bool,
+    pub(super) damage: Vec<Damage>,
 }
 
 /// One of the tables of a [`Source`].
@@ -73,7 +76,7 @@ impl Source {
             open_subtables(&mut tables, next, options, &mut seen, &mut depth)?;
             next += 1;
         }
-        Ok(Source { name, place, tables })
+        Ok(Source { name, place, tables, is_salvaged: false, damage: Vec::new() })
     }
 
     /// The tables of a native file.
@@ -84,7 +87,10 @@ impl Source {
             let content = table.map(|table| Content::Native(Box::new(table)));
             SourceTable { name, parent, path: None, group: Some(group), content }
         };
-        Ok(Source { name, place, tables: native::open(path, options)?.into_iter().map(table).collect() })
+        let tables: Vec<_> = native::open(path, options)?.into_iter().map(table).collect();
+        let damage = tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], Content::damage);
+        let damage = damage.to_vec();
+        Ok(Source { name, place, tables, is_salvaged: false, damage })
     }
 
     /// The number of the table that a keyword of table number `of` stores as `stored`.

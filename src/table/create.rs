@@ -264,7 +264,7 @@ pub(super) fn column_info(desc: ColumnDesc) -> ColumnInfo {
         ColumnKind::Scalar => Some(Shape::scalar()),
         ColumnKind::Array => desc.is_fixed_shape().then(|| desc.shape.clone()),
     };
-    ColumnInfo { desc, shape, manager: BString::default(), manager_name: BString::default() }
+    ColumnInfo { desc, shape, manager: BString::default(), manager_name: BString::default(), may_be_undefined: false }
 }
 
 /// `wanted`, or `wanted_1`, `wanted_2` … if it is taken.

@@ -98,6 +98,8 @@ pub struct ColumnInfo {
     pub manager: BString,
     /// The name that the manager was given by the user.
     pub manager_name: BString,
+    /// Cells may be undefined although the kind of the column says otherwise: some were damaged and are left out.
+    pub(crate) may_be_undefined: bool,
 }
 
 /// A data manager of a table.
@@ -327,6 +329,7 @@ impl ColumnInfo {
     /// Whether all cells have `shape`, none undefined, by the kind of the column alone.
     pub(crate) fn is_always_defined(&self) -> bool {
         match self.desc.kind {
+            _ if self.may_be_undefined => false,
             ColumnKind::Scalar => self.data_type() != DataType::Record,
             ColumnKind::Array => self.desc.is_direct() && self.shape.is_some(),
         }

@@ -73,6 +73,7 @@ impl<'a> OpenManagers<'a> {
                 shape,
                 manager: type_name,
                 manager_name: BString::default(),
+                may_be_undefined: false,
             });
             bindings.push((manager, counts[manager]));
             counts[manager] += 1;

@@ -207,7 +207,7 @@ fn documents() {
     for (from, to, part) in [
         ("\"rows\":5", "\"rows\":6", "has 5 rows where 6 are expected"),
         ("\"rows\":5", "\"rows\":18446744073709551615", "has 5 rows where 18446744073709551615 are expected"),
-        ("\"rows\":5", "\"rows\":-5", "rows is missing"),
+        ("\"rows\":5", "\"rows\":-5", "invalid value: integer `-5`, expected u64"),
         ("\"keywords\":[]", "\"keywords\":7", "keywords: an array of [name, value] expected, found 7"),
         ("{\"name\"", "\"name\"", "not JSON"),
     ] {
@@ -221,8 +221,12 @@ fn documents() {
     };
     Native::fails(DENSE, deep, Format, &["_ctds attribute table: not JSON: recursion limit exceeded"]);
     for (from, to, part) in [
-        ("\"form\":\"dense\"", "\"form\":\"odd\"", "a known form is missing"),
-        ("\"dtype\":\"int\"", "\"dtype\":\"quad\"", "a known dtype is missing"),
+        (
+            "\"form\":\"dense\"",
+            "\"form\":\"odd\"",
+            "unknown variant `odd`, expected one of `dense`, `cubes`, `ragged`, `record`, `missing`",
+        ),
+        ("\"dtype\":\"int\"", "\"dtype\":\"quad\"", "dtype \"quad\", which is none that is known"),
         ("\"dtype\":\"int\"", "\"dtype\":\"double\"", "elements of type int, but the column's are double"),
         ("\"form\":\"dense\"", "\"form\":\"ragged\"", "group /MAIN/s_int"),
         ("\"form\":\"dense\"", "\"form\":\"record\"", "column.s_int: elements of type int in the form record"),

@@ -40,6 +40,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         }
         let mut document = json!({ "source": args.source.display().to_string(), "tables": tables });
         report::add_plugins(&mut document, &plugins(&source));
+        if !source.damage().is_empty() {
+            document["damage"] = json!(source.damage());
+        }
         if let Some(cost) = cost(&args.source)? {
             document["bytes"] = json!({
                 "file": cost.file, "datasets": cost.datasets, "recipes": cost.recipes, "literals": cost.literals,
@@ -52,6 +55,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     }
     for table in source.tables() {
         print(table, out)?;
+    }
+    if !source.damage().is_empty() {
+        writeln!(out, "salvaged from a damaged source; left out:")?;
+        source.damage().iter().try_for_each(|damage| writeln!(out, "  {damage}"))?;
     }
     if let Some(line) = report::plugin_line(&plugins(&source)) {
         writeln!(out, "{line}")?;

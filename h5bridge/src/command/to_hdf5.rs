@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use ctds_hdf5::convert::{
-    ColumnPlan, Compress, Compression, Form, Options, Plan, Route, Source, Summary, TablePlan, hex, to_hdf5,
+    ColumnPlan, Compress, Compression, Damage, Form, Options, Plan, Route, Source, Summary, TablePlan, hex, to_hdf5,
 };
 use serde_json::{Value as Json, json};
 
@@ -60,6 +60,9 @@ pub struct Args {
     /// Memory that may be held at a time
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
+    /// Leave out what is damaged, name it, and convert the rest; the exit code is then 6
+    #[arg(long, conflicts_with = "restorable")]
+    salvage: bool,
     /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none
     #[arg(long)]
     digest: bool,
@@ -113,10 +116,13 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         report::check_target(&args.out, args.overwrite)?;
     }
     let interrupts = Interrupts::listen()?;
-    let source = Source::open_with(&args.source, args.external.open_options(global))?;
+    let mut source = Source::open_with(&args.source, args.external.open_options(global))?;
+    if args.salvage {
+        interrupts.stop(|token| source.salvage(|table, column| options.takes(table, column), &token.with(&())))?;
+    }
     let plan = Plan::new(&source, &options)?;
     if args.dry_run {
-        return print_plan(&plan, &options, global, out);
+        return print_plan(&plan, source.damage(), &options, global, out);
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
     let summary =
@@ -152,13 +158,20 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "digest": digest,
         }),
         plugins: options.compress.plugin().into_iter().collect(),
+        damage: source.damage(),
         ..Ending::default()
     }
     .print(global, out)
 }
 
 /// Prints what a conversion would write.
-fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Write) -> Result<Status> {
+fn print_plan(
+    plan: &Plan,
+    damage: &[Damage],
+    options: &Options,
+    global: &Global,
+    out: &mut impl Write,
+) -> Result<Status> {
     let memory = plan.memory(options.max_memory);
     let restorable = plan.restorable()?;
     let mut fields = json!({
@@ -177,7 +190,7 @@ fn print_plan(plan: &Plan, options: &Options, global: &Global, out: &mut impl Wr
             "restorable: {files} files of {bytes}; the parts that the datasets do not contain are stored in addition"
         ));
     }
-    Ending { warnings: &plan.warnings, found, fields, ..Ending::default() }.print(global, out)
+    Ending { warnings: &plan.warnings, damage, found, fields, ..Ending::default() }.print(global, out)
 }
 
 fn table_json(table: &TablePlan, options: &Options) -> Json {

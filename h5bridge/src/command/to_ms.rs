@@ -36,6 +36,9 @@ pub struct Args {
     /// Byte order of the data files, big or little; by default that of the original table
     #[arg(long, value_parser = byte_order, value_name = "ORDER")]
     byte_order: Option<ByteOrder>,
+    /// Leave out what is damaged, name it, and write the rest; the exit code is then 6
+    #[arg(long, conflicts_with = "exact")]
+    salvage: bool,
     /// Let engines (ScaledArrayEngine, BitFlagsEngine …) compute their columns again, where that gives the same values
     #[arg(long, conflicts_with = "exact")]
     engines: bool,
@@ -59,7 +62,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.exact {
         return run_exact(&args, &interrupts, started, global, out);
     }
-    let source = Source::open_with(&args.source, args.external.open_options(global))?;
+    let mut source = Source::open_with(&args.source, args.external.open_options(global))?;
+    if args.salvage {
+        interrupts.stop(|token| source.salvage(|_, _| true, &token.with(&())))?;
+    }
     let options = TableOptions { byte_order: args.byte_order, threads: args.threads, engines: args.engines };
     let bar = Bar::new(0, global.quiet || global.json);
     let summary = interrupts.stop(|token| to_table(&source, &options, &args.out, args.overwrite, &token.with(&bar)));
@@ -85,6 +91,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
+        damage: source.damage(),
         ..Ending::default()
     }
     .print(global, out)

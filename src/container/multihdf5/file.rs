@@ -58,7 +58,7 @@ enum Phase {
     /// Nothing is stored, but the length is known: the dataset need not grow.
     Buffered,
     /// A dataset has the bytes; `None` before it is used for the first time.
-    Stored(Option<StoredRows>),
+    Stored(Option<Box<StoredRows>>),
     /// The file was removed from the container.
     Detached,
 }
@@ -102,7 +102,7 @@ impl RowForm {
 impl Phase {
     fn rows(&mut self) -> Option<&mut StoredRows> {
         match self {
-            Phase::Stored(rows) => rows.as_mut(),
+            Phase::Stored(rows) => rows.as_deref_mut(),
             Phase::New | Phase::Buffered | Phase::Detached => None,
         }
     }
@@ -205,7 +205,7 @@ impl StoredFile {
         let group = access.group(&self.path)?;
         if group.has(DATA) {
             let rows = self.open_rows(group.dataset(DATA)?, access, state.stored_len)?;
-            state.phase = Phase::Stored(Some(rows));
+            state.phase = Phase::Stored(Some(Box::new(rows)));
         } else if state.stored_len > 0 {
             return Err(Error::format(format!("group {} has no {DATA}", group.path())));
         }
@@ -254,7 +254,7 @@ impl StoredFile {
                 // a dataset of fixed size without rows would have no chunks
                 let appendable = !options.archive || options.appendable || !length_is_known || all == 0;
                 let rows = self.create_rows(access, DATA, if appendable { count } else { all }, appendable)?;
-                *phase = Phase::Stored(Some(rows));
+                *phase = Phase::Stored(Some(Box::new(rows)));
                 phase.rows().ok_or_else(|| Error::usage("the file has no dataset"))
             }
         }

@@ -54,7 +54,8 @@ impl Options {
         }
     }
 
-    fn takes(&self, table: &str, column: &str) -> bool {
+    /// Whether a column is selected: by its table (`.` for the main table, else as `ANTENNA`) and its name.
+    pub fn takes(&self, table: &str, column: &str) -> bool {
         let of_table = |name: &&String| split_name(name).0 == table;
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
         let chosen = !self.columns.iter().any(|name| of_table(&name)) || is_named(&self.columns);
@@ -177,6 +178,7 @@ impl Plan {
             let group = plan.add_table(source, index, &groups, options)?;
             groups.push(group);
         }
+        plan.warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
         if !plan.missing_tables.is_empty() {
             let (count, list) = (plan.missing_tables.len(), plan.missing_tables.join(", "));
             plan.warnings.push(format!("subtables that are not there: {count}: {list}"));
@@ -199,6 +201,7 @@ impl Plan {
         }
         let content = match table.content() {
             Ok(content) => content,
+            Err(_) if source.is_left_out(&table.name) => return Ok(None),
             Err(error) => return self.add_missing_table(&table.name, error).map(|()| None),
         };
         let group = self.new_group(table, groups);
@@ -206,14 +209,14 @@ impl Plan {
         limits::rows(rows.end - rows.start).with_context(|| format!("table {}", table.name))?;
         let row = row_name(&group);
         self.names.reserve_row(&group, &row);
-        if let Some(error) = content.as_table().and_then(Table::unreadable) {
+        if let Some(error) = content.as_table().and_then(Table::unreadable).filter(|_| !source.is_salvaged()) {
             return Err(error);
         }
         let (columns, missing) = (Vec::new(), Vec::new());
         let mut plan =
             TablePlan { source: index, name: table.name.clone(), group: group.clone(), row, rows, columns, missing };
         for column in 0..content.columns().len() {
-            self.add_column(content, column, &mut plan, options)?;
+            self.add_column(source, content, column, &mut plan, options)?;
         }
         self.tables.push(plan);
         Ok(Some(group))
@@ -235,7 +238,14 @@ impl Plan {
     }
 
     /// Plans a column, if it is taken.
-    fn add_column(&mut self, content: &Content, index: usize, table: &mut TablePlan, options: &Options) -> Result<()> {
+    fn add_column(
+        &mut self,
+        source: &Source,
+        content: &Content,
+        index: usize,
+        table: &mut TablePlan,
+        options: &Options,
+    ) -> Result<()> {
         let info = &content.columns()[index];
         let name = info.desc.name.to_str_lossy().into_owned();
         if !options.takes(&table.name, &name) {
@@ -244,9 +254,12 @@ impl Plan {
         match ColumnPlan::new(content, index, &table.rows, &mut self.names, &table.group, options) {
             Ok(column) => table.columns.push(column),
             // the rest is converted without what this program does not know
-            Err(error) if error.may_be_left_out() => {
+            Err(error) if source.may_leave_out(&error) => {
                 let manager = info.manager.to_str_lossy().trim_end().to_owned();
-                self.warnings.push(format!("{} is not converted: {error}", place(&table.name, &name)));
+                // damage has its warning already
+                if error.may_be_left_out() {
+                    self.warnings.push(format!("{} is not converted: {error}", place(&table.name, &name)));
+                }
                 table.missing.push(MissingColumn { index, name, manager, reason: error.to_string() });
             }
             Err(error) => return Err(error.context(place(&table.name, &name))),

@@ -222,6 +222,9 @@ impl<'a> Writer<'a> {
         if let Some(table) = content.as_table() {
             document.describe_storage(table, &table_names);
         }
+        if table.source == 0 {
+            document.damage = self.source.damage().to_vec();
+        }
         document.write(exact)
     }
 

@@ -10,7 +10,7 @@ const WORDS: [&str; 17] = [
 ///
 /// Quoted text, functions, keywords (`::NAME`), numbers with their units and words of the language are none. If in doubt
 /// a word is taken for a column.
-pub(super) fn unknown_column<'a>(expression: &'a str, is_column: impl Fn(&str) -> bool) -> Option<&'a str> {
+pub(super) fn unknown_column(expression: &str, is_column: impl Fn(&str) -> bool) -> Option<&str> {
     // functions of libraries have names like `meas.azel`
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
     let mut rest = expression;

@@ -77,6 +77,7 @@ pub(super) fn plan(
     warnings: &mut Vec<String>,
 ) -> Result<Vec<TableBlueprint>> {
     let directories = directories(source, warnings)?;
+    warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
     let planner = Planner { source, options, target: std::path::absolute(target)?, directories: &directories };
     let mut plans = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
@@ -139,7 +140,7 @@ impl Planner<'_> {
                     let filling = if again { Filling::Engine } else { Filling::Copied };
                     plan.columns.push(ColumnBlueprint { index, comment, keywords, bytes, filling });
                 }
-                Err(error) if error.may_be_left_out() => {
+                Err(error) if self.source.may_leave_out(&error) => {
                     let why = match expressions.iter().find(|(known, _)| *known == index) {
                         Some((_, None)) => {
                             let filling = Filling::Expression;
@@ -227,6 +228,10 @@ fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option
         match table.content() {
             Ok(_) => {}
             // a subtable that was not there is not there either
+            Err(_) if source.is_left_out(&table.name) => {
+                directories.push(None);
+                continue;
+            }
             Err(error) if error.kind() == ErrorKind::NotFound && number > 0 => {
                 warnings.push(format!("subtable {} is not there", table.name));
                 directories.push(None);

@@ -1,0 +1,151 @@
+//! Reading around damage: every cell is read once, and cells that cannot be read become undefined.
+//!
+//! [`Source::salvage`] looks for damage before anything is converted. Afterwards the source reads as one in which the
+//! damaged cells were never written, damaged columns cannot be opened and damaged subtables are absent, so that every
+//! verb goes around damage in the same way. [`Source::damage`] lists what is left out.
+
+use std::ops::Range;
+
+use bstr::ByteSlice;
+
+use super::blocks::RowBlocks;
+use super::content::Salvaged;
+use super::intact::ColumnDamage;
+use super::{Content, Source};
+use crate::error::{Error, ErrorKind, Result};
+use crate::native::Damage;
+use crate::progress::Progress;
+use crate::table::{Cells, ColumnInfo};
+use crate::value::Values;
+
+/// Rows that are read together; rows of a block that fails are read one by one.
+const BLOCK_ROWS: u64 = 4096;
+/// Bytes that are read together.
+const BLOCK_BYTES: u64 = 4 << 20;
+
+/// Whether an error means that the source is damaged or incomplete, rather than that the call cannot go on.
+fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Io)
+}
+
+impl Source {
+    /// Whether damage is left out instead of ending the call.
+    pub(crate) fn is_salvaged(&self) -> bool {
+        self.is_salvaged
+    }
+
+    /// Whether a column that fails with `error` is named and left out: its form is not supported, or it is damaged and
+    /// damage is left out.
+    pub(crate) fn may_leave_out(&self, error: &Error) -> bool {
+        error.may_be_left_out() || self.is_salvaged && is_damage(error)
+    }
+
+    /// Whether a table is left out because it is damaged.
+    pub(crate) fn is_left_out(&self, table: &str) -> bool {
+        self.damage.iter().any(|damage| damage.column.is_none() && damage.table == table)
+    }
+
+    /// Reads all selected columns once and goes around whatever is damaged from here on: damaged cells are undefined,
+    /// damaged columns fail to open, damaged subtables are absent. [`damage`](Self::damage) lists them.
+    ///
+    /// `selected` says, by table (as [`Damage::table`]) and column, which columns matter.
+    ///
+    /// # Errors
+    /// `Interrupted` when `progress` says so; what opening the main table gives if it cannot be opened at all.
+    pub fn salvage(&mut self, selected: impl Fn(&str, &str) -> bool, progress: &dyn Progress) -> Result<()> {
+        self.is_salvaged = true;
+        for table in &mut self.tables {
+            let content = match &table.content {
+                Ok(content) => content,
+                Err(error) if table.parent.is_some() && is_damage(error) => {
+                    // a subtable without any file is only absent, as in a table that is intact
+                    if error.kind() != ErrorKind::NotFound {
+                        self.damage.push(Damage {
+                            table: table.name.clone(),
+                            column: None,
+                            rows: None,
+                            reason: error.to_string(),
+                        });
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error.clone()),
+            };
+            let mut damaged = Vec::new();
+            for index in 0..content.columns().len() {
+                let name = content.columns()[index].desc.name.to_str_lossy().into_owned();
+                let found =
+                    if selected(&table.name, &name) { survey(content, index, progress)? } else { ColumnDamage::None };
+                let mut note = |rows: Option<Range<u64>>, error: &Error| {
+                    let (table, column) = (table.name.clone(), Some(name.clone()));
+                    self.damage.push(Damage { table, column, rows, reason: error.to_string() });
+                };
+                match &found {
+                    ColumnDamage::None => {}
+                    ColumnDamage::Whole(error) => note(None, error),
+                    ColumnDamage::Rows(ranges) => {
+                        ranges.iter().for_each(|(rows, error)| note(Some(rows.clone()), error))
+                    }
+                }
+                damaged.push(found);
+            }
+            if damaged.iter().any(|found| !matches!(found, ColumnDamage::None)) {
+                table.content = match std::mem::replace(&mut table.content, Err(Error::format("being salvaged"))) {
+                    Ok(content) => Ok(Content::Salvaged(Box::new(Salvaged::new(content, damaged)))),
+                    Err(error) => Err(error),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts that [`salvage`](Self::salvage) left out, or that the file says were left out when it was made.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+}
+
+/// Reads all cells of a column.
+fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<ColumnDamage> {
+    let (info, rows) = (&content.columns()[index], content.rows());
+    let cells = match content.cells(index) {
+        Ok(cells) => cells,
+        Err(error) if is_damage(&error) => return Ok(ColumnDamage::Whole(error)),
+        // an unknown manager does not count as damage: the caller names the column
+        Err(_) => return Ok(ColumnDamage::None),
+    };
+    let mut damaged: Vec<(Range<u64>, Error)> = Vec::new();
+    let mut values = Values::new(info.data_type());
+    let mut start = 0;
+    while start < rows {
+        progress.go_on()?;
+        let block = start..(start + BLOCK_ROWS).min(rows);
+        start = block.end;
+        match read_all(info, &*cells, block.clone(), &mut values) {
+            Ok(()) => continue,
+            Err(error) if !is_damage(&error) => return Ok(ColumnDamage::None),
+            Err(_) => {}
+        }
+        for row in block {
+            progress.go_on()?;
+            let Err(error) = read_all(info, &*cells, row..row + 1, &mut values) else { continue };
+            match damaged.last_mut() {
+                Some((range, _)) if range.end == row => range.end += 1,
+                _ => damaged.push((row..row + 1, error)),
+            }
+        }
+    }
+    Ok(match damaged.as_slice() {
+        [] => ColumnDamage::None,
+        [(range, error)] if *range == (0..rows) => ColumnDamage::Whole(error.clone()),
+        _ => ColumnDamage::Rows(damaged),
+    })
+}
+
+fn read_all(info: &ColumnInfo, cells: &dyn Cells, rows: Range<u64>, values: &mut Values) -> Result<()> {
+    for block in RowBlocks::new(info, cells, rows, BLOCK_BYTES) {
+        values.clear();
+        block?.read(cells, values)?;
+    }
+    Ok(())
+}
