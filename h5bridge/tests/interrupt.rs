@@ -189,7 +189,8 @@ fn calls(folder: &Path, table: &Path) -> Vec<(&'static str, Call)> {
         let table = table.to_owned();
         Box::new(move |target, overwrite, progress| {
             let source = FileSet::open(&table, OpenOptions::default())?;
-            let options = PackOptions { format, block_bytes: None, checksums: true, compression, single_file, overwrite };
+            let options =
+                PackOptions { format, block_bytes: None, checksums: true, compression, single_file, overwrite };
             pack::pack(&source, target, &options, progress).map(drop)
         })
     };

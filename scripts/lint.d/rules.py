@@ -115,7 +115,7 @@ FORBIDDEN_COMMENT = [(r'\b(?:TODO|FIXME|XXX)\b', 'an issue instead of a note in 
 
 # What documents describe is the format and the program as it is.
 FORBIDDEN_DOCUMENT = [
-    (r'\b[Rr]ecommended:|\bSuggested\b|\bis deferred\b|\bPriority for\b|\ba bridge (?:should|can|must)\b',
+    (r'\b[Rr]ecommended:|\bSuggested\b|\bis deferred\b|\bPriority for\b|\b[Aa] bridge (?:should|can|must)\b',
      'advice to whoever writes the program: say what the program does'),
 ]
 

@@ -109,7 +109,7 @@ fn files_and_nested_containers_come_back() {
             assert_eq!(read_all(&*inner.open("inner").unwrap()).unwrap(), b"\0\0\0\0\0bytes");
             let innermost = inner.enter("SUBSUB").unwrap();
             assert_eq!(files_of(&*innermost).unwrap(), BTreeMap::from([("x".to_owned(), vec![7; 700])]), "{name}");
-            // any part of a file can be read, and nothing behind its end
+            // any part of a file can be read, and nothing after its end
             let file = container.open("table.f3000").unwrap();
             let mut part = [0; 600];
             file.read_at(200, &mut part).unwrap();

@@ -321,7 +321,7 @@ mod tests {
 
     use super::*;
 
-    /// Tries a target with damaged seeds, of which there are so many at least.
+    /// Tries a target with `changes` damaged seeds, made of `least` seeds at least.
     fn check(name: &str, least: usize, changes: u32) {
         let target = target(name);
         let seeds = target.seeds(&testdata());

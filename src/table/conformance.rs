@@ -19,6 +19,8 @@ fn all_ways_to_read_agree() {
     let mut tried: BTreeMap<String, usize> = BTreeMap::new();
     for path in tables_below(&testdata()) {
         let Ok(table) = Table::open(&path) else { continue };
+        // rows that were removed: casacore leaves managers that state another number
+        let may_be_damaged = path.components().any(|part| part.as_os_str() == "removed_rows_and_columns");
         if table.rows() > MOST_ROWS {
             continue;
         }
@@ -28,14 +30,18 @@ fn all_ways_to_read_agree() {
             let cells = match table.cells(index) {
                 Ok(cells) => cells,
                 Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::Unsupported, "{place}: {error}");
+                    let is_expected =
+                        error.kind() == ErrorKind::Unsupported || may_be_damaged && error.kind() == ErrorKind::Format;
+                    assert!(is_expected, "{place}: {error}");
                     continue;
                 }
             };
             let all = match read_both_ways(cells, table.rows(), spec.data_type) {
                 Ok(all) => all,
                 Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::Unsupported, "{place}: {error}");
+                    let is_expected =
+                        error.kind() == ErrorKind::Unsupported || may_be_damaged && error.kind() == ErrorKind::Format;
+                    assert!(is_expected, "{place}: {error}");
                     continue;
                 }
             };

@@ -168,7 +168,9 @@ impl Header {
         let mut logical = Logical { file, block_bytes, len, rest: Rest::None };
         if len > block_bytes {
             let is_missing = |error: Error| match error.kind() {
-                ErrorKind::NotFound => Error::format(format!("a header of {len} bytes continues in another file: {error}")),
+                ErrorKind::NotFound => {
+                    Error::format(format!("a header of {len} bytes continues in another file: {error}"))
+                }
                 _ => error,
             };
             let extension =

@@ -164,7 +164,7 @@ fn version_1_is_read_and_becomes_version_2() {
         assert_eq!(contents(&inside).unwrap(), expected);
         let read = MultiFile::open(&inside, "table.mf").unwrap();
         let info = read.describe();
-        // the last block, which stays free, is cut off if the header does not continue behind it
+        // the last block, which stays free, is cut off if the header does not continue after it
         let expected_blocks = if block_bytes == 128 { (Some(6), Some(1)) } else { (Some(4), Some(0)) };
         assert_eq!((info.version, info.changes), (Some(2), Some(8)));
         assert_eq!((info.blocks, info.free_blocks), expected_blocks);
@@ -398,7 +398,7 @@ fn cut_containers_are_errors() {
     let mut longer = whole;
     longer.push(0);
     assert_eq!(contents(&in_memory(longer)).unwrap(), expected);
-    // 2^50 blocks without a byte behind them
+    // 2^50 blocks in a file without their bytes
     let mut absurd = damaged(0x30, &(1_u64 << 50).to_be_bytes());
     absurd[0xae..0xb6].copy_from_slice(&(-(1_i64 << 49)).to_be_bytes());
     absurd[0x85..0x8d].copy_from_slice(&((1_u64 << 49) * 512 + 512).to_be_bytes());
@@ -602,7 +602,7 @@ impl Change {
                     true => block_bytes * below(count, 4),
                     false => below(count, 3 * block_bytes),
                 };
-                // none is 0, so that they differ from what nobody wrote
+                // none is 0, so that they differ from bytes never written
                 let data: Vec<u8> = (0..count).map(|at| 1 + ((at * 31 + u64::from(*byte)) % 255) as u8).collect();
                 ContainerMut::edit(container, &name).unwrap().write_at(offset, &data).unwrap();
                 if !data.is_empty() {

@@ -122,7 +122,7 @@ fn a_length_known_before_changes_no_byte() {
 #[derive(Debug, Clone)]
 struct Step {
     file: u64,
-    /// Whether the file is made, also where it is there.
+    /// Whether the file is created even if it exists.
     is_made: bool,
     action: Action,
     read: (Index, Index),
@@ -447,7 +447,7 @@ fn files_cut_short_are_errors() {
         assert_eq!(Vec::len(&whole) > end, is_sealed(&options));
         for len in (0..end).step_by(101).chain(end..Vec::len(&whole)) {
             std::fs::write(&path, &whole[..len]).unwrap();
-            // where the seal ends all bytes of the files are there
+            // all bytes of the files come before the end of the seal
             let result = open(&path).and_then(|container| match container.check()? {
                 false if len == end => Err(Error::format("no seal")),
                 _ => read_all(&*container.open("f")?),
@@ -635,7 +635,7 @@ impl Drop for Running {
 /// Tells a test that it is a child, and where to write.
 const CHILD: &str = "MULTIHDF5_TEST_CHILD";
 
-/// What a container holds after so many commits.
+/// The files of a container after `commits` commits.
 fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
     let file = |number: u64| (format!("table.f{number}"), bytes(commits * 3 + number, 3000 + 31 * commits));
     let mut files: BTreeMap<_, _> = (0..3).map(file).collect();
@@ -713,7 +713,7 @@ fn a_process_that_reads_sees_commits_and_nothing_else() {
         let wait = Path::new(&path).with_extension("wait");
         let mut len = 0;
         for commit in 0u64.. {
-            // so that who reads keeps up, on a loaded machine too
+            // so that the reader keeps up, even on a loaded machine
             if commit % 5 == 0 {
                 std::fs::write(&wait, []).unwrap();
                 while wait.exists() {
