@@ -85,7 +85,8 @@ fn all_ways_to_read_agree() {
     }
     println!("columns of each manager: {tried:?}");
     for name in stman::supported() {
-        assert!(tried.contains_key(name), "no table in testdata/ has a column of {name}");
+        // python-casacore cannot write TiledDataStMan: the tables in stman/conformance.rs are our own
+        assert!(tried.contains_key(name) || name == "TiledDataStMan", "no table in testdata/ has a column of {name}");
     }
 }
 
