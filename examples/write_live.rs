@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ctds_hdf5::live::{Block, ColumnSpec, Declaration, Policy, Sync, TableSpec};
+use ctds_hdf5::live::{ColumnSpec, CommitPolicy, Schema, TableSpec};
 use ctds_hdf5::value::DataType;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,13 +10,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let main = TableSpec::new("MAIN")
         .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
         .column(ColumnSpec::new("UVW", DataType::Double).cell([3]).unit("m"));
-    // what others see is at most a second old
-    let policy = Policy { every: Some(Duration::from_secs(1)), rows: None, sync: Sync::Never };
-    let mut writer = Declaration::new().table(main).overwrite().go_live(path, policy)?;
+    // what others see is at most half a second old
+    let commit = CommitPolicy::manual().every(Duration::from_millis(500));
+    let mut writer = Schema::new().table(main).commit(commit).create(path)?;
     for integration in 0..1000 {
         let time = [f64::from(integration); 2];
         let uvw = [0., 1., 2., 3., 4., 5.].map(|u| u + f64::from(integration));
-        writer.append("MAIN", 2, &[("TIME", Block::from(&time[..])), ("UVW", Block::from(&uvw[..]))])?;
+        let mut rows = writer.table("MAIN")?.batch(2);
+        rows.set("TIME", time)?.set("UVW", uvw)?;
+        rows.append()?;
     }
     writer.close()?;
     Ok(())

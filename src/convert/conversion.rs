@@ -14,9 +14,10 @@ use crate::progress::Progress;
 use crate::sha::Sha;
 use crate::source::Source;
 
-/// What a conversion did.
+/// What a conversion to HDF5 has written.
 #[derive(Debug)]
-pub struct Summary {
+#[non_exhaustive]
+pub struct ToHdf5Summary {
     /// Tables written.
     pub tables: usize,
     /// Columns written.
@@ -47,7 +48,7 @@ pub fn to_hdf5(
     target: &Path,
     overwrite: bool,
     progress: &dyn Progress,
-) -> Result<Summary> {
+) -> Result<ToHdf5Summary> {
     // metadata of a dataset takes some KiB; what compresses needs less than this
     let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
@@ -72,7 +73,7 @@ pub fn to_hdf5(
     file.close()?;
     let file_bytes = output.partial().metadata()?.len();
     output.commit()?;
-    Ok(Summary {
+    Ok(ToHdf5Summary {
         tables: plan.tables.len(),
         columns: plan.columns().count(),
         missing: plan.tables.iter().map(|table| table.missing.len()).sum(),

@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 use rayon::prelude::*;
 
 use super::plan::{Filling, TableBlueprint, TableOptions, plan};
-use crate::error::{Error, Result, ResultExt, column_context as place};
+use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -16,6 +16,7 @@ use crate::table::{OpenOptions, Table, TableWriter};
 
 /// What was written.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TableSummary {
     /// Tables written.
     pub tables: usize,
@@ -82,7 +83,8 @@ fn write(
     let mut writers = Vec::new();
     for plan in plans {
         progress.go_on()?;
-        writers.push(plan.create(source, options, &partial, &mut warnings).with_context(|| plan.name.clone())?);
+        writers
+            .push(plan.create(source, options, &partial, &mut warnings).with_context(|| Context::table(&plan.name))?);
     }
     let pool = thread_pool(options.threads)?;
     let mut jobs = Vec::new();
