@@ -611,8 +611,8 @@ pub(super) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec
     }
 }
 
-/// The names of the attributes of an object, one call for each; `None` if it has so many that this takes long, or
-/// their number is unknown.
+/// The names of the attributes of an object, one call for each; `None` for more than a thousand, which would take long,
+/// and for an unknown number.
 fn attribute_names_by_number(owner: &Location, order: H5_index_t) -> Result<Option<Vec<String>>> {
     const MAX_ATTRIBUTES: usize = 1000;
     let count = match owner.loc_info() {
