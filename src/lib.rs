@@ -35,12 +35,16 @@
 #![deny(missing_docs)]
 
 mod aipsio;
+mod clock;
 mod container;
 pub mod convert;
 mod error;
 mod grid;
 mod h5;
 mod if_exists;
+#[cfg(any(test, feature = "internals"))]
+#[doc(hidden)]
+pub mod internals;
 pub mod io;
 mod limits;
 pub mod live;

@@ -72,3 +72,28 @@ pub(crate) fn depth(depth: usize, what: &str) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    /// What is refused is of a kind that callers can tell from damage, and the message has the limit.
+    #[test]
+    fn every_limit_is_named() {
+        let refused = [
+            (unbacked_cell(UNBACKED_CELL_BYTES + 1), UNBACKED_CELL_BYTES),
+            (whole_file(WHOLE_FILE_BYTES + 1), WHOLE_FILE_BYTES),
+            (repeated(UNBACKED_CELL_BYTES + 1), UNBACKED_CELL_BYTES),
+            (rows(MAX_ROWS + 1), MAX_ROWS),
+            (tables(MAX_TABLES + 1), MAX_TABLES as u64),
+            (depth(MAX_DEPTH + 1, "records"), MAX_DEPTH as u64),
+        ];
+        for (result, limit) in refused {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+            assert!(error.message().contains(&limit.to_string()), "{error}");
+        }
+        assert!(whole_file(WHOLE_FILE_BYTES).is_ok() && rows(MAX_ROWS).is_ok() && depth(MAX_DEPTH, "records").is_ok());
+    }
+}

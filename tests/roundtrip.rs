@@ -4,8 +4,6 @@
 //! Tables that cannot be read as a whole are converted as far as they can be, or refused with an error of the source;
 //! which ones those are is listed below, so that none is left out by accident.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +18,7 @@ use ctds_hdf5::pack::{self, FileSet, PackFormat, PackOptions};
 use ctds_hdf5::{Compression, OpenOptions};
 use tempfile::TempDir;
 
-use common::{tables_below, testdata};
+use ctds_hdf5_testing::{tables_below, testdata};
 
 /// More than 2^32 rows: too many to read all.
 const HUGE: &str = "rows64/t.tab";

@@ -2,14 +2,14 @@
 //!
 //! Every run is a child process with limited memory and time, so that an abort, a crash in libhdf5 or a hang shows.
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
-
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Copy, Random, mutate, setting, testdata};
+use ctds_hdf5_testing::proptest::sample::select;
+use ctds_hdf5_testing::{Copy, find, mutation, property, testdata};
 
 /// Address space of a run in KiB.
 const MEMORY_KIB: u64 = 3 << 20;
@@ -104,7 +104,7 @@ fn damaged_tables() {
     copy.remove("table.f0");
     refuses(&copy.path(), 3, &["table.f0: the file is missing"]);
     let copy = damaged("table.dat", &|bytes| {
-        let at = common::find(bytes, b"PlainTable");
+        let at = find(bytes, b"PlainTable");
         bytes[at..at + 10].copy_from_slice(b"PlainBabel");
     });
     refuses(&copy.path(), 3, &["table.dat: ", "at byte ", "table kind \"PlainBabel\", known are"]);
@@ -200,35 +200,28 @@ fn truncated_native_files() {
     refuses(&path, 3, &["native.h5: neither a table directory, nor a container, nor an HDF5 file"]);
 }
 
-/// For longer runs: `CTDS_FUZZ_CHANGES`, `CTDS_FUZZ_SEED`.
+/// `H5BRIDGE_LONG=1` tries more changes, and others each time.
 #[test]
 fn changed_native_files() {
-    let (changes, seed) = (setting("CTDS_FUZZ_CHANGES", 100), setting("CTDS_FUZZ_SEED", 1));
     let folder = tempfile::tempdir().unwrap();
-    let mut failures = Vec::new();
-    let mut codes = std::collections::BTreeMap::new();
-    for (number, name) in [STANDARD, CUBES, "shapes/shapes.tab"].into_iter().enumerate() {
+    let codes = RefCell::new(BTreeMap::new());
+    for name in [STANDARD, CUBES, "shapes/shapes.tab"] {
         let path = native(name, folder.path());
         let whole = fs::read(&path).unwrap();
         let changed = folder.path().join("changed.h5");
-        let mut random = Random::new(seed << 32 | number as u64);
-        for change in 0..changes {
+        property(100, (mutation(), select(&["info", "verify", "digest", "digest"][..])), |(mutation, command)| {
             let mut bytes = whole.clone();
-            let what = mutate(&mut bytes, &mut random);
+            let what = mutation.apply(&mut bytes);
             fs::write(&changed, &bytes).unwrap();
-            let arguments: &[&str] = match change % 4 {
-                0 => &["info", text(&changed)],
-                1 => &["verify", text(&path), text(&changed)],
-                _ => &["digest", text(&changed)],
+            let arguments: &[&str] = match command {
+                "verify" => &[command, text(&path), text(&changed)],
+                _ => &[command, text(&changed)],
             };
             let Run { code, stderr, .. } = run(arguments);
-            *codes.entry(code).or_insert(0) += 1;
+            *codes.borrow_mut().entry(code).or_insert(0) += 1;
             let suitable = matches!(code, Some(0 | 3 | 4 | 5)) && stderr.lines().count() <= 1;
-            if !suitable {
-                failures.push(format!("{} of {name}, {what}: {code:?} {stderr}", arguments[0]));
-            }
-        }
+            assert!(suitable, "{command} of {name}, {what}: {code:?} {stderr}");
+        });
     }
-    println!("{changes} changes to each of 3 native files, exit codes and how often: {codes:?}");
-    assert!(failures.is_empty(), "{failures:#?}");
+    println!("changes to 3 native files, exit codes and how often: {:?}", codes.borrow());
 }

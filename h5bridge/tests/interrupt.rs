@@ -1,4 +1,4 @@
-//! Conversions that are interrupted at random moments: by SIGINT, by SIGTERM, and killed.
+//! Conversions that are interrupted at random moments: by SIGINT, by SIGTERM, killed, and by a `CancelToken`.
 //!
 //! Afterwards the target is as it was before (absent, or what it held), or whole: all bytes are those of an undisturbed
 //! run. Nothing else of the program is left in the directory, except after kill -9 one temporary file or directory,
@@ -7,25 +7,25 @@
 //! `H5BRIDGE_LONG=1` interrupts 300 conversions, otherwise 30. The moments come from a random seed, which is printed when
 //! the test fails; `H5BRIDGE_SEED` sets it.
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
 mod writers;
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime};
 
+use ctds_hdf5::convert::{Options, Plan, Progress, RestoreOptions, Source, TableOptions, restore, to_hdf5, to_table};
+use ctds_hdf5::live::finalize;
+use ctds_hdf5::pack::{self, FileSet, PackFormat, PackOptions};
+use ctds_hdf5::{CancelToken, Compression, ErrorKind, OpenOptions};
+
 use signal_hook::consts::{SIGINT, SIGKILL, SIGTERM};
 
-use common::testdata;
-use writers::{Content, Writer, is_long, names_in, scratch, succeed, writers};
+use ctds_hdf5_testing::testdata;
+use writers::{Content, Writer, is_long, names_in, program, scratch, succeed, wait_for_end, writers};
 
 const TABLE: &str = "demo/demo.ms";
-
-/// Longer than any process takes here.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// splitmix64.
 struct Random(u64);
@@ -62,14 +62,7 @@ fn send(child: &Child, signal: i32) {
 
 /// Waits for the end of a process, which must come.
 fn wait(mut child: Child) -> std::process::Output {
-    let start = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if start.elapsed() > LIMIT {
-            let _ = child.kill();
-            panic!("a process hangs that was interrupted");
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for_end(&mut child);
     child.wait_with_output().unwrap()
 }
 
@@ -175,6 +168,139 @@ fn a_target_is_whole_or_as_it_was() {
     }
     eprintln!("{seen:?}");
     assert!(seen.interrupted > 0, "no process was interrupted: {seen:?}, H5BRIDGE_SEED={seed}");
+}
+
+/// A call of the library that writes a target, which is replaced if the flag says so.
+type Call = Box<dyn Fn(&Path, bool, &dyn Progress) -> ctds_hdf5::Result<()>>;
+
+/// The calls that write, with sources in `folder` made from `table`.
+fn calls(folder: &Path, table: &Path) -> Vec<(&'static str, Call)> {
+    let path = |name: &str| folder.join(name);
+    let hdf5 = |source: PathBuf, options: Options| -> Call {
+        Box::new(move |target, overwrite, progress| {
+            let source = Source::open(&source)?;
+            let plan = Plan::new(&source, &options)?;
+            to_hdf5(&source, &plan, &options, target, overwrite, progress).map(drop)
+        })
+    };
+    let plain = Options { threads: 2, ..Options::default() };
+    let restorable = Options { restorable: true, digest: true, ..plain.clone() };
+    let pack = |format, single_file, compression: Compression| -> Call {
+        let table = table.to_owned();
+        Box::new(move |target, overwrite, progress| {
+            let source = FileSet::open(&table, OpenOptions::default())?;
+            let options =
+                PackOptions { format, block_bytes: None, checksums: true, compression, single_file, overwrite };
+            pack::pack(&source, target, &options, progress).map(drop)
+        })
+    };
+    let calls: Vec<(&str, Call)> = vec![
+        ("to_hdf5", hdf5(table.to_owned(), plain.clone())),
+        ("to_hdf5 restorable", hdf5(table.to_owned(), restorable)),
+        ("pack", pack(PackFormat::MULTI_FILE, true, Compression::NONE)),
+        ("pack a directory", pack(PackFormat::MULTI_FILE, false, Compression::NONE)),
+        ("pack gzip", pack(PackFormat::MULTI_HDF5, false, Compression::gzip(6))),
+        ("pack MultiHDF5", pack(PackFormat::MULTI_HDF5, true, Compression::NONE)),
+    ];
+    let sources = [path("native.h5"), path("restorable.h5"), path("packed.mf")];
+    for ((name, call), source) in calls.iter().zip(&sources) {
+        call(source, false, &CancelToken::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    succeed(Command::new(program()).args(["follow", "-q", "--until-closed"]).arg(table).arg(path("live.h5")));
+    let [native, restorable, packed] = sources;
+    let live = path("live.h5");
+    let back: Vec<(&str, Call)> = vec![
+        (
+            "to_table",
+            Box::new(move |target, overwrite, progress| {
+                let source = Source::open(&native)?;
+                to_table(&source, &TableOptions::default(), target, overwrite, progress).map(drop)
+            }),
+        ),
+        (
+            "restore",
+            Box::new(move |target, overwrite, progress| {
+                restore(&restorable, target, &RestoreOptions { overwrite, threads: 2 }, progress).map(drop)
+            }),
+        ),
+        (
+            "unpack",
+            Box::new(move |target, overwrite, progress| {
+                pack::unpack(&FileSet::open(&packed, OpenOptions::default())?, target, overwrite, progress).map(drop)
+            }),
+        ),
+        (
+            "finalize",
+            Box::new(move |target, overwrite, progress| {
+                finalize(&live, None, target, &plain, overwrite, progress).map(drop)
+            }),
+        ),
+    ];
+    calls.into_iter().chain(back).collect()
+}
+
+/// A token that is cancelled while a call of the library runs: the call ends with `Interrupted`, and leaves the target
+/// as it was; or it was done already.
+#[test]
+fn a_token_stops_every_call() {
+    let (mut random, seed) = Random::seeded();
+    eprintln!("H5BRIDGE_SEED={seed}");
+    let folder = scratch();
+    let all: Vec<_> = calls(folder.path(), &testdata().join(TABLE))
+        .into_iter()
+        .map(|(name, call)| {
+            let target = folder.path().join("reference");
+            let start = Instant::now();
+            call(&target, false, &CancelToken::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let (duration, whole) = (start.elapsed(), Content::of(&target).unwrap());
+            if target.is_dir() { fs::remove_dir_all(&target) } else { fs::remove_file(&target) }.unwrap();
+            (name, call, duration, whole)
+        })
+        .collect();
+    let before = names_in(folder.path());
+    let table = Content::of(&testdata().join("twospw/twospw.ms")).unwrap();
+
+    let mut stopped = HashMap::<&str, usize>::new();
+    for number in 0..if is_long() { 300 } else { 40 } {
+        let (name, call, duration, whole) = &all[number % all.len()];
+        let work = scratch();
+        let target = work.path().join("out");
+        let older = (random.next() % 3 == 0).then(|| if whole.is_file() { whole.cut() } else { table.clone() });
+        if let Some(older) = &older {
+            older.write_to(&target);
+        }
+        // the first of each is cancelled before it begins
+        let after = if number < all.len() { Duration::ZERO } else { duration.mul_f64(random.fraction()) };
+        let what = format!("{name} cancelled after {after:?}, replacing: {}, H5BRIDGE_SEED={seed}", older.is_some());
+        let token = CancelToken::new();
+        let result = std::thread::scope(|scope| {
+            if after.is_zero() {
+                token.cancel();
+            } else {
+                scope.spawn(|| {
+                    std::thread::sleep(after);
+                    token.cancel();
+                });
+            }
+            call(&target, older.is_some(), &token)
+        });
+        let found = target.symlink_metadata().is_ok().then(|| Content::of(&target).unwrap());
+        match result {
+            Ok(()) => assert!(found.as_ref() == Some(whole), "{what}: done, but not whole"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Interrupted, "{what}: {error}");
+                assert!(found == older, "{what}: the target is not as it was: {found:?}");
+                *stopped.entry(name).or_default() += 1;
+            }
+        }
+        let others: Vec<_> = names_in(work.path()).into_iter().filter(|name| name != "out").collect();
+        assert_eq!(others, Vec::<String>::new(), "{what}: left behind");
+        assert_eq!(names_in(folder.path()), before, "{what}: left beside the source");
+    }
+    eprintln!("{stopped:?}");
+    for (name, ..) in &all {
+        assert!(stopped.contains_key(name), "{name} was never stopped: {stopped:?}");
+    }
 }
 
 /// How long a run takes that is left alone.

@@ -24,9 +24,6 @@
 //! Bytes are those of the HDF5 that is built with the program: with another one the test does not run.
 #![cfg(feature = "static-hdf5")]
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -35,10 +32,9 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ctds_hdf5_testing::{copy_tree, tables_below, testdata};
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest, Sha256};
-
-use common::{copy_tree, tables_below, testdata};
 
 /// Where the line of a case says that the files written are those of the source.
 const AS_SOURCE: &str = "as the source";

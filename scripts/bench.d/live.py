@@ -40,7 +40,7 @@ def cells():
 
 
 def peer(kind, path, integrations, every, pace):
-    """Writes as examples/live_writer does: `h5py` a live file, `plain` a file for each column."""
+    """Writes as tests/tools/live_writer does: `h5py` a live file, `plain` a file for each column."""
     integrations, every, pace = int(integrations), float(every), float(pace)
     columns, commit = cells(), None
     if kind == 'plain':

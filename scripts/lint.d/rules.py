@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['error'],
-    ['if_exists', 'limits', 'sha', 'sync'],
+    ['if_exists', 'limits', 'sha', 'sync', 'clock'],
     ['value'],
     ['io'],
     ['grid', 'cancel', 'progress', 'pool', 'output'],
@@ -19,6 +19,7 @@ LAYERS = [
     ['native'],
     ['source'],
     ['convert', 'pack', 'live'],
+    ['internals'],
     ['lib'],
     ['h5bridge/exit', 'h5bridge/args'],
     ['h5bridge/report', 'h5bridge/progress', 'h5bridge/interrupt'],
@@ -114,7 +115,7 @@ FORBIDDEN_COMMENT = [(r'\b(?:TODO|FIXME|XXX)\b', 'an issue instead of a note in 
 
 # What documents describe is the format and the program as it is.
 FORBIDDEN_DOCUMENT = [
-    (r'\b[Rr]ecommended:|\bSuggested\b|\bis deferred\b|\bPriority for\b|\ba bridge (?:should|can|must)\b',
+    (r'\b[Rr]ecommended:|\bSuggested\b|\bis deferred\b|\bPriority for\b|\b[Aa] bridge (?:should|can|must)\b',
      'advice to whoever writes the program: say what the program does'),
 ]
 

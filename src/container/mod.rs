@@ -4,10 +4,12 @@
 //! [`Container`] and [`ContainerMut`] only. A format that is only read needs three functions; `toy.rs`, which the tests
 //! use, is an example.
 
+#[cfg(test)]
+mod conformance;
 mod directory;
 mod format;
 mod locate;
-#[cfg(test)]
+#[cfg(any(test, feature = "internals"))]
 mod memory;
 mod multifile;
 mod multihdf5;
@@ -26,9 +28,11 @@ use crate::io::{ReadAt, WriteAt};
 pub use directory::Directory;
 pub(crate) use format::{CasacoreStorage, Format};
 pub(crate) use locate::{locate, of_table, outermost, recognise};
-#[cfg(test)]
+#[cfg(any(test, feature = "internals"))]
 pub(crate) use memory::Memory;
 pub(crate) use multifile::FORMAT as MULTI_FILE;
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use multifile::crc_of;
 pub use multifile::{MultiFile, MultiFileMut};
 pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, is_multi_hdf5};
 pub use multihdf5::{LiveContainer, LiveContainerReader, MultiHdf5Mut};

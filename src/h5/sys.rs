@@ -604,8 +604,34 @@ pub(super) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec
     }
     let mut names: Vec<String> = Vec::new();
     let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
-    call!(h5a::H5Aiterate2(owner.id(), order, increasing, ptr::null_mut(), Some(collect), data))?;
-    Ok(names)
+    match call!(h5a::H5Aiterate2(owner.id(), order, increasing, ptr::null_mut(), Some(collect), data)) {
+        Ok(_) => Ok(names),
+        // it opens the object again, which fails while a dataset is open with a prefix for its external files
+        Err(error) => attribute_names_by_number(owner, order)?.ok_or_else(|| error.into()),
+    }
+}
+
+/// The names of the attributes of an object, one call for each; `None` for more than a thousand, which would take long,
+/// and for an unknown number.
+fn attribute_names_by_number(owner: &Location, order: H5_index_t) -> Result<Option<Vec<String>>> {
+    const MAX_ATTRIBUTES: usize = 1000;
+    let count = match owner.loc_info() {
+        Ok(info) if info.num_attrs <= MAX_ATTRIBUTES => info.num_attrs as u64,
+        _ => return Ok(None),
+    };
+    let by_number = |number: u64, name: &mut [u8]| {
+        let (at, increasing, place) = (c".".as_ptr(), H5_iter_order_t::H5_ITER_INC, name.as_mut_ptr().cast());
+        let lapl = H5P_DEFAULT;
+        call!(h5a::H5Aget_name_by_idx(owner.id(), at, order, increasing, number, place, name.len(), lapl))
+    };
+    let mut names = Vec::new();
+    for number in 0..count {
+        let mut name = vec![0; by_number(number, &mut [])? as usize + 1];
+        by_number(number, &mut name)?;
+        name.pop();
+        names.push(String::from_utf8_lossy(&name).into_owned());
+    }
+    Ok(Some(names))
 }
 
 pub(super) fn create_attribute(

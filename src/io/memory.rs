@@ -15,6 +15,7 @@ impl MemoryFile {
     }
 
     /// All bytes.
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,7 +1,7 @@
 //! Where bytes live: positioned reads and writes.
 
 mod file;
-#[cfg(test)]
+#[cfg(any(test, feature = "internals"))]
 mod memory;
 mod paged;
 mod paged_mut;
@@ -17,7 +17,7 @@ use crate::limits;
 pub use crate::value::ByteOrder;
 pub use file::{FileSource, FileTarget};
 pub(crate) use file::{reserve, write_back};
-#[cfg(test)]
+#[cfg(any(test, feature = "internals"))]
 pub(crate) use memory::MemoryFile;
 pub(crate) use paged::Paged;
 pub(crate) use paged_mut::PagedMut;

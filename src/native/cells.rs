@@ -77,7 +77,7 @@ impl Cells for Dense {
 
     fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
         let chunks = self.data.chunks.as_ref().filter(|_| self.defined.is_none() && max_cubes > 0)?;
-        let runs = vec![RowRun { rows: 0..self.data.rows(), cube: 0, position: 0 }];
+        let runs = RowRun::of_all(self.data.rows());
         Some(Tiling { cubes: vec![Box::new(chunks)], runs })
     }
 }

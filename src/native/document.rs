@@ -440,6 +440,38 @@ pub(crate) fn described_columns(
     Ok(found.into_iter().map(|(_, column)| column).collect())
 }
 
+/// Reads a text as the document of a column, or else as that of a table. A column that can be read has a document that is
+/// read to the same.
+#[cfg(any(test, feature = "internals"))]
+pub(crate) fn read_any(text: &[u8]) -> Result<()> {
+    let column = |text: &[u8]| json::decode::<ColumnDocument>(text)?.column();
+    if let Ok(DescribedColumn { info, form, .. }) = column(text) {
+        let again = ColumnDocument::new(&info, 0, &form, &|_| "x".to_owned());
+        let read = column(json::encode(&again)?.as_bytes()).expect("what was written is read").info;
+        // text, because a NaN differs from itself
+        assert!(format!("{read:?}") == format!("{info:?}"), "written and read, {info:?} is {read:?}");
+        return Ok(());
+    }
+    let table: TableDocument = json::decode(text)?;
+    table.keywords.record()?;
+    table.layout().map(drop)
+}
+
+/// The documents of a table and its columns.
+#[cfg(any(test, feature = "internals"))]
+pub(crate) fn documents_of(table: &Table) -> Result<Vec<String>> {
+    let names: TableNames<'_> = &|_| "x".to_owned();
+    let mut document = TableDocument::new(".", "row", table.info(), table.keywords(), names);
+    document.describe_storage(table, names);
+    let mut texts = vec![json::encode(&document)?];
+    for (position, info) in table.columns().iter().enumerate() {
+        let kind = if info.data_type() == DataType::Record { FormKind::Record } else { FormKind::Ragged };
+        let form = StoredForm { kind, link: "x".into(), reason: String::new() };
+        texts.push(json::encode(&ColumnDocument::new(info, position, &form, names))?);
+    }
+    Ok(texts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,6 +23,8 @@ pub(crate) use document::{
     ColumnDocument, DescribedColumn, DescribedTable, Layout, SOURCE_DIGEST, TableDocument, begin, described_columns,
     described_tables, open_dataset, open_path,
 };
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use document::{documents_of, read_any};
 pub(crate) use form::{FormKind, MAX_CUBES, Maker, Members, NewColumn, Part, StoredForm, stored_size};
 pub use names::display_name;
 pub(crate) use names::{

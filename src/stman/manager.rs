@@ -348,7 +348,7 @@ pub(crate) enum Stored {
 pub(crate) struct Tiling<'a> {
     /// The last axis of each is the position that rows are mapped to.
     pub(crate) cubes: Vec<Box<dyn ChunkRead + 'a>>,
-    /// Ascending and disjoint; rows in none of them are undefined.
+    /// Ascending and disjoint, none of them empty; rows in none of them are undefined.
     pub(crate) runs: Vec<RowRun>,
 }
 
@@ -359,4 +359,11 @@ pub(crate) struct RowRun {
     pub(crate) cube: usize,
     /// Position of the first row on the cube's last axis.
     pub(crate) position: u64,
+}
+
+impl RowRun {
+    /// The runs of a column whose `rows` rows are the positions of one cube.
+    pub(crate) fn of_all(rows: u64) -> Vec<RowRun> {
+        (rows > 0).then_some(RowRun { rows: 0..rows, cube: 0, position: 0 }).into_iter().collect()
+    }
 }

@@ -9,6 +9,8 @@ mod antennas;
 mod bucket;
 mod cell;
 mod checks;
+#[cfg(test)]
+mod conformance;
 mod dysco;
 mod elements;
 mod engine;
@@ -20,7 +22,7 @@ mod memory;
 mod model;
 mod ms_columns;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 mod standard;
 mod tiled;
 mod with_context;

@@ -2,6 +2,11 @@
 
 use std::sync::Arc;
 
+use ctds_hdf5_testing::property;
+use ctds_hdf5_testing::proptest::collection::vec;
+use ctds_hdf5_testing::proptest::prelude::*;
+use ctds_hdf5_testing::proptest::sample::{Index, select};
+
 use super::samples::{self, column, read_both_ways};
 use super::{ColumnSpec, Kind, ManagerMut, Storage};
 use crate::ErrorKind;
@@ -27,35 +32,43 @@ const TYPES: [DataType; 12] = [
     DataType::String,
 ];
 
-/// Numbers that depend on the seed only.
-struct Random(u64);
+/// Elements, whatever their type and number.
+#[derive(Debug, Clone, Copy)]
+enum Fill {
+    /// All are alike.
+    Same(u64),
+    /// Each is another.
+    Each(u64),
+}
 
-impl Random {
-    /// Below `end`.
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % end
+fn fill() -> impl Strategy<Value = Fill> {
+    prop_oneof![(0..5u64).prop_map(Fill::Same), any::<u64>().prop_map(Fill::Each)]
+}
+
+impl Fill {
+    fn number(self, at: usize) -> u64 {
+        match self {
+            Fill::Same(number) => number,
+            Fill::Each(start) => (start.wrapping_add(at as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 34,
+        }
     }
 
-    fn string(&mut self, longest: u64) -> BString {
-        // rarely long, often the same
-        let longest = if self.below(10) == 0 { longest } else { longest.min(10) };
-        let len = self.below(longest + 1);
-        let byte = b'a' + self.below(3) as u8;
-        vec![byte; len as usize].into()
+    /// Rarely long.
+    fn string(self, at: usize, longest: u64) -> BString {
+        let number = self.number(at);
+        let longest = if number % 10 == 9 { longest } else { longest.min(10) };
+        vec![b'a' + (number % 3) as u8; (number / 10 % (longest + 1)) as usize].into()
     }
 
-    fn values(&mut self, data_type: DataType, count: usize, longest: u64) -> Values {
-        let alike = self.below(2) == 0;
-        let same = self.below(5);
-        let mut numbers: Vec<u64> = (0..count).map(|_| if alike { same } else { self.below(1 << 30) }).collect();
+    fn values(self, data_type: DataType, count: usize, longest: u64) -> Values {
+        let numbers = (0..count).map(|at| self.number(at));
         macro_rules! cast {
             ($to:ty) => {
-                numbers.drain(..).map(|number| number as $to).collect()
+                numbers.map(|number| number as $to).collect()
             };
         }
         match data_type {
-            DataType::Bool => Values::Bool(numbers.iter().map(|number| number % 2 == 1).collect()),
+            DataType::Bool => Values::Bool(numbers.map(|number| number % 2 == 1).collect()),
             DataType::UChar => Values::UChar(cast!(u8)),
             DataType::Short => Values::Short(cast!(i16)),
             DataType::UShort => Values::UShort(cast!(u16)),
@@ -64,35 +77,100 @@ impl Random {
             DataType::Int64 => Values::Int64(cast!(i64)),
             DataType::Float => Values::Float(cast!(f32)),
             DataType::Double => Values::Double(cast!(f64)),
-            DataType::Complex => Values::Complex(numbers.iter().map(|&n| Complex32::new(n as f32, 1.)).collect()),
-            DataType::DComplex => Values::DComplex(numbers.iter().map(|&n| Complex64::new(1., n as f64)).collect()),
-            DataType::String => Values::String((0..count).map(|_| self.string(longest)).collect()),
+            DataType::Complex => Values::Complex(numbers.map(|n| Complex32::new(n as f32, 1.)).collect()),
+            DataType::DComplex => Values::DComplex(numbers.map(|n| Complex64::new(1., n as f64)).collect()),
+            DataType::String => Values::String((0..count).map(|at| self.string(at, longest)).collect()),
             DataType::Record => unreachable!("records are arrays of bytes"),
         }
     }
+}
 
-    fn shape(&mut self) -> Shape {
-        // more often with elements than without
-        (0..1 + self.below(3)).map(|_| (1 + self.below(6)) % 6).collect()
-    }
+/// More often with elements than without.
+fn shape() -> impl Strategy<Value = Shape> {
+    vec(prop_oneof![5 => 1..6u64, 1 => Just(0)], 1..=3).prop_map(Shape::from_iter)
+}
 
-    fn spec(&mut self, number: usize) -> ColumnSpec {
-        let data_type = TYPES[self.below(12) as usize];
-        let name = format!("C{number}");
-        let shape = self.shape();
-        match self.below(6) {
-            0 | 1 => {
-                let mut spec = column(&name, data_type, Storage::Scalar, None);
-                if data_type == DataType::String && self.below(2) == 0 {
-                    spec.max_length = 1 + self.below(9) as u32;
-                }
-                spec
-            }
-            2 => column(&name, data_type, Storage::Direct, Some(&shape)),
-            3 => column(&name, data_type, Storage::Indirect, Some(&shape)),
-            _ => column(&name, data_type, Storage::Indirect, None),
-        }
-    }
+/// A column without its name.
+fn spec() -> impl Strategy<Value = ColumnSpec> {
+    let storage = prop_oneof![
+        2 => Just(Some(Storage::Scalar)),
+        1 => Just(Some(Storage::Direct)),
+        1 => Just(Some(Storage::Indirect)),
+        2 => Just(None),
+    ];
+    let max_length = prop_oneof![Just(0), 1..10u32];
+    (select(&TYPES[..]), storage, shape(), max_length).prop_map(|(data_type, storage, shape, max_length)| {
+        let is_text = data_type == DataType::String && storage == Some(Storage::Scalar);
+        let mut spec = match storage {
+            Some(storage) => column("C", data_type, storage, Some(&shape)),
+            None => column("C", data_type, Storage::Indirect, None),
+        };
+        spec.max_length = if is_text { max_length } else { 0 };
+        spec
+    })
+}
+
+/// One thing that may happen to a manager, whatever is in it.
+#[derive(Debug, Clone)]
+enum Edit {
+    AddRows(u64),
+    RemoveRow(Index),
+    AddColumn(ColumnSpec),
+    RemoveColumn(Index),
+    Check,
+    Write(Write),
+}
+
+/// A few cells of a column: whole or in part, with another shape or the one they have.
+#[derive(Debug, Clone)]
+struct Write {
+    column: Index,
+    first: Index,
+    /// `None`: one row.
+    count: Option<Index>,
+    /// The shape of most cells that get one.
+    shape: Shape,
+    /// For each row in turn: whether a cell that has a shape gets one, and another one than most.
+    shapes: Vec<(bool, Option<Shape>)>,
+    /// Nothing but the shapes.
+    is_shape_only: bool,
+    fill: Fill,
+    /// For each axis in turn where a part of the cell starts, and how far it goes; `None`: all of the cell.
+    part: Option<Vec<(Index, Index)>>,
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    let shapes = vec((prop::bool::weighted(0.67), prop::option::weighted(0.25, shape())), 1..20);
+    let part = prop::option::of(vec(any::<(Index, Index)>(), 3));
+    let parts = (
+        any::<(Index, Index)>(),
+        prop::option::of(any::<Index>()),
+        (shape(), shapes),
+        prop::bool::weighted(0.12),
+        fill(),
+        part,
+    );
+    parts.prop_map(|((column, first), count, (shape, shapes), is_shape_only, fill, part)| Write {
+        column,
+        first,
+        count,
+        shape,
+        shapes,
+        is_shape_only,
+        fill,
+        part,
+    })
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    prop_oneof![
+        31 => write().prop_map(Edit::Write),
+        3 => (0..60u64).prop_map(Edit::AddRows),
+        3 => any::<Index>().prop_map(Edit::RemoveRow),
+        1 => spec().prop_map(Edit::AddColumn),
+        1 => any::<Index>().prop_map(Edit::RemoveColumn),
+        1 => Just(Edit::Check),
+    ]
 }
 
 /// A column and its cells.
@@ -121,34 +199,42 @@ fn zeros(data_type: DataType, shape: &Shape) -> (Shape, Values) {
     (shape.clone(), values)
 }
 
-/// Makes a manager, changes it at random, and compares what is read with what was written.
-pub(super) fn random_edits(kind: &Kind, seed: u64, parameters: &[(&str, i32)]) {
-    let mut random = Random(seed);
-    let order = [ByteOrder::Big, ByteOrder::Little][random.below(2) as usize];
+/// Makes managers, changes them at random, and compares what is read with what was written; `parameters` are sets of
+/// parameters, one of which each manager is made with.
+pub(super) fn random_edits(kind: &'static Kind, managers: u32, parameters: &[&[(&'static str, i32)]]) {
+    let orders = select(&[ByteOrder::Big, ByteOrder::Little][..]);
+    let parameters: Vec<Vec<(&'static str, i32)>> = parameters.iter().map(|set| set.to_vec()).collect();
+    let strategy = (orders, select(parameters), vec(spec(), 1..=6), vec(edit(), EDITS));
+    property(managers, strategy, |(order, parameters, specs, edits)| {
+        try_edits(kind, order, &parameters, specs, &edits)
+    });
+}
+
+fn try_edits(kind: &Kind, order: ByteOrder, parameters: &[(&str, i32)], mut specs: Vec<ColumnSpec>, edits: &[Edit]) {
     let mut record = Record::default();
     for &(name, value) in parameters {
         record.set(name, Value::Scalar(Values::Int(vec![value])));
     }
-    let specs: Vec<_> = (0..1 + random.below(6)).map(|number| random.spec(number as usize)).collect();
+    let name = |spec: &mut ColumnSpec, number: usize| spec.name = format!("C{number}").into();
+    specs.iter_mut().enumerate().for_each(|(number, spec)| name(spec, number));
     let files = Arc::new(Memory::default());
     let args = samples::create_args(&files, order, &specs, &record);
     let mut manager = (kind.create.unwrap())(&args).unwrap();
     let mut model: Vec<_> = specs.into_iter().map(|spec| Expected::new(spec, 0)).collect();
     let mut rows = 0;
     let mut made = model.len();
-    for edit in 0..EDITS {
-        match random.below(40) {
-            0..3 => {
-                let count = random.below(60);
-                manager.add_rows(count).unwrap();
-                rows += count as usize;
+    for edit in edits {
+        match edit {
+            Edit::AddRows(count) => {
+                manager.add_rows(*count).unwrap();
+                rows += *count as usize;
                 for column in &mut model {
                     let empty = column.spec.shape.as_ref().map(|shape| zeros(column.spec.data_type, shape));
                     column.cells.resize(rows, empty);
                 }
             }
-            3..6 if rows > 0 => {
-                let row = random.below(rows as u64);
+            Edit::RemoveRow(row) if rows > 0 => {
+                let row = row.index(rows) as u64;
                 match manager.remove_row(row) {
                     Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
                     Ok(()) => {
@@ -157,8 +243,9 @@ pub(super) fn random_edits(kind: &Kind, seed: u64, parameters: &[(&str, i32)]) {
                     }
                 }
             }
-            6 => {
-                let spec = random.spec(made);
+            Edit::AddColumn(spec) => {
+                let mut spec = spec.clone();
+                name(&mut spec, made);
                 match manager.add_column(&spec) {
                     Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
                     Ok(()) => {
@@ -167,17 +254,17 @@ pub(super) fn random_edits(kind: &Kind, seed: u64, parameters: &[(&str, i32)]) {
                     }
                 }
             }
-            7 if model.len() > 1 => {
-                let column = random.below(model.len() as u64) as usize;
+            Edit::RemoveColumn(column) if model.len() > 1 => {
+                let column = column.index(model.len());
                 match manager.remove_column(column) {
                     Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
                     Ok(()) => drop(model.remove(column)),
                 }
             }
-            8 if edit % 3 == 0 => check(kind, &mut *manager, &files, order, &model, rows),
-            _ if rows > 0 => {
-                let column = random.below(model.len() as u64) as usize;
-                write(&mut random, &mut *manager, column, &mut model[column]);
+            Edit::Check => check(kind, &mut *manager, &files, order, &model, rows),
+            Edit::Write(edit) if rows > 0 => {
+                let column = edit.column.index(model.len());
+                write_cells(edit, &mut *manager, column, &mut model[column]);
             }
             _ => {}
         }
@@ -185,35 +272,34 @@ pub(super) fn random_edits(kind: &Kind, seed: u64, parameters: &[(&str, i32)]) {
     check(kind, &mut *manager, &files, order, &model, rows);
 }
 
-/// Writes a few cells of a column: whole or in part, with another shape or the one they have.
-fn write(random: &mut Random, manager: &mut dyn ManagerMut, number: usize, column: &mut Expected) {
-    let rows = column.cells.len() as u64;
+fn write_cells(edit: &Write, manager: &mut dyn ManagerMut, number: usize, column: &mut Expected) {
+    let rows = column.cells.len();
     let longest = column.longest();
     let data_type = column.spec.data_type;
-    let first = random.below(rows);
-    let many = random.below(2) == 0;
-    let count = if many { 1 + random.below(rows - first) } else { 1 };
-    let shape = random.shape();
-    for row in first..first + count {
-        let cell = &mut column.cells[row as usize];
+    let first = edit.first.index(rows);
+    let count = edit.count.as_ref().map_or(1, |count| 1 + count.index(rows - first));
+    for (row, (is_set, other)) in (first..first + count).zip(edit.shapes.iter().cycle()) {
+        let cell = &mut column.cells[row];
+        let row = row as u64;
         assert_eq!(manager.cell_shape(number, row).unwrap().as_ref(), cell.as_ref().map(|cell| &cell.0));
         // cells that follow each other often have the same shape
-        if column.spec.shape.is_none() && (cell.is_none() || random.below(3) > 0) {
-            let shape = if random.below(4) == 0 { random.shape() } else { shape.clone() };
-            manager.set_shape(number, row, &shape).unwrap();
-            if cell.as_ref().is_none_or(|cell| cell.0 != shape) {
-                *cell = Some(zeros(data_type, &shape));
+        if column.spec.shape.is_none() && (cell.is_none() || *is_set) {
+            let shape = other.as_ref().unwrap_or(&edit.shape);
+            manager.set_shape(number, row, shape).unwrap();
+            if cell.as_ref().is_none_or(|cell| cell.0 != *shape) {
+                *cell = Some(zeros(data_type, shape));
             }
         }
     }
-    if column.spec.shape.is_none() && random.below(8) == 0 {
+    if column.spec.shape.is_none() && edit.is_shape_only {
         return;
     }
-    let cells = &mut column.cells[first as usize..(first + count) as usize];
+    let cells = &mut column.cells[first..first + count];
+    let first = first as u64;
     if count > 1 {
         let elements = cells.iter().flatten().map(|cell| cell.1.len()).sum();
-        let values = random.values(data_type, elements, longest);
-        manager.write_rows(number, first..first + count, &values).unwrap();
+        let values = edit.fill.values(data_type, elements, longest);
+        manager.write_rows(number, first..first + count as u64, &values).unwrap();
         let mut done = 0;
         for (_, cell) in cells.iter_mut().flatten() {
             let end = done + cell.len();
@@ -224,16 +310,18 @@ fn write(random: &mut Random, manager: &mut dyn ManagerMut, number: usize, colum
         return;
     }
     let (shape, cell) = cells[0].as_mut().unwrap();
-    if random.below(2) == 0 {
-        *cell = random.values(data_type, cell.len(), longest);
+    let Some(part) = &edit.part else {
+        *cell = edit.fill.values(data_type, cell.len(), longest);
         manager.write_cell(number, first, None, cell).unwrap();
         return;
-    }
-    let start: Shape = shape.iter().map(|&extent| random.below(extent + 1)).collect();
-    let extent: Shape =
-        shape.iter().zip(start.iter()).map(|(&extent, &start)| random.below(extent - start + 1)).collect();
+    };
+    let below = |index: &Index, end: u64| index.index(end as usize) as u64;
+    let starts = shape.iter().zip(part).map(|(&extent, (start, _))| below(start, extent + 1));
+    let start: Shape = starts.collect();
+    let extents = shape.iter().zip(start.iter()).zip(part);
+    let extent: Shape = extents.map(|((&extent, &start), (_, end))| below(end, extent - start + 1)).collect();
     let region = Region { start, shape: extent };
-    let part = random.values(data_type, region.shape.elements().unwrap() as usize, longest);
+    let part = edit.fill.values(data_type, region.shape.elements().unwrap() as usize, longest);
     manager.write_cell(number, first, Some(&region), &part).unwrap();
     let zero = vec![0; shape.len()];
     copy_box(&part, &region.shape, &zero, cell, 0, shape, &region.start, &region.shape);

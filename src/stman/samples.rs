@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use bstr::BStr;
 
@@ -10,7 +11,7 @@ use super::{
     undefined,
 };
 use crate::container::{Container, Memory};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::ByteOrder;
 use crate::value::{DataType, Record, Region, Shape, Values};
 
@@ -80,24 +81,37 @@ pub(super) fn create_args<'a>(
     }
 }
 
-/// Reads `good`, which must work, and every damaged form of it, which must return.
+/// Reads `good`, which must work, and every damaged form of it, which must end soon: well, or with an error that damage
+/// leads to and that fits in a line.
 #[track_caller]
 pub(super) fn damage(good: &[u8], read: impl Fn(Vec<u8>) -> Result<()>) {
     read(good.to_vec()).unwrap_or_else(|error| panic!("{}: {error}", Location::caller()));
+    let damaged = |bytes: Vec<u8>, what: String| {
+        let started = Instant::now();
+        if let Err(error) = read(bytes) {
+            let (kind, text) = (error.kind(), error.to_string());
+            let is_suitable = matches!(kind, ErrorKind::Format | ErrorKind::Limit | ErrorKind::Unsupported);
+            assert!(is_suitable && !text.contains('\n'), "{what}: {error:?}");
+        }
+        assert!(started.elapsed() < LONGEST, "{what}: took {:?}", started.elapsed());
+    };
     for len in 0..good.len() {
-        let _ = read(good[..len].to_vec());
+        damaged(good[..len].to_vec(), format!("cut at {len}"));
     }
     for at in 0..good.len() {
         for flip in [0x01, 0x04, 0x80, 0xff] {
             let mut bytes = good.to_vec();
             bytes[at] ^= flip;
-            let _ = read(bytes);
+            damaged(bytes, format!("byte {at} ^ {flip:#x}"));
         }
     }
 }
 
+/// A damaged file of a few hundred bytes may take so long; other tests may keep the machine busy.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// All defined cells of a column, read at once and one by one, which must agree.
-pub(super) fn read_both_ways(column: &dyn ColumnCells, rows: u64, data_type: DataType) -> Result<Values> {
+pub(crate) fn read_both_ways(column: &dyn ColumnCells, rows: u64, data_type: DataType) -> Result<Values> {
     let mut at_once = Values::new(data_type);
     column.read_rows(0..rows, &mut at_once)?;
     let mut one_by_one = Values::new(data_type);

@@ -2,6 +2,8 @@
 
 mod column;
 mod column_mut;
+#[cfg(test)]
+mod conformance;
 mod create;
 mod lock;
 mod open;
@@ -144,6 +146,12 @@ impl Table {
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         open::open(path.as_ref(), options)
+    }
+
+    /// Opens a table of which all files are in a container.
+    #[cfg(any(test, feature = "internals"))]
+    pub(crate) fn in_container(files: Arc<dyn Container>) -> Result<Self> {
+        open::open_container(files)
     }
 
     /// Where the table lies; absolute.
@@ -355,7 +363,7 @@ impl ColumnInfo {
         stman::expression(&self.desc.keywords).filter(|_| stman::is_expression(self.manager.as_bstr()))
     }
 
-    fn spec(&self) -> ColumnSpec {
+    pub(crate) fn spec(&self) -> ColumnSpec {
         let desc = &self.desc;
         if desc.data_type == DataType::Record {
             let (name, storage) = (desc.name.clone(), Storage::Indirect);

@@ -36,6 +36,23 @@ fn open_at(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     let files = container::locate(&path)?;
     // before anything is read, so that all of it belongs together
     let lock = ReadLock::take(&path, chain.options)?.map(Arc::new);
+    open_files(path, files, lock, chain)
+}
+
+/// Opens a table of which all files are in a container.
+#[cfg(any(test, feature = "internals"))]
+pub(super) fn open_container(files: Arc<dyn Container>) -> Result<Table> {
+    let (opened, path) = (Cell::new(0), PathBuf::from("/nowhere/t.tab"));
+    let chain = OpenChain::new(&path, OpenOptions::default(), &opened);
+    open_files(path.clone(), files, None, &chain)
+}
+
+fn open_files(
+    path: PathBuf,
+    files: Arc<dyn Container>,
+    lock: Option<Arc<ReadLock>>,
+    chain: &OpenChain<'_>,
+) -> Result<Table> {
     let dat = open_table_dat(&*files, &path)?;
     let info = read_info(&*files)?;
     let decoded = TableDat::decode(&dat).context(Context::member("table.dat"))?;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::lock::{self, Request};
 use super::{OpenOptions, Table};
+use crate::clock::Clock;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::FileSource;
 use crate::schema::Sync;
@@ -48,6 +49,7 @@ pub(crate) struct Watch {
     hindered: Option<Instant>,
     /// The newest sync record, and the time of `table.lock` when it was first seen. Requests change that time too.
     flushed: Option<(Vec<u8>, SystemTime)>,
+    clock: Clock,
 }
 
 /// What shows that somebody wrote.
@@ -61,8 +63,8 @@ struct TableState {
 
 impl TableState {
     /// Whether a file changed so short a time ago, or in the future, that another change would not show.
-    fn is_recent(&self) -> bool {
-        self.files.iter().any(|(_, _, changed)| !is_older(*changed, CLOCK_TICK))
+    fn is_recent(&self, now: SystemTime) -> bool {
+        self.files.iter().any(|(_, _, changed)| !is_older(*changed, CLOCK_TICK, now))
     }
 
     /// When the last file changed.
@@ -71,8 +73,8 @@ impl TableState {
     }
 }
 
-fn is_older(time: SystemTime, age: Duration) -> bool {
-    time.elapsed().is_ok_and(|elapsed| elapsed >= age)
+fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
+    now.duration_since(time).is_ok_and(|elapsed| elapsed >= age)
 }
 
 /// What a writer does, as far as locks and times of files show.
@@ -113,7 +115,7 @@ impl Watch {
             Error::unsupported("the table has no table.lock, or the file system no locks: writers cannot be seen")
                 .context(Context::path(&path))
         })?;
-        Ok(Watch { path, lock, writable, request: None, hindered: None, flushed: None })
+        Ok(Watch { path, lock, writable, request: None, hindered: None, flushed: None, clock: Clock::default() })
     }
 
     /// What the last writer left for others; `None` if there is nothing yet, or somebody is just writing it.
@@ -138,7 +140,7 @@ impl Watch {
     /// Reads the table as it is between two changes.
     pub(crate) fn snapshot<T>(&mut self, read: impl FnOnce(&Table) -> Result<T>) -> Result<Snapshot<T>> {
         let before = self.state()?;
-        let recent = before.is_recent();
+        let recent = before.is_recent(self.clock.date());
         let writer = self.writer(&before)?;
         if writer == Writer::Writing {
             self.ask()?;
@@ -179,10 +181,13 @@ impl Watch {
         if !lock::is_written(&self.lock)? {
             return Ok(Writer::Idle);
         }
+        let now = self.clock.date();
         Ok(match state.newest() {
             _ if state.sync.is_empty() => Writer::Writing,
             Some(changed) if changed > flushed => Writer::Writing,
-            Some(changed) if state.is_recent() || changed == flushed && !is_older(changed, LONGEST_WRITE_PAUSE) => {
+            Some(changed)
+                if state.is_recent(now) || changed == flushed && !is_older(changed, LONGEST_WRITE_PAUSE, now) =>
+            {
                 Writer::Uncertain
             }
             _ => Writer::Flushed,
@@ -237,10 +242,10 @@ impl Watch {
 
     /// Asks a writer that keeps its lock to let others have a look; casacore does so now and then.
     fn ask(&mut self) -> Result<()> {
-        let since = *self.hindered.get_or_insert_with(Instant::now);
+        let since = *self.hindered.get_or_insert_with(|| self.clock.now());
         if self.writable
             && self.request.is_none()
-            && since.elapsed() >= LOCK_REQUEST_DELAY
+            && self.clock.now().duration_since(since) >= LOCK_REQUEST_DELAY
             && lock::is_written(&self.lock)?
         {
             self.request = Some(Request::post(&self.lock)?);
@@ -275,8 +280,9 @@ mod tests {
             }
             let lock = directory.path().join("table.lock");
             let writer = File::options().read(true).write(true).open(lock).unwrap();
-            let scene = Scene { watch: Watch::new(directory.path()).unwrap(), directory, writer };
-            let time = SystemTime::now() - age;
+            let mut scene = Scene { watch: Watch::new(directory.path()).unwrap(), directory, writer };
+            scene.watch.clock = Clock::standing();
+            let time = scene.watch.clock.date() - age;
             for name in ["table.dat", "table.info", "table.f0", "table.lock"] {
                 scene.touch(name, time);
             }
@@ -349,17 +355,18 @@ mod tests {
 
     #[test]
     fn doubtful_in_the_tick_of_the_flush() {
-        for (age, is_sure) in [(Duration::from_millis(100), false), (LONGEST_WRITE_PAUSE, true)] {
+        for (age, is_sure) in [
+            (Duration::from_millis(100), false),
+            (LONGEST_WRITE_PAUSE - CLOCK_TICK, false),
+            (LONGEST_WRITE_PAUSE, true),
+        ] {
             let mut scene = Scene::new(LONG_AGO);
-            let time = SystemTime::now() - age;
+            let time = scene.watch.clock.date() - age;
             scene.touch("table.f0", time);
             scene.touch("table.lock", time);
             scene.lock(libc::F_WRLCK);
             assert_eq!(matches!(scene.snapshot(), Snapshot::Consistent(_)), is_sure);
-            assert_eq!(
-                matches!(scene.snapshot(), Snapshot::Unconfirmed(Ok(_))),
-                !is_sure && time.elapsed().unwrap() < LONGEST_WRITE_PAUSE
-            );
+            assert_eq!(matches!(scene.snapshot(), Snapshot::Unconfirmed(Ok(_))), !is_sure);
         }
     }
 
@@ -402,7 +409,10 @@ mod tests {
         scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
         assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
         assert_eq!(list(&scene), 0);
-        std::thread::sleep(LOCK_REQUEST_DELAY);
+        scene.watch.clock.advance(LOCK_REQUEST_DELAY - Duration::from_millis(1));
+        assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
+        assert_eq!(list(&scene), 0);
+        scene.watch.clock.advance(Duration::from_millis(1));
         assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
         assert_eq!(list(&scene), 1);
         scene.lock(libc::F_UNLCK);

@@ -5,8 +5,8 @@ use std::fs;
 use ctds_hdf5::convert::Source;
 use ctds_hdf5::{Context, Error, ErrorKind, Table};
 
-use super::common::{Copy, find};
 use super::{convert, limit_memory};
+use ctds_hdf5_testing::{Copy, find};
 
 const STANDARD: &str = "dtypes_all_managers/StandardStMan_little.tab";
 /// Of the rows in table.lock.

@@ -1,9 +1,8 @@
 //! Random changes to the documents of native files (docs/layout.md), the same ones in every run: they stay JSON mostly, with
 //! other numbers, names and shapes.
 //!
-//! For longer runs: `CTDS_FUZZ_CHANGES` is how often each file is changed, `CTDS_FUZZ_SEED` what the changes depend on.
+//! `H5BRIDGE_LONG=1` tries more of them, and others each time.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -13,10 +12,12 @@ use ctds_hdf5::convert::{
     Options, Plan, RestoreOptions, Source, TableOptions, check, restore, to_hdf5, to_table, verify,
 };
 use ctds_hdf5::{ErrorKind, OpenOptions, Result};
+use ctds_hdf5_testing::proptest::prelude::*;
+use ctds_hdf5_testing::proptest::sample::{Index, select};
+use ctds_hdf5_testing::{Watch, property, testdata};
 use hdf5::types::VarLenUnicode;
 use hdf5::{File, Group};
 
-use super::common::{Random, Watch, setting, testdata};
 use super::{Silent, is_of_damage, limit_memory, read_all};
 
 const TABLES: [&str; 4] = [
@@ -91,16 +92,46 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     tokens
 }
 
+/// What takes the place of a token: a token by its number, or another text.
+#[derive(Debug, Clone)]
+enum Change {
+    Token(Index),
+    Text(&'static str),
+    /// Nothing takes the place of what is between two tokens.
+    Removed(Index),
+}
+
+/// A document by its number, a token of it by its number, and what becomes of it.
+type Edit = (Index, Index, Change);
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let change = prop_oneof![
+        1 => any::<Index>().prop_map(Change::Token),
+        1 => any::<Index>().prop_map(Change::Removed),
+        6 => select(&TOKENS[..]).prop_map(Change::Text),
+    ];
+    (any::<Index>(), any::<Index>(), change)
+}
+
 /// The text with a token replaced by another, or by one of its own, or without what is between two of them.
-fn change(text: &str, random: &mut Random) -> String {
+fn changed(text: &str, token: &Index, change: &Change) -> String {
     let tokens = tokens(text);
-    let mut any = || tokens[random.below(tokens.len())];
-    let ((start, end), (from, to), (_, behind)) = (any(), any(), any());
+    let (start, end) = tokens[token.index(tokens.len())];
     let replaced = |end: usize, new: &str| [&text[..start], new, &text[end..]].concat();
-    match random.below(8) {
-        0 => replaced(end, &text[from..to]),
-        1 => replaced(behind.max(end).min(start + 200), "").to_string(),
-        _ => replaced(end, TOKENS[random.below(TOKENS.len())]),
+    match change {
+        Change::Token(other) => {
+            let (from, to) = tokens[other.index(tokens.len())];
+            replaced(end, &text[from..to])
+        }
+        Change::Text(new) => replaced(end, new),
+        Change::Removed(last) => {
+            let (_, last) = tokens[last.index(tokens.len())];
+            let mut end = last.max(end).min(start + 200);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            replaced(end, "")
+        }
     }
 }
 
@@ -141,10 +172,8 @@ fn use_all(path: &Path, original: &Source) -> std::result::Result<(), String> {
 #[test]
 fn changed_documents_end_in_ok_or_err() {
     limit_memory();
-    let (changes, seed) = (setting("CTDS_FUZZ_CHANGES", 60), setting("CTDS_FUZZ_SEED", 1));
     let watch = Watch::new(Duration::from_secs(20));
-    let mut failures = BTreeMap::new();
-    for (number, name) in TABLES.into_iter().enumerate() {
+    for name in TABLES {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("native.h5");
         let original = Source::open(testdata().join(name)).unwrap();
@@ -152,23 +181,21 @@ fn changed_documents_end_in_ok_or_err() {
         let plan = Plan::new(&original, &options).unwrap();
         to_hdf5(&original, &plan, &options, &path, false, &Silent).unwrap();
         let whole = fs::read(&path).unwrap();
-        let mut random = Random::new(seed << 32 | number as u64);
-        for _ in 0..changes {
+        property(60, edit(), |(document, token, change)| {
+            fs::write(&path, &whole).unwrap();
             let file = File::open_rw(&path).unwrap();
             let mut found = Vec::new();
             documents(&file.group("_ctds").unwrap(), &mut found);
-            let (group, attribute, text) = &found[random.below(found.len())];
-            let changed = change(text, &mut random);
+            let (group, attribute, text) = &found[document.index(found.len())];
+            let changed = changed(text, &token, &change);
             set(group, attribute, &changed);
             let what = format!("{name}: {} of {}: {changed}", attribute, group.name());
             drop(found);
             file.close().unwrap();
             let used = watch.over(&what, || catch_unwind(AssertUnwindSafe(|| use_all(&path, &original))));
             if let Err(failure) = used.unwrap_or_else(|_| Err("panic".to_owned())) {
-                failures.entry(failure).or_insert(what);
+                panic!("{what}: {failure}");
             }
-            fs::write(&path, &whole).unwrap();
-        }
+        });
     }
-    assert!(failures.is_empty(), "{failures:#?}");
 }

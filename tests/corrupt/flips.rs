@@ -1,10 +1,10 @@
 //! Every byte of every header, and every length to which a small file can be cut.
 
+use ctds_hdf5_testing::{Copy, Watch};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::common::{Copy, Watch};
 use super::{check, limit_memory};
 
 /// What counts as header: so many bytes at the start and at the end, where indices are.

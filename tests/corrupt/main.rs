@@ -13,9 +13,6 @@
 //!
 //! The whole process has a memory limit; a test that asks for more aborts it.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod absurd;
 mod contexts;
 mod documents;

@@ -6,18 +6,14 @@ use std::time::Duration;
 
 use ctds_hdf5::convert::Source;
 use ctds_hdf5::{ErrorKind, Table};
+use ctds_hdf5_testing::{Copy, Watch, fields_of, find, tables_below, testdata};
 
-use super::common::{Copy, Watch, fields_of, find, tables_below, testdata};
 use super::{convert, limit_memory, read_all};
 
 const STANDARD: &str = "dtypes_all_managers/StandardStMan_little.tab";
 const INCREMENTAL: &str = "dtypes_all_managers/IncrementalStMan_big.tab";
 const AIPSIO: &str = "dtypes_all_managers/StManAipsIO_little.tab";
 const TILED: &str = "dtypes_tiled/TiledShapeStMan_float_big.tab";
-/// Of the rows in table.dat: behind magic, length, name and version.
-const DAT_ROWS: usize = 21;
-/// Of the rows in table.lock.
-const LOCK_ROWS: usize = 284;
 
 /// Reading and converting fail with a message that has all of `parts`, in one line, and leave nothing behind.
 #[track_caller]
@@ -44,6 +40,11 @@ fn cut(name: &str, file: &str, len: usize) -> Copy {
     let copy = Copy::of(name);
     copy.edit(file, |bytes| bytes.truncate(len));
     copy
+}
+
+/// Where the first field of an object is, which follows its name and version: in `Table` and `sync` the number of rows.
+fn first_field(copy: &Copy, file: &str, object: &str) -> usize {
+    fields_of(&copy.read(file), object)
 }
 
 /// Puts `value` into the field `offset` bytes behind the name and version of an object.
@@ -89,7 +90,7 @@ fn table_dat() {
     is_damaged(&copy, &["table.dat at byte 0: 0x74657874 where the AipsIO magic 0xbebebebe begins a Table"]);
 
     let copy = Copy::of(STANDARD);
-    copy.put("table.dat", DAT_ROWS - 4, &9u32.to_be_bytes());
+    copy.put("table.dat", first_field(&copy, "table.dat", "Table") - 4, &9u32.to_be_bytes());
     is_damaged(&copy, &["table.dat: Table at byte 4: Table version 9, known are 1 to 3"]);
 
     // every counted field that there is, one after the other, is somewhere among the words of the file
@@ -120,11 +121,11 @@ fn more_rows_than_data() {
         (TILED, ["table.f0 (TiledShapeStMan): TiledStMan at byte ", "rows, but the table has 2147483647"]),
     ] {
         let copy = Copy::of(name);
-        copy.put("table.lock", LOCK_ROWS, &0x7fff_ffffu32.to_be_bytes());
+        set_field(&copy, "table.lock", "sync", 0, &0x7fff_ffffu32.to_be_bytes());
         is_damaged(&copy, &parts);
     }
     let copy = Copy::of(STANDARD);
-    copy.remove("table.lock").put("table.dat", DAT_ROWS, &1_000_000u32.to_be_bytes());
+    set_field(copy.remove("table.lock"), "table.dat", "Table", 0, &1_000_000u32.to_be_bytes());
     is_damaged(&copy, &["index at byte ", "is not stored: the index has rows 0 to "]);
 }
 

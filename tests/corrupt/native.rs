@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use ctds_hdf5::ErrorKind;
 use ctds_hdf5::convert::{Options, Plan, Source, TableOptions, to_hdf5, to_table, verify};
+use ctds_hdf5_testing::{Copy, find, testdata};
 use hdf5::types::VarLenUnicode;
 use hdf5::{File, Group};
 use tempfile::TempDir;
 
-use super::common::{Copy, find, testdata};
 use super::{Silent, limit_memory, read_all};
 
 const DENSE: &str = "dtypes_all_managers/StandardStMan_little.tab";

@@ -1,4 +1,4 @@
-"""Live files: rows appended by examples/live_writer while h5py and this library read them; killed writers; full disks.
+"""Live files: rows appended by tests/tools/live_writer while h5py and this library read them; killed writers; full disks.
 
 H5BRIDGE_LIVE=long runs what docs/correctness.md quotes: 20,000 polls and 200 kills instead of some. The cells of a row are
 made from its number, so that a row that is torn, late or of another time shows.
@@ -33,7 +33,7 @@ def examples():
 
 
 def writer(examples, path, **settings):
-    """Starts examples/live_writer; returns the process when the file is there."""
+    """Starts tests/tools/live_writer; returns the process when the file is there."""
     settings = {'all': 1, 'channels': CHANNELS, 'correlations': CORRELATIONS, 'baselines': 7, 'seconds': 600, **settings}
     command = [os.path.join(examples, 'live_writer'), path] + ['%s=%s' % item for item in settings.items()]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -43,7 +43,7 @@ def writer(examples, path, **settings):
 
 
 def check_rows(group, start, stop):
-    """Compares the rows of the table in GROUP with what examples/live_writer makes of their numbers."""
+    """Compares the rows of the table in GROUP with what tests/tools/live_writer makes of their numbers."""
     row = np.arange(start, stop)
     small = (row % 65536).astype('f4')
     element = np.arange(CHANNELS * CORRELATIONS)

@@ -1,4 +1,4 @@
-"""Writes tables with this crate from Python: the operations of examples/table_script.rs.
+"""Writes tables with this crate from Python: the operations of tests/tools/table_script.rs.
 
     from writing import Script, column, manager
     with Script(path, columns=[column('A', 'int'), column('D', 'complex', shape=[4, 8])],

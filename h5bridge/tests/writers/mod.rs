@@ -8,7 +8,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -76,6 +77,18 @@ impl Content {
         }
     }
 
+    /// Whether this is a file.
+    pub fn is_file(&self) -> bool {
+        self.0.contains_key("")
+    }
+
+    /// Other content for a file: the first half.
+    pub fn cut(&self) -> Self {
+        let mut cut = self.clone();
+        cut.0.values_mut().for_each(|bytes| bytes.truncate(bytes.len() / 2));
+        cut
+    }
+
     /// Makes `path` hold this.
     pub fn write_to(&self, path: &Path) {
         for (name, bytes) in &self.0 {
@@ -122,6 +135,19 @@ pub fn names_in(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.collect();
     names.sort();
     names
+}
+
+/// Waits until a process has ended, which must come within 120,000 looks, one each millisecond at most: a machine that is
+/// busy, or suspended, gives it more time.
+pub fn wait_for_end(child: &mut Child) {
+    for _ in 0..120_000 {
+        if child.try_wait().unwrap().is_some() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _ = child.kill();
+    panic!("a process hangs: {}", child.id());
 }
 
 /// Runs a command that must succeed.

@@ -6,7 +6,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::tests::{Change, Files, Random, contents};
+use ctds_hdf5_testing::property;
+use ctds_hdf5_testing::proptest::collection::vec;
+use ctds_hdf5_testing::proptest::prelude::*;
+use ctds_hdf5_testing::proptest::strategy::ValueTree;
+use ctds_hdf5_testing::proptest::test_runner::TestRunner;
+
+use super::tests::{Change, Files, change, contents};
 use super::*;
 use crate::container::{ContainerMut, Memory};
 use crate::io::{MemoryFile, WriteAt};
@@ -95,16 +101,33 @@ struct Commit {
     files: Files,
 }
 
-/// Many random changes and commits.
-fn record(stop: Stop, seed: u64, block_bytes: u64, checksums: bool) -> (Vec<Event>, Vec<Commit>) {
+/// What happens before each commit, and the bits that say which of the writes since a sync are lost.
+#[derive(Debug, Clone)]
+struct History {
+    commits: Vec<Vec<Change>>,
+    lost: Vec<u64>,
+}
+
+fn history() -> impl Strategy<Value = History> {
+    (vec(vec(change(), 0..6), 40), vec(any::<u64>(), 64)).prop_map(|(commits, lost)| History { commits, lost })
+}
+
+impl History {
+    /// Whether the write `number` is lost at a moment, in one of the attempts to imagine it.
+    fn is_lost(&self, moment: usize, attempt: usize, number: usize) -> bool {
+        let word = self.lost[(moment * 7 + attempt * 13 + number / 64) % self.lost.len()];
+        attempt > 0 && word.rotate_left((number + moment) as u32) & 1 == 0
+    }
+}
+
+/// Many changes and commits.
+fn record(stop: Stop, history: &History, block_bytes: u64, checksums: bool) -> (Vec<Event>, Vec<Commit>) {
     let journal =
         Arc::new(Journal { unit_bytes: stop.unit_bytes(), file: MemoryFile::default(), events: Mutex::default() });
     let container = MultiFileMut::create(journal.clone(), block_bytes, checksums).unwrap();
-    let (mut random, mut files, mut commits) = (Random(seed), Files::new(), Vec::new());
-    for _ in 0..40 {
-        for _ in 0..random.below(6) {
-            Change::random(&mut random, &files, block_bytes).apply(&container, &mut files);
-        }
+    let (mut files, mut commits) = (Files::new(), Vec::new());
+    for changes in &history.commits {
+        changes.iter().for_each(|change| change.apply(&container, &mut files, block_bytes));
         let start = journal.moment();
         container.commit().unwrap();
         commits.push(Commit { start, end: journal.moment(), files: files.clone() });
@@ -126,7 +149,7 @@ fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<u8> {
 }
 
 /// How many of the states that a stop may leave are none of those that it should leave.
-fn wrong_states(stop: Stop, events: &[Event], commits: &[Commit], random: &mut Random) -> usize {
+fn wrong_states(stop: Stop, events: &[Event], commits: &[Commit], history: &History) -> usize {
     let mut wrong = 0;
     for moment in 0..=events.len() {
         let last = commits.iter().rev().find(|commit| commit.end <= moment);
@@ -134,8 +157,8 @@ fn wrong_states(stop: Stop, events: &[Event], commits: &[Commit], random: &mut R
         let synced = events[..moment].iter().rposition(|event| matches!(event, Event::Sync)).map_or(0, |sync| sync + 1);
         for attempt in 0..if stop == Stop::Killed { 1 } else { 6 } {
             let mut part = Vec::new();
-            for event in &events[synced..moment] {
-                if attempt == 0 || random.below(2) == 0 {
+            for (number, event) in events[synced..moment].iter().enumerate() {
+                if !history.is_lost(moment, attempt, number) {
                     part.push(event);
                 }
             }
@@ -155,23 +178,26 @@ fn wrong_states(stop: Stop, events: &[Event], commits: &[Commit], random: &mut R
 #[test]
 fn old_or_new_state_at_every_moment() {
     use Stop::{Killed, PowerFailed};
-    for (stop, seed, block_bytes, checksums) in [
-        (PowerFailed, 1, 128, false),
-        (PowerFailed, 2, 128, true),
-        (PowerFailed, 3, 512, false),
-        (PowerFailed, 4, 400, true),
-        (Killed, 5, 1024, true),
-        (Killed, 6, 5000, false),
+    for (stop, block_bytes, checksums) in [
+        (PowerFailed, 128, false),
+        (PowerFailed, 128, true),
+        (PowerFailed, 512, false),
+        (PowerFailed, 400, true),
+        (Killed, 1024, true),
+        (Killed, 5000, false),
     ] {
-        let (events, commits) = record(stop, seed, block_bytes, checksums);
-        let wrong = wrong_states(stop, &events, &commits, &mut Random(seed));
-        assert_eq!(wrong, 0, "{stop:?}, seed {seed}: blocks of {block_bytes} bytes, checksums {checksums}");
+        property(1, history(), |history| {
+            let (events, commits) = record(stop, &history, block_bytes, checksums);
+            let wrong = wrong_states(stop, &events, &commits, &history);
+            assert_eq!(wrong, 0, "{stop:?}: blocks of {block_bytes} bytes, checksums {checksums}");
+        });
     }
 }
 
 #[test]
 fn each_of_the_two_syncs_of_a_commit_is_needed() {
-    let (events, commits) = record(Stop::PowerFailed, 1, 128, false);
+    let history = history().new_tree(&mut TestRunner::deterministic()).unwrap().current();
+    let (events, commits) = record(Stop::PowerFailed, &history, 128, false);
     for missing in [0, 1] {
         let mut syncs = 0;
         let events = events.iter().map(|event| match event {
@@ -182,7 +208,7 @@ fn each_of_the_two_syncs_of_a_commit_is_needed() {
             }
             event => event.clone(),
         });
-        let wrong = wrong_states(Stop::PowerFailed, &events.collect::<Vec<_>>(), &commits, &mut Random(1));
+        let wrong = wrong_states(Stop::PowerFailed, &events.collect::<Vec<_>>(), &commits, &history);
         assert!(wrong > 0, "nothing goes wrong without sync {missing}");
     }
 }

@@ -9,7 +9,7 @@ use bstr::BString;
 use super::crc::Crc;
 use super::index::{Index, count};
 use crate::aipsio::{Decoder, Encoder, MAGIC};
-use crate::error::{Context, Error, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, past_end, read_array};
 
 /// What errors call it.
@@ -167,7 +167,14 @@ impl Header {
         let counter = d.u64("counter")?;
         let mut logical = Logical { file, block_bytes, len, rest: Rest::None };
         if len > block_bytes {
-            let extension = extension().context("the rest of the header of a MultiFile version 1")?;
+            let is_missing = |error: Error| match error.kind() {
+                ErrorKind::NotFound => {
+                    Error::format(format!("a header of {len} bytes continues in another file: {error}"))
+                }
+                _ => error,
+            };
+            let extension =
+                extension().map_err(is_missing).context("the rest of the header of a MultiFile version 1")?;
             let there = extension.len()?;
             if there < len - block_bytes {
                 let message = format!("{} bytes of the header expected, but the file has {there}", len - block_bytes);

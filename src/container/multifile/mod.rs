@@ -66,6 +66,12 @@ fn may_be_multi_file(inside: &dyn Container, name: &str) -> Result<bool> {
 /// Bytes at the beginning of a file that tell whether it may be a MultiFile.
 const HEAD_BYTES: u64 = header::MIN_BLOCK_BYTES;
 
+/// The checksum of a block.
+#[cfg(any(test, feature = "internals"))]
+pub(crate) fn crc_of(bytes: &[u8]) -> u32 {
+    crc::Crc::of(bytes)
+}
+
 /// The name of the file with the rest of a header of version 1 that does not fit into a block.
 fn extension_name(name: &str) -> String {
     format!("{name}_hdrext")

@@ -1,5 +1,12 @@
 //! MultiFiles by the letter, as casacore writes them, damaged, and changed at random.
 
+use ctds_hdf5_testing::proptest::collection::vec;
+use ctds_hdf5_testing::proptest::prelude::*;
+use ctds_hdf5_testing::proptest::sample::{Index, select};
+use ctds_hdf5_testing::proptest::strategy::ValueTree;
+use ctds_hdf5_testing::proptest::test_runner::TestRunner;
+use ctds_hdf5_testing::{mutations, property};
+
 use super::*;
 use crate::container::{ContainerMut, Memory};
 use crate::error::ErrorKind;
@@ -157,7 +164,7 @@ fn version_1_is_read_and_becomes_version_2() {
         assert_eq!(contents(&inside).unwrap(), expected);
         let read = MultiFile::open(&inside, "table.mf").unwrap();
         let info = read.describe();
-        // the last block, which stays free, is cut off if the header does not continue behind it
+        // the last block, which stays free, is cut off if the header does not continue after it
         let expected_blocks = if block_bytes == 128 { (Some(6), Some(1)) } else { (Some(4), Some(0)) };
         assert_eq!((info.version, info.changes), (Some(2), Some(8)));
         assert_eq!((info.blocks, info.free_blocks), expected_blocks);
@@ -165,6 +172,9 @@ fn version_1_is_read_and_becomes_version_2() {
         assert_eq!(read.layout("b").unwrap().block_numbers.first(), Some(&(2..3)));
 
         if block_bytes == 128 {
+            let lost = MultiFile::open(&Memory::new([("table.mf", bytes.clone())]), "table.mf").unwrap_err();
+            assert_eq!(lost.kind(), ErrorKind::Format, "{lost}");
+            assert!(lost.to_string().contains("table.mf_hdrext"), "{lost}");
             let cut = Memory::new([("table.mf", bytes.clone()), ("table.mf_hdrext", extension[1..].to_vec())]);
             let message = MultiFile::open(&cut, "table.mf").unwrap_err().to_string();
             assert!(
@@ -388,7 +398,7 @@ fn cut_containers_are_errors() {
     let mut longer = whole;
     longer.push(0);
     assert_eq!(contents(&in_memory(longer)).unwrap(), expected);
-    // 2^50 blocks without a byte behind them
+    // 2^50 blocks in a file without their bytes
     let mut absurd = damaged(0x30, &(1_u64 << 50).to_be_bytes());
     absurd[0xae..0xb6].copy_from_slice(&(-(1_i64 << 49)).to_be_bytes());
     absurd[0x85..0x8d].copy_from_slice(&((1_u64 << 49) * 512 + 512).to_be_bytes());
@@ -470,152 +480,190 @@ fn the_counter_may_be_anything() {
     assert_eq!(contents(&inside).unwrap()["new"], b"bytes");
 }
 
+/// What is read of a damaged container, or the error: of a kind that damage leads to, and with the place.
+fn is_suitable<T>(result: Result<T>) -> Option<T> {
+    let error = match result {
+        Ok(value) => return Some(value),
+        Err(error) => error,
+    };
+    assert!(matches!(error.kind(), ErrorKind::Format | ErrorKind::Limit | ErrorKind::Unsupported), "{error:?}");
+    assert!(error.contexts().count() > 0, "no place: {error}");
+    None
+}
+
 #[test]
-fn damage_at_random_never_panics() {
-    let mut random = Random(11);
+fn damage_at_random_is_an_error_or_can_be_changed() {
     let file = Arc::new(MemoryFile::default());
     let container = MultiFileMut::create(file.clone(), 128, false).unwrap();
     let mut files = Files::new();
-    (0..60).for_each(|_| Change::random(&mut random, &files, 128).apply(&container, &mut files));
+    let changes = vec(change(), 60).new_tree(&mut TestRunner::deterministic()).unwrap().current();
+    changes.iter().for_each(|change| change.apply(&container, &mut files, 128));
     container.commit().unwrap();
-    for base in [sample(), file.bytes()] {
-        for _ in 0..4000 {
-            let mut bytes = base.clone();
-            for _ in 0..=random.below(2) {
-                let at = random.below(bytes.len().min(700) as u64) as usize;
-                match random.below(3) {
-                    0 => bytes[at] ^= 1 << random.below(8),
-                    1 => bytes[at] = random.below(256) as u8,
-                    _ => bytes.truncate(at.max(1)),
-                }
-            }
-            let inside = in_memory(bytes);
-            let _ = contents(&inside);
-            if let Ok(container) = MultiFileMut::edit(&inside, "table.mf") {
-                // what opens for writing can be written
-                container.create("new").unwrap().write_at(5, &[1; 500]).unwrap();
-                container.commit().unwrap();
-                let read = MultiFile::open(&inside, "table.mf").unwrap();
-                assert_eq!(read.open("new").unwrap().len().unwrap(), 505);
-            }
+    let bases = vec![sample(), file.bytes()];
+    property(4000, (select(bases), mutations(3)), |(mut bytes, mutations)| {
+        mutations.iter().for_each(|mutation| drop(mutation.apply(&mut bytes)));
+        let inside = in_memory(bytes);
+        is_suitable(contents(&inside));
+        if let Some(container) = is_suitable(MultiFileMut::edit(&inside, "table.mf")) {
+            // what opens for writing can be written
+            container.create("new").unwrap().write_at(5, &[1; 500]).unwrap();
+            container.commit().unwrap();
+            let read = MultiFile::open(&inside, "table.mf").unwrap();
+            assert_eq!(read.open("new").unwrap().len().unwrap(), 505);
         }
-    }
+    });
 }
 
-/// splitmix64.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    /// Below `end`, which is not 0.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
+/// One thing that may happen to a container, whatever is in it.
+#[derive(Debug, Clone)]
+pub(super) struct Change {
+    /// The number of the file, or one more: a new file.
+    file: Index,
+    /// The number of a new file.
+    name: u64,
+    kind: Kind,
 }
 
-/// One thing that may happen to a container.
-#[derive(Debug)]
-pub(super) enum Change {
-    Create(String),
-    Remove(String),
-    Write(String, u64, Vec<u8>),
-    SetLen(String, u64),
+#[derive(Debug, Clone)]
+enum Kind {
+    Remove,
+    /// The new length, up to three blocks longer.
+    SetLen(Index),
+    /// Cut to whole blocks.
+    CutPart,
+    Write {
+        place: Place,
+        count: Index,
+        is_whole_blocks: bool,
+        byte: u8,
+    },
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    End,
+    /// Up to two blocks behind it.
+    BehindEnd(Index),
+    Block(Index),
+    Anywhere(Index),
+}
+
+pub(super) fn change() -> impl Strategy<Value = Change> {
+    let place = prop_oneof![
+        4 => Just(Place::End),
+        1 => any::<Index>().prop_map(Place::BehindEnd),
+        1 => any::<Index>().prop_map(Place::Block),
+        2 => any::<Index>().prop_map(Place::Anywhere),
+    ];
+    let write = (place, any::<Index>(), any::<bool>(), any::<u8>());
+    let write =
+        write.prop_map(|(place, count, is_whole_blocks, byte)| Kind::Write { place, count, is_whole_blocks, byte });
+    let kind = prop_oneof![
+        8 => write,
+        2 => any::<Index>().prop_map(Kind::SetLen),
+        1 => Just(Kind::CutPart),
+        1 => Just(Kind::Remove),
+    ];
+    (any::<Index>(), 0..9u64, kind).prop_map(|(file, name, kind)| Change { file, name, kind })
 }
 
 impl Change {
-    pub(super) fn random(random: &mut Random, files: &Files, block_bytes: u64) -> Self {
-        let name = match random.below(files.len() as u64 + 1) {
-            new if new == files.len() as u64 => return Change::Create(format!("table.f{}", random.below(9))),
-            known => files.keys().nth(known as usize).unwrap().clone(),
-        };
-        let len = files[&name].len() as u64;
-        match random.below(12) {
-            0 => Change::Remove(name),
-            1 | 2 => Change::SetLen(name, random.below(len + 3 * block_bytes)),
-            3 => Change::SetLen(name, len / block_bytes * block_bytes),
-            kind => {
-                let offset = match kind {
-                    4..8 => len,
-                    8 => len + random.below(2 * block_bytes),
-                    9 => random.below(len + 1) / block_bytes * block_bytes,
-                    _ => random.below(len + 1),
-                };
-                let count = if kind % 2 == 0 { block_bytes * random.below(4) } else { random.below(3 * block_bytes) };
-                Change::Write(name, offset, (0..count).map(|_| 1 + random.below(255) as u8).collect())
-            }
-        }
-    }
-
     /// Does it to the container and to what is expected of it.
-    pub(super) fn apply(&self, container: &MultiFileMut, files: &mut Files) {
-        match self {
-            Change::Create(name) => {
-                container.create(name).unwrap();
-                files.insert(name.clone(), Vec::new());
+    pub(super) fn apply(&self, container: &MultiFileMut, files: &mut Files, block_bytes: u64) {
+        let number = self.file.index(files.len() + 1);
+        let Some(name) = files.keys().nth(number).cloned() else {
+            let name = format!("table.f{}", self.name);
+            container.create(&name).unwrap();
+            files.insert(name, Vec::new());
+            return;
+        };
+        let bytes = files.get_mut(&name).unwrap();
+        let len = bytes.len() as u64;
+        let below = |index: &Index, end: u64| index.index(end as usize) as u64;
+        let mut set_len = |len: u64| {
+            ContainerMut::edit(container, &name).unwrap().set_len(len).unwrap();
+            bytes.resize(len as usize, 0);
+        };
+        match &self.kind {
+            Kind::Remove => {
+                container.remove(&name).unwrap();
+                files.remove(&name);
             }
-            Change::Remove(name) => {
-                container.remove(name).unwrap();
-                files.remove(name);
-            }
-            Change::Write(name, offset, data) => {
-                ContainerMut::edit(container, name).unwrap().write_at(*offset, data).unwrap();
-                let bytes = files.get_mut(name).unwrap();
-                let (start, end) = (*offset as usize, *offset as usize + data.len());
+            Kind::SetLen(index) => set_len(below(index, len + 3 * block_bytes)),
+            Kind::CutPart => set_len(len / block_bytes * block_bytes),
+            Kind::Write { place, count, is_whole_blocks, byte } => {
+                let offset = match place {
+                    Place::End => len,
+                    Place::BehindEnd(index) => len + below(index, 2 * block_bytes),
+                    Place::Block(index) => below(index, len + 1) / block_bytes * block_bytes,
+                    Place::Anywhere(index) => below(index, len + 1),
+                };
+                let count = match is_whole_blocks {
+                    true => block_bytes * below(count, 4),
+                    false => below(count, 3 * block_bytes),
+                };
+                // none is 0, so that they differ from bytes never written
+                let data: Vec<u8> = (0..count).map(|at| 1 + ((at * 31 + u64::from(*byte)) % 255) as u8).collect();
+                ContainerMut::edit(container, &name).unwrap().write_at(offset, &data).unwrap();
                 if !data.is_empty() {
-                    bytes.resize(bytes.len().max(end), 0);
-                    bytes[start..end].copy_from_slice(data);
+                    bytes.resize(bytes.len().max((offset + count) as usize), 0);
+                    bytes[offset as usize..][..data.len()].copy_from_slice(&data);
                 }
             }
-            Change::SetLen(name, len) => {
-                ContainerMut::edit(container, name).unwrap().set_len(*len).unwrap();
-                files.get_mut(name).unwrap().resize(*len as usize, 0);
-            }
         }
     }
+}
+
+/// What happens after a change.
+#[derive(Debug, Clone, Copy)]
+enum After {
+    Nothing,
+    Commit,
+    /// The writer goes away, and with it what it did not commit.
+    Abandon,
 }
 
 #[test]
 fn random_changes_do_what_they_do_to_plain_files() {
-    for (seed, block_bytes, checksums) in [(1, 128, false), (2, 128, true), (3, 333, true), (4, 4096, true)] {
-        let inside = Memory::new([]);
-        let file = ContainerMut::create(&inside, "table.mf").unwrap();
-        let mut container = MultiFileMut::create(file, block_bytes, checksums).unwrap();
-        let (mut random, mut files, mut committed) = (Random(seed), Files::new(), None);
-        for step in 0..1500 {
-            let change = Change::random(&mut random, &files, block_bytes);
-            change.apply(&container, &mut files);
-            if step % 7 == 0 {
-                for (name, expected) in &files {
-                    let found = read_all(container.open(name).unwrap().as_ref()).unwrap();
-                    assert!(&found == expected, "seed {seed}, step {step}: {name} before the commit, after {change:?}");
+    for (block_bytes, checksums) in [(128, false), (128, true), (333, true), (4096, true)] {
+        let after = prop_oneof![18 => Just(After::Nothing), 1 => Just(After::Commit), 1 => Just(After::Abandon)];
+        // the containers that grew for long are the interesting ones
+        property(2, vec((change(), after), 1500), |steps| {
+            let inside = Memory::new([]);
+            let file = ContainerMut::create(&inside, "table.mf").unwrap();
+            let mut container = MultiFileMut::create(file, block_bytes, checksums).unwrap();
+            let (mut files, mut committed) = (Files::new(), None);
+            for (step, (change, after)) in steps.iter().enumerate() {
+                change.apply(&container, &mut files, block_bytes);
+                if step % 7 == 0 {
+                    for (name, expected) in &files {
+                        let found = read_all(container.open(name).unwrap().as_ref()).unwrap();
+                        assert!(&found == expected, "step {step}: {name} before the commit, after {change:?}");
+                    }
+                }
+                match after {
+                    After::Commit => {
+                        container.commit().unwrap();
+                        assert!(contents(&inside).unwrap() == files, "step {step}");
+                        committed = Some(files.clone());
+                    }
+                    After::Abandon if committed.is_some() => {
+                        files = committed.clone().unwrap();
+                        assert!(contents(&inside).unwrap() == files, "step {step}: not committed");
+                        container = MultiFileMut::edit(&inside, "table.mf").unwrap();
+                    }
+                    _ => {}
                 }
             }
-            match random.below(20) {
-                0 => {
-                    container.commit().unwrap();
-                    assert!(contents(&inside).unwrap() == files, "seed {seed}, step {step}");
-                    committed = Some(files.clone());
-                }
-                1 if committed.is_some() => {
-                    // the writer goes away, and with it what it did not commit
-                    files = committed.clone().unwrap();
-                    assert!(contents(&inside).unwrap() == files, "seed {seed}, step {step}: not committed");
-                    container = MultiFileMut::edit(&inside, "table.mf").unwrap();
-                }
-                _ => {}
-            }
-        }
-        container.commit().unwrap();
-        let read = MultiFile::open(&inside, "table.mf").unwrap();
-        let header = &read.opened.header;
-        // no block is lost
-        let in_files: u64 = header.files.iter().map(|entry| entry.index.len()).sum();
-        let in_header: usize = header.continuation.iter().map(Vec::len).sum();
-        assert_eq!(1 + in_files + header.free.len() + in_header as u64, header.blocks, "seed {seed}");
-        assert_eq!(read.opened.file.len().unwrap(), header.blocks * block_bytes);
+            container.commit().unwrap();
+            let read = MultiFile::open(&inside, "table.mf").unwrap();
+            let header = &read.opened.header;
+            // no block is lost
+            let in_files: u64 = header.files.iter().map(|entry| entry.index.len()).sum();
+            let in_header: usize = header.continuation.iter().map(Vec::len).sum();
+            assert_eq!(1 + in_files + header.free.len() + in_header as u64, header.blocks);
+            assert_eq!(read.opened.file.len().unwrap(), header.blocks * block_bytes);
+        });
     }
 }
 

@@ -169,7 +169,9 @@ impl Store {
         if let Some(damage) = Seal::damage(&source)?.first() {
             return Err(Error::format(damage.to_string()));
         }
+        moment("begun");
         fs::copy(&self.path, copy.path())?;
+        moment("copied");
         let file = h5::File::edit(copy.path(), self.bounds())?;
         state.generation += 1;
         state.file = Some(OpenFile { file, writable: true, copy: Some(copy) });
@@ -181,18 +183,23 @@ impl Store {
         let mut state = self.state();
         let Some(OpenFile { file, writable: true, copy }) = state.file.take() else { return Ok(()) };
         let publish = || {
+            moment("written");
             let owners = if self.sealed { Some(Owners::of(&file.root()?)?) } else { None };
             file.close()?;
+            moment("closed");
             let path = copy.as_ref().map_or(&*self.path, Partial::path);
             if let Some(owners) = owners {
                 Seal::put(&FileTarget::open(path)?, owners)?;
             }
             let written = fs::File::open(path)?;
+            moment("sealed");
             written.sync_all()?;
+            moment("synced");
             // held from before other processes can find it
             let lock = lock_for_reading(written)?;
             if let Some(copy) = copy {
                 copy.replace(&self.path)?;
+                moment("renamed");
             }
             Ok::<_, Error>(lock)
         };
@@ -200,3 +207,17 @@ impl Store {
         Ok(())
     }
 }
+
+#[cfg(test)]
+thread_local! {
+    /// What a test does at each moment between two steps of a commit at which a process may be killed.
+    pub(super) static AT_MOMENT: std::cell::RefCell<Option<Box<dyn FnMut(&'static str)>>> = std::cell::RefCell::default();
+}
+
+#[cfg(test)]
+fn moment(name: &'static str) {
+    AT_MOMENT.with_borrow_mut(|at| at.iter_mut().for_each(|at| at(name)));
+}
+
+#[cfg(not(test))]
+fn moment(_name: &'static str) {}

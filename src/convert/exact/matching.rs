@@ -97,9 +97,7 @@ impl<'a> Placing<'a> {
         let is_cube = match (&column.form, cells.tiling(1)) {
             (Form::Dense { shape, .. }, Some(tiling)) => {
                 let rows = shape.last().copied().unwrap_or_default();
-                tiling.cubes.len() == 1
-                    && tiling.cubes[0].grid().shape == *shape
-                    && tiling.runs == [RowRun { rows: 0..rows, cube: 0, position: 0 }]
+                tiling.cubes.len() == 1 && tiling.cubes[0].grid().shape == *shape && tiling.runs == RowRun::of_all(rows)
             }
             _ => false,
         };

@@ -258,7 +258,10 @@ impl Archive {
             for file in &recipe.files {
                 starts.push(next);
                 if file.segments > MAX_STORED_SEGMENTS {
-                    return Err(Error::limit(format!("{} segments of the file {:?}", file.segments, file.path)));
+                    return Err(Error::limit(format!(
+                        "the file {:?} has {} segments; the limit is {MAX_STORED_SEGMENTS}",
+                        file.path, file.segments
+                    )));
                 }
                 next += file.segments * FIELDS as u64;
             }

@@ -266,7 +266,7 @@ impl RowMap {
             RowMap::Column => {
                 let cube = cubes.first().filter(|cube| cube.shape.len() == cell_axes + 1)?;
                 let rows = *cube.shape.last()?;
-                Some(vec![RowRun { rows: 0..rows, cube: 0, position: 0 }])
+                Some(RowRun::of_all(rows))
             }
             RowMap::Intervals(intervals) => {
                 let mut runs = Vec::new();

@@ -1,0 +1,25 @@
+//! Writes rows to a live HDF5 file, which other programs read at the same time: `cargo run --example write_live FILE`.
+
+use std::time::Duration;
+
+use ctds_hdf5::live::{ColumnSpec, CommitPolicy, Schema, TableSpec};
+use ctds_hdf5::value::DataType;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).ok_or("usage: write_live FILE")?;
+    let main = TableSpec::new("MAIN")
+        .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
+        .column(ColumnSpec::new("UVW", DataType::Double).cell([3]).unit("m"));
+    // what others see is at most half a second old
+    let commit = CommitPolicy::manual().every(Duration::from_millis(500));
+    let mut writer = Schema::new().table(main).commit(commit).create(path)?;
+    for integration in 0..1000 {
+        let time = [f64::from(integration); 2];
+        let uvw = [0., 1., 2., 3., 4., 5.].map(|u| u + f64::from(integration));
+        let mut rows = writer.table("MAIN")?.batch(2);
+        rows.set("TIME", time)?.set("UVW", uvw)?;
+        rows.append()?;
+    }
+    writer.close()?;
+    Ok(())
+}

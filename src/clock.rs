@@ -1,0 +1,58 @@
+//! The time, which tests can set: nothing waits for a clock there.
+
+#[cfg(test)]
+use std::time::Duration;
+use std::time::{Instant, SystemTime};
+
+/// What time it is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Clock {
+    #[cfg(test)]
+    set: Option<std::sync::Arc<Set>>,
+}
+
+/// A clock that stands still until it is moved on.
+#[cfg(test)]
+#[derive(Debug)]
+struct Set {
+    start: (Instant, SystemTime),
+    passed: std::sync::Mutex<Duration>,
+}
+
+impl Clock {
+    /// A clock that stands still, and goes on when it is told to.
+    #[cfg(test)]
+    pub(crate) fn standing() -> Self {
+        let start = (Instant::now(), SystemTime::now());
+        Clock { set: Some(std::sync::Arc::new(Set { start, passed: std::sync::Mutex::default() })) }
+    }
+
+    /// Moves a standing clock on.
+    #[cfg(test)]
+    pub(crate) fn advance(&self, time: Duration) {
+        let set = self.set.as_ref().expect("a clock that stands still");
+        *set.passed.lock().unwrap() += time;
+    }
+
+    #[cfg(test)]
+    fn set(&self) -> Option<(Instant, SystemTime)> {
+        let set = self.set.as_ref()?;
+        let passed = *set.passed.lock().unwrap();
+        Some((set.start.0 + passed, set.start.1 + passed))
+    }
+
+    #[cfg(not(test))]
+    fn set(&self) -> Option<(Instant, SystemTime)> {
+        None
+    }
+
+    /// The moment, to measure how long something takes.
+    pub(crate) fn now(&self) -> Instant {
+        self.set().map_or_else(Instant::now, |(instant, _)| instant)
+    }
+
+    /// The date, to compare with the times of files.
+    pub(crate) fn date(&self) -> SystemTime {
+        self.set().map_or_else(SystemTime::now, |(_, date)| date)
+    }
+}

@@ -1,0 +1,263 @@
+//! What every container promises: the suite walks the registry of formats, and tries the directory as well.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Container, ContainerMut, Directory, FORMATS, Format, FormatOptions, Memory};
+use crate::error::{ErrorKind, Result};
+use crate::h5::Compression;
+use crate::io::read_all;
+
+/// Ways to make a container of a format; the second has checksums.
+fn options(format: &Format) -> Vec<FormatOptions> {
+    let plain = FormatOptions {
+        block_bytes: 256,
+        checksums: false,
+        compression: Compression::NONE,
+        archive: false,
+        appendable: false,
+    };
+    let archive = FormatOptions { archive: true, checksums: true, ..plain };
+    match format.name {
+        "multifile" => vec![plain, archive, FormatOptions { checksums: true, ..plain }],
+        "multihdf5" => vec![plain, archive, FormatOptions { compression: Compression::gzip(3), ..archive }],
+        name => panic!("{name} is a format without a sample here"),
+    }
+}
+
+/// A container in a folder of its own.
+struct Made {
+    folder: tempfile::TempDir,
+    /// `None`: a directory.
+    format: Option<&'static Format>,
+    options: Option<FormatOptions>,
+    container: Arc<dyn ContainerMut>,
+}
+
+const NAME: &str = "c";
+
+impl Made {
+    fn name(&self) -> String {
+        format!("{} {:?}", self.format.map_or("directory", |format| format.name), self.options)
+    }
+
+    /// Opens it again.
+    fn open(&self) -> Result<Arc<dyn Container>> {
+        let folder = Directory::new(self.folder.path());
+        match self.format {
+            Some(format) => (format.open)(&folder, NAME),
+            None => folder.enter(NAME),
+        }
+    }
+}
+
+/// One container of each kind, empty.
+fn each() -> Vec<Made> {
+    let mut made = Vec::new();
+    for &format in FORMATS {
+        let Some(create) = format.create else { continue };
+        for options in options(format) {
+            let folder = tempfile::tempdir().unwrap();
+            let container = create(&folder.path().join(NAME), &options).unwrap();
+            made.push(Made { folder, format: Some(format), options: Some(options), container });
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let container = Directory::new(folder.path()).create_nested(NAME).unwrap();
+    made.push(Made { folder, format: None, options: None, container });
+    made
+}
+
+fn fill(container: &dyn ContainerMut) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for len in [0, 1, 255, 256, 257, 3000] {
+        let name = format!("table.f{len}");
+        let bytes: Vec<u8> = (0..len).map(|at: u32| (at % 251) as u8).collect();
+        container.create(&name).unwrap().write_at(0, &bytes).unwrap();
+        files.insert(name, bytes);
+    }
+    files
+}
+
+fn files_of(container: &dyn Container) -> Result<BTreeMap<String, Vec<u8>>> {
+    container.names()?.into_iter().map(|name| Ok((name.clone(), read_all(&*container.open(&name)?)?))).collect()
+}
+
+#[test]
+fn files_and_nested_containers_come_back() {
+    for made in each() {
+        let name = made.name();
+        let expected = fill(&*made.container);
+        let nested = made.container.create_nested("SUB").unwrap();
+        nested.create("inner").unwrap().write_at(5, b"bytes").unwrap();
+        let innermost = nested.create_nested("SUBSUB").unwrap();
+        innermost.create("x").unwrap().write_at(0, &[7; 700]).unwrap();
+        let taken = made.container.create_nested("SUB").map(drop).unwrap_err();
+        assert_eq!(taken.kind(), ErrorKind::Exists, "{name}");
+        innermost.commit().unwrap();
+        nested.commit().unwrap();
+        made.container.commit().unwrap();
+        for container in [made.open().unwrap(), made.container.clone() as Arc<dyn Container>] {
+            assert!(files_of(&*container).unwrap() == expected, "{name}");
+            assert_eq!(container.nested().unwrap(), ["SUB"], "{name}");
+            let inner = container.enter("SUB").unwrap();
+            assert_eq!(
+                (inner.names().unwrap(), inner.nested().unwrap()),
+                (vec!["inner".into()], vec!["SUBSUB".into()])
+            );
+            assert_eq!(read_all(&*inner.open("inner").unwrap()).unwrap(), b"\0\0\0\0\0bytes");
+            let innermost = inner.enter("SUBSUB").unwrap();
+            assert_eq!(files_of(&*innermost).unwrap(), BTreeMap::from([("x".to_owned(), vec![7; 700])]), "{name}");
+            // any part of a file can be read, and nothing after its end
+            let file = container.open("table.f3000").unwrap();
+            let mut part = [0; 600];
+            file.read_at(200, &mut part).unwrap();
+            assert_eq!(part, expected["table.f3000"][200..800], "{name}");
+            assert_eq!(file.read_at(2500, &mut part).unwrap_err().kind(), ErrorKind::Format, "{name}");
+            assert_eq!(file.len().unwrap(), 3000);
+            for file in expected.keys() {
+                container.layout(file).unwrap();
+            }
+            assert_eq!(container.describe().format, made.format.map_or("directory", |format| format.name));
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_not_found() {
+    for made in each() {
+        let name = made.name();
+        fill(&*made.container);
+        made.container.create_nested("SUB").unwrap().commit().unwrap();
+        made.container.commit().unwrap();
+        for container in [made.open().unwrap(), made.container.clone() as Arc<dyn Container>] {
+            for missing in ["other", "table.f", "SUB/x"] {
+                assert_eq!(
+                    container.open(missing).map(drop).unwrap_err().kind(),
+                    ErrorKind::NotFound,
+                    "{name}: {missing}"
+                );
+                assert_eq!(container.layout(missing).map(drop).unwrap_err().kind(), ErrorKind::NotFound, "{name}");
+            }
+            assert_eq!(container.enter("OTHER").map(drop).unwrap_err().kind(), ErrorKind::NotFound, "{name}");
+        }
+        assert_eq!(made.container.edit("other").map(drop).unwrap_err().kind(), ErrorKind::NotFound, "{name}");
+        assert_eq!(made.container.remove("other").unwrap_err().kind(), ErrorKind::NotFound, "{name}");
+        for wrong in ["", ".", "..", "a/b", "../c"] {
+            assert!(made.container.create(wrong).is_err(), "{name}: {wrong:?}");
+            assert!(made.container.create_nested(wrong).is_err(), "{name}: {wrong:?}");
+        }
+        assert_eq!(std::fs::read_dir(made.folder.path()).unwrap().count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn files_are_replaced_edited_and_removed() {
+    for made in each() {
+        let name = made.name();
+        let mut expected = fill(&*made.container);
+        made.container.commit().unwrap();
+        made.container.create("table.f256").unwrap().write_at(0, b"new").unwrap();
+        expected.insert("table.f256".into(), b"new".to_vec());
+        made.container.edit("table.f255").unwrap().write_at(300, b"far").unwrap();
+        let far = expected.get_mut("table.f255").unwrap();
+        far.resize(300, 0);
+        far.extend(b"far");
+        made.container.edit("table.f3000").unwrap().set_len(10).unwrap();
+        expected.get_mut("table.f3000").unwrap().truncate(10);
+        made.container.remove("table.f1").unwrap();
+        expected.remove("table.f1");
+        if made.format.is_some() {
+            // others see what was committed
+            let before = files_of(&*made.open().unwrap()).unwrap();
+            assert!(before.contains_key("table.f1") && before["table.f3000"].len() == 3000, "{name}");
+        }
+        assert!(files_of(&*made.container).unwrap() == expected, "{name}, before the commit");
+        made.container.commit().unwrap();
+        assert!(files_of(&*made.open().unwrap()).unwrap() == expected, "{name}");
+    }
+}
+
+/// A container is known by its bytes, and is not taken for one of another format.
+#[test]
+fn formats_know_their_own() {
+    for made in each() {
+        let Some(format) = made.format else { continue };
+        fill(&*made.container);
+        made.container.commit().unwrap();
+        let bytes = std::fs::read(made.folder.path().join(NAME)).unwrap();
+        for &other in FORMATS {
+            let is_own = std::ptr::eq(other, format);
+            assert_eq!(
+                (other.recognise)(&Memory::new([(NAME, bytes.clone())]), NAME).unwrap(),
+                is_own,
+                "{} by {}",
+                made.name(),
+                other.name
+            );
+            for foreign in
+                [&b""[..], b"short", &[0; 1000], b"\xbe\xbe\xbe\xbe and some more bytes of no container at all"]
+            {
+                assert!(
+                    !(other.recognise)(&Memory::new([(NAME, foreign.to_vec())]), NAME).unwrap(),
+                    "{foreign:?} by {}",
+                    other.name
+                );
+            }
+        }
+        assert!((format.damage)(&Memory::new([(NAME, bytes)]), NAME).unwrap().is_empty(), "{}", made.name());
+    }
+}
+
+/// Whatever is cut off, opening or reading fails with an error that damage leads to, and the name of the file.
+#[test]
+fn files_cut_short_are_errors() {
+    for made in each() {
+        let Some(format) = made.format else { continue };
+        let expected = fill(&*made.container);
+        made.container.commit().unwrap();
+        let name = made.name();
+        let path = made.folder.path().join(NAME);
+        let bytes = std::fs::read(&path).unwrap();
+        let mut failures = 0;
+        let lengths: Vec<usize> = (0..bytes.len()).step_by(bytes.len() / 40 + 1).collect();
+        for &len in &lengths {
+            let folder = tempfile::tempdir().unwrap();
+            let cut = folder.path().join(NAME);
+            std::fs::write(&cut, &bytes[..len]).unwrap();
+            let read = |path: &Path| {
+                let folder = Directory::new(path.parent().unwrap());
+                (format.open)(&folder, NAME).and_then(|container| files_of(&*container))
+            };
+            match read(&cut) {
+                Ok(files) => assert!(files == expected, "{name}: other files in {len} bytes"),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Format, "{name}, {len} bytes: {error}");
+                    assert!(error.contexts().count() > 0, "{name}, {len} bytes: no place: {error}");
+                    failures += 1;
+                }
+            }
+        }
+        assert!(failures + 2 >= lengths.len(), "{name}: {failures} of {} lengths fail", lengths.len());
+        made.container.commit().unwrap();
+    }
+}
+
+/// What is opened in a container in memory is what is opened on the disk, for formats that need no file of the system.
+#[test]
+fn containers_lie_anywhere() {
+    for made in each() {
+        let Some(format) = made.format else { continue };
+        let expected = fill(&*made.container);
+        made.container.commit().unwrap();
+        let bytes = std::fs::read(made.folder.path().join(NAME)).unwrap();
+        match (format.open)(&Memory::new([(NAME, bytes)]), NAME) {
+            Ok(container) => assert!(files_of(&*container).unwrap() == expected, "{}", made.name()),
+            Err(error) => {
+                assert_eq!(format.name, "multihdf5", "{error}");
+                assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What fuzz targets and benchmarks need of the parts that are not public. No part of the API: it changes at any time.
+//!
+//! The feature `internals` makes it visible; the library's own tests have it always. docs/testing.md.
+#![allow(missing_docs, reason = "hidden from the documentation")]
+
+pub mod fuzz;
+pub mod kernels;
+mod managers;

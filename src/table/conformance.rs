@@ -1,0 +1,102 @@
+//! What every manager that is read promises, tried with the tables of testdata/: the suite fails for a manager without one.
+
+use std::collections::BTreeMap;
+
+use ctds_hdf5_testing::{tables_below, testdata};
+
+use super::Table;
+use crate::ErrorKind;
+use crate::stman::samples::read_both_ways;
+use crate::stman::{self, read_part};
+use crate::value::{Region, Shape, Values};
+
+/// More rows take too long one by one.
+const MOST_ROWS: u64 = 5000;
+
+/// python-casacore cannot write them: they are tested with files and tables of our own, in stman/.
+const NOT_IN_TESTDATA: [&str; 4] =
+    ["TiledDataStMan", "ScaledArrayEngine", "ScaledComplexData", "ForwardColumnIndexedRowEngine"];
+
+/// Cells, rows, parts and whatever a column says of many rows at once agree with each other.
+#[test]
+fn all_ways_to_read_agree() {
+    let mut tried: BTreeMap<String, usize> = BTreeMap::new();
+    for path in tables_below(&testdata()) {
+        let Ok(table) = Table::open(&path) else { continue };
+        // rows that were removed: casacore leaves managers that state another number
+        let may_be_damaged = path.components().any(|part| part.as_os_str() == "removed_rows_and_columns");
+        if table.rows() > MOST_ROWS {
+            continue;
+        }
+        for (index, info) in table.columns().iter().enumerate() {
+            let place = format!("{}, {}", path.display(), info.desc.name);
+            let spec = info.spec();
+            let cells = match table.cells(index) {
+                Ok(cells) => cells,
+                Err(error) => {
+                    let is_expected =
+                        error.kind() == ErrorKind::Unsupported || may_be_damaged && error.kind() == ErrorKind::Format;
+                    assert!(is_expected, "{place}: {error}");
+                    continue;
+                }
+            };
+            let all = match read_both_ways(cells, table.rows(), spec.data_type) {
+                Ok(all) => all,
+                Err(error) => {
+                    let is_expected =
+                        error.kind() == ErrorKind::Unsupported || may_be_damaged && error.kind() == ErrorKind::Format;
+                    assert!(is_expected, "{place}: {error}");
+                    continue;
+                }
+            };
+            let mut read = 0;
+            for row in 0..table.rows() {
+                let shape = cells.cell_shape(row).unwrap();
+                let same = cells.same_shape(&(row..row + 1));
+                assert!(same.is_none() || same == shape, "{place}, row {row}: {same:?} and {shape:?}");
+                let Some(shape) = shape else { continue };
+                let elements = shape.elements().unwrap() as usize;
+                if !shape.is_empty() && elements > 0 {
+                    let start: Shape = shape.iter().map(|extent| extent / 2).collect();
+                    let region = Region { shape: shape.iter().map(|extent| extent.div_ceil(2)).collect(), start };
+                    let (mut part, mut expected) = (Values::new(spec.data_type), Values::new(spec.data_type));
+                    cells.read_cell(row, Some(&region), &mut part).unwrap();
+                    let whole = |out: &mut Values| out.extend_from(&all, read..read + elements);
+                    read_part(Some(&region), &shape, &mut expected, whole).unwrap();
+                    assert!(same_bits(&part, &expected), "{place}, row {row}");
+                }
+                read += elements;
+            }
+            if let Some(shape) = cells.same_shape(&(0..table.rows())) {
+                let is_same = |row| cells.cell_shape(row).unwrap().as_ref() == Some(&shape);
+                assert!((0..table.rows()).all(is_same), "{place}: not all cells are {shape}");
+            }
+            if let Some(tiling) = cells.tiling(64) {
+                let mut end = 0;
+                let is_undefined = |row| cells.cell_shape(row).unwrap().is_none();
+                for run in &tiling.runs {
+                    assert!(end <= run.rows.start && run.rows.start < run.rows.end, "{place}: {run:?}");
+                    assert!(run.cube < tiling.cubes.len() && run.rows.end <= table.rows(), "{place}: {run:?}");
+                    assert!((end..run.rows.start).all(is_undefined), "{place}: rows before {run:?}");
+                    end = run.rows.end;
+                }
+                assert!((end..table.rows()).all(is_undefined), "{place}: rows from {end} on");
+            }
+            let manager = info.manager.to_string();
+            let name = manager.split('<').next().unwrap_or_default().trim().to_owned();
+            *tried.entry(name).or_default() += 1;
+        }
+    }
+    println!("columns of each manager: {tried:?}");
+    for name in stman::supported() {
+        let is_in_testdata = tried.contains_key(name);
+        assert!(is_in_testdata != NOT_IN_TESTDATA.contains(&name), "{name} is in testdata/: {is_in_testdata}");
+    }
+}
+
+fn same_bits(a: &Values, b: &Values) -> bool {
+    match (a.le_bytes(), b.le_bytes()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b,
+    }
+}
