@@ -1,4 +1,5 @@
-//! Parts of a source that were damaged and are left out of a file: the member `damage` of the document of the main table.
+//! Parts of a source that were damaged and are left out of what is made from it; in a native file, the member `damage` of
+//! the document of the main table.
 //! docs/layout.md, "Salvaged files".
 
 use std::fmt;
@@ -6,9 +7,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::column_context;
+use super::MAIN_TABLE;
+use crate::error::{Error, column_context};
 
-/// A part of a source that cannot be read: a subtable, a column, or consecutive rows of a column.
+/// A part of a source that cannot be read: a subtable, a column, or consecutive rows of a column; for `pack`, a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Damage {
@@ -20,15 +22,37 @@ pub struct Damage {
     /// The rows of the column whose cells cannot be read, counted from 0; `None` for the whole column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<Range<u64>>,
+    /// The file in the directory of the table, if files are read and not their content, as by `pack`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// The error that reading ended with, for the first of the rows.
     pub reason: String,
 }
 
+impl Damage {
+    /// Damage of a whole subtable.
+    pub(crate) fn of_table(table: &str, error: &Error) -> Self {
+        Damage { table: table.to_owned(), column: None, rows: None, file: None, reason: error.to_string() }
+    }
+
+    /// Damage of a column, or of `rows` of it.
+    pub(crate) fn of_column(table: &str, column: &str, rows: Option<Range<u64>>, error: &Error) -> Self {
+        Damage { column: Some(column.to_owned()), rows, ..Self::of_table(table, error) }
+    }
+
+    /// Damage of a file in the directory of a table.
+    pub(crate) fn of_file(table: &str, file: &str, error: &Error) -> Self {
+        Damage { file: Some(file.to_owned()), ..Self::of_table(table, error) }
+    }
+}
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.column {
-            None => write!(f, "subtable {}", self.table)?,
-            Some(column) => write!(f, "{}", column_context(&self.table, column))?,
+        match (&self.file, &self.column) {
+            (Some(file), _) if self.table == MAIN_TABLE => write!(f, "file {file}")?,
+            (Some(file), _) => write!(f, "file {}/{file}", self.table)?,
+            (None, None) => write!(f, "subtable {}", self.table)?,
+            (None, Some(column)) => write!(f, "{}", column_context(&self.table, column))?,
         }
         match &self.rows {
             Some(Range { start, end }) if start + 1 == *end => write!(f, ", row {start}")?,
