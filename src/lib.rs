@@ -27,6 +27,7 @@
 mod aipsio;
 mod container;
 pub mod convert;
+mod damage;
 mod error;
 mod grid;
 mod h5;

@@ -3,19 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::copy::PIECE_BYTES;
 use super::special::{self, Special};
 use crate::container::{self, Container, Format};
+use crate::damage::Damage;
 use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
 use crate::limits;
-use crate::native::Damage;
 use crate::progress::Progress;
 use crate::schema::{Body, ColumnSet, StorageOption, TableDat, with_storage};
 use crate::stman;
 use crate::table::{OpenOptions, ReadLock};
 
 pub(super) const TABLE_DAT: &str = "table.dat";
+
+/// Bytes of a file that are read at a time where it is only checked.
+const READ_BYTES: u64 = 1 << 18;
 
 /// In the container of a packed table: its table.dat as it was, where that cannot be derived from the packed one.
 pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
@@ -91,10 +93,10 @@ impl SetFile {
     /// Reads all bytes, to see whether that is possible.
     fn read_through(&self, progress: &dyn Progress) -> Result<()> {
         let (file, mut at) = (self.open()?, 0);
-        let mut piece = vec![0; self.len.min(PIECE_BYTES as u64) as usize];
+        let mut piece = vec![0; self.len.min(READ_BYTES) as usize];
         while at < self.len {
             progress.go_on()?;
-            piece.truncate((self.len - at).min(PIECE_BYTES as u64) as usize);
+            piece.truncate((self.len - at).min(READ_BYTES) as usize);
             file.read_at(at, &mut piece)?;
             at += piece.len() as u64;
         }

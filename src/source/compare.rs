@@ -8,10 +8,10 @@ use rayon::prelude::*;
 
 use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
+use crate::damage::Damage;
 use crate::error::{ErrorKind, Result, ResultExt, column_context as place};
 use crate::grid::unravel;
 use crate::limits;
-use crate::native::Damage;
 use crate::progress::Progress;
 use crate::table::{Cells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};

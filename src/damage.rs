@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::MAIN_TABLE;
 use crate::error::{Error, column_context};
 
 /// A part of a source that cannot be read: a subtable, a column, or consecutive rows of a column; for `pack`, a file.
@@ -49,7 +48,8 @@ impl Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, &self.column) {
-            (Some(file), _) if self.table == MAIN_TABLE => write!(f, "file {file}")?,
+            // the main table
+            (Some(file), _) if self.table == "." => write!(f, "file {file}")?,
             (Some(file), _) => write!(f, "file {}/{file}", self.table)?,
             (None, None) => write!(f, "subtable {}", self.table)?,
             (None, Some(column)) => write!(f, "{}", column_context(&self.table, column))?,
