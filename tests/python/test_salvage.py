@@ -6,7 +6,7 @@ import shutil
 import h5py
 import numpy as np
 import pytest
-from casacore.tables import table as Table
+from casacore.tables import makearrcoldesc, table as Table
 
 import compare
 import support
@@ -42,6 +42,9 @@ def manager_files(path):
 
 def lose_each_file(original, tables, tmp_path, counts):
     """Converts copies without one of the managers' files. TABLES: {path: fingerprint} of casacore."""
+    # those that keywords lead to
+    known = support.digest(original, code=None)
+    tables = {path: fingerprint for path, fingerprint in tables.items() if path in known}
     for number, name in enumerate(manager_files(original)):
         path = copied(original, str(tmp_path / str(number)))
         os.remove(os.path.join(path, name))
@@ -135,6 +138,13 @@ def cells(table, column):
     return [table.getcell(column, row) if table.iscelldefined(column, row) else None for row in range(table.nrows())]
 
 
+def same(left, right):
+    """In every bit; lists are strings."""
+    if not isinstance(left, np.ndarray):
+        return left == right
+    return (left.dtype, left.shape, left.tobytes()) == (right.dtype, right.shape, right.tobytes())
+
+
 def test_lost_arrays(tmp_path, counts):
     """Of an array file that is cut off: cells that cannot be read become undefined, the values of all others stay."""
     path = copied(os.path.join(support.TESTDATA, 'undefined', 'big.tab'), str(tmp_path / 'tables'))
@@ -152,10 +162,12 @@ def test_lost_arrays(tmp_path, counts):
             counts['columns of which rows are named'] += bool(damaged)
             for row, cell in enumerate(whole[column]):
                 if row in damaged:
-                    assert not table.iscelldefined(column, row)
+                    # casacore cannot leave cells of a fixed shape undefined
+                    fixed = 'shape' in table.getcoldesc(column)
+                    assert table.iscelldefined(column, row) == fixed and (not fixed or not table.getcell(column, row).any())
                     counts['cells named'] += 1
                 elif cell is not None:
-                    assert np.array_equal(table.getcell(column, row), cell)
+                    assert same(table.getcell(column, row), cell)
                     counts['cells equal'] += 1
         for column in set(whole) - set(table.colnames()):
             assert is_named(damage, '.', column)
@@ -195,15 +207,20 @@ def test_scalars_are_not_invented(tmp_path, counts):
 
 
 def test_cells_that_contradict_their_engine(tmp_path):
-    """An engine whose scales lack a row: that row is named for the engine only, what is stored is intact."""
+    """Stored cells, one of which has not the shape of the engine's column: that row is named, what is stored is intact."""
     path = copied(os.path.join(support.TESTDATA, 'engine_forms', 'CompressFloat_fixed.tab'), str(tmp_path / 'tables'))
     with Table(path, readonly=False, ack=False) as table:
         virtual = next(c for c in table.colnames() if '_BaseMappedArrayEngine_Name' in table.getcolkeywords(c))
         stored = table.getcolkeyword(virtual, '_BaseMappedArrayEngine_Name')
         whole = cells(table, virtual)
-        shape = table.getcell(stored, 1).shape
-        table.putcell(stored, 1, np.zeros(shape[:-1] + (shape[-1] + 1,), np.int16))
+        # the same integers in cells of any shape, and one row of another shape
         kept = cells(table, stored)
+        kept[1] = np.zeros((kept[1].shape[0], kept[1].shape[1] + 1), kept[1].dtype)
+        table.addcols(makearrcoldesc('OTHER', 0, ndim=2, valuetype=table.coldatatype(stored)))
+        for row, cell in enumerate(kept):
+            table.putcell('OTHER', row, cell)
+        table.putcolkeyword(virtual, '_BaseMappedArrayEngine_Name', 'OTHER')
+    stored = 'OTHER'
     target, back = tmp_path / 'out.h5', tmp_path / 'back.tab'
     process = h5bridge('to-hdf5', path, target, code=support.DAMAGED)
     assert virtual in process.stderr and '--exclude' in process.stderr
@@ -212,9 +229,9 @@ def test_cells_that_contradict_their_engine(tmp_path):
     h5bridge('to-ms', target, back, code=support.WARNINGS)
     with Table(str(back), ack=False) as table:
         for row, (cell, other) in enumerate(zip(whole, kept)):
-            assert np.array_equal(table.getcell(stored, row), other)
+            assert same(table.getcell(stored, row), other)
             if row != 1:
-                assert np.array_equal(table.getcell(virtual, row), cell)
+                assert same(table.getcell(virtual, row), cell)
     # leaving out the column is the other way that the sentence names
     h5bridge('to-hdf5', path, tmp_path / 'without.h5', '--exclude', virtual)
 
