@@ -306,8 +306,10 @@ impl Folder {
                 taken => taken?,
             }
         }
-        let dat = self.files.iter_mut().find(|file| file.name == TABLE_DAT).expect("it was found before");
-        (dat.len, dat.stored) = (plain_dat.len() as u64, Stored::Bytes(Arc::new(plain_dat)));
+        // one of the container, which took its place, may have been left out
+        if let Some(dat) = self.files.iter_mut().find(|file| file.name == TABLE_DAT) {
+            (dat.len, dat.stored) = (plain_dat.len() as u64, Stored::Bytes(Arc::new(plain_dat)));
+        }
         Ok(packed)
     }
 

@@ -160,7 +160,8 @@ impl Comparison {
             self.damage.iter().filter(of_column).filter_map(|damage| damage.rows.clone()).collect();
         damaged.sort_by_key(|range| range.start);
         let (mut intact, mut start) = (Vec::new(), 0);
-        for range in damaged.into_iter().chain([rows..rows]) {
+        damaged.push(rows..rows);
+        for range in damaged {
             if start < range.start.min(rows) {
                 intact.push(start..range.start.min(rows));
             }

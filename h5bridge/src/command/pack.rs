@@ -91,7 +91,11 @@ pub(super) fn open(path: &Path, salvage: bool, interrupts: &Interrupts, global: 
     let options = global.open_options();
     match salvage {
         true => Ok(interrupts.stop(|token| FileSet::salvage(path, options, &token.with(&())))?),
-        false => FileSet::open(path, options).map_err(|error| report::suggest(error, report::SALVAGE_FILES)),
+        false => FileSet::open(path, options).map_err(|error| match path.is_dir() {
+            true => report::suggest(error, report::SALVAGE_FILES),
+            // a single file that cannot be opened is lost as a whole
+            false => error.into(),
+        }),
     }
 }
 

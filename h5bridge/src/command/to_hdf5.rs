@@ -178,10 +178,13 @@ fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
     let column = error.contexts().find_map(|context| match context {
         Context::Column { table, column, .. } if matches!(table.as_str(), "" | ".") => Some(column.clone()),
         Context::Column { table, column, .. } => Some(format!("{table}/{column}")),
+        other if other.to_string().contains("column ") => Some("COLUMN".to_owned()),
         _ => None,
     });
-    let column = column.unwrap_or_else(|| "COLUMN".to_owned());
-    format!("--exclude {column} leaves out a column, {}", report::SALVAGE)
+    match column {
+        Some(column) => format!("--exclude {column} leaves out the column, {}", report::SALVAGE),
+        None => report::SALVAGE.to_owned(),
+    }
 }
 
 /// Prints what a conversion would write.
