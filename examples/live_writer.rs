@@ -5,7 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use ctds_hdf5::live::{Block, ColumnSpec, Declaration, Policy, Sync, TableSpec, Writer};
+use ctds_hdf5::IfExists;
+use ctds_hdf5::live::{Block, ColumnSpec, CommitPolicy, Durability, Schema, TableSpec, Writer};
 use ctds_hdf5::value::{BString, Complex32, DataType, Shape, Values};
 
 type Failure = Box<dyn std::error::Error>;
@@ -62,9 +63,12 @@ impl Settings {
     }
 
     fn open(&self, path: &str) -> Result<Writer, Failure> {
-        let every = (self.every > 0.).then(|| Duration::from_secs_f64(self.every));
-        let sync = if self.sync { Sync::Commit } else { Sync::Never };
-        let policy = Policy { every, rows: if self.every > 0. { None } else { Some(1) }, sync };
+        let durability = if self.sync { Durability::Disk } else { Durability::PageCache };
+        let policy = CommitPolicy::manual().durability(durability);
+        let policy = match self.every > 0. {
+            true => policy.every(Duration::from_secs_f64(self.every)),
+            false => policy.every_rows(1),
+        };
         if self.reopen {
             return Ok(Writer::reopen(path, policy)?);
         }
@@ -88,8 +92,12 @@ impl Settings {
             main = main.column(ColumnSpec::new(format!("MORE{number}"), DataType::Int64));
         }
         let antenna = TableSpec::new("ANTENNA").column(ColumnSpec::new("NAME", DataType::String).string_length(8));
-        let mut writer = Declaration::new().table(main).table(antenna).overwrite().go_live(path, policy)?;
-        writer.append("ANTENNA", 2, &[("NAME", Block::from(&[BString::from("A0"), BString::from("A1")][..]))])?;
+        let schema = Schema::new().table(main).table(antenna).if_exists(IfExists::Replace);
+        let mut writer = schema.commit(policy).create(path)?;
+        let names = [BString::from("A0"), BString::from("A1")];
+        let mut antennas = writer.table("ANTENNA")?.batch(2);
+        antennas.set("NAME", &names[..])?;
+        antennas.append()?;
         writer.commit()?;
         Ok(writer)
     }
@@ -137,7 +145,7 @@ fn main() -> Result<(), Failure> {
     let settings = Settings::new(words)?;
     let mut writer = settings.open(path)?;
     let more: Vec<String> = (0..settings.more).map(|number| format!("MORE{number}")).collect();
-    let first = writer.rows("MAIN")?;
+    let first = writer.table("MAIN")?.rows();
     let mut cells = Cells::new(0..settings.baselines, &settings);
     let start = Instant::now();
     let mut reported = first;
@@ -149,31 +157,29 @@ fn main() -> Result<(), Failure> {
             let due = Duration::from_secs_f64(settings.pace * integration as f64);
             std::thread::sleep(due.saturating_sub(start.elapsed()));
         }
-        let row = writer.rows("MAIN")?;
+        let row = writer.table("MAIN")?.rows();
         if !settings.same {
             cells = Cells::new(row..row + settings.baselines, &settings);
         }
-        let mut blocks: Vec<(&str, Block<'_>)> = vec![
-            ("TIME", Block::from(&cells.time[..])),
-            ("ANTENNA1", Block::from(&cells.antenna[..])),
-            ("UVW", Block::from(&cells.uvw[..])),
-            ("DATA", Block::from(&cells.data[..])),
-            ("FLAG", Block::from(&cells.flag[..])),
-        ];
+        let mut rows = writer.table("MAIN")?.batch(settings.baselines);
+        rows.set("TIME", &cells.time)?.set("ANTENNA1", &cells.antenna)?.set("UVW", &cells.uvw)?;
+        rows.set("DATA", &cells.data)?.set("FLAG", &cells.flag)?;
         if settings.all {
-            blocks.push(("NAME", Block::from(&cells.name[..])));
-            blocks.push(("VARIABLE", Block::from(&cells.variable[..]).with_shapes(&cells.shapes)));
+            rows.set("NAME", &cells.name)?;
+            rows.set("VARIABLE", Block::from(&cells.variable).with_shapes(&cells.shapes))?;
         }
-        blocks.extend(more.iter().map(|name| (name.as_str(), Block::from(&cells.more[..]))));
-        writer.append("MAIN", settings.baselines, &blocks)?;
-        let committed = writer.committed_rows("MAIN")?;
+        for name in &more {
+            rows.set(name, &cells.more)?;
+        }
+        rows.append()?;
+        let committed = writer.table("MAIN")?.committed_rows();
         if settings.report && committed != reported {
             reported = committed;
             println!("{committed} {}", monotonic_micros());
         }
     }
     writer.commit()?;
-    let rows = writer.rows("MAIN")? - first;
+    let rows = writer.table("MAIN")?.rows() - first;
     let seconds = start.elapsed().as_secs_f64();
     if settings.abandon {
         println!("{rows} {seconds}");

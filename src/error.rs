@@ -41,13 +41,21 @@ pub enum ErrorKind {
 pub enum Context {
     /// A file or directory, as the caller named it.
     Path(PathBuf),
-    /// A file of a table or container (`table.f3`), with the manager that reads it where that is known.
-    Member(String),
-    /// A table of the source: `.` is the main table, `ANTENNA` a subtable.
+    /// A file of a table or container.
+    Member {
+        /// Its name: `table.f3`.
+        file: String,
+        /// The type of the data manager that reads it, where that is known: `StandardStMan`.
+        manager: Option<String>,
+    },
+    /// A table of the source: `.` is the main table, `ANTENNA` a subtable. Live files call the main table `MAIN`. Engines that
+    /// read another table name that one.
     Table(String),
-    /// A column, and the table that it belongs to: `MAIN/DATA` is column `DATA` of the main table.
+    /// A subtable that cannot be opened, named as in [`Context::Table`].
+    Subtable(String),
+    /// A column.
     Column {
-        /// The table, as in [`Context::Table`]; empty where only one table is in question.
+        /// The table that it belongs to, as in [`Context::Table`]; empty where only one table is in question.
         table: String,
         /// The name of the column.
         column: String,
@@ -65,18 +73,54 @@ pub enum Context {
     Other(String),
 }
 
+impl Context {
+    pub(crate) fn path(path: impl AsRef<Path>) -> Self {
+        Context::Path(path.as_ref().to_path_buf())
+    }
+
+    /// A file of a table or container.
+    pub(crate) fn member(file: impl Into<String>) -> Self {
+        Context::Member { file: file.into(), manager: None }
+    }
+
+    /// A file of a table, and the type of the manager that reads it.
+    pub(crate) fn managed(file: impl Into<String>, manager: impl fmt::Display) -> Self {
+        Context::Member { file: file.into(), manager: Some(manager.to_string()) }
+    }
+
+    pub(crate) fn table(name: impl fmt::Display) -> Self {
+        Context::Table(name.to_string())
+    }
+
+    /// A column where only one table is in question.
+    pub(crate) fn column(name: impl fmt::Display) -> Self {
+        Context::Column { table: String::new(), column: name.to_string() }
+    }
+
+    /// An offset that a damaged file states may be negative: that is kept in words.
+    pub(crate) fn offset(structure: impl fmt::Display, offset: impl TryInto<u64> + fmt::Display + Copy) -> Self {
+        match offset.try_into() {
+            Ok(offset) => Context::Offset { structure: structure.to_string(), offset },
+            Err(_) => Context::Other(format!("{structure} at byte {offset}")),
+        }
+    }
+}
+
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Context::Path(path) => f.write_str(&one_line(path.display().to_string())),
-            Context::Member(name) | Context::Table(name) | Context::Other(name) => f.write_str(&one_line(name.clone())),
-            Context::Column { table, column } if table.is_empty() => f.write_str(&one_line(column.clone())),
-            Context::Column { table, column } => f.write_str(&one_line(format!("{table}/{column}"))),
-            Context::Row(row) => write!(f, "row {row}"),
-            Context::Offset { structure, offset } => {
-                write!(f, "{} at byte {offset}", one_line(structure.clone()))
-            }
-        }
+        let text = match self {
+            Context::Path(path) => path.display().to_string(),
+            Context::Member { file, manager: None } => file.clone(),
+            Context::Member { file, manager: Some(manager) } => format!("{file} ({manager})"),
+            Context::Table(name) => format!("table {name}"),
+            Context::Subtable(name) => format!("subtable {name}"),
+            Context::Column { table, column } if matches!(table.as_str(), "" | ".") => format!("column {column}"),
+            Context::Column { table, column } => format!("subtable {table}: column {column}"),
+            Context::Row(row) => format!("row {row}"),
+            Context::Offset { structure, offset } => format!("{structure} at byte {offset}"),
+            Context::Other(text) => text.clone(),
+        };
+        f.write_str(&one_line(text))
     }
 }
 
@@ -89,12 +133,6 @@ impl From<&Path> for Context {
 impl From<&PathBuf> for Context {
     fn from(path: &PathBuf) -> Self {
         Context::Path(path.clone())
-    }
-}
-
-impl From<PathBuf> for Context {
-    fn from(path: PathBuf) -> Self {
-        Context::Path(path)
     }
 }
 
@@ -251,8 +289,8 @@ impl Error {
 }
 
 /// A column, for errors and warnings: the name of the main table, `.`, adds nothing.
-pub(crate) fn column_context(table: &str, column: &str) -> String {
-    if table == "." { format!("column {column}") } else { format!("subtable {table}: column {column}") }
+pub(crate) fn column_context(table: &str, column: &str) -> Context {
+    Context::Column { table: table.to_owned(), column: column.to_owned() }
 }
 
 /// Longest part of an error in characters.
@@ -303,10 +341,14 @@ impl StdError for Error {
 }
 
 impl From<std::io::Error> for Error {
+    /// The kind follows what the system says: a file that does not exist, a path through a file, too many symbolic links
+    /// and a name that no file can have (too long, or with a NUL: [`std::io::ErrorKind::InvalidInput`]) are `NotFound`, because
+    /// names come from files that may be damaged; a full disk or quota is `NoSpace`, an existing target `Exists`, and
+    /// everything else `Io`.
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
         let kind = match error.kind() {
-            // names in damaged files may be no names at all
+            // a name with a NUL, which the system refuses as invalid input, belongs to no file
             Os::NotFound | Os::NotADirectory | Os::InvalidFilename | Os::InvalidInput => ErrorKind::NotFound,
             _ if error.raw_os_error() == Some(nix::errno::Errno::ELOOP as i32) => ErrorKind::NotFound,
             Os::StorageFull | Os::QuotaExceeded => ErrorKind::NoSpace,
@@ -321,6 +363,9 @@ impl From<std::io::Error> for Error {
 pub(crate) trait ResultExt<T> {
     fn context(self, context: impl Into<Context>) -> Result<T>;
     fn with_context<C: Into<Context>>(self, context: impl FnOnce() -> C) -> Result<T>;
+
+    /// Adds several steps, innermost first.
+    fn in_contexts(self, contexts: &[Context]) -> Result<T>;
 }
 
 impl<T, E: Into<Error>> ResultExt<T> for Result<T, E> {
@@ -331,6 +376,10 @@ impl<T, E: Into<Error>> ResultExt<T> for Result<T, E> {
     fn with_context<C: Into<Context>>(self, context: impl FnOnce() -> C) -> Result<T> {
         self.map_err(|error| error.into().context(context()))
     }
+
+    fn in_contexts(self, contexts: &[Context]) -> Result<T> {
+        self.map_err(|error| contexts.iter().fold(error.into(), Error::context))
+    }
 }
 
 #[cfg(test)]
@@ -339,14 +388,33 @@ mod tests {
 
     #[test]
     fn places_print_outermost_first() {
-        let error =
-            Error::format("9000 rows claimed").context("index at byte 4196").context("table.f3").context("a.ms");
+        let error = Error::format("9000 rows claimed")
+            .context(Context::offset("index", 4196u64))
+            .context("table.f3")
+            .context("a.ms");
         assert_eq!(error.to_string(), "a.ms: table.f3: index at byte 4196: 9000 rows claimed");
         assert_eq!(error.kind(), ErrorKind::Format);
         assert_eq!(
             error.context("a.ms").context("b.ms").to_string(),
             "b.ms: a.ms: table.f3: index at byte 4196: 9000 rows claimed"
         );
+    }
+
+    #[test]
+    fn contexts_print_as_they_always_did() {
+        for (context, text) in [
+            (Context::path("a.ms"), "a.ms"),
+            (Context::managed("table.f3", "StandardStMan"), "table.f3 (StandardStMan)"),
+            (Context::member("table.dat"), "table.dat"),
+            (Context::table("."), "table ."),
+            (Context::Subtable("FEED".into()), "subtable FEED"),
+            (column_context(".", "DATA"), "column DATA"),
+            (column_context("FEED", "TIME"), "subtable FEED: column TIME"),
+            (Context::Row(7), "row 7"),
+            (Context::offset("array", -8i64), "array at byte -8"),
+        ] {
+            assert_eq!(context.to_string(), text);
+        }
     }
 
     #[test]

@@ -1,5 +1,15 @@
 //! Casacore tables (CTDS, MeasurementSets) in pure Rust, and the bridge to HDF5.
 //!
+//! | to                                             | start with                                             |
+//! |------------------------------------------------|--------------------------------------------------------|
+//! | read a table                                   | [`Table::open`]                                        |
+//! | make a table                                   | [`NewTable`]                                           |
+//! | convert to HDF5 and back, compare              | [`convert`]                                            |
+//! | append rows while others read them             | [`live`]                                               |
+//! | put a table into one file, byte for byte       | [`pack`]                                               |
+//!
+//! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, column, row and byte.
+//!
 //! [`Table`] reads, [`NewTable`] makes:
 //!
 //! ```
@@ -31,6 +41,7 @@ mod damage;
 mod error;
 mod grid;
 mod h5;
+mod if_exists;
 pub mod io;
 mod limits;
 pub mod live;
@@ -53,6 +64,7 @@ pub use container::{
 };
 pub use error::{Context, Error, ErrorKind, Result};
 pub use h5::{Compression, Plugin};
+pub use if_exists::IfExists;
 /// The arrays of this interface, in the version that it uses.
 pub use ndarray;
 pub use progress::{CancelToken, Cancellable, Progress};
@@ -62,3 +74,14 @@ pub use table::{
     Column, ColumnInfo, ColumnMut, Hypercube, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable, Table,
     TableKind, TableWriter,
 };
+
+// the Rust in these documents is compiled
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+#[cfg(doctest)]
+#[doc = include_str!("../docs/writing.md")]
+struct DocsWriting;
+#[cfg(doctest)]
+#[doc = include_str!("../docs/live.md")]
+struct DocsLive;

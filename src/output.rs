@@ -18,7 +18,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::statvfs::statvfs;
 
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
 /// How often what is written is made durable meanwhile.
 const SYNC_EVERY: Duration = Duration::from_millis(100);
@@ -97,7 +97,7 @@ impl Partial {
             }
             Err(Error::new(ErrorKind::Io, "other processes remove directories that are being made"))
         };
-        make().with_context(|| parent.display())
+        make().with_context(|| Context::path(parent))
     }
 
     /// Where to write.
@@ -297,7 +297,7 @@ impl Output {
     /// # Errors
     /// `Exists` if another process was faster, unless what it has made is to be replaced.
     pub(crate) fn commit(self) -> Result<()> {
-        self.publish().with_context(|| self.target.display())
+        self.publish().with_context(|| Context::path(&self.target))
     }
 
     fn sync(&self) -> Result<()> {
@@ -357,7 +357,7 @@ fn resolve(target: &Path, overwrite: bool) -> Result<PathBuf> {
     }
     target.canonicalize().map_err(|error| {
         let message = "the target is a symbolic link that leads to nothing: remove it, or name what it should lead to";
-        Error::new(ErrorKind::Exists, message).caused_by(error).context(target.display())
+        Error::new(ErrorKind::Exists, message).caused_by(error).context(Context::path(target))
     })
 }
 
@@ -385,7 +385,7 @@ fn check_target(target: &Path, form: Form, overwrite: bool) -> Result<()> {
         Ok(_) if target.is_dir() && !is_table(target) => Err(not_a_table()),
         _ => Ok(()),
     }
-    .with_context(|| target.display())
+    .with_context(|| Context::path(target))
 }
 
 /// How [`rename`] ends.

@@ -85,7 +85,7 @@ fn options(compress: Compress) -> Options {
     Options { compress, threads: 1, ..Options::default() }
 }
 
-fn write_hdf5(source: &Path, target: &Path, options: &Options) -> ctds_hdf5::Result<convert::Summary> {
+fn write_hdf5(source: &Path, target: &Path, options: &Options) -> ctds_hdf5::Result<convert::ToHdf5Summary> {
     let source = Source::open(source)?;
     let plan = Plan::new(&source, options)?;
     to_hdf5(&source, &plan, options, target, false, &Silent)

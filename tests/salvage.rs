@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctds_hdf5::convert::{self, Compress, Damage, Options, Plan, Source, SourceTable, TableOptions, to_hdf5, to_table};
+use ctds_hdf5::convert::{self, Damage, DigestPolicy, Source, SourceTable, ToHdf5, ToTable};
 use ctds_hdf5::pack::{self, FileSet, PackFormat, PackOptions};
 use ctds_hdf5::value::{BString, Complex32, Complex64, DataType, Record};
 use ctds_hdf5::{Compression, ErrorKind, OpenOptions, Table, supported_managers};
@@ -136,26 +136,24 @@ fn check(
 ) -> Vec<Damage> {
     let folder: TempDir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let (native, table) = (folder.path().join("native.h5"), folder.path().join("table"));
-    let mut source = Source::open(path).unwrap_or_else(|error| panic!("{what}: {error}"));
-    source.salvage(|_, _| true, &()).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let options = Options { compress: Compress::from(Compression::NONE), threads: 1, ..Options::default() };
-    let plan = Plan::new(&source, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
-    to_hdf5(&source, &plan, &options, &native, false, &()).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let damage = source.damage().to_vec();
+    let convert =
+        ToHdf5::new(path).salvage(true).compression(Compression::NONE).digest(DigestPolicy::Always).threads(1);
+    let plan = convert.plan().unwrap_or_else(|error| panic!("{what}: {error}"));
+    let damage = plan.write(&native).unwrap_or_else(|error| panic!("{what}: {error}")).damage;
+    assert_eq!(plan.source().damage(), damage, "{what}: what the plan says");
     assert!(damage.iter().all(|damage| !damage.reason.is_empty()), "{what}: {damage:?}");
-    let missing: BTreeSet<Name> = plan
-        .tables
-        .iter()
-        .flat_map(|table| table.missing.iter().map(|column| (table.name.clone(), column.name.clone())))
-        .collect();
+    let left_out = plan.tables().iter().flat_map(|table| {
+        table.missing.iter().map(|column| (table.name.clone(), column.name.clone())).collect::<Vec<_>>()
+    });
+    let missing: BTreeSet<Name> = left_out.collect();
 
     let salvaged = Source::open(&native).unwrap();
     assert_eq!(salvaged.damage(), damage, "{what}: what the file says of itself");
     let (found, present) = (digests(&native), present(&salvaged));
     let in_part = damage.iter().any(|damage| damage.rows.is_some());
     if in_part {
-        let options = TableOptions { threads: 1, ..TableOptions::default() };
-        to_table(&salvaged, &options, &table, false, &()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let summary = ToTable::new(&native).threads(1).write(&table).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(summary.damage, damage, "{what}: what the way back says");
     }
 
     count.conversions += 1;
@@ -433,17 +431,15 @@ fn damaged_subtables() {
     // its directory with everything in it, as in tables that are intact: absent, but not damaged
     let (_folder, path) = copy(&table);
     fs::remove_dir_all(path.join("FEED")).unwrap();
-    let mut source = Source::open(&path).unwrap();
-    source.salvage(|_, _| true, &()).unwrap();
-    assert!(source.damage().is_empty(), "{:?}", source.damage());
-    assert_eq!(Plan::new(&source, &Options::default()).unwrap().missing_tables, ["FEED"]);
+    let plan = ToHdf5::new(&path).salvage(true).plan().unwrap();
+    assert!(plan.source().damage().is_empty(), "{:?}", plan.source().damage());
+    assert!(plan.warnings().iter().any(|text| text.contains("FEED")), "{:?}", plan.warnings());
 }
 
 #[test]
 fn restorable_files_are_not_salvaged() {
-    let mut source = Source::open(testdata().join("shapes/shapes.tab")).unwrap();
-    source.salvage(|_, _| true, &()).unwrap();
-    let error = Plan::new(&source, &Options { restorable: true, ..Options::default() }).unwrap_err();
+    let convert = ToHdf5::new(testdata().join("shapes/shapes.tab")).salvage(true).restorable(true);
+    let error = convert.plan().err().expect("they exclude each other");
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
 }
 

@@ -23,7 +23,7 @@ use std::ops::RangeInclusive;
 use bstr::{BString, ByteSlice};
 use byteorder::{BigEndian, ByteOrder as _, LittleEndian};
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt};
 use crate::value::{DataType, Values};
 
@@ -135,7 +135,7 @@ impl<'a> Decoder<'a> {
     /// An error about what stands at `position`.
     pub(crate) fn error_at(&self, position: u64, message: impl Into<String>) -> Error {
         let structure = self.open.last().map_or(self.outside.into(), |object| object.name.to_str_lossy());
-        Error::format(message).context(format!("{structure} at byte {position}"))
+        Error::format(message).context(Context::offset(structure, position))
     }
 
     /// An error about what was just read.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Container, ContainerInfo, ContainerMut, check_name};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 
 /// The regular files of a directory.
@@ -45,7 +45,7 @@ impl Container for Directory {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
-        Ok(Arc::new(FileSource::open(&self.path.join(name)).context(name)?))
+        Ok(Arc::new(FileSource::open(&self.path.join(name)).context(Context::member(name))?))
     }
 
     fn nested(&self) -> Result<Vec<String>> {
@@ -55,7 +55,7 @@ impl Container for Directory {
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         let path = self.path.join(name);
         if !path.is_dir() {
-            return Err(Error::not_found("no such directory").context(name));
+            return Err(Error::not_found("no such directory").context(Context::member(name)));
         }
         Ok(Arc::new(Directory { path }))
     }
@@ -77,21 +77,21 @@ impl Container for Directory {
 impl ContainerMut for Directory {
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
         check_name(name)?;
-        Ok(Arc::new(FileTarget::create(&self.path.join(name)).context(name)?))
+        Ok(Arc::new(FileTarget::create(&self.path.join(name)).context(Context::member(name))?))
     }
 
     fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
-        Ok(Arc::new(FileTarget::open(&self.path.join(name)).context(name)?))
+        Ok(Arc::new(FileTarget::open(&self.path.join(name)).context(Context::member(name))?))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        std::fs::remove_file(self.path.join(name)).context(name)
+        std::fs::remove_file(self.path.join(name)).context(Context::member(name))
     }
 
     fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>> {
         check_name(name)?;
         let path = self.path.join(name);
-        std::fs::create_dir(&path).context(name)?;
+        std::fs::create_dir(&path).context(Context::member(name))?;
         Ok(Arc::new(Directory { path }))
     }
 

@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use super::{Container, Directory, FORMATS, Format};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
 /// The files at `path`: a directory, a file that is a container, or what is nested in one.
 ///
@@ -83,7 +83,7 @@ pub(crate) fn of_table(files: &dyn Container, format: Option<&Format>) -> Result
     let Some((format, casacore)) = format.and_then(|format| Some((format, format.casacore?))) else { return Ok(None) };
     let name = casacore.file_name;
     match files.open(name) {
-        Ok(_) => Ok(Some((format.open)(files, name).context(name)?)),
+        Ok(_) => Ok(Some((format.open)(files, name).context(Context::member(name))?)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::{Container, ContainerInfo, ContainerMut};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::io::{MemoryFile, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 
@@ -23,7 +23,7 @@ impl Memory {
 
     fn file(&self, name: &str) -> Result<Arc<MemoryFile>> {
         let files = self.files.lock_unpoisoned();
-        files.get(name).cloned().ok_or_else(|| Error::not_found("no such file").context(name))
+        files.get(name).cloned().ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))
     }
 }
 
@@ -44,7 +44,7 @@ impl Container for Memory {
         let nested = self.nested.lock_unpoisoned();
         match nested.get(name) {
             Some(memory) => Ok(memory.clone()),
-            None => Err(Error::not_found("no such directory").context(name)),
+            None => Err(Error::not_found("no such directory").context(Context::member(name))),
         }
     }
 

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::h5::Compression;
 use crate::io::{ReadAt, WriteAt};
 
@@ -61,7 +61,7 @@ pub trait Container: Debug + Send + Sync {
     /// # Errors
     /// `NotFound` if there is none of this name, those of opening it otherwise.
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
-        Err(Error::not_found("no such container").context(name))
+        Err(Error::not_found("no such container").context(Context::member(name)))
     }
 
     /// The path of a file in the file system, if the file lies there by itself: only a directory has one.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Container, ContainerInfo, Format};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::io::{ReadAt, past_end, read_all};
 
 pub(super) static FORMAT: Format = Format {
@@ -84,7 +84,8 @@ impl Container for Toy {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
-        let found = self.files.get(name).ok_or_else(|| Error::not_found("no such file").context(name))?;
+        let found =
+            self.files.get(name).ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))?;
         Ok(Arc::new(ToyFile { data: self.data.clone(), offset: found.0, len: found.1 }))
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::exact::{ChangedFile, changed_files};
-use crate::error::{Error, Result, column_context as place};
+use crate::error::{Context, Error, Result, column_context as place};
 use crate::progress::Progress;
 use crate::sha::hex;
 use crate::source::digest::CellDigest;
@@ -42,7 +42,7 @@ pub fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Resu
     let (files, changed) = changed_files(path, progress)?;
     if !has_digests && files == 0 {
         return Err(Error::usage("it has no digests of its own: give it another source to compare with")
-            .context(path.display()));
+            .context(Context::path(path)));
     }
     all.files = files;
     for ChangedFile { name, stored, found } in changed {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::exact;
 use super::to_hdf5::{ColumnPlan, Options, Plan, Writer};
+use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::File;
 use crate::io::{FileSource, ReadAt};
@@ -14,9 +15,10 @@ use crate::progress::Progress;
 use crate::sha::Sha;
 use crate::source::Source;
 
-/// What a conversion did.
+/// What a conversion to HDF5 has written.
 #[derive(Debug)]
-pub struct Summary {
+#[non_exhaustive]
+pub struct ToHdf5Summary {
     /// Tables written.
     pub tables: usize,
     /// Columns written.
@@ -33,6 +35,8 @@ pub struct Summary {
     pub digest: Option<Sha>,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// The damaged parts of the source that are left out.
+    pub damage: Vec<Damage>,
 }
 
 /// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is whole.
@@ -47,7 +51,7 @@ pub fn to_hdf5(
     target: &Path,
     overwrite: bool,
     progress: &dyn Progress,
-) -> Result<Summary> {
+) -> Result<ToHdf5Summary> {
     // metadata of a dataset takes some KiB; what compresses needs less than this
     let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
@@ -72,7 +76,7 @@ pub fn to_hdf5(
     file.close()?;
     let file_bytes = output.partial().metadata()?.len();
     output.commit()?;
-    Ok(Summary {
+    Ok(ToHdf5Summary {
         tables: plan.tables.len(),
         columns: plan.columns().count(),
         missing: plan.tables.iter().map(|table| table.missing.len()).sum(),
@@ -81,5 +85,6 @@ pub fn to_hdf5(
         file_bytes,
         digest,
         warnings,
+        damage: source.damage().to_vec(),
     })
 }

@@ -1,5 +1,33 @@
-//! The bridge: plan, copy, compare. Only here and in `live` are tables and HDF5 files known together.
+//! Tables to HDF5 files and back, and whether both hold the same.
+//!
+//! | builder        | writes                                                                                         |
+//! |----------------|------------------------------------------------------------------------------------------------|
+//! | [`ToHdf5`]     | a native HDF5 file from a table and its subtables; [`plan`](ToHdf5::plan) shows it before      |
+//! | [`ToTable`]    | a casacore table from a native file, or from another table                                     |
+//! | [`ToOriginal`] | the original directory, byte for byte, from a file made with [`ToHdf5::restorable`]            |
+//! | [`Compare`]    | nothing: compares two sources value by value, or one with the digests that it holds            |
+//!
+//! A source is whatever holds a table: a directory, a file with a whole table inside, a native HDF5 file, finished or live;
+//! [`Source`] opens it to look at its tables. Every target appears under its name when it is whole, and all calls take a
+//! [`CancelToken`](crate::CancelToken) and report their [`Progress`] if asked to.
+//!
+//! ```
+//! use ctds_hdf5::convert::ToHdf5;
+//! # use ctds_hdf5::{ColumnDesc, NewTable};
+//! # let folder = tempfile::tempdir()?;
+//! # let (my_ms, my_h5) = (folder.path().join("my.ms"), folder.path().join("my.h5"));
+//! # let mut table = NewTable::new().column(ColumnDesc::scalar::<f64>("TIME")).create(&my_ms)?;
+//! # table.add_rows(2)?;
+//! # table.close()?;
+//!
+//! let plan = ToHdf5::new(&my_ms).columns(["TIME"]).plan()?;
+//! assert_eq!(plan.tables()[0].columns[0].name, "TIME");
+//! let summary = plan.write(&my_h5)?;
+//! assert_eq!(summary.columns, 1);
+//! # Ok::<(), ctds_hdf5::Error>(())
+//! ```
 
+mod builders;
 mod check;
 mod conversion;
 mod exact;
@@ -14,8 +42,9 @@ pub use crate::sha::{Sha, hex};
 pub use crate::source::{
     ColumnDigest, Comparison, Difference, Source, SourceTable, TableDigest, digest, digest_with, verify, verify_with,
 };
+pub use builders::{Compare, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal, ToTable};
 pub use check::check;
-pub use conversion::{Summary, to_hdf5};
+pub use conversion::{ToHdf5Summary, to_hdf5};
 pub use exact::{Cost, RestoreOptions, Restored, cost, restore};
 pub use to_hdf5::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
 pub use to_table::{TableOptions, TableSummary, to_table};

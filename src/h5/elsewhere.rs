@@ -12,7 +12,7 @@ use std::sync::Arc;
 use hdf5::dataset::{DatasetCreate, Layout};
 
 use super::sys;
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
 /// Sources that a virtual dataset can have.
 const MAX_SOURCES: usize = 100_000;
@@ -134,7 +134,7 @@ impl Reach {
     /// The files below the directory of the file at `path`, which `open` opens.
     pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<hdf5::Group>) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let path = parent.canonicalize().with_context(|| parent.display())?;
+        let path = parent.canonicalize().with_context(|| Context::path(parent))?;
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
     }
 
@@ -245,7 +245,7 @@ impl Sources<'_> {
             if file != SAME_FILE {
                 let path = self.reach.admit(found, file)?;
                 self.reach.check_environment(found, "HDF5_VDS_PREFIX")?;
-                self.objects.outside(&path, dataset).with_context(|| path.display())?;
+                self.objects.outside(&path, dataset).with_context(|| Context::path(&path))?;
                 outside = true;
                 continue;
             }

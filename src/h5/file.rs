@@ -8,7 +8,7 @@ use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
 use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
-use crate::error::{ErrorKind, Result, ResultExt};
+use crate::error::{Context, ErrorKind, Result, ResultExt};
 use crate::io::{FileSource, ReadAt};
 
 /// What the HDF5 part of a file begins with.
@@ -100,7 +100,7 @@ impl File {
             }
             sys::create_file(path, &creation.finish()?, &access.finish()?)
         };
-        let file = Some(create().context(path.display())?);
+        let file = Some(create().context(Context::path(path))?);
         Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File })
     }
 
@@ -169,7 +169,7 @@ impl File {
     /// # Errors
     /// `NoSpace` or `Io`.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.file().flush().context(self.path.display())
+        self.file().flush().context(Context::path(&self.path))
     }
 
     fn file(&self) -> &hdf5::File {
@@ -189,7 +189,7 @@ impl File {
 
     /// Where the HDF5 file ends in the file of the system; what lies behind is not HDF5.
     pub(crate) fn end_of_file(&self) -> Result<u64> {
-        sys::end_of_file(self.file()).context(self.path.display())
+        sys::end_of_file(self.file()).context(Context::path(&self.path))
     }
 
     /// Lets regular files below the file's own directory be opened where this one names them.
@@ -200,7 +200,7 @@ impl File {
 
     /// The group that holds everything else.
     pub(crate) fn root(&self) -> Result<Group> {
-        let root = self.file().group("/").context(self.path.display())?;
+        let root = self.file().group("/").context(Context::path(&self.path))?;
         Ok(Group::new(root, String::new(), self.reach.clone()))
     }
 
@@ -210,7 +210,7 @@ impl File {
     /// # Errors
     /// `NoSpace` or `Io` if the file is not complete on disk.
     pub(crate) fn close(mut self) -> Result<()> {
-        self.end().context(self.path.display())
+        self.end().context(Context::path(&self.path))
     }
 
     fn end(&mut self) -> Result<()> {
@@ -228,7 +228,7 @@ pub(super) fn open(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Resul
         ErrorKind::Format if mode != Mode::ReadLive && is_being_written() => error::being_written(),
         _ => found,
     });
-    opened.with_context(|| path.display())
+    opened.with_context(|| Context::path(path))
 }
 
 /// The superblock of a file that may be live.

@@ -12,7 +12,7 @@ use super::sys::{Charset, Link};
 use super::{
     Attribute, Bounds, ByteRows, Dataset, DatasetSpec, Elsewhere, Header, LiveSpec, Reach, attribute, elsewhere, sys,
 };
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
 /// Soft and external links on the way to an object.
 const MAX_LINKS: usize = 16;
@@ -119,7 +119,7 @@ impl Group {
                 let target = self.reach.admit(&found, &file)?;
                 let (root, reach) = self.reach.open(&target)?;
                 let root = Group { group: root, path: String::new(), reach, outside: true };
-                root.locate(&path, links).with_context(|| target.display())
+                root.locate(&path, links).with_context(|| Context::path(&target))
             }
             Link::UserDefined(class) => Err(Elsewhere::UserDefined(class).refused()),
         }

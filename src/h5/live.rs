@@ -16,7 +16,7 @@ use hdf5::{Dataspace, Datatype};
 
 use super::sys::{self, Foreign, Mode, Target};
 use super::{Dataset, Group, Reach, dataset, file, group};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
 /// Where objects of at least [`LARGE_METADATA`] bytes, and all that are made in a live file, begin: at a multiple of this.
@@ -113,7 +113,7 @@ impl LiveFile {
     /// The dataset at `path`, from the root.
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
-        let root = Group::new(file.group("/").context(self.path.display())?, String::new(), Reach::File);
+        let root = Group::new(file.group("/").context(Context::path(&self.path))?, String::new(), Reach::File);
         LiveDataset::new(root.dataset(path)?)
     }
 
@@ -123,7 +123,7 @@ impl LiveFile {
     /// `NoSpace`, `Io`.
     pub(crate) fn flush(&self) -> Result<()> {
         let file = self.file.as_ref().expect("taken only when the file goes");
-        file.flush().with_context(|| self.path.display())
+        file.flush().with_context(|| Context::path(&self.path))
     }
 
     /// Writes what is still in memory and closes the file, which others may then open for writing. Its datasets have to be
@@ -132,7 +132,7 @@ impl LiveFile {
     /// # Errors
     /// `NoSpace` or `Io`: then the file stays marked as being written.
     pub(crate) fn close(mut self) -> Result<()> {
-        self.end().with_context(|| self.path.display().to_string())
+        self.end().with_context(|| Context::path(&self.path))
     }
 
     fn end(&mut self) -> Result<()> {

@@ -14,7 +14,7 @@
 //! The only structure of HDF5 that is decoded here: libhdf5 refuses such files. It is written when the library flushes, so
 //! that the end of the file in it may be too small; a library that believes it cuts the file there.
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, WriteAt};
 
 const BYTES: usize = 48;
@@ -54,7 +54,7 @@ impl Superblock {
             }
             Ok(Superblock(bytes))
         };
-        read().context("superblock at byte 0")
+        read().context(Context::offset("superblock", 0u64))
     }
 
     /// Whether a writer has the file, or did not close it.

@@ -4,21 +4,22 @@ use std::borrow::Cow;
 
 use bstr::BString;
 use bytemuck::NoUninit;
-use ndarray::{ArrayView, Dimension};
+use ndarray::{Array, ArrayView, Dimension};
 
 use crate::error::{Error, Result};
 use crate::native::can_hold;
 use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 
-/// The cells of consecutive rows of a column: from a slice (first axis fastest, row after row), from a view (rows first,
-/// then the axes of the cell, slowest first), or from [`Values`].
+/// The cells of consecutive rows of a column: from a slice or vector (row after row, in each cell the first axis fastest),
+/// from an array or view of ndarray (rows first, then the axes of the cell, slowest first), or from [`Values`]. References
+/// are borrowed where the elements are in order in memory.
 ///
 /// ```
 /// use ctds_hdf5::live::Block;
 ///
-/// let times = [5e9, 5e9 + 1.0];
+/// let times = vec![5e9, 5e9 + 1.0];
 /// let weights = ndarray::Array2::<f32>::ones((2, 4));
-/// let (times, weights) = (Block::from(&times[..]), Block::from(weights.view()));
+/// let (times, weights) = (Block::from(&times), Block::from(&weights));
 /// # let _ = (times, weights);
 /// ```
 #[derive(Debug, Clone)]
@@ -73,6 +74,44 @@ macro_rules! numbers {
             }
         }
 
+        impl<'a> From<&'a Vec<$rust>> for Block<'a> {
+            fn from(elements: &'a Vec<$rust>) -> Self {
+                Block::from(elements.as_slice())
+            }
+        }
+
+        impl<'a, const N: usize> From<&'a [$rust; N]> for Block<'a> {
+            fn from(elements: &'a [$rust; N]) -> Self {
+                Block::from(elements.as_slice())
+            }
+        }
+
+        impl From<Vec<$rust>> for Block<'_> {
+            fn from(elements: Vec<$rust>) -> Self {
+                Block::numbers(Cow::Owned(elements))
+            }
+        }
+
+        impl<const N: usize> From<[$rust; N]> for Block<'_> {
+            fn from(elements: [$rust; N]) -> Self {
+                Block::from(elements.to_vec())
+            }
+        }
+
+        impl<D: Dimension> From<Array<$rust, D>> for Block<'_> {
+            fn from(array: Array<$rust, D>) -> Self {
+                let extents = array.shape().iter().map(|&extent| extent as u64).collect();
+                let elements = Cow::Owned(array.iter().copied().collect());
+                Block { extents: Some(extents), ..Block::numbers(elements) }
+            }
+        }
+
+        impl<'a, D: Dimension> From<&'a Array<$rust, D>> for Block<'a> {
+            fn from(array: &'a Array<$rust, D>) -> Self {
+                Block::from(array.view())
+            }
+        }
+
         impl<'a, D: Dimension> From<ArrayView<'a, $rust, D>> for Block<'a> {
             /// Borrows what lies in order.
             fn from(view: ArrayView<'a, $rust, D>) -> Self {
@@ -94,6 +133,12 @@ impl<'a> From<&'a [BString]> for Block<'a> {
     }
 }
 
+impl<'a> From<&'a Vec<BString>> for Block<'a> {
+    fn from(strings: &'a Vec<BString>) -> Self {
+        Block::from(strings.as_slice())
+    }
+}
+
 impl<'a> TryFrom<&'a Values> for Block<'a> {
     type Error = Error;
 
@@ -107,15 +152,15 @@ impl<'a> TryFrom<&'a Values> for Block<'a> {
     }
 }
 
-impl Elements<'_> {
+impl<'a> Elements<'a> {
     /// As they are stored; a string takes `string_bytes`.
-    pub(super) fn stored(&self, string_bytes: usize) -> Result<Cow<'_, [u8]>> {
+    pub(super) fn stored(self, string_bytes: usize) -> Result<Cow<'a, [u8]>> {
         let strings = match self {
-            Elements::Numbers(_, bytes) => return Ok(Cow::Borrowed(bytes)),
+            Elements::Numbers(_, bytes) => return Ok(bytes),
             Elements::Strings(strings) => strings,
         };
         let mut bytes = Vec::with_capacity(strings.len() * string_bytes);
-        for string in *strings {
+        for string in strings {
             if string.len() > string_bytes {
                 let (length, shown) = (string.len(), string);
                 return Err(Error::usage(format!("{shown:?} has {length} bytes, {string_bytes} are declared")));

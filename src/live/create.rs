@@ -6,7 +6,7 @@ use std::path::Path;
 use bstr::{BStr, ByteSlice};
 
 use super::declare::{CellShapes, ColumnSpec, TableSpec};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Element, File, Group, LiveSpec};
 use crate::native::{
     self, Attributes, COMMITTED_ROWS, CTDS, ColumnDocument, Coordinates, Dimensions, FormKind, LONG_NAME, MAIN_TABLE,
@@ -26,7 +26,7 @@ pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<Fi
     let mut structure = Structure { root, exact, names: Names::default(), dimensions: BTreeMap::new() };
     structure.names.reserve_root();
     for table in tables {
-        structure.table(table, tables).with_context(|| format!("table {}", table.name))?;
+        structure.table(table, tables).with_context(|| Context::table(&table.name))?;
     }
     Ok(file)
 }
@@ -88,7 +88,7 @@ impl Structure {
             let new = NewColumn { attributes: &attributes, roles: &roles, cubes, flags: None };
             let form = column.stored_form(link);
             form.create(&group, &new, &mut scales, &mut ColumnMaker { spec: column, row: &row_scale })
-                .with_context(|| format!("column {}", desc.name))?;
+                .with_context(|| Context::column(&desc.name))?;
             ColumnDocument::new(&column.info, position, &form, &table_name).write(&exact)?;
         }
         Ok(())

@@ -3,19 +3,20 @@
 use std::path::Path;
 
 use super::lock::WriterLock;
-use crate::convert::{Options, Plan, Summary, to_hdf5};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::convert::{Options, Plan, ToHdf5Summary, to_hdf5};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::source::{Comparison, Source, verify_with};
 use crate::table::ColumnInfo;
 
-/// What `finalize` has made.
+/// What [`finalize`] has written.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Finalized {
-    /// Of the conversion.
-    pub summary: Summary,
-    /// Of what it was made from with what it has become, without differences.
+    /// Summary of the conversion.
+    pub summary: ToHdf5Summary,
+    /// The comparison of the source with the new file, which found no differences.
     pub comparison: Comparison,
 }
 
@@ -41,7 +42,7 @@ pub fn finalize(
     let _lock = WriterLock::take(live)?;
     let own = Source::open(live)?;
     if let Some(source) = source {
-        check_source(&own, source).with_context(|| live.display().to_string())?;
+        check_source(&own, source).with_context(|| Context::path(live))?;
     }
     let source = source.unwrap_or(&own);
     let plan = Plan::new(source, options)?;
@@ -50,7 +51,7 @@ pub fn finalize(
     let comparison = verify_with(source, &Source::open(output.partial())?, progress)?;
     if let Some(difference) = comparison.differences.first() {
         let message = format!("what was written differs, first in table {}", difference.table);
-        return Err(Error::new(ErrorKind::Format, message).context(target.display()));
+        return Err(Error::new(ErrorKind::Format, message).context(Context::path(target)));
     }
     output.commit()?;
     Ok(Finalized { summary, comparison })

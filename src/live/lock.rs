@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statfs::{FsType, statfs};
 
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
 /// The lock of the writer of a live file: `NAME.writer`, locked (`flock`), with the process and the host in it.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl WriterLock {
                 return Ok(file);
             }
         };
-        Ok(WriterLock { _file: take().with_context(|| path.display().to_string())?, path })
+        Ok(WriterLock { _file: take().with_context(|| Context::path(&path))?, path })
     }
 }
 

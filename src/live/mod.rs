@@ -1,12 +1,40 @@
-//! Tables that grow while others read them. docs/live.md.
+//! HDF5 files that grow while other processes read them (SWMR). docs/live.md.
 //!
-//! A [`Declaration`] says what there will be; [`go_live`](Declaration::go_live) makes a [`Writer`] of it, which appends rows
-//! and commits them. [`Reader`] reads the committed rows from any number of processes, and so do h5py and xarray.
+//! A [`Schema`] declares tables and columns; [`create`](Schema::create) makes a [`Writer`] of it, which appends rows in
+//! batches and commits them. A [`Reader`] reads the committed rows from any number of processes, and so do h5py and xarray.
+//! [`Follow`] keeps a live file in step with a casacore table that another program is writing; [`repair`] recovers a file
+//! whose writer was killed, and [`finalize`] makes a compact file of it when the observation is over.
 //!
-//! The order of a commit: the cells of every column; all metadata (the file is flushed); then `committed_rows` of the table.
-//! Who reads `committed_rows` first, and only so many rows, reads whole rows.
+//! A commit writes the cells of every column, then all metadata (the file is flushed), then `committed_rows` of the table. A
+//! reader that takes `committed_rows` first and reads no more rows than that reads whole rows.
+//!
+//! ```
+//! use ctds_hdf5::live::{ColumnSpec, Reader, Schema, TableSpec};
+//! use ctds_hdf5::value::DataType;
+//! # let folder = tempfile::tempdir()?;
+//! # let live_h5 = folder.path().join("live.h5");
+//!
+//! let main = TableSpec::new("MAIN")
+//!     .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
+//!     .column(ColumnSpec::new("UVW", DataType::Double).cell([3]).unit("m"));
+//! let mut writer = Schema::new().table(main).create(&live_h5)?;
+//! let reader = Reader::open(&live_h5)?;
+//!
+//! let mut rows = writer.table("MAIN")?.batch(2);
+//! rows.set("TIME", [5e9, 5e9 + 1.])?.set("UVW", [0.5; 6])?;
+//! rows.append()?;
+//! writer.commit()?;
+//!
+//! let main = reader.table("MAIN")?;
+//! assert_eq!(main.refresh()?, 2);
+//! assert_eq!(main.rows::<f64>("TIME", 0..2)?, [5e9, 5e9 + 1.]);
+//! writer.close()?;
+//! # Ok::<(), ctds_hdf5::Error>(())
+//! ```
 
+mod batch;
 mod block;
+mod commit_policy;
 mod create;
 mod declare;
 mod finalize;
@@ -15,16 +43,20 @@ mod layout;
 mod lock;
 mod reader;
 mod repair;
+mod schema;
 mod table;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+pub use batch::{Batch, TableAppender};
 pub use block::Block;
+pub use commit_policy::{CommitPolicy, Durability};
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
 pub use finalize::{Finalized, finalize};
-pub use follow::{Activity, Ended, Follow, FollowOptions};
+pub use follow::{Activity, Follow, FollowOptions, FollowSummary};
 pub use reader::{Reader, TableReader};
 pub use repair::{Repaired, RepairedTable, repair, repair_with};
-pub use writer::{Declaration, Policy, Sync, Writer};
+pub use schema::Schema;
+pub use writer::Writer;

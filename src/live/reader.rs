@@ -1,12 +1,12 @@
 //! Reading what is committed, while it grows.
 
-use std::cell::Cell;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::CellShapes;
 use super::layout::{self, ColumnLayout, TableLayout};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Dataset, File, Group, Superblock};
 use crate::io::FileSource;
 use crate::native::{COMMITTED_ROWS, Members, open_dataset};
@@ -39,9 +39,9 @@ pub struct Reader {
 pub struct TableReader {
     name: String,
     committed_rows: Dataset,
-    committed: Cell<u64>,
+    committed: AtomicU64,
     /// Counts refreshes.
-    age: Cell<u64>,
+    age: AtomicU64,
     columns: Vec<Column>,
 }
 
@@ -62,21 +62,21 @@ enum Parts {
 struct Part {
     dataset: Dataset,
     cell: Shape,
-    age: Cell<u64>,
+    age: AtomicU64,
 }
 
 impl Part {
     fn open(root: &Group, path: &str) -> Result<Self> {
         let dataset = open_dataset(root, path)?;
         let (cell, _) = dataset.shape()?.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
-        Ok(Part { dataset, cell, age: Cell::new(0) })
+        Ok(Part { dataset, cell, age: AtomicU64::new(0) })
     }
 
     /// Appends rows to `out`, as they are at `age` or later.
     fn read(&self, rows: Range<u64>, age: u64, out: &mut Values) -> Result<()> {
-        if self.age.get() != age {
+        if self.age.load(Ordering::Acquire) != age {
             self.dataset.refresh()?;
-            self.age.set(age);
+            self.age.store(age, Ordering::Release);
         }
         self.dataset.read_region(&Region::rows(&self.cell, rows), out)
     }
@@ -96,7 +96,7 @@ impl Reader {
             let tables = tables.into_iter().map(|table| TableReader::open(&root, table)).collect::<Result<_>>()?;
             Ok(Reader { path: path.to_owned(), tables })
         };
-        open().with_context(|| path.display().to_string())
+        open().with_context(|| Context::path(path))
     }
 
     /// Whether the file is marked as being written: its writer has it open, or ended without closing it.
@@ -105,7 +105,7 @@ impl Reader {
     /// `Io`, `NotFound`, `Format`.
     pub fn is_being_written(&self) -> Result<bool> {
         let read = || -> Result<_> { Ok(Superblock::read(&FileSource::open(&self.path)?)?.is_being_written()) };
-        read().with_context(|| self.path.display().to_string())
+        read().with_context(|| Context::path(&self.path))
     }
 
     /// The tables, the main one first.
@@ -137,8 +137,8 @@ impl TableReader {
         let table = TableReader {
             name: layout.name,
             committed_rows: group.dataset(COMMITTED_ROWS)?,
-            committed: Cell::new(0),
-            age: Cell::new(0),
+            committed: AtomicU64::new(0),
+            age: AtomicU64::new(0),
             columns: layout.columns.into_iter().map(column).collect::<Result<_>>()?,
         };
         table.refresh()?;
@@ -173,19 +173,24 @@ impl TableReader {
     pub fn refresh(&self) -> Result<u64> {
         self.committed_rows.refresh()?;
         let rows = self.committed_rows.read_counter()?;
-        self.committed.set(rows);
-        self.age.set(self.age.get() + 1);
+        self.committed.store(rows, Ordering::Release);
+        self.age.fetch_add(1, Ordering::AcqRel);
         Ok(rows)
     }
 
     /// Rows that were committed at the last [`refresh`](Self::refresh).
     pub fn committed_rows(&self) -> u64 {
-        self.committed.get()
+        self.committed.load(Ordering::Acquire)
     }
 
     fn column(&self, name: &str, rows: &Range<u64>) -> Result<&Column> {
-        if rows.start > rows.end || rows.end > self.committed.get() {
-            let message = format!("rows {}..{} of {} that are committed", rows.start, rows.end, self.committed.get());
+        if rows.start > rows.end || rows.end > self.committed.load(Ordering::Acquire) {
+            let message = format!(
+                "rows {}..{} of {} that are committed",
+                rows.start,
+                rows.end,
+                self.committed.load(Ordering::Acquire)
+            );
             return Err(Error::usage(message));
         }
         let found = self.columns.iter().find(|column| column.info.desc.name == name);
@@ -198,10 +203,10 @@ impl TableReader {
     /// `Usage` if the rows are not committed, `Unsupported` if the cells have several shapes.
     pub fn read(&self, column: &str, rows: Range<u64>, out: &mut Values) -> Result<()> {
         match &self.column(column, &rows)?.parts {
-            Parts::Dense(part) => part.read(rows, self.age.get(), out),
+            Parts::Dense(part) => part.read(rows, self.age.load(Ordering::Acquire), out),
             Parts::Cubes { .. } => Err(Error::unsupported("cells of several shapes are read one by one")),
         }
-        .with_context(|| format!("column {column}"))
+        .with_context(|| Context::column(column))
     }
 
     /// The cells of `rows`, first axis fastest.
@@ -221,7 +226,7 @@ impl TableReader {
     pub fn cell(&self, column: &str, row: u64) -> Result<Option<(Shape, Values)>> {
         let rows = row..row.saturating_add(1);
         let found = self.column(column, &rows)?;
-        let (mut values, age) = (Values::new(found.info.data_type()), self.age.get());
+        let (mut values, age) = (Values::new(found.info.data_type()), self.age.load(Ordering::Acquire));
         let cell = |values: &mut Values| -> Result<Option<Shape>> {
             let (part, row) = match &found.parts {
                 Parts::Dense(part) => (part, row),
@@ -244,7 +249,7 @@ impl TableReader {
             part.read(row..row.saturating_add(1), age, values)?;
             Ok(Some(part.cell.clone()))
         };
-        let shape = cell(&mut values).with_context(|| format!("column {column}"))?;
+        let shape = cell(&mut values).with_context(|| Context::column(column))?;
         Ok(shape.map(|shape| (shape, values)))
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::layout::{self, TableLayout};
 use super::lock::{self, WriterLock};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Bounds, ChunkInfo, Dataset, File, Group, LinkKind, Superblock};
 use crate::io::{FileSource, FileTarget, ReadAt};
 use crate::limits;
@@ -55,7 +55,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
 /// `Interrupted`, and those of [`repair`]; then the file stays as it is.
 pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Repaired> {
     let path = path.as_ref();
-    let place = || path.display().to_string();
+    let place = || Context::path(path);
     let source = FileSource::open(path).with_context(place)?;
     let superblock = Superblock::read(&source).with_context(place)?;
     let _lock = WriterLock::take(path)?;
@@ -120,7 +120,7 @@ fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Res
         Err(error) => return Err(error),
     };
     for table in tables {
-        let checked = check_table(&root, &table, len).with_context(|| format!("table {}", table.name))?;
+        let checked = check_table(&root, &table, len).with_context(|| Context::table(&table.name))?;
         found.tables.push(checked);
     }
     Ok(found)

@@ -1,13 +1,12 @@
 //! The datasets of a table, and how blocks of rows become bytes in them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use bstr::ByteSlice;
 
 use super::block::Block;
 use super::layout::{ColumnLayout, TableLayout};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{LiveDataset, LiveFile};
 use crate::native::{COMMITTED_ROWS, Members};
 
@@ -15,7 +14,7 @@ use crate::native::{COMMITTED_ROWS, Members};
 pub(super) struct Table {
     pub(super) name: String,
     row: Stream,
-    columns: Vec<Column>,
+    pub(super) columns: Vec<Column>,
     pub(super) committed_rows: LiveDataset,
     /// Rows that were appended, and of those the committed.
     pub(super) rows: u64,
@@ -24,7 +23,7 @@ pub(super) struct Table {
 
 #[derive(Debug)]
 pub(super) struct Column {
-    name: String,
+    pub(super) name: String,
     /// Bytes of a string.
     string_bytes: usize,
     parts: Parts,
@@ -130,7 +129,7 @@ impl Column {
     }
 
     /// The cells of `rows` rows as they are stored.
-    pub(super) fn check<'a>(&self, block: &'a Block<'_>, rows: u64) -> Result<Checked<'a>> {
+    pub(super) fn check<'a>(&self, block: Block<'a>, rows: u64) -> Result<Checked<'a>> {
         let (data, expected) = match (&self.parts, block.shapes) {
             (Parts::Dense(stream), None) => (Some(stream), rows as usize * stream.dataset.row_bytes()),
             (Parts::Dense(_), Some(_)) => return Err(Error::usage("all cells have the same shape, none is asked for")),
@@ -158,12 +157,13 @@ impl Column {
                 return Err(Error::usage(format!("a view of shape {extents:?} where {own:?} is expected")));
             }
         }
-        let bytes = block.elements.stored(self.string_bytes)?;
+        let Block { elements, shapes, .. } = block;
+        let bytes = elements.stored(self.string_bytes)?;
         if bytes.len() != expected {
             let message = format!("{} bytes for {rows} rows, which take {expected}", bytes.len());
             return Err(Error::usage(message));
         }
-        Ok((bytes, block.shapes))
+        Ok((bytes, shapes))
     }
 
     fn append(&mut self, (bytes, shapes): &Checked<'_>, most_waiting: usize) -> Result<()> {
@@ -279,31 +279,9 @@ impl Table {
         found.ok_or_else(|| Error::usage(format!("there is no column {name}")))
     }
 
-    /// One block for each column, in their order, as it is stored.
-    pub(super) fn check<'a>(&self, rows: u64, blocks: &'a [(&str, Block<'_>)]) -> Result<Vec<Checked<'a>>> {
-        let given: HashMap<&str, &Block<'_>> = blocks.iter().map(|(name, block)| (*name, block)).collect();
-        if given.len() < blocks.len() {
-            return Err(Error::usage("two blocks are of one column"));
-        }
-        let check = |column: &Column| {
-            let block = given.get(column.name.as_str());
-            let block = block.ok_or_else(|| Error::usage("a row has a cell in every column, but none is given"));
-            block.and_then(|block| column.check(block, rows)).with_context(|| format!("column {}", column.name))
-        };
-        let checked = self.columns.iter().map(check).collect::<Result<Vec<_>>>()?;
-        if checked.len() < given.len() {
-            return Err(Error::usage(format!(
-                "blocks of {} columns, of which {} are there",
-                given.len(),
-                checked.len()
-            )));
-        }
-        Ok(checked)
-    }
-
     pub(super) fn append(&mut self, rows: u64, cells: &[Checked<'_>], most_waiting: usize) -> Result<()> {
         for (column, cells) in self.columns.iter_mut().zip(cells) {
-            column.append(cells, most_waiting).with_context(|| format!("column {}", column.name))?;
+            column.append(cells, most_waiting).with_context(|| Context::column(&column.name))?;
         }
         let numbers: Vec<u8> = (self.rows..self.rows + rows).flat_map(u64::to_le_bytes).collect();
         self.row.push(&numbers, most_waiting)?;
@@ -327,7 +305,7 @@ impl Table {
                     expect(&map.0, self.committed).and_then(|()| expect(&map.1, self.committed))
                 }
             }
-            .with_context(|| format!("column {}", column.name))?;
+            .with_context(|| Context::column(&column.name))?;
         }
         Ok(())
     }

@@ -2,13 +2,16 @@
 
 use super::*;
 use crate::error::ErrorKind;
+use crate::if_exists::IfExists;
 use crate::source::Source;
 use crate::value::{BString, Complex32, DataType, Record, Shape, Value, Values};
 
 /// Nothing is committed unless asked for.
-const BY_HAND: Policy = Policy { every: None, rows: None, sync: Sync::Never };
+fn schema() -> Schema {
+    declared().commit(CommitPolicy::manual())
+}
 
-fn declaration() -> Declaration {
+fn declared() -> Schema {
     let mut nested = Record::default();
     nested.set("n", Value::Scalar(Values::Int(vec![3])));
     let mut main = TableSpec::new("MAIN")
@@ -21,12 +24,12 @@ fn declaration() -> Declaration {
     main.info.table_type = "Measurement Set".into();
     let antenna = TableSpec::new("ANTENNA").column(ColumnSpec::new("DISH", DataType::Double));
     let inner = TableSpec::new("ANTENNA/INNER").column(ColumnSpec::new("x", DataType::UChar));
-    Declaration::new().table(main).table(antenna).table(inner)
+    Schema::new().table(main).table(antenna).table(inner)
 }
 
 /// Appends rows made from their numbers.
 fn append(writer: &mut Writer, count: u64) -> crate::Result<()> {
-    let first = writer.rows("MAIN")?;
+    let first = writer.table("MAIN")?.rows();
     let rows = first..first + count;
     let times: Vec<f64> = rows.clone().map(|row| row as f64).collect();
     let data = ndarray::Array3::from_shape_fn((count as usize, 3, 2), |(row, slow, fast)| {
@@ -36,14 +39,10 @@ fn append(writer: &mut Writer, count: u64) -> crate::Result<()> {
     let names: Vec<BString> = rows.clone().map(|row| row.to_string().into()).collect();
     let shapes: Vec<Option<usize>> = rows.clone().map(|row| [None, Some(0), Some(1)][row as usize % 3]).collect();
     let cells: Vec<i16> = rows.flat_map(|row| vec![row as i16; [0, 2, 3][row as usize % 3]]).collect();
-    let blocks = [
-        ("VAR", Block::from(&cells[..]).with_shapes(&shapes)),
-        ("TIME", Block::from(&times[..])),
-        ("DATA", Block::from(data.view())),
-        ("row", Block::from(&flags[..])),
-        ("NAME", Block::from(&names[..])),
-    ];
-    writer.append("MAIN", count, &blocks)
+    let mut rows = writer.table("MAIN")?.batch(count);
+    rows.set("VAR", Block::from(&cells).with_shapes(&shapes))?.set("TIME", &times)?.set("DATA", &data)?;
+    rows.set("row", &flags[..])?.set("NAME", &names)?;
+    rows.append()
 }
 
 fn check(table: &TableReader, rows: u64) {
@@ -63,7 +62,7 @@ fn check(table: &TableReader, rows: u64) {
 fn rows_are_seen_when_committed_and_appended_again() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.h5");
-    let mut writer = declaration().go_live(&path, BY_HAND).unwrap();
+    let mut writer = schema().create(&path).unwrap();
     let reader = Reader::open(&path).unwrap();
     assert_eq!(reader.tables().iter().map(TableReader::name).collect::<Vec<_>>(), ["MAIN", "ANTENNA", "ANTENNA/INNER"]);
     let main = reader.table("MAIN").unwrap();
@@ -72,7 +71,7 @@ fn rows_are_seen_when_committed_and_appended_again() {
     for count in [1, 0, 700, 20_000] {
         append(&mut writer, count).unwrap();
         assert_eq!(main.refresh().unwrap(), expected);
-        assert_eq!(writer.committed_rows("MAIN").unwrap(), expected);
+        assert_eq!(writer.table("MAIN").unwrap().committed_rows(), expected);
         writer.commit().unwrap();
         expected += count;
         assert_eq!(main.refresh().unwrap(), expected);
@@ -80,17 +79,19 @@ fn rows_are_seen_when_committed_and_appended_again() {
     check(main, 300);
     assert_eq!(main.rows::<f64>("TIME", expected..expected + 1).unwrap_err().kind(), ErrorKind::Usage);
     // not committed
-    writer.append("ANTENNA", 1, &[("DISH", Block::from(&[25.0][..]))]).unwrap();
+    let mut antenna = writer.table("ANTENNA").unwrap().batch(1);
+    antenna.set("DISH", [25.0]).unwrap();
+    antenna.append().unwrap();
     drop((writer, reader));
 
     // what a writer leaves that is dropped
     let found = repair(&path).unwrap();
     assert!(!found.was_open && found.tables[0].committed == expected && found.tables[1].lost == 0);
-    let mut writer = Writer::reopen(&path, Policy { rows: Some(10), ..BY_HAND }).unwrap();
+    let mut writer = Writer::reopen(&path, CommitPolicy::manual().every_rows(10)).unwrap();
     append(&mut writer, 9).unwrap();
-    assert_eq!(writer.committed_rows("MAIN").unwrap(), expected);
+    assert_eq!(writer.table("MAIN").unwrap().committed_rows(), expected);
     append(&mut writer, 1).unwrap();
-    assert_eq!(writer.committed_rows("MAIN").unwrap(), expected + 10);
+    assert_eq!(writer.table("MAIN").unwrap().committed_rows(), expected + 10);
     append(&mut writer, 1).unwrap();
     writer.close().unwrap();
     let reader = Reader::open(&path).unwrap();
@@ -104,24 +105,32 @@ fn rows_are_seen_when_committed_and_appended_again() {
 /// Table, rows, blocks, and what the error says.
 type Wrong<'a> = (&'a str, u64, &'a [(&'a str, Block<'a>)], &'a str);
 
+fn give(writer: &mut Writer, table: &str, rows: u64, blocks: &[(&str, Block<'_>)]) -> crate::Result<()> {
+    let mut batch = writer.table(table)?.batch(rows);
+    for (column, block) in blocks {
+        batch.set(column, block.clone())?;
+    }
+    batch.append()
+}
+
 #[test]
 fn blocks_that_do_not_fit_write_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let mut writer = declaration().go_live(directory.path().join("live.h5"), BY_HAND).unwrap();
+    let mut writer = schema().create(directory.path().join("live.h5")).unwrap();
     let (one, two) = ([1.0], [1.0, 2.0]);
     let square = ndarray::Array3::<Complex32>::zeros((1, 2, 3));
     let wrong: [Wrong<'_>; 7] = [
         ("ANTENNA", 1, &[("DISH", Block::from(&two[..]))], "16 bytes for 1 rows"),
         ("ANTENNA", 1, &[("DISH", Block::from(&[1i32][..]))], "int values where double are declared"),
-        ("ANTENNA", 1, &[("NAME", Block::from(&one[..]))], "column DISH: a row has a cell in every column"),
+        ("ANTENNA", 1, &[("NAME", Block::from(&one[..]))], "there is no column NAME"),
         (
             "ANTENNA",
             1,
             &[("DISH", Block::from(&one[..])), ("DISH", Block::from(&one[..]))],
             "two blocks are of one column",
         ),
-        ("ANTENNA", 1, &[], "none is given"),
-        ("ANTENNA", 1, &[("DISH", Block::from(&one[..])), ("X", Block::from(&one[..]))], "blocks of 2 columns"),
+        ("ANTENNA", 1, &[], "column DISH: appended rows need a cell in every column"),
+        ("ANTENNA", 1, &[("DISH", Block::from(&one[..])), ("X", Block::from(&one[..]))], "there is no column X"),
         (
             "MAIN",
             1,
@@ -130,30 +139,30 @@ fn blocks_that_do_not_fit_write_nothing() {
         ),
     ];
     for (table, rows, blocks, expected) in wrong {
-        let error = writer.append(table, rows, blocks).unwrap_err();
+        let error = give(&mut writer, table, rows, blocks).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
         assert!(error.to_string().contains(expected), "{error}");
     }
-    assert!(writer.append("FEED", 1, &[]).is_err());
+    assert!(writer.table("FEED").is_err());
     append(&mut writer, 5).unwrap();
     writer.commit().unwrap();
-    assert_eq!(writer.committed_rows("MAIN").unwrap(), 5);
-    assert_eq!(writer.rows("ANTENNA").unwrap(), 0);
+    assert_eq!(writer.table("MAIN").unwrap().committed_rows(), 5);
+    assert_eq!(writer.table("ANTENNA").unwrap().rows(), 0);
 }
 
 #[test]
 fn cells_are_written_anew_in_their_place() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.h5");
-    let mut writer = declaration().go_live(&path, BY_HAND).unwrap();
+    let mut writer = schema().create(&path).unwrap();
     append(&mut writer, 6).unwrap();
-    writer.rewrite("MAIN", "row", 1, 2, &Block::from(&[true, true][..])).unwrap();
+    writer.table("MAIN").unwrap().rewrite("row", 1, 2, [true, true]).unwrap();
     let cells = [7i16, 8, 9, 10, 11];
     let block = Block::from(&cells[..]);
-    writer.rewrite("MAIN", "VAR", 1, 2, &block.clone().with_shapes(&[Some(0), Some(1)])).unwrap();
-    let error = writer.rewrite("MAIN", "VAR", 2, 2, &block.with_shapes(&[Some(0), Some(1)])).unwrap_err();
+    writer.table("MAIN").unwrap().rewrite("VAR", 1, 2, block.clone().with_shapes(&[Some(0), Some(1)])).unwrap();
+    let error = writer.table("MAIN").unwrap().rewrite("VAR", 2, 2, block.with_shapes(&[Some(0), Some(1)])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(writer.rewrite("MAIN", "row", 5, 2, &Block::from(&[true, true][..])).is_err());
+    assert!(writer.table("MAIN").unwrap().rewrite("row", 5, 2, [true, true]).is_err());
     writer.close().unwrap();
     let reader = Reader::open(&path).unwrap();
     let main = reader.table("MAIN").unwrap();
@@ -170,22 +179,49 @@ fn declarations_that_cannot_be_leave_nothing() {
     let column = |name: &str| ColumnSpec::new(name, DataType::Int);
     let main = || TableSpec::new("MAIN").column(column("x"));
     let wrong = [
-        Declaration::new(),
-        Declaration::new().table(main().column(ColumnSpec::new("S", DataType::String))),
-        Declaration::new().table(main().column(ColumnSpec::new("R", DataType::Record))),
-        Declaration::new().table(main().column(column("E").cell([0, 4]))),
-        Declaration::new().table(main()).table(main()),
-        Declaration::new().table(main()).table(TableSpec::new("A/B").column(column("x"))),
-        Declaration::new().table(main()).table(TableSpec::new("../B").column(column("x"))),
+        Schema::new(),
+        Schema::new().table(main().column(ColumnSpec::new("S", DataType::String))),
+        Schema::new().table(main().column(ColumnSpec::new("R", DataType::Record))),
+        Schema::new().table(main().column(column("E").cell([0, 4]))),
+        Schema::new().table(main()).table(main()),
+        Schema::new().table(main()).table(TableSpec::new("A/B").column(column("x"))),
+        Schema::new().table(main()).table(TableSpec::new("../B").column(column("x"))),
     ];
-    for declaration in wrong {
-        declaration.go_live(&path, BY_HAND).unwrap_err();
+    for schema in wrong {
+        schema.create(&path).unwrap_err();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
     std::fs::write(&path, b"something").unwrap();
-    assert_eq!(Declaration::new().table(main()).go_live(&path, BY_HAND).unwrap_err().kind(), ErrorKind::Exists);
-    let writer = Declaration::new().table(main()).overwrite().go_live(&path, BY_HAND).unwrap();
-    assert_eq!(Writer::reopen(&path, BY_HAND).unwrap_err().kind(), ErrorKind::Locked);
+    assert_eq!(Schema::new().table(main()).create(&path).unwrap_err().kind(), ErrorKind::Exists);
+    let writer = Schema::new().table(main()).if_exists(IfExists::Replace).create(&path).unwrap();
+    assert_eq!(Writer::reopen(&path, CommitPolicy::manual()).unwrap_err().kind(), ErrorKind::Locked);
     drop(writer);
-    Writer::reopen(&path, BY_HAND).unwrap();
+    Writer::reopen(&path, CommitPolicy::manual()).unwrap();
+}
+
+#[test]
+fn readers_are_shared_by_threads() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<Reader>();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.h5");
+    let mut writer = schema().create(&path).unwrap();
+    append(&mut writer, 100).unwrap();
+    writer.commit().unwrap();
+    let reader = Reader::open(&path).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let main = reader.table("MAIN").unwrap();
+                for _ in 0..20 {
+                    let rows = main.refresh().unwrap();
+                    check(main, rows.min(100));
+                }
+            });
+        }
+        append(&mut writer, 50).unwrap();
+        writer.commit().unwrap();
+    });
+    assert_eq!(reader.table("MAIN").unwrap().committed_rows(), reader.table("MAIN").unwrap().refresh().unwrap());
+    writer.close().unwrap();
 }

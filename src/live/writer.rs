@@ -2,121 +2,39 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::block::Block;
-use super::declare::TableSpec;
+use super::commit_policy::{CommitPolicy, Durability};
 use super::layout::{self, TableLayout};
+use super::lock;
 use super::lock::WriterLock;
-use super::table::{Stream, Table, Updated};
-use super::{create, lock};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use super::table::{Checked, Stream, Table, Updated};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, LiveFile};
-use crate::output::Output;
 
 /// Bytes of rows that wait to be written, in all columns together, and in one at most.
 const WAITING_BYTES: usize = 64 << 20;
 const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
-
-/// When rows become visible, and when they are safe from a power cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
-    /// [`Writer::append`] commits when the last commit is this long ago.
-    pub every: Option<Duration>,
-    /// [`Writer::append`] commits when so many rows, of all tables together, are not yet committed.
-    pub rows: Option<u64>,
-    /// Whether commits wait for the disk.
-    pub sync: Sync,
-}
-
-impl Default for Policy {
-    /// A commit each second, safe from the end of the program but not from a power cut.
-    fn default() -> Self {
-        Policy { every: Some(Duration::from_secs(1)), rows: None, sync: Sync::Never }
-    }
-}
-
-/// Whether commits wait for the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sync {
-    /// What is committed is with the operating system, which writes it when it likes. Other processes see it, and it
-    /// survives the end of this one, but not a power cut.
-    Never,
-    /// What is committed is on the disk, the rows before the number that counts them.
-    Commit,
-}
-
-/// Tables to be written live, before anybody can read them.
-///
-/// [`go_live`](Self::go_live) makes a [`Writer`] of it, which can append rows but create, attach or delete nothing: readers
-/// would stumble over that, and libhdf5 does not refuse it.
-#[derive(Debug, Default)]
-pub struct Declaration {
-    tables: Vec<TableSpec>,
-    overwrite: bool,
-}
-
-impl Declaration {
-    /// No tables.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a table; parents come before children.
-    #[must_use]
-    pub fn table(mut self, table: TableSpec) -> Self {
-        self.tables.push(table);
-        self
-    }
-
-    /// Replaces a file that is there.
-    #[must_use]
-    pub fn overwrite(mut self) -> Self {
-        self.overwrite = true;
-        self
-    }
-
-    /// Creates the file at `path`, where it appears when all of it is there but the rows.
-    ///
-    /// # Errors
-    /// `Exists`, `Locked` if another writer has it, `Usage` if what is declared cannot be.
-    pub fn go_live(self, path: impl AsRef<Path>, policy: Policy) -> Result<Writer> {
-        let path = path.as_ref();
-        let lock = WriterLock::take(path)?;
-        let output = Output::create(path, self.overwrite, 0)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let (layout, file) = create::create(output.partial(), &name, &self.tables)
-            .and_then(|file| Ok((layout::read(&file.root()?)?, file)))
-            .with_context(|| path.display().to_string())?;
-        let mut writer = Writer::new(file.go_live()?, output.partial(), &layout, policy, lock)?;
-        for table in &mut writer.tables {
-            table.committed_rows.append(&0u64.to_le_bytes())?;
-        }
-        writer.file()?.flush()?;
-        output.commit()?;
-        if let Some(file) = &mut writer.file {
-            file.renamed(path);
-        }
-        Ok(writer)
-    }
-}
 
 /// Appends rows to tables that others read at the same time.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path().join("live.h5");
-/// use ctds_hdf5::live::{ColumnSpec, Declaration, Policy, TableSpec};
+/// use ctds_hdf5::live::{ColumnSpec, Schema, TableSpec};
 /// use ctds_hdf5::value::DataType;
 ///
 /// let main = TableSpec::new("MAIN")
 ///     .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
 ///     .column(ColumnSpec::new("WEIGHT", DataType::Float).cell([4]).axes(["corr"]));
-/// let mut writer = Declaration::new().table(main).go_live(&path, Policy::default())?;
-/// let weights = ndarray::Array2::<f32>::ones((3, 4));
-/// writer.append("MAIN", 3, &[("TIME", (&[5e9, 5e9, 5e9][..]).into()), ("WEIGHT", weights.view().into())])?;
+/// let mut writer = Schema::new().table(main).create(&path)?;
+///
+/// let mut rows = writer.table("MAIN")?.batch(3);
+/// rows.set("TIME", [5e9, 5e9, 5e9])?.set("WEIGHT", ndarray::Array2::<f32>::ones((3, 4)))?;
+/// rows.append()?;
 /// writer.commit()?;
-/// assert_eq!(writer.committed_rows("MAIN")?, 3);
+/// assert_eq!(writer.table("MAIN")?.committed_rows(), 3);
 /// writer.close()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -125,7 +43,7 @@ pub struct Writer {
     /// `None` after a failure: what is in the file is no longer known, but for what is committed.
     file: Option<LiveFile>,
     tables: Vec<Table>,
-    policy: Policy,
+    policy: CommitPolicy,
     last_commit: Instant,
     /// Whether cells were written anew since.
     rewritten: bool,
@@ -142,26 +60,29 @@ impl Writer {
     /// # Errors
     /// `Locked` if a writer has it, or did not close it: `repair` brings that in order. `Unsupported` if it is no live
     /// file.
-    pub fn reopen(path: impl AsRef<Path>, policy: Policy) -> Result<Self> {
+    pub fn reopen(path: impl AsRef<Path>, policy: CommitPolicy) -> Result<Self> {
         let path = path.as_ref();
         let lock = WriterLock::take(path)?;
         let layout = {
             let file = h5::File::open(path)?;
-            layout::read(&file.root()?).with_context(|| path.display().to_string())?
+            layout::read(&file.root()?).with_context(|| Context::path(path))?
         };
         let writer = Writer::new(LiveFile::open(path)?, path, &layout, policy, lock)?;
         for table in &writer.tables {
-            table
-                .check_extents()
-                .with_context(|| format!("table {}", table.name))
-                .with_context(|| path.display().to_string())?;
+            table.check_extents().with_context(|| Context::table(&table.name)).with_context(|| Context::path(path))?;
         }
         Ok(writer)
     }
 
-    fn new(file: LiveFile, path: &Path, layout: &[TableLayout], policy: Policy, lock: WriterLock) -> Result<Self> {
+    pub(super) fn new(
+        file: LiveFile,
+        path: &Path,
+        layout: &[TableLayout],
+        policy: CommitPolicy,
+        lock: WriterLock,
+    ) -> Result<Self> {
         let tables = layout.iter().map(|table| Table::open(&file, table)).collect::<Result<_>>()?;
-        let descriptor = File::open(path).with_context(|| path.display().to_string())?;
+        let descriptor = File::open(path).with_context(|| Context::path(path))?;
         let warnings = lock::network_file_system(path).into_iter().collect();
         Ok(Writer {
             file: Some(file),
@@ -185,33 +106,51 @@ impl Writer {
         self.tables.iter().map(|table| table.name.as_str())
     }
 
-    /// Rows of a table, with those that are not yet committed.
-    ///
-    /// # Errors
-    /// `Usage` if there is no such table.
-    pub fn rows(&self, table: &str) -> Result<u64> {
-        Ok(self.table(table)?.rows)
-    }
-
-    /// Rows of a table that readers see.
-    ///
-    /// # Errors
-    /// `Usage` if there is no such table.
-    pub fn committed_rows(&self, table: &str) -> Result<u64> {
-        Ok(self.table(table)?.committed)
-    }
-
-    fn table(&self, name: &str) -> Result<&Table> {
-        let found = self.tables.iter().find(|table| table.name == name);
+    /// The position of a table among [`tables`](Self::tables).
+    pub(super) fn number_of(&self, name: &str) -> Result<usize> {
+        let found = self.tables.iter().position(|table| table.name == name);
         found.ok_or_else(|| Error::usage(format!("there is no table {name}")))
+    }
+
+    pub(super) fn numbered(&self, number: usize) -> &Table {
+        &self.tables[number]
+    }
+
+    pub(super) fn numbered_mut(&mut self, number: usize) -> &mut Table {
+        &mut self.tables[number]
+    }
+
+    /// Rows of a table, with those that are not yet committed.
+    pub(super) fn rows(&mut self, table: &str) -> Result<u64> {
+        Ok(self.table_mut(table)?.rows)
+    }
+
+    /// Rows of a table that readers see; 0 of a table that does not exist.
+    pub(super) fn committed_rows(&self, table: &str) -> u64 {
+        self.tables.iter().find(|known| known.name == table).map_or(0, |table| table.committed)
     }
 
     fn table_mut(&mut self, name: &str) -> Result<&mut Table> {
-        let found = self.tables.iter_mut().find(|table| table.name == name);
-        found.ok_or_else(|| Error::usage(format!("there is no table {name}")))
+        let number = self.number_of(name)?;
+        Ok(&mut self.tables[number])
     }
 
-    fn file(&self) -> Result<&LiveFile> {
+    /// Makes a file that was just created complete: no rows are committed.
+    pub(super) fn begin(&mut self) -> Result<()> {
+        for table in &mut self.tables {
+            table.committed_rows.append(&0u64.to_le_bytes())?;
+        }
+        self.file()?.flush()
+    }
+
+    /// The file has its name now.
+    pub(super) fn renamed(&mut self, path: &Path) {
+        if let Some(file) = &mut self.file {
+            file.renamed(path);
+        }
+    }
+
+    pub(super) fn file(&self) -> Result<&LiveFile> {
         self.file.as_ref().ok_or_else(|| Error::new(ErrorKind::Io, "the file cannot be written since an earlier error"))
     }
 
@@ -227,45 +166,21 @@ impl Writer {
         result
     }
 
-    /// Appends rows to a table: one block for each of its columns. Commits if the [`Policy`] says so.
-    ///
-    /// # Errors
-    /// `Usage` if the blocks do not fit, and nothing is written; `NoSpace` or `Io`, after which the writer can only be
-    /// closed: what is committed stays readable, what is not is lost.
-    pub fn append(&mut self, table: &str, rows: u64, blocks: &[(&str, Block<'_>)]) -> Result<()> {
+    /// Appends rows to a table: for each of its columns the cells, which were checked.
+    pub(super) fn append(&mut self, table: usize, rows: u64, cells: &[Checked<'_>]) -> Result<()> {
         self.file()?;
         let streams: usize = self.tables.iter().map(Table::datasets).sum();
         let most_waiting = (WAITING_BYTES / streams.max(1)).min(WAITING_BYTES_OF_COLUMN);
-        let found = self.table_mut(table)?;
-        let cells = found.check(rows, blocks).with_context(|| format!("table {table}"))?;
-        let appended = found.append(rows, &cells, most_waiting).with_context(|| format!("table {table}"));
+        let table = &mut self.tables[table];
+        let appended = table.append(rows, cells, most_waiting).with_context(|| Context::table(&table.name));
         self.guard(appended)?;
         self.commit_if_due()
     }
 
-    /// Writes cells of rows that were appended before anew, in their place. Those who read them meanwhile may see some of
-    /// the old and some of the new; the next commit makes them as durable as new rows.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append); `Unsupported` if a cell would get another shape.
-    pub fn rewrite(&mut self, table: &str, column: &str, first_row: u64, rows: u64, block: &Block<'_>) -> Result<()> {
-        self.file()?;
-        let place = || format!("table {table}: column {column}");
-        let found = self.table_mut(table)?;
-        if first_row.checked_add(rows).is_none_or(|end| end > found.rows) {
-            let message = format!("rows {first_row} to {}, of {}", first_row.saturating_add(rows), found.rows);
-            return Err(Error::usage(message).context(place()));
-        }
-        let column = found.column(column)?;
-        let cells = column.check(block, rows).with_context(place)?;
-        match column.rewrite(first_row, &cells).with_context(place) {
-            // nothing was written
-            Err(error) if error.kind() == ErrorKind::Unsupported => Err(error),
-            written => {
-                self.rewritten = true;
-                self.guard(written)
-            }
-        }
+    /// Cells were overwritten, or it failed.
+    pub(super) fn rewritten(&mut self, written: Result<()>) -> Result<()> {
+        self.rewritten = true;
+        self.guard(written)
     }
 
     /// Writes cells of rows that were appended before anew where they differ from what is there. Cells that have another
@@ -276,19 +191,19 @@ impl Writer {
         column: &str,
         first_row: u64,
         rows: u64,
-        block: &Block<'_>,
+        block: Block<'_>,
     ) -> Result<Updated> {
         self.file()?;
-        let place = || format!("table {table}: column {column}");
+        let place = [Context::column(column), Context::table(table)];
         let found = self.table_mut(table)?.column(column)?;
-        let cells = found.check(block, rows).with_context(place)?;
-        let updated = found.update(first_row, rows, &cells).with_context(place);
+        let cells = found.check(block, rows).in_contexts(&place)?;
+        let updated = found.update(first_row, rows, &cells).in_contexts(&place);
         let updated = self.guard(updated)?;
         self.rewritten |= updated.written;
         Ok(updated)
     }
 
-    /// Commits if the [`Policy`] says that it is time; for those who have nothing to append at the moment.
+    /// Commits if the [`CommitPolicy`] says that it is time; for those who have nothing to append at the moment.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -299,8 +214,8 @@ impl Writer {
         if waiting > 0 && (late || many) || self.rewritten && late { self.commit() } else { Ok(()) }
     }
 
-    /// Lets readers see all rows that were appended: when it returns, the rows that [`committed_rows`](Self::committed_rows)
-    /// gives are whole for everybody who reads that number first.
+    /// Lets readers see all rows that were appended: when it returns, a reader that takes `committed_rows` first and reads no
+    /// more rows than that reads whole rows.
     ///
     /// # Errors
     /// `NoSpace` or `Io`, after which the writer can only be closed.
@@ -317,7 +232,7 @@ impl Writer {
         // the cells of every column
         for table in self.tables.iter_mut().filter(changed) {
             let drained = table.streams().try_for_each(Stream::drain);
-            drained.with_context(|| format!("table {}", table.name))?;
+            drained.with_context(|| Context::table(&table.name))?;
         }
         // and all that leads to them
         self.file()?.flush()?;
@@ -332,9 +247,9 @@ impl Writer {
     }
 
     fn sync(&self) -> Result<()> {
-        match self.policy.sync {
-            Sync::Never => Ok(()),
-            Sync::Commit => Ok(self.descriptor.sync_data()?),
+        match self.policy.durability {
+            Durability::PageCache => Ok(()),
+            Durability::Disk => Ok(self.descriptor.sync_data()?),
         }
     }
 

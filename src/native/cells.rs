@@ -8,7 +8,7 @@ use bstr::BString;
 
 use super::json;
 use super::reader::Reader;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::ChunkRead;
 use crate::stman::RowRun;
 use crate::table::{Cells, Tiling};
@@ -99,7 +99,7 @@ impl Cells for Records {
         for string in strings {
             let parsed = serde_json::from_slice(string)
                 .map_err(|error| Error::format(format!("row {row} is not JSON: {error}")).caused_by(error))?;
-            records.push(json::to_record(&parsed).with_context(|| format!("row {row}"))?);
+            records.push(json::to_record(&parsed).with_context(|| Context::Row(row))?);
         }
         Ok(())
     }

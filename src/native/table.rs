@@ -17,7 +17,7 @@ use super::reader::Reader;
 use super::undescribed;
 use crate::container;
 use crate::damage::Damage;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, Plugin};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::TableInfo;
@@ -44,7 +44,7 @@ pub(crate) struct NativeEntry {
 pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>> {
     let file = File::open_shared(path)?;
     let file = if options.follow_external { file.follow()? } else { file };
-    let place = path.display().to_string();
+    let place = Context::path(path);
     let open = || -> Result<Vec<NativeEntry>> {
         let root = file.root()?;
         check_format(&root)?;

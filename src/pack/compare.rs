@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::copy::PIECE_BYTES;
 use super::file_set::{FileSet, SetFile};
-use crate::error::{Result, ResultExt};
+use crate::error::{Context, Result, ResultExt};
 use crate::progress::Progress;
 
 /// What was compared, and where it differs.
@@ -45,7 +45,7 @@ pub fn compare(left: &FileSet, right: &FileSet, progress: &dyn Progress) -> Resu
                     progress.advance(bytes, table, &file.name);
                     progress.go_on()
                 };
-                let (bytes, difference) = compare_files(file, other, progress).context(path)?;
+                let (bytes, difference) = compare_files(file, other, progress).context(Context::member(path))?;
                 all.files += 1;
                 all.bytes += bytes;
                 difference

@@ -2,7 +2,7 @@
 
 use super::file_set::{Folder, SetFile};
 use crate::container::ContainerMut;
-use crate::error::{Result, ResultExt};
+use crate::error::{Context, Result, ResultExt};
 use crate::io::{Raw, ReadAt, WriteAt};
 use crate::progress::Progress;
 
@@ -31,12 +31,14 @@ impl<'a> Copier<'a> {
     pub(super) fn copy(&mut self, folder: &Folder, file: &SetFile, target: &dyn ContainerMut) -> Result<()> {
         self.progress.go_on()?;
         let (from, to) = (file.open()?, target.create(&file.name)?);
-        to.reserve(file.len).context(&file.name)?;
+        to.reserve(file.len).context(Context::member(&file.name))?;
         let mut at = 0;
         while at < file.len {
             let copied = copy_raw(&*from, &*to, at, file.len - at);
             if copied == 0 {
-                return self.copy_rest(folder, file, &*from, &*to, at, piece_bytes(target)).context(&file.name);
+                return self
+                    .copy_rest(folder, file, &*from, &*to, at, piece_bytes(target))
+                    .context(Context::member(&file.name));
             }
             at += copied;
             self.advance(copied, folder, file)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::special::{self, Special};
 use crate::container::{self, Container, Format};
 use crate::damage::Damage;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
 use crate::limits;
 use crate::progress::Progress;
@@ -79,7 +79,7 @@ enum Stored {
 
 impl SetFile {
     fn new(container: &Arc<dyn Container>, name: String) -> Result<Self> {
-        let len = container.open(&name)?.len().context(&name)?;
+        let len = container.open(&name)?.len().context(Context::member(&name))?;
         Ok(SetFile { name, len, stored: Stored::In(container.clone()) })
     }
 
@@ -124,7 +124,7 @@ impl FileSet {
         let mut found = Self::find(path, Search { options, salvage: true })?;
         found.root.leave_out_damaged(progress)?;
         if !found.root.files.iter().any(|file| file.name == TABLE_DAT) {
-            return Err(Error::format("its table.dat cannot be read").context(path.display()));
+            return Err(Error::format("its table.dat cannot be read").context(Context::path(path)));
         }
         found.damage = found.root.all().iter().flat_map(|folder| folder.damage.clone()).collect();
         Ok(found)
@@ -139,7 +139,7 @@ impl FileSet {
                 false => Err(Error::format("not a table: there is no table.dat")),
             }
         };
-        open().with_context(|| path.display().to_string())
+        open().with_context(|| Context::path(path))
     }
 
     /// The files and directories that [`salvage`](Self::salvage) left out.
@@ -155,7 +155,7 @@ impl FileSet {
         let parent = target.parent().map(real).unwrap_or_default();
         let place = target.canonicalize().unwrap_or_else(|_| parent.join(target.file_name().unwrap_or_default()));
         if place.starts_with(&source) || source.starts_with(&place) {
-            return Err(Error::usage("the target is the source, in it, or around it").context(target.display()));
+            return Err(Error::usage("the target is the source, in it, or around it").context(Context::path(&target)));
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Folder {
                     let prefix = format!("{}{name}/", folder.prefix);
                     Self::open(container.enter(&name)?, prefix, search, depth + 1)
                 };
-                match inner().context(&name) {
+                match inner().context(Context::member(&name)) {
                     Ok(inner) => folder.nested.push((name, inner)),
                     Err(error) if search.salvage && error.is_damage() => {
                         let table = format!("{}{name}", folder.prefix);
@@ -386,7 +386,7 @@ fn original_dat(packed: &dyn Container, bytes: &[u8], set: &ColumnSet) -> Result
     if !packed.names()?.iter().any(|name| name == ORIGINAL_DAT) {
         return Ok(None);
     }
-    let original = read_all(&packed.open(ORIGINAL_DAT)?).context(ORIGINAL_DAT)?;
+    let original = read_all(&packed.open(ORIGINAL_DAT)?).context(Context::member(ORIGINAL_DAT))?;
     let again = with_storage(&original, set.storage, set.block_bytes);
     Ok(again.is_ok_and(|again| again == bytes).then_some(original))
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::copy::PIECE_BYTES;
 use crate::container::{self, Container, ContainerInfo, Directory, FileLayout, Format};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 use crate::progress::Progress;
 use crate::sha::hex;
@@ -63,7 +63,7 @@ impl Listing {
             };
             Self::of("", name.clone(), container, wanted, 0).map(Some)
         };
-        open().context(&name)
+        open().context(Context::member(&name))
     }
 
     /// `prefix` is what comes before the names of its files in their paths.
@@ -80,15 +80,15 @@ impl Listing {
         let mut found = Vec::with_capacity(names.len());
         let mut parts = HashSet::new();
         for name in names {
-            let format = format_in_directory(&*container, &name).context(&name)?;
+            let format = format_in_directory(&*container, &name).context(Context::member(&name))?;
             if let Some(format) = format {
-                parts.extend((format.parts)(&*container, &name).context(&name)?);
+                parts.extend((format.parts)(&*container, &name).context(Context::member(&name))?);
             }
             found.push((name, format));
         }
         for (name, format) in found.into_iter().filter(|(name, _)| !parts.contains(name)) {
             if let Some(format) = format {
-                if !wanted(&format!("{prefix}{name}"), format, &*container, &name).context(&name)? {
+                if !wanted(&format!("{prefix}{name}"), format, &*container, &name).context(Context::member(&name))? {
                     continue;
                 }
                 match (format.open)(&*container, &name) {
@@ -96,22 +96,23 @@ impl Listing {
                         inner.push((name, container));
                         continue;
                     }
-                    Err(error) if format.is_file_name(&name) => return Err(error.context(name)),
+                    Err(error) if format.is_file_name(&name) => return Err(error.context(Context::member(name))),
                     // not all HDF5 files are containers
                     Err(_) => {}
                 }
             }
-            let (len, layout) = (container.open(&name)?.len()?, container.layout(&name).context(&name)?);
+            let (len, layout) =
+                (container.open(&name)?.len()?, container.layout(&name).context(Context::member(&name))?);
             files.push(ListedFile { name, len, layout });
         }
         for name in container.nested()? {
-            let container = container.enter(&name).context(&name)?;
+            let container = container.enter(&name).context(Context::member(&name))?;
             inner.push((name, container));
         }
         let mut nested = Vec::new();
         for (name, container) in inner {
             let prefix = format!("{prefix}{name}/");
-            nested.push(Self::of(&prefix, name.clone(), container, wanted, depth + 1).context(name)?);
+            nested.push(Self::of(&prefix, name.clone(), container, wanted, depth + 1).context(Context::member(name))?);
         }
         nested.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Listing { name, info: container.describe(), files, nested, container })

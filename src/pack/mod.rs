@@ -29,7 +29,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::container::{self, CasacoreStorage, Container, ContainerMut, Directory, Format, FormatOptions};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
 use crate::io::read_all;
 use crate::output::Output;
@@ -201,7 +201,7 @@ fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>
     }
     for (name, inner) in &folder.nested {
         let nested = target.create_nested(name)?;
-        copy_tree(inner, &*nested, copier).context(name)?;
+        copy_tree(inner, &*nested, copier).context(Context::member(name))?;
     }
     target.commit()
 }
@@ -241,7 +241,7 @@ fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier
     for (name, inner) in &folder.nested {
         target.create_nested(name)?;
         let nested = Directory::new(target.path(name).expect("a directory has paths"));
-        pack_table(inner, &nested, options, copier).context(name)?;
+        pack_table(inner, &nested, options, copier).context(Context::member(name))?;
     }
     target.commit()
 }

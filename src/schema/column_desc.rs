@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice};
 
 use crate::aipsio::{Decoder, Encoder};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::value::{DataType, Element, Record, Shape, Value, Values};
 
 /// What a cell of a column is.
@@ -169,7 +169,7 @@ impl ColumnDesc {
             b"ScalarRecordColumnDesc" => (ColumnKind::Scalar, false),
             _ => {
                 return Err(Error::unsupported(format!("column {name:?} of class {class:?} is not supported"))
-                    .context(format!("TableDesc at byte {start}")));
+                    .context(Context::offset("TableDesc", start)));
             }
         };
         let data_type = DataType::from_code(code)

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
 use crate::damage::Damage;
-use crate::error::{ErrorKind, Result, ResultExt, column_context as place};
+use crate::error::{Context, ErrorKind, Result, ResultExt, column_context as place};
 use crate::grid::unravel;
 use crate::limits;
 use crate::progress::Progress;
@@ -18,6 +18,7 @@ use crate::value::{Record, Shape, Value, Values, for_each_type};
 
 /// What was compared, and where it differs.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Comparison {
     /// Tables in both.
     pub tables: u64,
@@ -38,6 +39,7 @@ pub struct Comparison {
 
 /// A place where two sources differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// `.` is the main table.
     pub table: String,
@@ -106,7 +108,7 @@ pub fn verify_with(left: &Source, right: &Source, progress: &dyn Progress) -> Re
 struct Side<'a> {
     content: &'a Content,
     /// Of the source, for errors.
-    place: &'a str,
+    place: &'a Context,
 }
 
 impl<'a> Side<'a> {
@@ -242,7 +244,7 @@ fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Compariso
         }
         match position(right, info) {
             Some(other) if is_unreadable(left, index) && is_unreadable(right, other) => {
-                all.skipped.push(place(name, &column));
+                all.skipped.push(place(name, &column).to_string());
             }
             Some(other) => pairs.push((index, other)),
             None => all.differ(name, Some(&column), "a column", "no such column"),

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 use crate::native::last_part;
 use crate::progress::Progress;
@@ -114,7 +114,7 @@ pub(crate) fn digest_column(
         CellDigest::Wanted => digest_cells(info, &*cells, content, 0..content.rows(), progress),
         CellDigest::Skipped => Err(not_selected()),
     };
-    let sha256 = content.cells(index).and_then(digest).with_context(|| format!("column {}", info.desc.name));
+    let sha256 = content.cells(index).and_then(digest).with_context(|| Context::column(&info.desc.name));
     ColumnDigest::new(info, sha256, content)
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn changed_columns(
         };
         for change in changes(content, &stored, &wanted, progress)? {
             let name = match (&change.column, table.name.as_str()) {
-                (Some(column), table) => place(table, column),
+                (Some(column), table) => place(table, column).to_string(),
                 (None, MAIN_TABLE) => "the main table".to_owned(),
                 (None, table) => format!("subtable {table}"),
             };

@@ -8,7 +8,7 @@ use bstr::ByteSlice;
 use super::Content;
 use crate::container::FileLayout;
 use crate::damage::Damage;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, unique};
 use crate::schema::TableInfo;
@@ -20,7 +20,7 @@ pub struct Source {
     /// The last component of the path.
     pub(crate) name: String,
     /// The path as it was given, for errors.
-    pub(crate) place: String,
+    pub(crate) place: Context,
     /// The main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
     /// Whether [`salvage`](Self::salvage) has looked for damage.
@@ -59,7 +59,7 @@ impl Source {
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let path = path.as_ref();
-        let place = path.display().to_string();
+        let place = Context::path(path);
         if path.is_file() && native::is_native(path).context(&place)? {
             return Self::of_native(path, place, options);
         }
@@ -81,7 +81,7 @@ impl Source {
     }
 
     /// The tables of a native file.
-    fn of_native(path: &Path, place: String, options: OpenOptions) -> Result<Self> {
+    fn of_native(path: &Path, place: Context, options: OpenOptions) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let table = |entry: native::NativeEntry| {
             let native::NativeEntry { name, parent, group, table } = entry;
@@ -215,7 +215,7 @@ impl SourceTable {
         match &self.content {
             Ok(content) => Ok(content),
             Err(error) if self.name == MAIN_TABLE => Err(error.clone()),
-            Err(error) => Err(error.clone()).with_context(|| format!("subtable {}", self.name)),
+            Err(error) => Err(error.clone()).with_context(|| Context::Subtable(self.name.clone())),
         }
     }
 }

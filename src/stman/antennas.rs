@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{OtherColumn, Storage, TableContext};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Values};
 
 /// The columns with the two antennas of a baseline.
@@ -23,7 +23,7 @@ pub(super) fn key_column(table: &dyn TableContext, name: &str) -> Result<OtherCo
 pub(super) fn read_keys(column: &OtherColumn, rows: Range<u64>) -> Result<Vec<i32>> {
     let count = rows.end - rows.start;
     let mut values = Values::new(DataType::Int);
-    column.cells().read_rows(rows, &mut values).with_context(|| format!("column {}", column.spec.name))?;
+    column.cells().read_rows(rows, &mut values).with_context(|| Context::column(&column.spec.name))?;
     match values {
         Values::Int(values) if values.len() as u64 == count => Ok(values),
         values => {

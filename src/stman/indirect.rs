@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::elements::{Elements, ElementsMut, element_bits};
 use super::{EachExtent, Extent, OpenArgs, Stored, read_part};
 use crate::container::ContainerMut;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, Paged, PagedMut, ReadAt, past_end, read_array, read_bytes};
 use crate::value::{BString, DataType, Region, Shape, Values};
 
@@ -29,7 +29,7 @@ pub(super) struct Arrays<F = Paged> {
     counted: bool,
     suffix: String,
     /// For errors: file and manager.
-    place: String,
+    place: Context,
 }
 
 /// What precedes the data of an array.
@@ -67,7 +67,7 @@ impl ArrayFile {
 impl Arrays {
     /// Opens the manager's file with `suffix`.
     fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Result<Self> {
-        let place = format!("{} ({manager})", args.file_name(suffix));
+        let place = Context::managed(args.file_name(suffix), manager);
         let file = Paged::new(args.file(suffix)?).context(&place)?;
         let version = order.u32(read_array(&file, 0).context("header").context(&place)?);
         if version > 1 {
@@ -83,7 +83,8 @@ impl<F: ReadAt> Arrays<F> {
     ///
     /// One without axes, which has no elements in casacore, comes out with a single axis of none.
     pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
-        let record = self.record(offset).with_context(|| self.array_place(offset))?;
+        let record =
+            self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
         Ok(record.shape)
     }
 
@@ -96,18 +97,15 @@ impl<F: ReadAt> Arrays<F> {
             }
             self.elements(&record).read_array(&record.shape, region, out)
         };
-        read().with_context(|| self.array_place(offset))
+        read().with_context(|| Context::offset("array", offset)).with_context(|| &self.place)
     }
 
     /// Calls `each` with where the elements of the array at `offset`, the cell of `row`, lie.
     pub(super) fn extent(&self, row: u64, offset: i64, each: &mut EachExtent<'_>) -> Result<()> {
-        let record = self.record(offset).with_context(|| self.array_place(offset))?;
+        let record =
+            self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
         let content = Stored::Cells(row..row + 1);
         each(Extent { suffix: &self.suffix, offset: record.data, order: self.order, content })
-    }
-
-    fn array_place(&self, offset: i64) -> String {
-        format!("{}: array at byte {offset}", self.place)
     }
 
     fn record(&self, offset: i64) -> Result<Record> {
@@ -190,7 +188,7 @@ impl ArraysMut {
         counted: bool,
         manager: &str,
     ) -> Result<Self> {
-        let place = format!("{name} ({manager})");
+        let place = Context::managed(name, manager);
         let file = files.create(name).and_then(PagedMut::new).context(&place)?;
         file.grow(HEADER_BYTES);
         Ok(ArraysMut { arrays: Arrays { file, order, counted, suffix: "i".to_owned(), place }, end: HEADER_BYTES })
@@ -249,7 +247,8 @@ impl ArraysMut {
             }
             _ => self.elements(&record).write(values, range),
         }
-        .with_context(|| self.arrays.array_place(offset))
+        .with_context(|| Context::offset("array", offset))
+        .with_context(|| &self.arrays.place)
     }
 
     /// Writes a region of the array at `offset`.
@@ -264,19 +263,26 @@ impl ArraysMut {
             }
             _ => self.elements(&record).write_array(&record.shape, Some(region), values),
         }
-        .with_context(|| self.arrays.array_place(offset))
+        .with_context(|| Context::offset("array", offset))
+        .with_context(|| &self.arrays.place)
     }
 
     /// How often cells refer to the array at `offset`, if the file counts that.
     pub(super) fn references(&self, offset: i64) -> Result<u32> {
-        let bytes = read_array(&self.arrays.file, offset as u64).with_context(|| self.arrays.array_place(offset))?;
+        let bytes = read_array(&self.arrays.file, offset as u64)
+            .with_context(|| Context::offset("array", offset))
+            .with_context(|| &self.arrays.place)?;
         Ok(self.arrays.order.u32(bytes))
     }
 
     /// Sets what [`references`](Self::references) returns.
     pub(super) fn set_references(&mut self, offset: i64, count: u32) -> Result<()> {
         let bytes = self.arrays.order.u32_bytes(count);
-        self.arrays.file.write(offset as u64, &bytes).with_context(|| self.arrays.array_place(offset))
+        self.arrays
+            .file
+            .write(offset as u64, &bytes)
+            .with_context(|| Context::offset("array", offset))
+            .with_context(|| &self.arrays.place)
     }
 
     /// Writes what is still in memory.
@@ -288,12 +294,12 @@ impl ArraysMut {
         self.arrays.file.write(0, &header).and_then(|()| self.arrays.file.flush()).context(self.place())
     }
 
-    fn place(&self) -> &str {
+    fn place(&self) -> &Context {
         &self.arrays.place
     }
 
     fn record(&self, offset: i64) -> Result<Record> {
-        self.arrays.record(offset).with_context(|| self.arrays.array_place(offset))
+        self.arrays.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.arrays.place)
     }
 
     fn check(&self, offset: i64, shape: &Shape, elements: usize) -> Result<()> {
@@ -301,7 +307,7 @@ impl ArraysMut {
             return Ok(());
         }
         let message = format!("{elements} elements for an array of shape {shape}");
-        Err(Error::usage(message).context(self.arrays.array_place(offset)))
+        Err(Error::usage(message).context(Context::offset("array", offset)).context(&self.arrays.place))
     }
 
     fn elements(&self, record: &Record) -> ElementsMut<'_> {

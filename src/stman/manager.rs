@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bstr::{BStr, BString};
 
 use crate::container::{Container, ContainerMut};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::grid::{ChunkRead, ChunkWrite};
 use crate::io::{ReadAt, WriteAt};
 use crate::value::{ByteOrder, DataType, Record, Region, Shape, Values};
@@ -89,7 +89,7 @@ impl OpenArgs<'_> {
         self.files.open(&name).map_err(|error| {
             // a table without its file is damaged, whatever the system calls that
             match error.kind() {
-                ErrorKind::NotFound => Error::format("the file is missing").context(name),
+                ErrorKind::NotFound => Error::format("the file is missing").context(Context::member(name)),
                 _ => error,
             }
         })

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{ColumnSpec, CreateArgs, ManagerMut};
-use crate::error::{Result, ResultExt};
+use crate::error::{Context, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::value::{Region, Shape, Values};
 
@@ -12,7 +12,7 @@ use crate::value::{Region, Shape, Values};
 /// It forwards every method, the provided ones too: a manager's own version would be lost otherwise.
 #[derive(Debug)]
 pub(super) struct WithContext<M> {
-    context: String,
+    context: Context,
     manager: M,
 }
 
@@ -23,7 +23,7 @@ impl<M: ManagerMut + 'static> WithContext<M> {
         type_name: &str,
         new: impl FnOnce() -> Result<M>,
     ) -> Result<Box<dyn ManagerMut>> {
-        let context = format!("{} ({type_name})", args.file_name(""));
+        let context = Context::managed(args.file_name(""), type_name);
         let manager = new().context(&context)?;
         Ok(Box::new(WithContext { context, manager }))
     }

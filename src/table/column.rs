@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 use ndarray::{ArrayD, IxDyn};
 
 use super::{ColumnCells, ColumnInfo, RecordCells, Table};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::schema::ColumnKind;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
@@ -139,6 +139,6 @@ impl<'a> Column<'a> {
     }
 
     fn error(&self, error: Error) -> Error {
-        error.context(format!("column {}", self.info().desc.name.as_bstr())).context(self.table.path().display())
+        error.context(Context::column(self.info().desc.name.as_bstr())).context(Context::path(self.table.path()))
     }
 }

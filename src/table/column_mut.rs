@@ -8,7 +8,7 @@ use ndarray::ArrayD;
 
 use super::ColumnInfo;
 use crate::aipsio::Encoder;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::schema::ColumnKind;
 use crate::stman::ManagerMut;
@@ -184,8 +184,8 @@ impl<'a> ColumnMut<'a> {
 
     pub(crate) fn cubes(&mut self) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
         let path = self.path;
-        let place = format!("column {}", self.info.desc.name.as_bstr());
-        self.manager.cubes(self.index).context(place).context(path.display())
+        let column = Context::column(&self.info.desc.name);
+        self.manager.cubes(self.index).context(column).context(Context::path(path))
     }
 
     /// The hypercubes of a tiled column as they are now; none if the column is not tiled.
@@ -254,7 +254,7 @@ impl<'a> ColumnMut<'a> {
     }
 
     fn error(&self, error: Error) -> Error {
-        error.context(format!("column {}", self.info.desc.name.as_bstr())).context(self.path.display())
+        error.context(Context::column(self.info.desc.name.as_bstr())).context(Context::path(self.path))
     }
 }
 

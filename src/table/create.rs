@@ -8,7 +8,7 @@ use bstr::{BString, ByteSlice};
 use super::writer::TableWriter;
 use super::{ColumnInfo, TableDesc};
 use crate::container::Directory;
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::value::{ByteOrder, DataType, Field, Record, Shape, Value, Values};
 
@@ -201,7 +201,7 @@ impl NewTable {
     /// managers that are not written or cannot hold their columns, `Io`, `NoSpace`.
     pub fn create(self, path: impl AsRef<Path>) -> Result<TableWriter> {
         let path = std::path::absolute(path.as_ref())?;
-        let place = path.display().to_string();
+        let place = Context::path(&path);
         self.check_names().and_then(|()| self.bindings().map(drop)).context(&place)?;
         std::fs::create_dir(&path).context(place)?;
         self.create_in(&path).inspect_err(|_| {
@@ -222,7 +222,7 @@ impl NewTable {
     /// Makes the files of the managers in a directory that is there. Managers may have the same name, as those of old
     /// tables have.
     pub(crate) fn create_in(self, path: &Path) -> Result<TableWriter> {
-        let place = path.display().to_string();
+        let place = Context::path(path);
         let managers = self.bindings().context(&place)?;
         TableWriter::new(path.to_owned(), Arc::new(Directory::new(path)), self, managers).context(place)
     }
@@ -277,13 +277,13 @@ pub(super) fn unique_name<'a>(wanted: &str, taken: impl Iterator<Item = &'a BStr
 /// Checks a column against itself and those `before` it.
 pub(super) fn check_column(column: &ColumnInfo, before: &[ColumnInfo]) -> Result<()> {
     let desc = &column.desc;
-    let wrong = |message: String| Err(Error::usage(message).context(format!("column {}", desc.name.as_bstr())));
+    let wrong = |message: String| Err(Error::usage(message).context(Context::column(desc.name.as_bstr())));
     if desc.name.is_empty() {
         return wrong("the name is empty".into());
     }
     if before.iter().any(|other| other.desc.name == desc.name) {
         return Err(Error::new(ErrorKind::Exists, "there is a column of this name already")
-            .context(format!("column {}", desc.name.as_bstr())));
+            .context(Context::column(desc.name.as_bstr())));
     }
     if desc.kind == ColumnKind::Scalar {
         return Ok(());

@@ -21,7 +21,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, SEEK_SET, c_int, c_short, off_t};
 
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
 pub(super) const DATA_BYTE: off_t = 0;
 const IN_USE_BYTE: off_t = 1;
@@ -67,7 +67,7 @@ impl ReadLock {
         if !try_lock(&file, DATA_BYTE).map_err(std::io::Error::from)? {
             tracing::warn!("{} is being written to by another program; waiting for it", path.display());
             let _request = if writable { Request::post(&file).ok() } else { None };
-            wait(&file, timeout).context("table.lock")?;
+            wait(&file, timeout).context(Context::member("table.lock"))?;
         }
         Ok(Some(ReadLock { _file: file }))
     }
@@ -83,7 +83,7 @@ pub(super) fn open(path: &Path) -> Result<Option<(File, bool)>> {
             Ok(file) => (file, false),
             // without a lock file, or a right to it, casacore does not lock either
             Err(error) if matches!(error.kind(), NotADirectory | NotFound | PermissionDenied) => return Ok(None),
-            Err(error) => return Err(error).context("table.lock"),
+            Err(error) => return Err(error).context(Context::member("table.lock")),
         },
     };
     match try_lock(&file, IN_USE_BYTE) {

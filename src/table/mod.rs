@@ -19,7 +19,7 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::container::{Container, ContainerInfo, FileLayout};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo, resolve};
 use crate::stman::{self, ColumnSpec, Columns, Manager, OtherColumn, Storage};
 use crate::value::{ByteOrder, DataType, Field, Record, Shape};
@@ -237,7 +237,7 @@ impl Table {
     pub fn column(&self, name: &str) -> Result<Column<'_>> {
         match self.columns.iter().position(|column| column.desc.name == name) {
             Some(index) => Ok(Column::new(self, index)),
-            None => Err(Error::not_found(format!("no column {name}")).context(self.path.display())),
+            None => Err(Error::not_found(format!("no column {name}")).context(Context::path(&self.path))),
         }
     }
 
@@ -263,7 +263,7 @@ impl Table {
     pub(crate) fn unreadable(&self) -> Option<Error> {
         let stored = self.managers.iter().filter(|manager| !stman::is_expression(manager.type_name.as_bstr()));
         let errors: Option<Vec<&Error>> = stored.map(|manager| manager.opened.as_ref().err()).collect();
-        errors?.first().map(|error| Error::clone(error).context(self.path.display()))
+        errors?.first().map(|error| Error::clone(error).context(Context::path(&self.path)))
     }
 
     /// The tables that keywords of this one name, its own and its columns', nested records included.
@@ -308,19 +308,19 @@ impl Columns for Table {
 
     fn column(&self, name: &BStr) -> Result<OtherColumn> {
         let found = self.columns.iter().position(|column| column.desc.name == name);
-        let found =
-            found.ok_or_else(|| Error::format(format!("there is no column {name}")).context(self.path.display()))?;
+        let found = found
+            .ok_or_else(|| Error::format(format!("there is no column {name}")).context(Context::path(&self.path)))?;
         let (manager, index) = self.bindings[found];
         match &self.managers[manager].opened {
             Ok(opened) => {
-                opened.readable(index).context(self.path.display())?;
+                opened.readable(index).context(Context::path(&self.path))?;
                 let manager: Arc<dyn Manager> = match &self.lock {
                     Some(lock) => Arc::new(Locked { manager: opened.clone(), _lock: lock.clone() }),
                     None => opened.clone(),
                 };
                 Ok(OtherColumn { spec: self.columns[found].spec(), manager, index })
             }
-            Err(error) => Err(error.clone().context(self.path.display())),
+            Err(error) => Err(error.clone().context(Context::path(&self.path))),
         }
     }
 }

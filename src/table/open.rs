@@ -8,7 +8,7 @@ use super::open_chain::OpenChain;
 use super::open_managers::{Files, OpenManagers};
 use super::{OpenOptions, ReadLock, Table, TableKind, view};
 use crate::container::{self, Container, Format};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
 use crate::schema::{Body, ColumnSet, Sync, TableDat, TableDesc, TableInfo};
 use crate::value::ByteOrder;
@@ -21,13 +21,13 @@ pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Table> {
 
 /// Opens the table at `path`, to which the tables of `chain` lead.
 pub(super) fn open_next(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
-    let chain = chain.then(path).map_err(|error| error.context(path.display()))?;
+    let chain = chain.then(path).map_err(|error| error.context(Context::path(path)))?;
     open_last(path, &chain)
 }
 
 /// Opens the table at `path`, the last one of `chain`.
 fn open_last(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
-    open_at(path, chain).map_err(|error| error.context(path.display()))
+    open_at(path, chain).map_err(|error| error.context(Context::path(path)))
 }
 
 fn open_at(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
@@ -38,7 +38,7 @@ fn open_at(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     let lock = ReadLock::take(&path, chain.options)?.map(Arc::new);
     let dat = open_table_dat(&*files, &path)?;
     let info = read_info(&*files)?;
-    let decoded = TableDat::decode(&dat).context("table.dat")?;
+    let decoded = TableDat::decode(&dat).context(Context::member("table.dat"))?;
     match decoded.body {
         Body::Plain(plain) => {
             let rows = locked_rows(&*files)?.unwrap_or(decoded.rows);
@@ -106,7 +106,9 @@ fn read_info(files: &dyn Container) -> Result<TableInfo> {
 /// The number of rows that the last writer recorded in table.lock. As in casacore, 0 rows are not believed.
 fn locked_rows(files: &dyn Container) -> Result<Option<u64>> {
     match optional(files, "table.lock")? {
-        Some(lock) => Ok(Sync::read(&lock).context("table.lock")?.map(|sync| sync.rows).filter(|&rows| rows > 0)),
+        Some(lock) => {
+            Ok(Sync::read(&lock).context(Context::member("table.lock"))?.map(|sync| sync.rows).filter(|&rows| rows > 0))
+        }
         None => Ok(None),
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::aipsio::Decoder;
-use crate::error::{Result, ResultExt};
+use crate::error::{Context, Result, ResultExt};
 use crate::stman::ColumnCells;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
@@ -32,7 +32,7 @@ impl ColumnCells for RecordCells<'_> {
             return Ok(());
         }
         let mut d = Decoder::new(bytes, 0, ByteOrder::Big, "record cell")?;
-        out.push(d.root_record().with_context(|| format!("row {row}"))?);
+        out.push(d.root_record().with_context(|| Context::Row(row))?);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use byteorder::{BigEndian, ByteOrder as _};
 use super::open::open_next;
 use super::open_chain::OpenChain;
 use super::{ColumnInfo, OpenManager, Table, TableKind};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{Paged, ReadAt};
 use crate::schema::{ConcatTable, RefTable, TableInfo, resolve};
 use crate::stman::{ColumnCells, Columns, Manager, OtherColumn, undefined};
@@ -56,7 +56,7 @@ impl Selection {
                 numbers[at],
                 self.root_rows
             ))
-            .context("table.dat")),
+            .context(Context::member("table.dat"))),
         }
     }
 }
@@ -200,7 +200,7 @@ pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Resu
             let other = part.columns.iter().find(|other| other.desc.name == info.desc.name);
             if other.is_none_or(|other| other.data_type() != info.data_type() || other.desc.kind != info.desc.kind) {
                 let message = format!("column {} has another type than in the first table", info.desc.name);
-                return Err(Error::format(message).context(part.path.display()));
+                return Err(Error::format(message).context(Context::path(&part.path)));
             }
             let from = start;
             start += part.rows;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::lock::{self, Request};
 use super::{OpenOptions, Table};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::FileSource;
 use crate::schema::Sync;
 
@@ -107,11 +107,11 @@ impl Watch {
     /// `NotFound` if there is none; `Unsupported` if it has no lock file.
     pub(crate) fn new(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path)?;
-        path.metadata().with_context(|| path.display().to_string())?;
-        let opened = lock::open(&path).with_context(|| path.display().to_string())?;
+        path.metadata().with_context(|| Context::path(&path))?;
+        let opened = lock::open(&path).with_context(|| Context::path(&path))?;
         let (lock, writable) = opened.ok_or_else(|| {
             Error::unsupported("the table has no table.lock, or the file system no locks: writers cannot be seen")
-                .context(path.display())
+                .context(Context::path(&path))
         })?;
         Ok(Watch { path, lock, writable, request: None, hindered: None, flushed: None })
     }
@@ -126,7 +126,7 @@ impl Watch {
         match sync {
             _ if self.record()? != record => Ok(None),
             Err(_) if lock::is_written(&self.lock)? => Ok(None),
-            sync => sync.with_context(|| self.path.display().to_string()),
+            sync => sync.with_context(|| Context::path(&self.path)),
         }
     }
 
@@ -204,7 +204,7 @@ impl Watch {
     fn state(&self) -> Result<TableState> {
         let sync = self.record()?;
         let mut files = Vec::new();
-        for entry in std::fs::read_dir(&self.path).with_context(|| self.path.display().to_string())? {
+        for entry in std::fs::read_dir(&self.path).with_context(|| Context::path(&self.path))? {
             let entry = entry?;
             let name = entry.file_name();
             if !name.as_encoded_bytes().starts_with(b"table.") || name == "table.lock" {
@@ -227,7 +227,7 @@ impl Watch {
             Ok(()) => {}
             // shortened meanwhile
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Vec::new()),
-            Err(error) => return Err(error).with_context(|| self.path.join("table.lock").display().to_string()),
+            Err(error) => return Err(error).with_context(|| Context::path(self.path.join("table.lock"))),
         }
         if record.iter().all(|byte| *byte == 0) {
             record.clear();

@@ -10,7 +10,7 @@ use super::column_mut::ColumnMut;
 use super::create::{ManagerSpec, NewTable, check_column, column_info, unique_name};
 use super::{ColumnInfo, TableDesc};
 use crate::container::{ContainerMut, Directory};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::schema::{
     Body, ColumnBinding, ColumnDesc, ColumnKind, ColumnSet, Counters, DEFAULT_BLOCK_BYTES, ManagerEntry, StorageOption,
     Sync, TableDat, TableInfo,
@@ -157,10 +157,12 @@ impl TableWriter {
     /// `Io`, `NoSpace`; the table is of no use then.
     pub fn add_rows(&mut self, count: u64) -> Result<()> {
         if self.rows.checked_add(count).is_none_or(|rows| rows > i64::MAX as u64) {
-            return Err(Error::limit(format!("{count} more than {} rows", self.rows)).context(self.path.display()));
+            return Err(
+                Error::limit(format!("{count} more than {} rows", self.rows)).context(Context::path(&self.path))
+            );
         }
         for manager in &mut self.managers {
-            manager.manager.add_rows(count).with_context(|| self.path.display().to_string())?;
+            manager.manager.add_rows(count).with_context(|| Context::path(&self.path))?;
         }
         self.rows += count;
         Ok(())
@@ -184,7 +186,7 @@ impl TableWriter {
             self.rows -= 1;
             Ok(())
         };
-        remove().with_context(|| self.path.display().to_string())
+        remove().with_context(|| Context::path(&self.path))
     }
 
     /// Adds a column, to `manager` if one of that type and name is there and can take it, else to a new manager;
@@ -242,7 +244,7 @@ impl TableWriter {
         let WriterColumn { sequence, index, .. } = self.columns[found];
         if self.columns.iter().filter(|column| column.sequence == sequence).count() > 1 {
             let manager = find_manager(&mut self.managers, sequence);
-            manager.manager.remove_column(index).with_context(|| format!("column {name}")).context(path)?;
+            manager.manager.remove_column(index).with_context(|| Context::column(name)).context(path)?;
         } else {
             self.managers.retain(|manager| manager.sequence != sequence);
             self.remove_files(sequence).context(path)?;
@@ -281,7 +283,7 @@ impl TableWriter {
 
     fn find(&self, name: &str) -> Result<usize> {
         let found = self.columns.iter().position(|column| column.info.desc.name == name);
-        found.ok_or_else(|| Error::not_found(format!("no column {name}")).context(self.path.display()))
+        found.ok_or_else(|| Error::not_found(format!("no column {name}")).context(Context::path(&self.path)))
     }
 
     /// Makes a table inside this one and a keyword of its name that refers to it; close it before this one.
@@ -291,7 +293,7 @@ impl TableWriter {
     pub fn subtable(&mut self, name: &str, table: NewTable) -> Result<TableWriter> {
         if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") || name.starts_with("table.") {
             let message = format!("a subtable cannot be named {name:?}");
-            return Err(Error::usage(message).context(self.path.display()));
+            return Err(Error::usage(message).context(Context::path(&self.path)));
         }
         let subtable = table.create(self.path.join(name))?;
         self.desc.keywords.set(name, Value::Table(format!("././{name}").into()));
@@ -318,7 +320,7 @@ impl TableWriter {
     /// # Errors
     /// `Io`, `NoSpace`; there is no table then.
     pub fn close(mut self) -> Result<()> {
-        let place = self.path.display().to_string();
+        let place = Context::path(&self.path);
         let mut close = || -> Result<()> {
             let dat = self.write_all()?;
             for name in self.files.names()? {
@@ -332,7 +334,7 @@ impl TableWriter {
 
     /// As [`close`](Self::close), for callers that make the files durable themselves.
     pub(crate) fn finish(mut self) -> Result<()> {
-        let place = self.path.display().to_string();
+        let place = Context::path(&self.path);
         let dat = self.write_all().context(&place)?;
         self.publish(&dat, false).context(place)
     }
@@ -381,7 +383,8 @@ impl TableWriter {
         if durable {
             file.sync()?;
         }
-        fs::rename(self.path.join("table.dat_tmp"), self.path.join("table.dat")).context("table.dat")?;
+        fs::rename(self.path.join("table.dat_tmp"), self.path.join("table.dat"))
+            .context(Context::member("table.dat"))?;
         if durable { directory.commit() } else { Ok(()) }
     }
 }

@@ -9,6 +9,7 @@
 //! | `native`   | HDF5 files that are not what they should be                                |
 //! | `documents`| random changes to the JSON documents in them                              |
 //! | `absurd`   | sizes that no bytes back                                                  |
+//! | `contexts` | what `Error::contexts` says of it                                           |
 //!
 //! The whole process has a memory limit; a test that asks for more aborts it.
 
@@ -16,6 +17,7 @@
 mod common;
 
 mod absurd;
+mod contexts;
 mod documents;
 mod flips;
 mod fuzz;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ctds_hdf5::ErrorKind;
-use ctds_hdf5::live::{Ended, Follow, FollowOptions, Sync};
+use ctds_hdf5::live::{Durability, Follow, FollowOptions, FollowSummary};
 use serde_json::json;
 
 use crate::args::{Global, duration};
@@ -51,7 +51,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let timeout = global.open_options().lock_timeout.unwrap_or_default();
     let options = FollowOptions {
         timeout,
-        sync: if args.fsync { Sync::Commit } else { Sync::Never },
+        durability: if args.fsync { Durability::Disk } else { Durability::PageCache },
         overwrite: args.overwrite,
         cancel: stop.token(),
     };
@@ -93,7 +93,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             stop.sleep(if step.more || step.waiting { args.poll.min(RETRY) } else { args.poll });
         }
     }
-    let Ended { tables, notes: warnings } = follow.finish()?;
+    let FollowSummary { tables, notes: warnings, .. } = follow.finish()?;
     warn(warnings.clone(), &mut told);
     let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
     let seconds = start.elapsed().as_secs_f64();

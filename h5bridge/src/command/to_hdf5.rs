@@ -8,7 +8,8 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 use ctds_hdf5::Context;
 use ctds_hdf5::convert::{
-    ColumnPlan, Compress, Compression, Damage, Form, Options, Plan, Route, Source, Summary, TablePlan, hex, to_hdf5,
+    ColumnPlan, Compress, Compression, Damage, Form, Options, Plan, Route, Source, TablePlan, ToHdf5Summary, hex,
+    to_hdf5,
 };
 use serde_json::{Value as Json, json};
 
@@ -135,7 +136,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     bar.finish();
     let summary = summary.map_err(go_on)?;
     let seconds = started.elapsed().as_secs_f64();
-    let Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest } = &summary;
+    let ToHdf5Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest, .. } = &summary;
     let digest = digest.as_ref().map(hex);
     let (size, stored) = (report::bytes(*bytes), report::bytes(*file_bytes));
     let ratio = *file_bytes as f64 / (*bytes).max(1) as f64;

@@ -72,7 +72,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     bar.finish();
     let summary = summary.map_err(|error| report::suggest(error, report::SALVAGE))?;
     let seconds = started.elapsed().as_secs_f64();
-    let TableSummary { tables, columns, missing, rows, bytes, warnings } = &summary;
+    let TableSummary { tables, columns, missing, rows, bytes, warnings, .. } = &summary;
     let size = report::bytes(*bytes);
     Ending {
         warnings,

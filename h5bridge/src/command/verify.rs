@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::OpenOptions;
-use ctds_hdf5::convert::{Comparison, Difference, Source, check as check_digests, display_name, verify};
+use ctds_hdf5::convert::{Compare, Comparison, Difference, display_name};
 use ctds_hdf5::pack::{self, ByteDifference, Check, FileSet, Listing};
 use serde_json::json;
 
@@ -41,13 +41,15 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         Some(right) if args.bytes => compare_bytes(&args.left, right, global, out),
         Some(right) => compare(&args.left, right, args.external.open_options(global), global, out),
         None if args.bytes => check(&args.left, global, out),
-        None => report_comparison(check_digests(&args.left, args.external.open_options(global), &())?, global, out),
+        None => {
+            let stored = Compare::with_stored_digests(&args.left).open_options(args.external.open_options(global));
+            report_comparison(stored.run()?, global, out)
+        }
     }
 }
 
 fn compare(left: &Path, right: &Path, options: OpenOptions, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let (left, right) = (Source::open_with(left, options)?, Source::open_with(right, options)?);
-    report_comparison(verify(&left, &right)?, global, out)
+    report_comparison(Compare::new(left, right).open_options(options).run()?, global, out)
 }
 
 /// Prints what was compared and the first difference of each column.

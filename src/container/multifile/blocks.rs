@@ -1,7 +1,7 @@
 //! Blocks of a MultiFile, read and checked.
 
 use super::crc::Crc;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ReadAt;
 
 /// Read at once of a block of which only a part is wanted.
@@ -36,7 +36,7 @@ impl Blocks<'_> {
             if let Some(&stored) = checksums.get(block as usize)
                 && !known(block)
             {
-                let place = || format!("block {block} at byte {}", block * self.block_bytes);
+                let place = || Context::offset(format!("block {block}"), block * self.block_bytes);
                 let found = self.crc_around(block, within, part).with_context(place)?;
                 if found != stored {
                     let message = format!("CRC {stored:08x} stored, {found:08x} found: the block is damaged");

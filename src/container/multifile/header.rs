@@ -9,7 +9,7 @@ use bstr::BString;
 use super::crc::Crc;
 use super::index::{Index, count};
 use crate::aipsio::{Decoder, Encoder, MAGIC};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, past_end, read_array};
 
 /// What errors call it.
@@ -304,7 +304,7 @@ impl Header {
             if right.start < left.end {
                 let message = format!("belongs to {one:?} and to {other:?}");
                 let (block, at) = (right.start, right.start * self.block_bytes);
-                return Err(Error::format(message).context(format!("block {block} at byte {at}")));
+                return Err(Error::format(message).context(Context::offset(format!("block {block}"), at)));
             }
         }
         Ok(())
@@ -466,7 +466,7 @@ fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Resu
                 "continuation block {next} of {block_bytes} bytes after {} of {wanted}, in a file of {file_len} bytes",
                 chain.len()
             );
-            return Err(Error::format(message).context(format!("{PLACE} at byte {link_at}")));
+            return Err(Error::format(message).context(Context::offset(PLACE, link_at)));
         }
         chain.push(next);
         link_at = next * block_bytes;
@@ -476,7 +476,7 @@ fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Resu
         // a chain that comes back to itself has no last block
         Some(last) if next != 0 => {
             let message = format!("after the last of {wanted} continuation blocks, {last}, comes block {next}");
-            Err(Error::format(message).context(format!("{PLACE} at byte {link_at}")))
+            Err(Error::format(message).context(Context::offset(PLACE, link_at)))
         }
         _ => Ok(chain),
     }

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{CasacoreStorage, Container, ContainerInfo, FileLayout, Format};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{FileTarget, Raw, ReadAt, past_end};
 use crate::limits;
 use blocks::Blocks;
@@ -113,7 +113,7 @@ impl MultiFile {
     }
 
     fn open_at(inside: &dyn Container, name: &str, depth: usize) -> Result<Self> {
-        limits::depth(depth, "containers").context(name)?;
+        limits::depth(depth, "containers").context(Context::member(name))?;
         let file = inside.open(name)?;
         let header = read_header(file.as_ref(), inside, name)?;
         let slots = slots(&header);
@@ -134,7 +134,7 @@ fn slots(header: &Header) -> BTreeMap<String, usize> {
 }
 
 fn read_header(file: &dyn ReadAt, inside: &dyn Container, name: &str) -> Result<Header> {
-    Header::read(file, || inside.open(&extension_name(name))).context(name)
+    Header::read(file, || inside.open(&extension_name(name))).context(Context::member(name))
 }
 
 /// The names of the files that are nested containers, or of those that are not.
@@ -178,7 +178,7 @@ fn layout(header: &Header, entry: &Entry) -> FileLayout {
 }
 
 fn no_such_file(name: &str) -> Error {
-    Error::not_found("no such file").context(name)
+    Error::not_found("no such file").context(Context::member(name))
 }
 
 impl Container for MultiFile {
@@ -199,7 +199,7 @@ impl Container for MultiFile {
 
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         if self.opened.header.marked && !self.entry(name)?.nested {
-            return Err(Error::not_found("it is a file, not a container").context(name));
+            return Err(Error::not_found("it is a file, not a container").context(Context::member(name)));
         }
         Ok(Arc::new(MultiFile::open_at(self, name, self.depth + 1)?))
     }
@@ -266,7 +266,7 @@ impl ReadAt for VirtualFile {
             .runs(header.block_bytes, offset, out, |block, within, part| {
                 blocks.read(block, within, part, known, checked)
             })
-            .with_context(|| entry.name.clone())
+            .with_context(|| Context::member(&entry.name))
     }
 }
 

@@ -9,7 +9,7 @@ use super::crc::Crc;
 use super::header::{Encoded, Entry, Header};
 use super::index::Index;
 use super::slots;
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{Raw, WriteAt, past_end};
 
 /// Copied or zeroed at once.
@@ -111,7 +111,7 @@ impl Pending {
             }
             Ok(())
         };
-        entry.runs(block_bytes, offset, out, read).with_context(|| entry.name.clone())
+        entry.runs(block_bytes, offset, out, read).with_context(|| Context::member(&entry.name))
     }
 
     pub(super) fn write(&mut self, file: &dyn WriteAt, slot: usize, offset: u64, data: &[u8]) -> Result<()> {

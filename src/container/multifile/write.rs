@@ -22,7 +22,7 @@ use super::header::{Entry, Header, MAX_BLOCK_BYTES, MIN_BLOCK_BYTES};
 use super::pending::Pending;
 use super::{MultiFile, describe, layout, no_such_file, read_header, select};
 use crate::container::{Container, ContainerInfo, ContainerMut, FileLayout, check_name};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::io::{Raw, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 
@@ -94,12 +94,12 @@ impl MultiFileMut {
         let header = read_header(&file, inside, name)?;
         if header.block_bytes > MAX_BLOCK_BYTES {
             let message = format!("blocks of {} bytes, at most {MAX_BLOCK_BYTES} are written", header.block_bytes);
-            return Err(Error::unsupported(message).context(name));
+            return Err(Error::unsupported(message).context(Context::member(name)));
         }
         let there = file.len()?;
         if there.div_ceil(header.block_bytes) < header.blocks {
             let message = format!("{} blocks of {} bytes, but the file has {there}", header.blocks, header.block_bytes);
-            return Err(Error::format(message).context(name));
+            return Err(Error::format(message).context(Context::member(name)));
         }
         // what a writer that was killed left behind the last block
         let end = header.blocks * header.block_bytes;
@@ -189,7 +189,7 @@ impl ContainerMut for MultiFileMut {
 
     fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>> {
         if self.shared.state().slots.contains_key(name) {
-            return Err(Error::new(ErrorKind::Exists, "there is a file of this name").context(name));
+            return Err(Error::new(ErrorKind::Exists, "there is a file of this name").context(Context::member(name)));
         }
         let file = self.create_file(name, true)?;
         let Header { block_bytes, marked, .. } = self.shared.state().header;

@@ -9,7 +9,7 @@ use super::header::Header;
 use super::names::{COMMITS, HEADER};
 use super::store::Store;
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Compression, Group};
 use crate::io::{ReadAt, WriteAt};
 use crate::limits;
@@ -174,7 +174,7 @@ impl MultiHdf5Mut {
                     || Arc::new(StoredFile::existing(self.store.clone(), self.path_of(name), block_bytes, *size));
                 Ok(file.get_or_insert_with(open).clone())
             }
-            _ => Err(Error::not_found("no such file").context(name)),
+            _ => Err(Error::not_found("no such file").context(Context::member(name))),
         }
     }
 
@@ -184,10 +184,10 @@ impl MultiHdf5Mut {
         for entry in &mut content.entries {
             match &mut entry.kind {
                 EntryKind::File(size, Some(file)) => {
-                    content.changed |= file.finish().with_context(|| entry.name.clone())?;
+                    content.changed |= file.finish().with_context(|| Context::member(&entry.name))?;
                     *size = file.len()?;
                 }
-                EntryKind::Nested(Some(nested)) => nested.write().with_context(|| entry.name.clone())?,
+                EntryKind::Nested(Some(nested)) => nested.write().with_context(|| Context::member(&entry.name))?,
                 EntryKind::File(_, None) | EntryKind::Nested(None) => {}
             }
         }
@@ -245,7 +245,7 @@ impl Content {
             if let EntryKind::File(size, Some(file)) = &mut entry.kind
                 && Arc::strong_count(file) == 1
             {
-                self.changed |= file.finish().with_context(|| entry.name.clone())?;
+                self.changed |= file.finish().with_context(|| Context::member(&entry.name))?;
                 *size = file.len()?;
             }
         }
@@ -292,10 +292,11 @@ impl Container for MultiHdf5Mut {
             Some(EntryKind::Nested(Some(nested))) => Ok(nested.clone()),
             Some(EntryKind::Nested(nested)) => {
                 limits::depth(self.path.split('/').count(), "containers")?;
-                let opened = Arc::new(Self::existing(self.store.clone(), self.path_of(name)).context(name)?);
+                let opened =
+                    Arc::new(Self::existing(self.store.clone(), self.path_of(name)).context(Context::member(name))?);
                 Ok(nested.insert(opened).clone())
             }
-            _ => Err(Error::not_found("no such container").context(name)),
+            _ => Err(Error::not_found("no such container").context(Context::member(name))),
         }
     }
 
@@ -317,7 +318,7 @@ impl ContainerMut for MultiHdf5Mut {
             content.changed = true;
             Ok::<_, Error>(file)
         };
-        Ok(create().context(name)?)
+        Ok(create().context(Context::member(name))?)
     }
 
     fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
@@ -327,8 +328,8 @@ impl ContainerMut for MultiHdf5Mut {
     fn remove(&self, name: &str) -> Result<()> {
         let content = &mut *self.content();
         match content.entries.iter().position(|entry| entry.name == name && matches!(entry.kind, EntryKind::File(..))) {
-            Some(at) => self.drop_entry(content, at).context(name),
-            None => Err(Error::not_found("no such file").context(name)),
+            Some(at) => self.drop_entry(content, at).context(Context::member(name)),
+            None => Err(Error::not_found("no such file").context(Context::member(name))),
         }
     }
 
@@ -346,7 +347,7 @@ impl ContainerMut for MultiHdf5Mut {
             nested.write()?;
             Ok::<_, Error>(nested)
         };
-        Ok(create().context(name)?)
+        Ok(create().context(Context::member(name))?)
     }
 
     /// The commit of a nested container becomes visible with that of the outermost.

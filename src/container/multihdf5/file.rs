@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::names::{DATA, NEXT_DATA, SHA256};
 use super::store::{Access, Store};
 use super::virtual_file::VirtualFile;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Dataset, FilterScratch, Pipeline, Storage};
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
 use crate::sha::hex;
@@ -500,14 +500,14 @@ impl ReadAt for StoredFile {
         if offset.checked_add(out.len() as u64).is_none_or(|end| end > state.len) {
             return Err(past_end(offset, out.len() as u64, state.len));
         }
-        self.read_through(state, offset, out).with_context(|| &self.path)
+        self.read_through(state, offset, out).with_context(|| Context::member(&self.path))
     }
 }
 
 impl WriteAt for StoredFile {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         let state = &mut *self.state();
-        state.check_attached().with_context(|| &self.path)?;
+        state.check_attached().with_context(|| Context::member(&self.path))?;
         state.changed = true;
         let mut hash = if self.store.options.archive { state.hash.take() } else { None };
         let written = match &mut hash {
@@ -523,7 +523,7 @@ impl WriteAt for StoredFile {
             }
         };
         state.hash = hash;
-        written.with_context(|| &self.path)
+        written.with_context(|| Context::member(&self.path))
     }
 
     /// With a length that is known before the first byte, the dataset need not grow.
@@ -531,7 +531,9 @@ impl WriteAt for StoredFile {
         if self.len()? == 0 {
             self.set_len(len)?;
             if self.store.options.compression.is_none() {
-                self.store.reserve(len.next_multiple_of(self.block_bytes)).with_context(|| &self.path)?;
+                self.store
+                    .reserve(len.next_multiple_of(self.block_bytes))
+                    .with_context(|| Context::member(&self.path))?;
             }
         }
         Ok(())
@@ -572,7 +574,7 @@ impl WriteAt for StoredFile {
             }
             Ok(())
         };
-        set().with_context(|| &self.path)
+        set().with_context(|| Context::member(&self.path))
     }
 
     /// Hands everything to the HDF5 file; it is durable with the commit of the container.
@@ -582,7 +584,7 @@ impl WriteAt for StoredFile {
             return Ok(());
         }
         state.phase.fix_length();
-        self.store_dirty(state).with_context(|| &self.path)
+        self.store_dirty(state).with_context(|| Context::member(&self.path))
     }
 }
 

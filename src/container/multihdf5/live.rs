@@ -9,7 +9,7 @@ use super::header::Header;
 use super::lock::retry_while_locked;
 use super::names::DATA;
 use crate::container::{ContainerMut, FormatOptions};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Compression, Dataset, Group};
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
@@ -102,7 +102,7 @@ impl LiveContainer {
             let files = files.collect::<Result<_>>()?;
             Ok::<_, Error>((commits, files))
         };
-        let (commits, files) = open().context(path.display())?;
+        let (commits, files) = open().context(Context::path(path))?;
         let numbers = commits.names().iter().cloned().zip(0..).collect();
         Ok(LiveContainer { commits, files, numbers, file })
     }
@@ -112,8 +112,9 @@ impl LiveContainer {
     /// # Errors
     /// `NotFound` if there is no such file; `Io`, `NoSpace`.
     pub fn append(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
-        let number = *self.numbers.get(name).ok_or_else(|| Error::not_found("no such file").context(name))?;
-        self.files[number].append(bytes).context(name)
+        let number =
+            *self.numbers.get(name).ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))?;
+        self.files[number].append(bytes).context(Context::member(name))
     }
 
     /// Shows readers all that was appended, in all files at once.
@@ -266,7 +267,7 @@ impl LiveContainerReader {
     /// `Unsupported` if it was not created as appendable; those of reading it.
     pub fn open(path: &Path) -> Result<Self> {
         let file = h5::File::open_live(path)?;
-        let (commits, sizes) = file.root().and_then(|root| listed(&root)).context(path.display())?;
+        let (commits, sizes) = file.root().and_then(|root| listed(&root)).context(Context::path(path))?;
         Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
     }
 
@@ -293,7 +294,9 @@ impl LiveContainerReader {
     /// `NotFound` if there is no such file.
     pub fn len(&self, name: &str) -> Result<u64> {
         let number = self.names().iter().position(|known| known == name);
-        number.map(|number| self.sizes[number]).ok_or_else(|| Error::not_found("no such file").context(name))
+        number
+            .map(|number| self.sizes[number])
+            .ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))
     }
 
     /// Whether no byte of a file is committed.
@@ -311,7 +314,7 @@ impl LiveContainerReader {
     pub fn read_at(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<()> {
         let len = self.len(name)?;
         if offset.checked_add(out.len() as u64).is_none_or(|end| end > len) {
-            return Err(past_end(offset, out.len() as u64, len).context(name));
+            return Err(past_end(offset, out.len() as u64, len).context(Context::member(name)));
         }
         if !self.files.contains_key(name) {
             let (group, block_bytes, _) = parent(&self.file.root()?, name)?;
@@ -327,7 +330,7 @@ impl LiveContainerReader {
             let left = (out.len() - done) as u64;
             let count = (block_bytes - start).min(left);
             let rows = if count == *block_bytes { left.min(READ_BYTES.max(count)) / count } else { 1 };
-            let bytes = read_rows(dataset, row, rows, start, count).context(name)?;
+            let bytes = read_rows(dataset, row, rows, start, count).context(Context::member(name))?;
             out[done..done + bytes.len()].copy_from_slice(&bytes);
             done += bytes.len();
         }

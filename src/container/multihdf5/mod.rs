@@ -31,7 +31,7 @@ mod virtual_file;
 use std::path::{Path, PathBuf};
 
 use super::{CasacoreStorage, Container, Format};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5;
 use crate::io::FileSource;
 
@@ -51,7 +51,7 @@ pub(crate) static FORMAT: Format = Format {
         |inside, name| h5::is_hdf5(&*inside.open(name)?),
         |inside, name| {
             let path = path_of(inside, name)?;
-            Opened::open(&path)?.root().context(path.display())
+            Opened::open(&path)?.root().context(Context::path(&path))
         },
     )
 };
@@ -71,5 +71,8 @@ pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
 
 /// libhdf5 reads files of the file system only.
 fn path_of(inside: &dyn Container, name: &str) -> Result<PathBuf> {
-    inside.path(name).ok_or_else(|| Error::unsupported("an HDF5 file within another container")).context(name)
+    inside
+        .path(name)
+        .ok_or_else(|| Error::unsupported("an HDF5 file within another container"))
+        .context(Context::member(name))
 }

@@ -11,7 +11,7 @@ use super::names::{DATA, HEADER, SHA256};
 use super::seal::Seal;
 use super::virtual_file::VirtualFile;
 use crate::container::{Container, ContainerInfo, FileLayout, check_name};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Dataset, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
 use crate::limits;
@@ -40,7 +40,7 @@ impl Opened {
             let committed = Commits::sizes_by_path(&file.root()?)?;
             Ok::<_, Error>(Opened { sealed, source: Arc::new(source), committed, file })
         };
-        Ok(Arc::new(open().context(path.display())?))
+        Ok(Arc::new(open().context(Context::path(path))?))
     }
 
     /// The outermost container.
@@ -121,7 +121,7 @@ impl Node {
 
     fn dataset(&self, name: &str) -> Result<(Dataset, u64)> {
         let Some(Entry::File(size)) = self.entries.get(name) else {
-            return Err(Error::not_found("no such file").context(name));
+            return Err(Error::not_found("no such file").context(Context::member(name)));
         };
         let open = || {
             let group = self.group_of(name)?;
@@ -134,7 +134,7 @@ impl Node {
             Ok(dataset)
         };
         let size = self.opened.committed.get(&self.path_of(name)).copied().unwrap_or(*size);
-        Ok((open().context(name)?, size))
+        Ok((open().context(Context::member(name))?, size))
     }
 
     fn select(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<String> {
@@ -150,7 +150,7 @@ impl Container for Node {
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         let (dataset, size) = self.dataset(name)?;
         let source = self.opened.source.clone();
-        Ok(Arc::new(VirtualFile::new(&dataset, source, self.header.block_bytes, size).context(name)?))
+        Ok(Arc::new(VirtualFile::new(&dataset, source, self.header.block_bytes, size).context(Context::member(name))?))
     }
 
     fn nested(&self) -> Result<Vec<String>> {
@@ -159,10 +159,10 @@ impl Container for Node {
 
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         if !matches!(self.entries.get(name), Some(Entry::Nested)) {
-            return Err(Error::not_found("no such container").context(name));
+            return Err(Error::not_found("no such container").context(Context::member(name)));
         }
         let enter = || Node::new(self.opened.clone(), self.group_of(name)?, self.depth + 1);
-        Ok(Arc::new(enter().context(name)?))
+        Ok(Arc::new(enter().context(Context::member(name))?))
     }
 
     fn describe(&self) -> ContainerInfo {

@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use super::header::file_paths;
 use super::names::DATA;
 use crate::container::Damage;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Group};
 use crate::io::{ReadAt, WriteAt, read_array, read_bytes};
 
@@ -143,7 +143,7 @@ impl Seal {
     /// # Errors
     /// `Format` if the seal itself is.
     fn check(self, file: &dyn ReadAt) -> Result<Vec<Damage>> {
-        let (regions, paths) = self.read(file).with_context(|| format!("seal at byte {}", self.len))?;
+        let (regions, paths) = self.read(file).with_context(|| Context::offset("seal", self.len))?;
         let mut found: Vec<Damage> = Vec::new();
         for Region { bytes, owner, .. } in damaged(file, regions)? {
             let file = (owner as usize).checked_sub(1).and_then(|owner| paths.get(owner)).cloned();

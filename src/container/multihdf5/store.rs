@@ -9,7 +9,7 @@ use nix::fcntl::Flock;
 use super::lock::{lock_for_reading, lock_for_writing};
 use super::seal::{Owners, Seal};
 use crate::container::FormatOptions;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Bounds, Group};
 use crate::io::{self, FileSource, FileTarget};
 use crate::output::Partial;
@@ -91,10 +91,11 @@ impl Store {
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
     pub(super) fn edit(path: &Path, options: fn(&Group) -> Result<FormatOptions>) -> Result<Self> {
-        let lock = lock_for_writing(path).context(path.display())?;
-        let sealed = FileSource::open(path).and_then(|file| Seal::check_structure(&file)).context(path.display())?;
+        let lock = lock_for_writing(path).context(Context::path(path))?;
+        let sealed =
+            FileSource::open(path).and_then(|file| Seal::check_structure(&file)).context(Context::path(path))?;
         let file = h5::File::open(path)?;
-        let options = options(&file.root()?).context(path.display())?;
+        let options = options(&file.root()?).context(Context::path(path))?;
         let sealed = options.archive && !options.appendable || sealed;
         let file = Some(OpenFile { file, writable: false, copy: None });
         let state = StoreState { file, generation: 1, lock, disk: None };
@@ -129,7 +130,7 @@ impl Store {
     pub(super) fn change<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if !state.file.as_ref().is_some_and(|open| open.writable) {
-            self.begin(&mut state).with_context(|| self.path.display())?;
+            self.begin(&mut state).with_context(|| Context::path(&self.path))?;
         }
         self.call(&state, call)
     }
@@ -195,7 +196,7 @@ impl Store {
             }
             Ok::<_, Error>(lock)
         };
-        state.lock = publish().with_context(|| self.path.display())?;
+        state.lock = publish().with_context(|| Context::path(&self.path))?;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
 use crate::io::{Raw, ReadAt, Recent, past_end};
 use crate::value::{DataType, Region, Shape, Values};
@@ -266,7 +266,7 @@ impl VirtualFile {
             out.copy_from_slice(&bytes[piece.within as usize..][..piece.len]);
             Ok(())
         };
-        read().with_context(|| format!("chunk {} at byte {}", piece.chunk, chunk.address))
+        read().with_context(|| Context::offset(format!("chunk {}", piece.chunk), chunk.address))
     }
 
     /// Decodes chunks on all threads.

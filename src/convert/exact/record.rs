@@ -13,7 +13,7 @@ use super::matching::{MAX_SEGMENTS_PER_FILE, Placing, Segments, Streams};
 use super::rebuild::{WINDOW_BYTES, WINDOWS, Window, for_windows};
 use super::recipe::{Encoding, File, MAX_STORED_SEGMENTS, Recipe, Segment, Sources, Stream, encode};
 use crate::convert::to_hdf5::Plan;
-use crate::error::{Result, ResultExt, column_context as place};
+use crate::error::{Context, Result, ResultExt, column_context as place};
 use crate::h5::Group;
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::native::{CTDS, MAX_CUBES, RESTORE, restore_path};
@@ -68,7 +68,7 @@ pub(crate) fn record(
     files.sort_by_key(|(name, _)| name.rsplit(|&byte| byte == b'/').next());
     for (name, path) in files {
         let segments = found.remove(path).unwrap_or_default();
-        recorder.file(name, path, segments, &mut elements).with_context(|| path.display().to_string())?;
+        recorder.file(name, path, segments, &mut elements).with_context(|| Context::path(path))?;
     }
     recorder.find_whole(elements)?;
     let Recorder { mut recipe, streams, literals, segments, .. } = recorder;

@@ -7,7 +7,7 @@ use bstr::ByteSlice;
 
 use super::rebuild::rebuild;
 use super::recipe::{Archive, relative};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::File;
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::output::Output;
@@ -28,6 +28,7 @@ pub struct RestoreOptions {
 
 /// What [`restore`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Restored {
     /// Files written.
     pub files: u64,
@@ -44,7 +45,7 @@ pub struct Restored {
 /// `NoSpace`, `Interrupted` if `progress` says so. Nothing is left at `target` then.
 pub fn restore(path: &Path, target: &Path, options: &RestoreOptions, progress: &dyn Progress) -> Result<Restored> {
     let source = Source::open(path)?;
-    let place = path.display().to_string();
+    let place = Context::path(path);
     let Some(archive) = open(path)? else {
         return Err(Error::usage("not restorable: it was made without --restorable").context(place));
     };
@@ -127,7 +128,7 @@ fn open(path: &Path) -> Result<Option<Archive>> {
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
         Archive::open(&File::open_shared(path)?.root()?, source)
     };
-    open().with_context(|| path.display().to_string())
+    open().with_context(|| Context::path(path))
 }
 
 /// A file that would not be what it was.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::{Result, ResultExt};
+use crate::error::{Context, Result, ResultExt};
 use crate::h5::{File, Group, LinkKind};
 use crate::limits;
 use crate::native::{self, restore_path};
@@ -29,7 +29,7 @@ pub struct Cost {
 /// # Errors
 /// Those of reading it.
 pub fn cost(path: &Path) -> Result<Option<Cost>> {
-    if !path.is_file() || !native::is_native(path).with_context(|| path.display().to_string())? {
+    if !path.is_file() || !native::is_native(path).with_context(|| Context::path(path))? {
         return Ok(None);
     }
     let add = || -> Result<Cost> {
@@ -40,7 +40,7 @@ pub fn cost(path: &Path) -> Result<Option<Cost>> {
         cost.other = cost.file.saturating_sub(known);
         Ok(cost)
     };
-    add().with_context(|| path.display().to_string()).map(Some)
+    add().with_context(|| Context::path(path)).map(Some)
 }
 
 fn add_datasets(group: &Group, cost: &mut Cost, depth: usize) -> Result<()> {

@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 
 use super::compression::Compress;
 use super::layout_choice::{Form, Survey};
-use crate::error::{Error, ErrorKind, Result, ResultExt, column_context as place};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::h5::Compression;
 use crate::limits;
 use crate::native::{
@@ -43,6 +43,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether some datasets may be compressed.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compress != Compress::With(Compression::NONE)
+    }
+
     /// The rows of a table that are taken, which has `all` rows.
     fn rows_of(&self, table: usize, all: u64) -> Result<Range<u64>> {
         match &self.rows {
@@ -90,6 +95,7 @@ impl Default for Options {
 
 /// What a conversion will do.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Plan {
     /// The main table first, parents before children.
     pub tables: Vec<TablePlan>,
@@ -105,6 +111,7 @@ pub struct Plan {
 
 /// A table that becomes a group.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TablePlan {
     /// In [`Source::tables`].
     pub(crate) source: usize,
@@ -124,6 +131,7 @@ pub struct TablePlan {
 
 /// A column that is not converted.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct MissingColumn {
     /// In the table.
     pub(crate) index: usize,
@@ -137,6 +145,7 @@ pub struct MissingColumn {
 
 /// A column that becomes a dataset, or a group of datasets.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ColumnPlan {
     /// In the table.
     pub(crate) index: usize,
@@ -206,7 +215,7 @@ impl Plan {
         };
         let group = self.new_group(table, groups);
         let rows = options.rows_of(index, content.rows())?;
-        limits::rows(rows.end - rows.start).with_context(|| format!("table {}", table.name))?;
+        limits::rows(rows.end - rows.start).with_context(|| Context::table(&table.name))?;
         let row = row_name(&group);
         self.names.reserve_row(&group, &row);
         if let Some(error) = content.as_table().and_then(Table::unreadable).filter(|_| !source.is_salvaged()) {
@@ -287,7 +296,7 @@ impl Plan {
         let Some(root) = source.tables.first().and_then(|table| table.path.as_ref()) else {
             return Err(Error::usage("only a table directory can be made restorable"));
         };
-        let tree = Tree::find(root).with_context(|| root.display().to_string())?;
+        let tree = Tree::find(root).with_context(|| Context::path(root))?;
         self.warnings.extend_from_slice(tree.notes());
         for table in &source.tables {
             if table.path.as_ref().is_some_and(|path| !path.starts_with(root)) {

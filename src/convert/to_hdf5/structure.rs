@@ -12,7 +12,7 @@ use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
 use super::lanes::{self, DatasetSink, Lane, Message};
 use super::layout_choice::{Form, chunk_rows, grid};
 use super::plan::{ColumnPlan, Options, Plan, TablePlan};
-use crate::error::{Error, Result, ResultExt, column_context as place};
+use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::native::{
     self, Attributes, ColumnDocument, Coordinates, Dimensions, MAIN_TABLE, Maker, Members, NewColumn, Part, RawStrings,
@@ -83,8 +83,7 @@ impl<'a> Writer<'a> {
             let exact = native::open_path(&self.exact, &table.group)?;
             let top = table.group.split('/').nth(1).unwrap_or_default();
             let dimensions = dimensions.entry(top.to_owned()).or_default();
-            self.write_table(number, table, &group, &exact, dimensions)
-                .with_context(|| format!("table {}", table.name))?;
+            self.write_table(number, table, &group, &exact, dimensions).with_context(|| Context::table(&table.name))?;
             self.groups.push(group);
             self.exact_groups.push(exact);
         }
@@ -146,7 +145,7 @@ impl<'a> Writer<'a> {
         for (index, column) in table.columns.iter().enumerate() {
             let info = &content.columns()[column.index];
             let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
-            let targets = targets.with_context(|| format!("column {}", column.name))?;
+            let targets = targets.with_context(|| Context::column(&column.name))?;
             self.write_column_document(content, &column.stored_form(), column.index, exact)?;
             self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
         }

@@ -6,7 +6,8 @@ use bstr::ByteSlice;
 use rayon::prelude::*;
 
 use super::plan::{Filling, TableBlueprint, TableOptions, plan};
-use crate::error::{Error, Result, ResultExt, column_context as place};
+use crate::damage::Damage;
+use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -16,6 +17,7 @@ use crate::table::{OpenOptions, Table, TableWriter};
 
 /// What was written.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TableSummary {
     /// Tables written.
     pub tables: usize,
@@ -29,6 +31,8 @@ pub struct TableSummary {
     pub bytes: u64,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// The damaged parts of the source that are left out.
+    pub damage: Vec<Damage>,
 }
 
 /// Writes the tables of `source` to the directory `target`, which appears when it is whole.
@@ -65,6 +69,7 @@ pub fn to_table(
         rows: plans.first().map_or(0, |plan| plan.rows),
         bytes,
         warnings,
+        damage: source.damage().to_vec(),
     })
 }
 
@@ -82,7 +87,8 @@ fn write(
     let mut writers = Vec::new();
     for plan in plans {
         progress.go_on()?;
-        writers.push(plan.create(source, options, &partial, &mut warnings).with_context(|| plan.name.clone())?);
+        writers
+            .push(plan.create(source, options, &partial, &mut warnings).with_context(|| Context::table(&plan.name))?);
     }
     let pool = thread_pool(options.threads)?;
     let mut jobs = Vec::new();

@@ -11,8 +11,9 @@ use bstr::{BString, ByteSlice};
 pub use self::table::Activity;
 use self::table::{Followed, LiveColumn};
 use super::lock::WriterLock;
-use super::{Declaration, Policy, Reader, Sync, TableSpec, Writer, repair};
-use crate::error::{Error, ErrorKind, Result};
+use super::{CommitPolicy, Durability, Reader, Schema, TableSpec, Writer, repair};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::if_exists::IfExists;
 use crate::native::{MAIN_TABLE, display_name, is_main};
 use crate::progress::CancelToken;
 use crate::source::{Source, SourceTable, coordinates};
@@ -34,7 +35,7 @@ pub struct FollowOptions {
     /// How long to wait for a state of the tables that can be read, at the start.
     pub timeout: Duration,
     /// Whether commits wait for the disk.
-    pub sync: Sync,
+    pub durability: Durability,
     /// Start anew, even if there is a live file to go on with.
     pub overwrite: bool,
     /// Ends the wait at the start. Later each step is short, and the caller decides after it.
@@ -44,8 +45,8 @@ pub struct FollowOptions {
 impl Default for FollowOptions {
     /// Waits for a minute, and not for the disk.
     fn default() -> Self {
-        let timeout = Duration::from_secs(60);
-        FollowOptions { timeout, sync: Sync::Never, overwrite: false, cancel: CancelToken::new() }
+        let (timeout, durability) = (Duration::from_secs(60), Durability::PageCache);
+        FollowOptions { timeout, durability, overwrite: false, cancel: CancelToken::new() }
     }
 }
 
@@ -73,7 +74,7 @@ pub struct Follow {
 
 /// What has become of a table that was followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct FollowSummary {
     /// Rows of each table of the live file.
     pub tables: Vec<(String, u64)>,
     /// As [`Follow::notes`] gives them, all of them.
@@ -98,7 +99,7 @@ impl Follow {
         }
         let resumed = live.exists() && !options.overwrite;
         let found = wait(&mut watch, options, || FoundTables::read(&Source::open_with(source, unlocked)?, !resumed))?;
-        let policy = Policy { every: None, rows: None, sync: options.sync };
+        let policy = CommitPolicy::manual().durability(options.durability);
         let (writer, columns) = if resumed {
             resume(live, &found.tables, policy)?
         } else {
@@ -112,7 +113,7 @@ impl Follow {
                 missing.push(format!("{}: the table is new: finalize takes it", spec.name));
                 continue;
             };
-            tables.push(Followed::new(path, name, columns, absent, writer.committed_rows(name)?)?);
+            tables.push(Followed::new(path, name, columns, absent, writer.committed_rows(name))?);
         }
         Ok(Follow { writer, tables, missing, resumed })
     }
@@ -157,7 +158,7 @@ impl Follow {
 
     /// Rows of each table that readers see.
     pub fn committed_rows(&self) -> Vec<(String, u64)> {
-        let rows = |table: &Followed| (table.name.clone(), self.writer.committed_rows(&table.name).unwrap_or_default());
+        let rows = |table: &Followed| (table.name.clone(), self.writer.committed_rows(&table.name));
         self.tables.iter().map(rows).collect()
     }
 
@@ -180,7 +181,7 @@ impl Follow {
     ///
     /// # Errors
     /// As [`step`](Self::step).
-    pub fn finish(mut self) -> Result<Ended> {
+    pub fn finish(mut self) -> Result<FollowSummary> {
         let start = Instant::now();
         while self.step()?.more && start.elapsed() < FINAL_COMPARISON {
             std::thread::sleep(RETRY_PAUSE);
@@ -191,7 +192,7 @@ impl Follow {
             notes.push(format!("{}: not all old rows were compared that may have been written again", table.name));
         }
         self.writer.close()?;
-        Ok(Ended { tables, notes })
+        Ok(FollowSummary { tables, notes })
     }
 }
 
@@ -302,26 +303,24 @@ fn begin(
     source: &Path,
     live: &Path,
     found: &[FoundTable],
-    policy: Policy,
+    policy: CommitPolicy,
     overwrite: bool,
 ) -> Result<(Writer, LiveTables)> {
     if found.first().is_none_or(|table| table.rows == 0) {
         return Err(
-            Error::not_found("the table has no rows yet, from which shapes are known").context(source.display())
+            Error::not_found("the table has no rows yet, from which shapes are known").context(Context::path(source))
         );
     }
-    let mut declaration = found.iter().map(|table| table.spec.clone()).fold(Declaration::new(), Declaration::table);
-    if overwrite {
-        declaration = declaration.overwrite();
-    }
+    let if_exists = if overwrite { IfExists::Replace } else { IfExists::Fail };
+    let schema = found.iter().map(|table| table.spec.clone()).fold(Schema::new(), Schema::table);
     let columns =
         |spec: &TableSpec| spec.columns.iter().map(|column| (column.info.clone(), column.cells.clone())).collect();
     let tables = found.iter().map(|table| (table.spec.name.clone(), columns(&table.spec))).collect();
-    Ok((declaration.go_live(live, policy)?, tables))
+    Ok((schema.if_exists(if_exists).commit(policy).create(live)?, tables))
 }
 
 /// Goes on with a live file, if it is of this table.
-fn resume(live: &Path, found: &[FoundTable], policy: Policy) -> Result<(Writer, LiveTables)> {
+fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Writer, LiveTables)> {
     let reader = Reader::open(live)?;
     let mut tables = Vec::new();
     for table in reader.tables() {
@@ -355,7 +354,7 @@ fn resume(live: &Path, found: &[FoundTable], policy: Policy) -> Result<(Writer, 
     Ok((writer, tables))
 }
 
-fn reopen(live: &Path, policy: Policy) -> Result<Writer> {
+fn reopen(live: &Path, policy: CommitPolicy) -> Result<Writer> {
     match Writer::reopen(live, policy) {
         // whoever followed before was killed
         Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Format) => {
@@ -367,5 +366,6 @@ fn reopen(live: &Path, policy: Policy) -> Result<Writer> {
 }
 
 fn other(live: &Path, why: String) -> Error {
-    Error::new(ErrorKind::Exists, format!("the live file is of another table: this one {why}")).context(live.display())
+    Error::new(ErrorKind::Exists, format!("the live file is of another table: this one {why}"))
+        .context(Context::path(live))
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use bstr::ByteSlice;
 
 use super::cells::{self, CellBlock};
-use crate::error::{Error, ErrorKind, Result, ResultExt};
-use crate::live::{Block, CellShapes, ColumnSpec, TableSpec, Writer};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::live::{CellShapes, ColumnSpec, TableSpec, Writer};
 use crate::schema::Sync;
 use crate::table::{ColumnInfo, Snapshot, Table, Watch};
 use crate::value::{BString, DataType, Record};
@@ -248,12 +248,12 @@ impl Followed {
     fn check_kept(&self, table: &SeenTable, rows: u64) -> Result<()> {
         if table.rows < rows {
             let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", table.rows);
-            return Err(Error::unsupported(message).context(self.path.display()));
+            return Err(Error::unsupported(message).context(Context::path(&self.path)));
         }
         let is_lost = |column: &&FollowedColumn| !table.columns.iter().any(|seen| column.name == seen.name);
         if let Some(column) = self.columns.iter().find(is_lost) {
             let message = format!("column {} was removed: a live file cannot lose columns", column.name);
-            return Err(Error::unsupported(message).context(self.path.display()));
+            return Err(Error::unsupported(message).context(Context::path(&self.path)));
         }
         Ok(())
     }
@@ -321,14 +321,12 @@ impl Followed {
             }
         };
         self.note_misfits(&all, &blocks);
-        let named: Vec<(&str, Block<'_>)> = self
-            .columns
-            .iter()
-            .zip(&blocks)
-            .map(|(column, block)| Ok((column.text.as_str(), block.block()?)))
-            .collect::<Result<_>>()?;
         let count = rows.end - rows.start;
-        writer.append(&self.name, count, &named)?;
+        let mut batch = writer.table(&self.name)?.batch(count);
+        for (column, block) in self.columns.iter().zip(&blocks) {
+            batch.set(&column.text, block.block()?)?;
+        }
+        batch.append()?;
         let bytes: u64 = blocks.iter().map(CellBlock::bytes).sum();
         self.batch = (BATCH_BYTES.saturating_mul(count) / bytes.max(1)).clamp(1, 2 * self.batch.max(FIRST_BATCH));
         Ok(count)
@@ -352,7 +350,7 @@ impl Followed {
             let Snapshot::Consistent(blocks) = self.read(&[column], rows.clone())? else { break };
             let (name, count) = (self.columns[column].text.clone(), rows.end - rows.start);
             for block in &blocks {
-                let updated = writer.update(&self.name, &name, rows.start, count, &block.block()?)?;
+                let updated = writer.update(&self.name, &name, rows.start, count, block.block()?)?;
                 rewritten += u64::from(updated.written);
                 // misfits have been counted when they were appended, unless they came later
                 for (note, times) in [(too_large_note(&name), block.misfits), (reshaped_note(&name), updated.refused)] {
@@ -382,7 +380,7 @@ impl Followed {
                 let found = found.ok_or_else(|| Error::format("the column is gone"))?;
                 CellBlock::read(table.cells(found)?, column.data_type, &column.form, column.string_bytes, rows.clone())
             };
-            wanted.iter().map(|index| read(index).with_context(|| format!("column {}", columns[*index].text))).collect()
+            wanted.iter().map(|index| read(index).with_context(|| Context::column(&columns[*index].text))).collect()
         })
     }
 

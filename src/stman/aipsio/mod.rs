@@ -20,7 +20,7 @@ use super::elements::element_bits;
 use super::indirect::ArrayFile;
 use super::{ColumnCells, ColumnSpec, Kind, Manager, OpenArgs, Storage};
 use crate::aipsio::Decoder;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, Paged};
 use crate::value::{DataType, Shape};
 
@@ -52,12 +52,12 @@ struct AipsIoManager {
 #[derive(Debug)]
 struct Shared {
     /// For errors: file and manager.
-    place: String,
+    place: Context,
     file: Paged,
 }
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    let place = format!("{} (StManAipsIO)", args.file_name(""));
+    let place = Context::managed(args.file_name(""), "StManAipsIO");
     let shared = Arc::new(Shared { file: Paged::new(args.file("")?).context(&place)?, place });
     Ok(Box::new(AipsIoManager::decode(&shared, args)?))
 }
@@ -69,7 +69,8 @@ impl AipsIoManager {
         let mut columns = Vec::new();
         for spec in args.columns {
             let (kind, segments) = Preamble::decode(&mut d, spec, args.rows)
-                .with_context(|| format!("{}: column {}", shared.place, spec.name))?;
+                .with_context(|| Context::column(&spec.name))
+                .with_context(|| &shared.place)?;
             let cell = match kind {
                 Preamble::Elements { shape, count } => Cell::Elements { shape, count },
                 Preamble::Array { suffix } => Cell::Array(ArrayFile::open(args, &suffix, ORDER, "StManAipsIO")),

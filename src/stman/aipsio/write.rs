@@ -11,7 +11,7 @@ use bstr::BString;
 use super::ORDER;
 use super::segments::WIDE_OFFSET;
 use crate::container::ContainerMut;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::grid::for_each_run;
 use crate::io::{PagedMut, WriteAt, read_array, read_bytes};
 use crate::stman::checks::check_removal;
@@ -286,7 +286,7 @@ impl ManagerMut for AipsIoMut {
         let shape = spec.shape.clone().unwrap_or_default();
         let is_string = spec.data_type == DataType::String;
         let bytes = |bits: u64| shape.elements().ok()?.checked_mul(bits).map(|bits| bits.div_ceil(8));
-        let too_large = || Error::limit(format!("cells of shape {shape}")).context(format!("column {}", spec.name));
+        let too_large = || Error::limit(format!("cells of shape {shape}")).context(Context::column(&spec.name));
         let (kind, cell_bytes) = match spec.storage {
             Storage::Indirect => {
                 if self.arrays.is_none() {

@@ -11,7 +11,7 @@ use super::blocks::{Blocks, Packed, Part};
 use super::dictionary::{Dictionary, dictionary};
 use super::header::{Distribution, Header};
 use super::scale::{self, DataScale, RowScale};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ReadAt;
 use crate::limits;
 use crate::stman::{ColumnCells, ColumnSpec, Storage, memory_bytes};
@@ -24,7 +24,8 @@ const TASK_ELEMENTS: usize = 1 << 15;
 #[derive(Debug)]
 pub(super) struct DyscoColumn {
     /// For errors: file, manager, column.
-    pub(super) place: String,
+    /// Its name, and that of the file with the manager, for errors.
+    pub(super) place: [Context; 2],
     data_type: DataType,
     polarisations: u64,
     channels: u64,
@@ -68,7 +69,7 @@ impl DyscoColumn {
         header: Option<&Header>,
         index: usize,
         antennas: Option<Arc<Antennas>>,
-        place: String,
+        place: [Context; 2],
     ) -> Result<Self> {
         let data_type = spec.data_type;
         let cell @ [polarisations, channels] = cell_shape(spec)?;
@@ -239,10 +240,10 @@ impl ColumnCells for DyscoColumn {
         region.check(&Shape::from([self.polarisations, self.channels]))?;
         let channels = region.start[1]..region.start[1] + region.shape[1];
         if region.shape[0] == self.polarisations {
-            return self.read(row..row + 1, channels, out).context(&self.place);
+            return self.read(row..row + 1, channels, out).in_contexts(&self.place);
         }
         let mut all = Values::new(self.data_type);
-        self.read(row..row + 1, channels, &mut all).context(&self.place)?;
+        self.read(row..row + 1, channels, &mut all).in_contexts(&self.place)?;
         let wanted = region.start[0] as usize..(region.start[0] + region.shape[0]) as usize;
         for at in (0..all.len()).step_by(self.polarisations as usize) {
             out.extend_from(&all, at + wanted.start..at + wanted.end)?;
@@ -251,7 +252,7 @@ impl ColumnCells for DyscoColumn {
     }
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
-        self.read(rows, 0..self.channels, out).context(&self.place)
+        self.read(rows, 0..self.channels, out).in_contexts(&self.place)
     }
 
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {

@@ -28,7 +28,7 @@ use self::antennas::Antennas;
 use self::column::DyscoColumn;
 use self::header::{Header, Normalization};
 use super::{ColumnCells, Kind, Manager, OpenArgs};
-use crate::error::{Result, ResultExt};
+use crate::error::{Context, Result, ResultExt};
 use crate::value::{DataType, Record};
 
 pub(super) static KIND: Kind = Kind::new(&["DyscoStMan"], open);
@@ -41,7 +41,7 @@ struct Dysco {
 }
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    let place = format!("{} (DyscoStMan)", args.file_name(""));
+    let place = Context::managed(args.file_name(""), "DyscoStMan");
     let file = args.file("")?;
     // a file stays empty if less than two blocks were ever written; casacore then refuses the table
     let header = match file.is_empty()? {
@@ -56,8 +56,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
         _ => None,
     };
     let columns = args.columns.iter().enumerate().map(|(index, spec)| {
-        let place = format!("{place}: column {}", spec.name);
-        DyscoColumn::new(spec, &file, header.as_ref(), index, antennas.clone(), place.clone()).context(place)
+        let place = [Context::column(&spec.name), place.clone()];
+        DyscoColumn::new(spec, &file, header.as_ref(), index, antennas.clone(), place.clone()).in_contexts(&place)
     });
     let columns: Vec<DyscoColumn> = columns.collect::<Result<_>>()?;
     warn_of_unwritten(&columns, args.rows);
@@ -70,7 +70,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 fn warn_of_unwritten(columns: &[DyscoColumn], rows: u64) {
     for (column, written) in columns.iter().map(|column| (column, column.rows_written())) {
         if written < rows {
-            tracing::warn!("{}: rows {written} to {rows} were never written and read as zero", column.place);
+            let [name, file] = &column.place;
+            tracing::warn!("{file}: {name}: rows {written} to {rows} were never written and read as zero");
         }
     }
 }

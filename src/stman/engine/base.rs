@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use bstr::{BStr, ByteSlice};
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{ColumnCells, ColumnSpec, Manager, OpenArgs, OtherColumn, Storage, undefined};
 use crate::value::{DataType, Record, Region, Shape, Values};
 
@@ -126,7 +126,7 @@ impl<C: Coding> Engine<C> {
 
     fn shape(&self, row: u64) -> Result<Option<Shape>> {
         match self.stored.cells().cell_shape(row).with_context(|| self.below())? {
-            Some(stored) => self.shape_from(stored).map(Some).with_context(|| format!("row {row}")),
+            Some(stored) => self.shape_from(stored).map(Some).with_context(|| Context::Row(row)),
             None if self.spec.storage == Storage::Direct => Err(undefined(row).context(self.below())),
             None => Ok(None),
         }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::base::{Coding, Mapping, Rows, STORED_COLUMN_PREFIX, open};
 use super::scaling::{Number, number};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::Kind;
 use crate::value::{DataType, Record, Value, Values};
 
@@ -41,7 +41,7 @@ fn read_mask(mapping: &Mapping<'_>) -> Result<u32> {
     };
     if !keys.is_empty() {
         let stored = mapping.stored.spec.name.as_ref();
-        let keywords = mapping.args.table.column_keywords(stored).with_context(|| format!("column {stored}"))?;
+        let keywords = mapping.args.table.column_keywords(stored).with_context(|| Context::column(stored))?;
         if let Some(sets) = keywords.record("FLAGSETS") {
             let bits = |key| field(sets, key).and_then(i64::first_of).unwrap_or_default() as u32;
             return Ok(keys.iter().map(bits).fold(0, |mask, bits| mask | bits));

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::stman::{ColumnCells, ColumnSpec, Columns, Kind, Manager, OpenArgs, OtherColumn, Storage, Tiling};
 use crate::value::{DataType, Record, Region, Shape, Values};
 
@@ -105,7 +105,7 @@ impl<C> Forward<C> {
                 check_same(spec, &found.spec)?;
                 column(spec, found, other.rows())
             };
-            found().with_context(|| format!("table {name}"))
+            found().with_context(|| Context::table(name))
         };
         let columns = args.columns.iter().zip(args.column_keywords);
         let columns: Vec<Result<C>> = columns
@@ -152,7 +152,7 @@ fn row_numbers(args: &OpenArgs<'_>) -> Result<OtherColumn> {
     let name = name.ok_or_else(|| Error::format(format!("the table keyword {key} is missing")))?;
     let column = args.table.column(name).context(&key)?;
     if column.spec.storage != Storage::Scalar || column.spec.data_type != DataType::UInt {
-        return Err(Error::format("uInt scalars are expected").context(format!("column {name}")).context(key));
+        return Err(Error::format("uInt scalars are expected").context(Context::column(name)).context(key));
     }
     Ok(column)
 }
@@ -225,7 +225,7 @@ impl IndexedColumn {
     fn map(&self, rows: Range<u64>) -> Result<Vec<u32>> {
         let count = rows.end - rows.start;
         let mut values = Values::new(DataType::UInt);
-        let place = || format!("column {}", self.numbers.spec.name);
+        let place = || Context::column(&self.numbers.spec.name);
         self.numbers.cells().read_rows(rows.clone(), &mut values).with_context(place)?;
         let Values::UInt(numbers) = values else { unreachable!("the buffer was made for uInt") };
         if numbers.len() as u64 != count {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::base::{Mapping, Rows, other_column};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{OtherColumn, Storage};
 use crate::value::{Complex32, Complex64, Element, Record, Value, Values};
 
@@ -54,7 +54,7 @@ impl<T: Number> Source<T> {
         let column = other_column(mapping.args, mapping.keywords, &format!("{key}Name"))?;
         if column.spec.storage != Storage::Scalar || column.spec.data_type != T::DATA_TYPE {
             return Err(Error::format(format!("{} scalars are expected", T::DATA_TYPE))
-                .context(format!("column {}", column.spec.name)));
+                .context(Context::column(&column.spec.name)));
         }
         Ok(Source::Column(column))
     }
@@ -65,7 +65,7 @@ impl<T: Number> Source<T> {
             Source::Fixed(value) => return Ok(vec![*value; count]),
             Source::Column(column) => column,
         };
-        let place = || format!("column {}", column.spec.name);
+        let place = || Context::column(&column.spec.name);
         let mut values = Values::new(T::DATA_TYPE);
         column.cells().read_rows(rows, &mut values).with_context(place)?;
         T::of(values)

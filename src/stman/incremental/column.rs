@@ -31,9 +31,12 @@ impl IncrementalColumn {
             let bucket = self.shared.bucket(found.bucket)?;
             let end = rows.end.min(found.end);
             for run in bucket.runs(self.number, row - found.start) {
-                let run = run.with_context(|| self.shared.bucket_place(found.bucket))?;
+                let run =
+                    run.with_context(|| format!("bucket {}", found.bucket)).with_context(|| &self.shared.place)?;
                 let run_end = run.end.map_or(end, |run_end| end.min(found.start.saturating_add(run_end)));
-                each(run.value, run_end - row).with_context(|| self.shared.bucket_place(found.bucket))?;
+                each(run.value, run_end - row)
+                    .with_context(|| format!("bucket {}", found.bucket))
+                    .with_context(|| &self.shared.place)?;
                 row = run_end;
                 if row == end {
                     break;
@@ -48,7 +51,9 @@ impl IncrementalColumn {
         let found = self.shared.index.find(row).context(&self.shared.place)?;
         let bucket: Arc<Bucket> = self.shared.bucket(found.bucket)?;
         let run = bucket.runs(self.number, row - found.start).next().expect("every column has a value from row 0 on");
-        run.and_then(|run| use_value(run.value)).with_context(|| self.shared.bucket_place(found.bucket))
+        run.and_then(|run| use_value(run.value))
+            .with_context(|| format!("bucket {}", found.bucket))
+            .with_context(|| &self.shared.place)
     }
 
     /// Fails if the arrays of the column lie in a file that cannot be opened.

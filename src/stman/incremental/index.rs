@@ -1,7 +1,7 @@
 //! Which bucket holds which rows.
 
 use crate::aipsio::{Decoder, Encoder};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::io::ByteOrder;
 use crate::stman::bucket::Buckets;
 
@@ -64,7 +64,7 @@ impl Index {
         let Some((&end, &start)) = self.rows.get(next).zip(self.rows.get(next.wrapping_sub(1))) else {
             let covered = self.rows.last().copied().unwrap_or_default();
             return Err(Error::format(format!("row {row} is not stored: the index has {covered} rows"))
-                .context(format!("ISMIndex at byte {}", self.offset)));
+                .context(Context::offset("ISMIndex", self.offset)));
         };
         Ok(Found { bucket: self.buckets[next - 1], start, end })
     }

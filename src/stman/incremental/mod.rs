@@ -28,7 +28,7 @@ use self::index::Index;
 use super::bucket::{self as bucket_file, Buckets};
 use super::indirect::ArrayFile;
 use super::{ColumnCells, Kind, Manager, OpenArgs, Storage};
-use crate::error::{Result, ResultExt};
+use crate::error::{Context, Result, ResultExt};
 use crate::io::{ByteOrder, Recent, read_bytes};
 use crate::value::Record;
 
@@ -52,7 +52,7 @@ struct Incremental {
 #[derive(Debug)]
 struct Shared {
     /// For errors: file and manager.
-    place: String,
+    place: Context,
     order: ByteOrder,
     columns: usize,
     buckets: Buckets,
@@ -61,7 +61,7 @@ struct Shared {
 }
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    let place = format!("{} (IncrementalStMan)", args.file_name(""));
+    let place = Context::managed(args.file_name(""), "IncrementalStMan");
     let info = Info::decode(args.info).context(&place)?;
     let file = args.file("")?;
     let header = Header::decode(&file, args.order).context(&place)?;
@@ -92,9 +92,9 @@ fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell<Arc<ArrayFile>>>>
                 own_arrays += 1;
                 Cell::Array(open(&format!("i{}", own_arrays - 1)))
             }
-            Storage::Scalar | Storage::Direct => {
-                Cell::direct(spec).with_context(|| format!("{}: column {}", args.file_name(""), spec.name))?
-            }
+            Storage::Scalar | Storage::Direct => Cell::direct(spec)
+                .with_context(|| Context::column(&spec.name))
+                .with_context(|| Context::member(args.file_name("")))?,
         });
     }
     Ok(cells)
@@ -106,12 +106,9 @@ impl Shared {
             let offset = self.buckets.offset(number, "the next one in the index").context(&self.place)?;
             read_bytes(&self.buckets.file, offset, u64::from(self.buckets.bucket_bytes))
                 .and_then(|bytes| Bucket::decode(bytes, self.order, self.columns))
-                .with_context(|| self.bucket_place(number))
+                .with_context(|| format!("bucket {number}"))
+                .with_context(|| &self.place)
         })
-    }
-
-    fn bucket_place(&self, number: u32) -> String {
-        format!("{}: bucket {number}", self.place)
     }
 }
 

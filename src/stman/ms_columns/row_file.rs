@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, read_array, read_bytes};
 use crate::stman::OpenArgs;
 
@@ -26,7 +26,7 @@ const HEADER_BYTES: u64 = 28;
 pub(super) struct RowFile {
     file: Arc<dyn ReadAt>,
     /// For errors: file and manager.
-    pub(super) place: String,
+    pub(super) place: Context,
     /// Byte of row 0.
     start: u64,
     /// Bytes of a row; 0 if nothing was ever written.
@@ -40,12 +40,12 @@ pub(super) struct RowFile {
 impl RowFile {
     /// Opens the manager's file, whose own header is `tag` and `fields` numbers.
     pub(super) fn open(args: &OpenArgs<'_>, manager: &str, tag: &[u8; 8], fields: usize) -> Result<Self> {
-        let place = format!("{} ({manager})", args.file_name(""));
+        let place = Context::managed(args.file_name(""), manager);
         let file = args.file("")?;
         Self::decode(file, place.clone(), tag, fields).context(place)
     }
 
-    fn decode(file: Arc<dyn ReadAt>, place: String, tag: &[u8; 8], fields: usize) -> Result<Self> {
+    fn decode(file: Arc<dyn ReadAt>, place: Context, tag: &[u8; 8], fields: usize) -> Result<Self> {
         let order = ByteOrder::Little;
         let header: [u8; HEADER_BYTES as usize] = read_array(&file, 0)?;
         let u32_at = |at: usize| order.u32([header[at], header[at + 1], header[at + 2], header[at + 3]]);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bstr::BStr;
 
 use super::row_file::RowFile;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::stman::{ColumnCells, ColumnSpec, Kind, Manager, OpenArgs, Storage, extend_unbacked, read_part};
 use crate::value::bits::packed_len;
@@ -47,7 +47,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let mut columns = Vec::new();
     let mut stride = 0;
     for spec in args.columns {
-        let (shape, len) = layout(spec).with_context(|| format!("column {}", spec.name)).context(&file.place)?;
+        let (shape, len) = layout(spec).with_context(|| Context::column(&spec.name)).context(&file.place)?;
         let bytes = stride..stride + len;
         stride = bytes.end;
         columns.push(StokesColumn { file: file.clone(), data_type: spec.data_type, shape, bytes });

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::header::Header;
 use crate::aipsio::{Decoder, Encoder};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, read_array, read_bytes};
 use crate::stman::bucket::{Buckets, BucketsMut, link};
 use crate::stman::checks::more_rows;
@@ -233,8 +233,8 @@ impl IndexBuckets {
     }
 }
 
-fn place(offset: u64) -> String {
-    format!("index at byte {offset}")
+fn place(offset: u64) -> Context {
+    Context::offset("index", offset)
 }
 
 /// The bytes of all indices.

@@ -29,7 +29,7 @@ use self::index::Index;
 use super::bucket::{self, Buckets};
 use super::indirect::{ArrayFile, Arrays};
 use super::{ColumnCells, Kind, Manager, OpenArgs, Storage};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::value::{DataType, Record};
 
@@ -47,7 +47,7 @@ struct Standard {
 #[derive(Debug)]
 struct Shared {
     /// For errors: file and manager.
-    place: String,
+    place: Context,
     /// Of the data buckets; the heap has its own.
     order: ByteOrder,
     buckets: Buckets,
@@ -57,7 +57,7 @@ struct Shared {
 }
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    let place = format!("{} (StandardStMan)", args.file_name(""));
+    let place = Context::managed(args.file_name(""), "StandardStMan");
     let info = Info::decode(args.info, args.columns.len()).context(&place)?;
     let file = args.file("")?;
     let header = Header::decode(&file, args.order).context(&place)?;
@@ -73,7 +73,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let columns = columns
         .map(|(spec, (&offset, &set))| {
             StandardColumn::new(shared.clone(), spec, offset, set)
-                .with_context(|| format!("{}: column {}", shared.place, spec.name))
+                .with_context(|| Context::column(&spec.name))
+                .with_context(|| &shared.place)
         })
         .collect::<Result<_>>()?;
     Ok(Box::new(Standard { name: info.name, parameters, columns }))

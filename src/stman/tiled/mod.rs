@@ -32,7 +32,7 @@ use super::{
     undefined,
 };
 use crate::aipsio::Decoder;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::{ChunkCache, ChunkRead, read_region};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
@@ -125,7 +125,7 @@ struct CoordinateColumn {
 }
 
 fn open(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
-    open_file(args, kind).map_err(|error| error.context(format!("{} ({})", args.file_name(""), kind.name())))
+    open_file(args, kind).map_err(|error| error.context(Context::managed(args.file_name(""), kind.name())))
 }
 
 fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {

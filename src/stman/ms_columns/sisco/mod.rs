@@ -17,7 +17,7 @@ use bstr::BStr;
 use self::decode::{Decoder, cell_values};
 use self::file::{SiscoFile, read_shapes};
 use self::value::Level;
-use crate::error::{Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::stman::antennas::key_column;
 use crate::stman::{ColumnCells, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
 use crate::sync::LockUnpoisoned;
@@ -32,7 +32,7 @@ const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
 #[derive(Debug)]
 struct Sisco {
     /// For errors: file and manager.
-    place: String,
+    place: Context,
     file: SiscoFile,
     /// `None`: no prediction.
     level: Option<Level>,
@@ -55,7 +55,7 @@ enum Shapes {
 }
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
-    let place = format!("{} (SiscoStMan)", args.file_name(""));
+    let place = Context::managed(args.file_name(""), "SiscoStMan");
     let file = args.file("")?;
     let open = || {
         let [spec] = args.columns else {

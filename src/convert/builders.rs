@@ -1,0 +1,447 @@
+//! The verbs as builders: what to convert, how, and where to.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::conversion::{ToHdf5Summary, to_hdf5};
+use super::exact::{self, RestoreOptions, Restored};
+use super::to_hdf5::{Compress, Options, Plan, TablePlan};
+use super::to_table::{TableOptions, TableSummary, to_table};
+use crate::error::Result;
+use crate::if_exists::IfExists;
+use crate::io::ByteOrder;
+use crate::progress::{CancelToken, Progress};
+use crate::source::Source;
+use crate::table::OpenOptions;
+
+/// Whether a conversion computes the CTFP-1 digests of what it reads and keeps them in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DigestPolicy {
+    /// Digests are computed with compression, and for files from which the originals can be restored. Without compression
+    /// they would take as long as everything else.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Not at all; files from which the originals can be restored have them anyway.
+    Never,
+}
+
+/// What every builder has: where reports go, what stops the call, what happens to an existing target.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    progress: &'a dyn Progress,
+    cancel: Option<&'a CancelToken>,
+    if_exists: IfExists,
+}
+
+impl Default for Call<'_> {
+    fn default() -> Self {
+        Call { progress: &(), cancel: None, if_exists: IfExists::Fail }
+    }
+}
+
+impl Call<'_> {
+    fn run<T>(&self, call: impl FnOnce(&dyn Progress) -> Result<T>) -> Result<T> {
+        match self.cancel {
+            Some(token) => call(&token.with(self.progress)),
+            None => call(self.progress),
+        }
+    }
+}
+
+macro_rules! call_setters {
+    () => {
+        /// Sets what happens if there is something at the target; without, the call fails with `Exists`.
+        pub fn if_exists(mut self, if_exists: IfExists) -> Self {
+            self.call.if_exists = if_exists;
+            self
+        }
+
+        /// Sets where reports of the progress go.
+        pub fn progress(mut self, progress: &'a dyn Progress) -> Self {
+            self.call.progress = progress;
+            self
+        }
+
+        /// Sets a token that stops the call from another thread: it returns `Interrupted` before its next block of data, and
+        /// the target is as it was before.
+        pub fn cancel(mut self, token: &'a CancelToken) -> Self {
+            self.call.cancel = Some(token);
+            self
+        }
+    };
+}
+
+/// Converts a table and its subtables to a native HDF5 file, which h5py, xarray and netCDF4 open as it is.
+///
+/// ```
+/// use ctds_hdf5::convert::{Compare, ToHdf5, ToTable};
+/// # use ctds_hdf5::{ColumnDesc, NewTable};
+/// # let folder = tempfile::tempdir()?;
+/// # let (my_ms, my_h5, copy_ms) = (folder.path().join("my.ms"), folder.path().join("my.h5"), folder.path().join("copy.ms"));
+/// # let mut table = NewTable::new().column(ColumnDesc::scalar::<f64>("TIME")).create(&my_ms)?;
+/// # table.add_rows(2)?;
+/// # table.column("TIME")?.put_scalars(0, vec![5e9, 5e9 + 8.])?;
+/// # table.close()?;
+///
+/// let summary = ToHdf5::new(&my_ms).write(&my_h5)?;
+/// assert_eq!((summary.tables, summary.rows), (1, 2));
+///
+/// // the way back, and the proof
+/// ToTable::new(&my_h5).write(&copy_ms)?;
+/// assert!(Compare::new(&my_ms, &copy_ms).run()?.differences.is_empty());
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "`write` converts"]
+pub struct ToHdf5<'a> {
+    source: PathBuf,
+    open: OpenOptions,
+    options: Options,
+    digest: DigestPolicy,
+    salvage: bool,
+    call: Call<'a>,
+}
+
+impl<'a> ToHdf5<'a> {
+    /// A conversion of whatever is at `source`: a table directory, a file that holds a whole table, or a native HDF5 file.
+    pub fn new(source: impl AsRef<Path>) -> Self {
+        ToHdf5 {
+            source: source.as_ref().to_owned(),
+            open: OpenOptions::default(),
+            options: Options::default(),
+            digest: DigestPolicy::Auto,
+            salvage: false,
+            call: Call::default(),
+        }
+    }
+
+    call_setters!();
+
+    /// Sets how the source is opened and locked.
+    pub fn open_options(mut self, options: OpenOptions) -> Self {
+        self.open = options;
+        self
+    }
+
+    /// Takes only these columns: `DATA` of the main table, `ANTENNA/NAME` of a subtable. Tables none of whose columns is
+    /// named are taken whole.
+    pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.options.columns = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Leaves these columns out, named as in [`columns`](Self::columns).
+    pub fn exclude<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.options.exclude = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Takes only these tables: `MAIN`, `ANTENNA`.
+    pub fn tables<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.options.tables = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Takes only these rows of the main table.
+    pub fn rows(mut self, rows: Range<u64>) -> Self {
+        self.options.rows = Some(rows);
+        self
+    }
+
+    /// Sets how datasets are compressed; without, by gzip where it gains.
+    pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
+        self.options.compress = compression.into();
+        self
+    }
+
+    /// Lets all datasets grow along `row`.
+    pub fn appendable(mut self, appendable: bool) -> Self {
+        self.options.appendable = appendable;
+        self
+    }
+
+    /// Keeps what [`ToOriginal`] needs, besides the datasets, to give every original file back byte for byte.
+    pub fn restorable(mut self, restorable: bool) -> Self {
+        self.options.restorable = restorable;
+        self
+    }
+
+    /// Leaves out damaged tables, columns and rows and converts everything else; without, damage ends the conversion.
+    /// [`ToHdf5Summary::damage`] lists what was left out, and so does the file. Everything is read once before.
+    ///
+    /// Not for [`restorable`](Self::restorable) files, which have every byte of the original.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
+    /// Sets whether digests are computed and kept in the file.
+    pub fn digest(mut self, policy: DigestPolicy) -> Self {
+        self.digest = policy;
+        self
+    }
+
+    /// Sets the number of threads that decode and compress; 0, the default: one for each processor.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.options.threads = threads;
+        self
+    }
+
+    /// Sets how many bytes the conversion may hold at a time; 256 MiB by default.
+    pub fn max_memory(mut self, bytes: u64) -> Self {
+        self.options.max_memory = bytes;
+        self
+    }
+
+    /// Opens the source and decides for each column which dataset it becomes; nothing is written.
+    ///
+    /// # Errors
+    /// `Usage` if tables, columns or rows are named that do not exist; those of [`Source::open`] and of reading columns.
+    pub fn plan(self) -> Result<ToHdf5Plan<'a>> {
+        let mut source = Source::open_with(&self.source, self.open)?;
+        let mut options = self.options;
+        if self.salvage {
+            self.call.run(|progress| source.salvage(|table, column| options.takes(table, column), progress))?;
+        }
+        options.digest = match self.digest {
+            DigestPolicy::Auto => options.is_compressed(),
+            DigestPolicy::Always => true,
+            DigestPolicy::Never => false,
+        };
+        let plan = Plan::new(&source, &options)?;
+        Ok(ToHdf5Plan { source, plan, options, call: self.call })
+    }
+
+    /// Converts to the file `target`, which appears under its name when it is whole.
+    ///
+    /// # Errors
+    /// Those of [`plan`](Self::plan) and of [`ToHdf5Plan::write`].
+    pub fn write(self, target: impl AsRef<Path>) -> Result<ToHdf5Summary> {
+        self.plan()?.write(target)
+    }
+}
+
+/// What a conversion will do, from [`ToHdf5::plan`]. It keeps the source open, and locked if it is a table directory.
+#[must_use = "`write` converts"]
+pub struct ToHdf5Plan<'a> {
+    source: Source,
+    plan: Plan,
+    options: Options,
+    call: Call<'a>,
+}
+
+impl<'a> ToHdf5Plan<'a> {
+    call_setters!();
+
+    /// What is converted.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The tables, the main one first, parents before children.
+    pub fn tables(&self) -> &[TablePlan] {
+        &self.plan.tables
+    }
+
+    /// What the user should know, in sentences.
+    pub fn warnings(&self) -> &[String] {
+        &self.plan.warnings
+    }
+
+    /// Bytes of all elements, uncompressed; strings are counted at 16 each.
+    pub fn bytes(&self) -> u64 {
+        self.plan.bytes()
+    }
+
+    /// About how many bytes of memory the conversion will hold.
+    pub fn peak_memory(&self) -> u64 {
+        self.plan.memory(self.options.max_memory)
+    }
+
+    /// Whether the datasets can grow along `row`.
+    pub fn is_appendable(&self) -> bool {
+        self.options.appendable
+    }
+
+    /// The number of original files that can be restored, and their bytes; `None` if that was not asked for.
+    ///
+    /// # Errors
+    /// `Io` if one of them no longer exists.
+    pub fn restorable(&self) -> Result<Option<(u64, u64)>> {
+        self.plan.restorable()
+    }
+
+    /// Converts to the file `target`, which appears under its name when it is whole.
+    ///
+    /// # Errors
+    /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
+    /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
+    pub fn write(&self, target: impl AsRef<Path>) -> Result<ToHdf5Summary> {
+        let replaces = self.call.if_exists.replaces();
+        let target = target.as_ref();
+        self.call.run(|progress| to_hdf5(&self.source, &self.plan, &self.options, target, replaces, progress))
+    }
+}
+
+/// Writes a casacore table from a native HDF5 file, or from another table.
+///
+/// See [`ToHdf5`] for an example.
+#[derive(Clone)]
+#[must_use = "`write` writes the table"]
+pub struct ToTable<'a> {
+    source: PathBuf,
+    open: OpenOptions,
+    options: TableOptions,
+    salvage: bool,
+    call: Call<'a>,
+}
+
+impl<'a> ToTable<'a> {
+    /// A table from whatever is at `source`, as for [`ToHdf5::new`].
+    pub fn new(source: impl AsRef<Path>) -> Self {
+        let (open, options) = (OpenOptions::default(), TableOptions::default());
+        ToTable { source: source.as_ref().to_owned(), open, options, salvage: false, call: Call::default() }
+    }
+
+    call_setters!();
+
+    /// Sets how the source is opened and locked.
+    pub fn open_options(mut self, options: OpenOptions) -> Self {
+        self.open = options;
+        self
+    }
+
+    /// Sets the byte order of the data files; without, they have the order of the original ones if that is known.
+    pub fn byte_order(mut self, order: ByteOrder) -> Self {
+        self.options.byte_order = Some(order);
+        self
+    }
+
+    /// Lets engines compute their columns again where that gives the same values; without, the values are stored.
+    pub fn engines(mut self, engines: bool) -> Self {
+        self.options.engines = engines;
+        self
+    }
+
+    /// Leaves out damaged tables, columns and rows and writes everything else; without, damage ends the call.
+    /// [`TableSummary::damage`] lists what was left out. Everything is read once before.
+    ///
+    /// Damaged scalars and arrays of fixed shape, which a table cannot leave undefined, are zeros.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
+    /// Sets the number of threads that read and write; 0, the default: one for each processor.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.options.threads = threads;
+        self
+    }
+
+    /// Writes the table directory `target`, which appears under its name when it is whole.
+    ///
+    /// # Errors
+    /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
+    /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
+    pub fn write(self, target: impl AsRef<Path>) -> Result<TableSummary> {
+        let mut source = Source::open_with(&self.source, self.open)?;
+        if self.salvage {
+            self.call.run(|progress| source.salvage(|_, _| true, progress))?;
+        }
+        let replaces = self.call.if_exists.replaces();
+        self.call.run(|progress| to_table(&source, &self.options, target.as_ref(), replaces, progress))
+    }
+}
+
+/// Restores the original table directory, every file and every byte, from a native file made with [`ToHdf5::restorable`].
+#[derive(Clone)]
+#[must_use = "`write` restores the files"]
+pub struct ToOriginal<'a> {
+    source: PathBuf,
+    threads: usize,
+    call: Call<'a>,
+}
+
+impl<'a> ToOriginal<'a> {
+    /// The original of the native file at `source`.
+    pub fn new(source: impl AsRef<Path>) -> Self {
+        ToOriginal { source: source.as_ref().to_owned(), threads: 0, call: Call::default() }
+    }
+
+    call_setters!();
+
+    /// Sets the number of threads that decode; 0, the default: one for each processor.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Puts the directory to `target`, where it appears when it is whole and the SHA-256 of every file has been checked.
+    ///
+    /// # Errors
+    /// `Usage` if the file does not hold its originals. `Format` if a file would differ from the original, because of damage or
+    /// because columns, which are named, were changed since. `Exists`, `NoSpace` and `Interrupted` as for
+    /// [`ToTable::write`].
+    pub fn write(self, target: impl AsRef<Path>) -> Result<Restored> {
+        let options = RestoreOptions { overwrite: self.call.if_exists.replaces(), threads: self.threads };
+        self.call.run(|progress| exact::restore(&self.source, target.as_ref(), &options, progress))
+    }
+}
+
+/// Compares two sources value by value, whatever their storage; or one with the digests that it holds of itself.
+///
+/// See [`ToHdf5`] for an example.
+#[derive(Clone)]
+#[must_use = "`run` compares"]
+pub struct Compare<'a> {
+    left: PathBuf,
+    /// `None`: the digests that the left one holds.
+    right: Option<PathBuf>,
+    open: OpenOptions,
+    call: Call<'a>,
+}
+
+impl<'a> Compare<'a> {
+    /// Compares all tables of two sources, each as for [`ToHdf5::new`]: rows, columns, keywords, cells.
+    pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
+        Self::of(left.as_ref(), Some(right.as_ref()))
+    }
+
+    /// Compares the native file at `path` with the digests that it was given when it was made: every column, every keyword
+    /// set, and where the file holds its originals the bytes of every original file. Damage in the elements of a column is
+    /// a difference.
+    pub fn with_stored_digests(path: impl AsRef<Path>) -> Self {
+        Self::of(path.as_ref(), None)
+    }
+
+    fn of(left: &Path, right: Option<&Path>) -> Self {
+        let (left, right) = (left.to_owned(), right.map(Path::to_owned));
+        Compare { left, right, open: OpenOptions::default(), call: Call::default() }
+    }
+
+    /// Sets how the sources are opened and locked.
+    pub fn open_options(mut self, options: OpenOptions) -> Self {
+        self.open = options;
+        self
+    }
+
+    /// Sets a token that stops the call from another thread: it returns `Interrupted` before its next block of data.
+    pub fn cancel(mut self, token: &'a CancelToken) -> Self {
+        self.call.cancel = Some(token);
+        self
+    }
+
+    /// Compares; differences are a result, not an error.
+    ///
+    /// # Errors
+    /// Those of reading either source; `Usage` if a file that is to be compared with its digests has none; `Interrupted`.
+    pub fn run(self) -> Result<super::Comparison> {
+        let Some(right) = &self.right else {
+            return self.call.run(|progress| super::check::check(&self.left, self.open, progress));
+        };
+        let (left, right) = (Source::open_with(&self.left, self.open)?, Source::open_with(right, self.open)?);
+        self.call.run(|progress| crate::source::verify_with(&left, &right, progress))
+    }
+}

@@ -1,0 +1,125 @@
+//! Rows on their way into a table: one block of cells for each column, then all at once.
+
+use super::block::Block;
+use super::table::{Checked, Table};
+use super::writer::Writer;
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+
+/// A table of a live file, from [`Writer::table`].
+#[derive(Debug)]
+pub struct TableAppender<'w> {
+    writer: &'w mut Writer,
+    /// Its position among the tables of the writer.
+    number: usize,
+}
+
+/// New rows of a table, from [`TableAppender::batch`]. Dropped without [`append`](Self::append), they are forgotten.
+#[derive(Debug)]
+#[must_use = "rows are appended by `append`"]
+pub struct Batch<'w, 'b> {
+    table: TableAppender<'w>,
+    rows: u64,
+    /// One for each column of the table.
+    cells: Vec<Option<Checked<'b>>>,
+}
+
+impl Writer {
+    /// A table, to append rows to it or to overwrite cells: `MAIN`, `ANTENNA`, `A/B`.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such table.
+    pub fn table(&mut self, name: &str) -> Result<TableAppender<'_>> {
+        let number = self.number_of(name)?;
+        Ok(TableAppender { writer: self, number })
+    }
+}
+
+impl<'w> TableAppender<'w> {
+    fn table(&self) -> &Table {
+        self.writer.numbered(self.number)
+    }
+
+    fn context(&self) -> Context {
+        Context::table(&self.table().name)
+    }
+
+    /// The number of rows, with those that are not yet committed.
+    pub fn rows(&self) -> u64 {
+        self.table().rows
+    }
+
+    /// The number of rows that readers see.
+    pub fn committed_rows(&self) -> u64 {
+        self.table().committed
+    }
+
+    /// Begins `rows` new rows, whose cells are then [set](Batch::set) column by column.
+    pub fn batch<'b>(self, rows: u64) -> Batch<'w, 'b> {
+        let cells = self.table().columns.iter().map(|_| None).collect();
+        Batch { table: self, rows, cells }
+    }
+
+    /// Overwrites the cells of `rows` rows from `first_row` on that were appended before. A concurrent reader may see a
+    /// mix of old and new values; the next commit makes them as durable as new rows.
+    ///
+    /// # Errors
+    /// `Usage` if the block does not fit or there are fewer rows, and `Unsupported` if a cell would get another shape:
+    /// nothing is written then. `NoSpace` or `Io`, after which the writer can only be closed.
+    pub fn rewrite<'b>(&mut self, column: &str, first_row: u64, rows: u64, block: impl Into<Block<'b>>) -> Result<()> {
+        let place = [Context::column(column), self.context()];
+        self.writer.file()?;
+        let table = self.writer.numbered_mut(self.number);
+        if first_row.checked_add(rows).is_none_or(|end| end > table.rows) {
+            let message = format!("rows {first_row} to {}, of {}", first_row.saturating_add(rows), table.rows);
+            return Err(Error::usage(message)).in_contexts(&place);
+        }
+        let column = table.column(column)?;
+        let cells = column.check(block.into(), rows).in_contexts(&place)?;
+        match column.rewrite(first_row, &cells).in_contexts(&place) {
+            // nothing was written
+            Err(error) if error.kind() == ErrorKind::Unsupported => Err(error),
+            written => self.writer.rewritten(written),
+        }
+    }
+}
+
+impl<'b> Batch<'_, 'b> {
+    /// Gives a column its cells: see [`Block`] for what can be given and in which order.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such column, if it has its cells already, or if the type, the number or the shape of the cells
+    /// is not the column's.
+    pub fn set(&mut self, column: &str, cells: impl Into<Block<'b>>) -> Result<&mut Self> {
+        let context = self.table.context();
+        let table = self.table.table();
+        let set = || -> Result<_> {
+            let number = table.columns.iter().position(|known| known.name == column);
+            let number = number.ok_or_else(|| Error::usage(format!("there is no column {column}")))?;
+            if self.cells[number].is_some() {
+                return Err(Error::usage("two blocks are of one column")).context(Context::column(column));
+            }
+            let cells = table.columns[number].check(cells.into(), self.rows).context(Context::column(column))?;
+            Ok((number, cells))
+        };
+        let (number, cells) = set().context(context)?;
+        self.cells[number] = Some(cells);
+        Ok(self)
+    }
+
+    /// Appends the rows. Commits if the [`CommitPolicy`](super::CommitPolicy) says so.
+    ///
+    /// # Errors
+    /// `Usage` if a column has no cells, and nothing is written; `NoSpace` or `Io`, after which the writer can only be
+    /// closed: what is committed stays readable, what is not is lost.
+    pub fn append(self) -> Result<()> {
+        let context = self.table.context();
+        let Batch { table: TableAppender { writer, number }, rows, cells } = self;
+        let columns = &writer.numbered(number).columns;
+        if let Some((column, _)) = columns.iter().zip(&cells).find(|(_, cells)| cells.is_none()) {
+            let missing = Error::usage("appended rows need a cell in every column, but this one has none");
+            return Err(missing.context(Context::column(&column.name)).context(context));
+        }
+        let cells: Vec<Checked<'_>> = cells.into_iter().flatten().collect();
+        writer.append(number, rows, &cells)
+    }
+}

@@ -1,0 +1,62 @@
+//! When the rows of a live file become visible.
+
+use std::time::Duration;
+
+/// When appended rows become visible to readers, and whether they survive a power failure.
+///
+/// By default [`Batch::append`](super::Batch::append) commits once a second, without waiting for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommitPolicy {
+    /// An append commits if the last commit is at least this long ago.
+    pub every: Option<Duration>,
+    /// An append commits if at least this many rows, of all tables together, are not yet committed.
+    pub rows: Option<u64>,
+    /// Whether a commit waits for the disk.
+    pub durability: Durability,
+}
+
+impl Default for CommitPolicy {
+    fn default() -> Self {
+        CommitPolicy { every: Some(Duration::from_secs(1)), ..Self::manual() }
+    }
+}
+
+impl CommitPolicy {
+    /// Only [`Writer::commit`](super::Writer::commit) and [`Writer::close`](super::Writer::close) commit.
+    pub fn manual() -> Self {
+        CommitPolicy { every: None, rows: None, durability: Durability::PageCache }
+    }
+
+    /// An append commits if the last commit is at least this long ago.
+    #[must_use]
+    pub fn every(mut self, time: Duration) -> Self {
+        self.every = Some(time);
+        self
+    }
+
+    /// An append commits if at least this many rows, of all tables together, are not yet committed.
+    #[must_use]
+    pub fn every_rows(mut self, rows: u64) -> Self {
+        self.rows = Some(rows);
+        self
+    }
+
+    /// Sets whether a commit waits for the disk.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+}
+
+/// Whether a commit waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// A commit hands the data to the page cache: other processes see it, and it survives a crash of this process but not
+    /// a power failure.
+    #[default]
+    PageCache,
+    /// A commit waits until the rows, and then the number that counts them, are on the disk (`fdatasync`).
+    Disk,
+}

@@ -1,0 +1,72 @@
+//! What a live file will hold.
+
+use std::path::Path;
+
+use super::commit_policy::CommitPolicy;
+use super::create;
+use super::declare::TableSpec;
+use super::layout;
+use super::lock::WriterLock;
+use super::writer::Writer;
+use crate::error::{Context, Result, ResultExt};
+use crate::if_exists::IfExists;
+use crate::output::Output;
+
+/// The tables of a live file that does not exist yet.
+///
+/// [`create`](Self::create) makes a [`Writer`] of it, which appends rows but never creates, attaches or deletes a dataset:
+/// HDF5 readers that have the file open do not support that, and libhdf5 does not refuse it.
+#[derive(Debug, Default)]
+pub struct Schema {
+    tables: Vec<TableSpec>,
+    if_exists: IfExists,
+    policy: CommitPolicy,
+}
+
+impl Schema {
+    /// A schema without tables.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a table; parents come before their children.
+    #[must_use]
+    pub fn table(mut self, table: TableSpec) -> Self {
+        self.tables.push(table);
+        self
+    }
+
+    /// Sets what happens if there is a file already; without, [`create`](Self::create) fails.
+    #[must_use]
+    pub fn if_exists(mut self, if_exists: IfExists) -> Self {
+        self.if_exists = if_exists;
+        self
+    }
+
+    /// Sets when rows become visible; without, once a second.
+    #[must_use]
+    pub fn commit(mut self, policy: CommitPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Creates the file at `path`, where it appears once it has everything but rows.
+    ///
+    /// # Errors
+    /// `Exists` if there is a file, unless [`if_exists`](Self::if_exists) says otherwise; `Locked` if another writer has the
+    /// file; `Usage` if the tables cannot be as declared.
+    pub fn create(self, path: impl AsRef<Path>) -> Result<Writer> {
+        let path = path.as_ref();
+        let lock = WriterLock::take(path)?;
+        let output = Output::create(path, self.if_exists.replaces(), 0)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let (layout, file) = create::create(output.partial(), &name, &self.tables)
+            .and_then(|file| Ok((layout::read(&file.root()?)?, file)))
+            .with_context(|| Context::path(path))?;
+        let mut writer = Writer::new(file.go_live()?, output.partial(), &layout, self.policy, lock)?;
+        writer.begin()?;
+        output.commit()?;
+        writer.renamed(path);
+        Ok(writer)
+    }
+}
