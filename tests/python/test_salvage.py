@@ -67,11 +67,13 @@ def compare_digests(found, tables, damage, counts):
             if path not in found:
                 assert any(d['table'] == path and 'column' not in d for d in damage), path
                 counts['columns named'] += 1
-            elif expected['sha256'] is None or column in support.optional(theirs):
-                counts['columns without digest'] += 1
             elif is_named(damage, path, column):
                 assert found[path]['columns'][column]['sha256'] is None, column
                 counts['columns named'] += 1
+            elif expected['sha256'] is None:
+                counts['columns without digest'] += 1
+            elif column in support.optional(theirs) and found[path]['columns'][column]['sha256'] is None:
+                counts['columns not read'] += 1
             elif any(d['table'] == path and d.get('column') == column for d in damage):
                 counts['columns of which rows are named'] += 1
             else:
