@@ -5,8 +5,6 @@
 //! may change values without any contradiction: such columns are counted, must belong to the damaged file, and do not
 //! occur in a container with checksums.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +15,7 @@ use ctds_hdf5::value::{BString, Complex32, Complex64, DataType, Record};
 use ctds_hdf5::{Compression, ErrorKind, OpenOptions, Table, supported_managers};
 use tempfile::TempDir;
 
-use common::{copy_tree, tables_below, testdata};
+use ctds_hdf5_testing::{copy_tree, tables_below, testdata};
 
 /// Tables that are not used: of 2^32 rows, with managers that contradict each other, without values, and with strings
 /// that have no CTFP-1 digest.

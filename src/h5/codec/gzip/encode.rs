@@ -152,7 +152,7 @@ impl Encoder for Encode {
     }
 }
 
-/// Cuts planes of `plane` bytes into segments of about equal length; a last short plane is a segment, too.
+/// Cuts planes of `plane` bytes into segments of about equal length; the last plane may be shorter.
 fn segments(bytes: &[u8], plane: usize) -> impl Iterator<Item = &[u8]> {
     // planes of a few bytes are judged together
     let plane = plane.max(SMALL_CHUNK / 2);

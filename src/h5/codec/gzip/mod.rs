@@ -8,8 +8,8 @@ mod estimate;
 use libdeflater::Decompressor;
 
 use super::interface::{Codec, Decoder, Encoder, Levels};
-use encode::Encode;
 use crate::error::{Error, Result};
+use encode::Encode;
 
 /// A zlib stream decodes to at most 1032 times its own bytes.
 const MAX_EXPANSION: u64 = 1032;
