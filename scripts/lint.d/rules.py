@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['error'],
-    ['if_exists', 'limits', 'sha', 'sync', 'clock'],
+    ['clock', 'damage', 'if_exists', 'limits', 'sha', 'sync'],
     ['value'],
     ['io'],
     ['grid', 'cancel', 'progress', 'pool', 'output'],

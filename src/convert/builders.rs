@@ -100,6 +100,7 @@ pub struct ToHdf5<'a> {
     open: OpenOptions,
     options: Options,
     digest: DigestPolicy,
+    salvage: bool,
     call: Call<'a>,
 }
 
@@ -111,6 +112,7 @@ impl<'a> ToHdf5<'a> {
             open: OpenOptions::default(),
             options: Options::default(),
             digest: DigestPolicy::Auto,
+            salvage: false,
             call: Call::default(),
         }
     }
@@ -166,6 +168,15 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
+    /// Leaves out damaged tables, columns and rows and converts everything else; without, damage ends the conversion.
+    /// [`ToHdf5Summary::damage`] lists what was left out, and so does the file. Everything is read once before.
+    ///
+    /// Not for [`restorable`](Self::restorable) files, which have every byte of the original.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
     /// Sets whether digests are computed and kept in the file.
     pub fn digest(mut self, policy: DigestPolicy) -> Self {
         self.digest = policy;
@@ -189,8 +200,11 @@ impl<'a> ToHdf5<'a> {
     /// # Errors
     /// `Usage` if tables, columns or rows are named that do not exist; those of [`Source::open`] and of reading columns.
     pub fn plan(self) -> Result<ToHdf5Plan<'a>> {
-        let source = Source::open_with(&self.source, self.open)?;
+        let mut source = Source::open_with(&self.source, self.open)?;
         let mut options = self.options;
+        if self.salvage {
+            self.call.run(|progress| source.salvage(|table, column| options.takes(table, column), progress))?;
+        }
         options.digest = match self.digest {
             DigestPolicy::Auto => options.is_compressed(),
             DigestPolicy::Always => true,
@@ -280,6 +294,7 @@ pub struct ToTable<'a> {
     source: PathBuf,
     open: OpenOptions,
     options: TableOptions,
+    salvage: bool,
     call: Call<'a>,
 }
 
@@ -287,7 +302,7 @@ impl<'a> ToTable<'a> {
     /// A table from whatever is at `source`, as for [`ToHdf5::new`].
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (open, options) = (OpenOptions::default(), TableOptions::default());
-        ToTable { source: source.as_ref().to_owned(), open, options, call: Call::default() }
+        ToTable { source: source.as_ref().to_owned(), open, options, salvage: false, call: Call::default() }
     }
 
     call_setters!();
@@ -310,6 +325,15 @@ impl<'a> ToTable<'a> {
         self
     }
 
+    /// Leaves out damaged tables, columns and rows and writes everything else; without, damage ends the call.
+    /// [`TableSummary::damage`] lists what was left out. Everything is read once before.
+    ///
+    /// Damaged scalars and arrays of fixed shape, which a table cannot leave undefined, are zeros.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
     /// Sets the number of threads that read and write; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = threads;
@@ -322,7 +346,10 @@ impl<'a> ToTable<'a> {
     /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
     /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<TableSummary> {
-        let source = Source::open_with(&self.source, self.open)?;
+        let mut source = Source::open_with(&self.source, self.open)?;
+        if self.salvage {
+            self.call.run(|progress| source.salvage(|_, _| true, progress))?;
+        }
         let replaces = self.call.if_exists.replaces();
         self.call.run(|progress| to_table(&source, &self.options, target.as_ref(), replaces, progress))
     }

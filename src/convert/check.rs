@@ -18,7 +18,7 @@ use crate::table::OpenOptions;
 /// `Usage` if the file has no digests; `Interrupted` if `progress` says so; those of reading it. Damage in the elements of a column is a difference.
 pub fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Comparison> {
     let source = Source::open_with(path, options)?;
-    let mut all = Comparison::default();
+    let mut all = Comparison { damage: source.damage().to_vec(), ..Comparison::default() };
     let mut has_digests = false;
     for table in source.tables() {
         let content = table.content()?;

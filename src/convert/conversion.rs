@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::exact;
 use super::to_hdf5::{ColumnPlan, Options, Plan, Writer};
+use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::File;
 use crate::io::{FileSource, ReadAt};
@@ -34,6 +35,8 @@ pub struct ToHdf5Summary {
     pub digest: Option<Sha>,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// The damaged parts of the source that are left out.
+    pub damage: Vec<Damage>,
 }
 
 /// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is whole.
@@ -82,5 +85,6 @@ pub fn to_hdf5(
         file_bytes,
         digest,
         warnings,
+        damage: source.damage().to_vec(),
     })
 }

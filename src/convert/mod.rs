@@ -34,8 +34,9 @@ mod exact;
 mod to_hdf5;
 mod to_table;
 
+pub use crate::damage::Damage;
 pub use crate::h5::{Compression, Plugin};
-pub use crate::native::{Damage, DatasetInfo, Elsewhere, display_name};
+pub use crate::native::{DatasetInfo, Elsewhere, display_name};
 pub use crate::progress::Progress;
 pub use crate::sha::{Sha, hex};
 pub use crate::source::{

@@ -8,7 +8,6 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::attributes::{self, Attributes, Edited, Object, TABLE_SUBTYPE, TABLE_TYPE};
 use super::cells::{Cubes, Dense, Ragged, Records};
-use super::damage::Damage;
 use super::digests::StoredDigests;
 use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
 use super::form::{FormKind, Members, StoredForm};
@@ -17,6 +16,7 @@ use super::raw_strings::RawStrings;
 use super::reader::Reader;
 use super::undescribed;
 use crate::container;
+use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, Plugin};
 use crate::io::{FileSource, ReadAt};

@@ -41,6 +41,7 @@ use self::copy::Copier;
 pub use self::file_set::FileSet;
 use self::file_set::{Folder, ORIGINAL_DAT, TABLE_DAT};
 pub use self::list::{Check, ListedFile, Listing};
+pub use crate::damage::Damage;
 
 /// A kind of container that a table can be packed into.
 ///

@@ -1,8 +1,9 @@
 //! What a table holds, wherever it is stored.
 
 use super::intact::{ColumnDamage, Intact};
+use crate::damage::Damage;
 use crate::error::Result;
-use crate::native::{Damage, DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
+use crate::native::{DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{Cells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
 use crate::value::{DataType, Record, Shape};

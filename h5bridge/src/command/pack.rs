@@ -1,13 +1,13 @@
 //! `pack`: a table's files into a container.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Compression;
-use ctds_hdf5::pack::{FileSet, PackFormat, PackOptions, PackSummary, pack};
+use ctds_hdf5::pack::{Damage, FileSet, PackFormat, PackOptions, PackSummary, pack};
 use serde_json::json;
 
 use crate::args::{Global, size};
@@ -45,6 +45,9 @@ pub struct Args {
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
+    /// Leave out files that cannot be read, name them, and pack the rest; the exit code is then 6
+    #[arg(long)]
+    salvage: bool,
 }
 
 /// The names of all formats that the library writes.
@@ -74,18 +77,34 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         overwrite: args.overwrite,
     };
     let interrupts = Interrupts::listen()?;
-    let source = FileSet::open(&args.source, global.open_options())?;
+    let source = open(&args.source, args.salvage, &interrupts, global)?;
     let bar = Bar::new(source.bytes(), global.quiet || global.json);
     let summary = interrupts.stop(|token| pack(&source, &args.out, &options, &token.with(&bar)));
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    finish(&summary?, &args.out, started, &next, options.compression, global, out)
+    let summary = summary.map_err(|error| report::suggest(error, report::SALVAGE_FILES))?;
+    finish(&summary, source.damage(), &args.out, started, &next, options.compression, global, out)
+}
+
+/// Opens the files of a table, all of them or those that can be read.
+pub(super) fn open(path: &Path, salvage: bool, interrupts: &Interrupts, global: &Global) -> Result<FileSet> {
+    let options = global.open_options();
+    match salvage {
+        true => Ok(interrupts.stop(|token| FileSet::salvage(path, options, &token.with(&())))?),
+        false => FileSet::open(path, options).map_err(|error| match path.is_dir() {
+            true => report::suggest(error, report::SALVAGE_FILES),
+            // a single file that cannot be opened is lost as a whole
+            false => error.into(),
+        }),
+    }
 }
 
 /// Says what was packed or unpacked.
+#[expect(clippy::too_many_arguments, reason = "the parts of one report")]
 pub(super) fn finish(
     summary: &PackSummary,
-    target: &std::path::Path,
+    damage: &[Damage],
+    target: &Path,
     started: Instant,
     next: &str,
     compression: Compression,
@@ -94,8 +113,11 @@ pub(super) fn finish(
 ) -> Result<Status> {
     let seconds = started.elapsed().as_secs_f64();
     let (bytes, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
+    let named = damage.iter().map(|damage| format!("damaged, left out: {damage}"));
+    let warnings: Vec<String> = summary.warnings.iter().cloned().chain(named).collect();
     Ending {
-        warnings: &summary.warnings,
+        warnings: &warnings,
+        damage,
         summary: vec![
             format!("{}: {} files of {bytes} in {stored}", target.display(), summary.files),
             report::speed(summary.bytes, seconds),

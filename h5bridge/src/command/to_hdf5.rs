@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
+use ctds_hdf5::Context;
 use ctds_hdf5::convert::{
     ColumnPlan, Compress, Compression, Damage, Form, Options, Plan, Route, Source, TablePlan, ToHdf5Summary, hex,
     to_hdf5,
@@ -121,7 +122,11 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.salvage {
         interrupts.stop(|token| source.salvage(|table, column| options.takes(table, column), &token.with(&())))?;
     }
-    let plan = Plan::new(&source, &options)?;
+    let go_on = |error: ctds_hdf5::Error| {
+        let options = options_after(&error, options.restorable);
+        report::suggest(error, options)
+    };
+    let plan = Plan::new(&source, &options).map_err(go_on)?;
     if args.dry_run {
         return print_plan(&plan, source.damage(), &options, global, out);
     }
@@ -129,7 +134,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let summary =
         interrupts.stop(|token| to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
-    let summary = summary?;
+    let summary = summary.map_err(go_on)?;
     let seconds = started.elapsed().as_secs_f64();
     let ToHdf5Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest, .. } = &summary;
     let digest = digest.as_ref().map(hex);
@@ -163,6 +168,24 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         ..Ending::default()
     }
     .print(global, out)
+}
+
+/// The options that go on after an error, if it is one of a damaged source.
+fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
+    if restorable {
+        return "a restorable file needs an intact source; without --restorable, --salvage leaves out what is damaged"
+            .to_owned();
+    }
+    let column = error.contexts().find_map(|context| match context {
+        Context::Column { table, column, .. } if matches!(table.as_str(), "" | ".") => Some(column.clone()),
+        Context::Column { table, column, .. } => Some(format!("{table}/{column}")),
+        other if other.to_string().contains("column ") => Some("COLUMN".to_owned()),
+        _ => None,
+    });
+    match column {
+        Some(column) => format!("--exclude {column} leaves out the column, {}", report::SALVAGE),
+        None => report::SALVAGE.to_owned(),
+    }
 }
 
 /// Prints what a conversion would write.

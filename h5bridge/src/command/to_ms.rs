@@ -70,7 +70,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let bar = Bar::new(0, global.quiet || global.json);
     let summary = interrupts.stop(|token| to_table(&source, &options, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
-    let summary = summary?;
+    let summary = summary.map_err(|error| report::suggest(error, report::SALVAGE))?;
     let seconds = started.elapsed().as_secs_f64();
     let TableSummary { tables, columns, missing, rows, bytes, warnings, .. } = &summary;
     let size = report::bytes(*bytes);

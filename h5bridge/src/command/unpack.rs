@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::Compression;
-use ctds_hdf5::pack::{FileSet, unpack};
+use ctds_hdf5::pack::unpack;
 
 use super::pack;
 use crate::args::Global;
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
+use crate::report;
 
 /// Arguments of `unpack`.
 #[derive(Debug, clap::Args)]
@@ -27,16 +28,20 @@ pub struct Args {
     /// Replace OUT if it exists and is a table
     #[arg(long)]
     overwrite: bool,
+    /// Leave out files that cannot be read, name them, and unpack the rest; the exit code is then 6
+    #[arg(long)]
+    salvage: bool,
 }
 
 /// Unpacks, and says what came of it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let interrupts = Interrupts::listen()?;
-    let source = FileSet::open(&args.source, global.open_options())?;
+    let source = pack::open(&args.source, args.salvage, &interrupts, global)?;
     let bar = Bar::new(source.bytes(), global.quiet || global.json);
     let summary = interrupts.stop(|token| unpack(&source, &args.out, args.overwrite, &token.with(&bar)));
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    pack::finish(&summary?, &args.out, started, &next, Compression::NONE, global, out)
+    let summary = summary.map_err(|error| report::suggest(error, report::SALVAGE_FILES))?;
+    pack::finish(&summary, source.damage(), &args.out, started, &next, Compression::NONE, global, out)
 }

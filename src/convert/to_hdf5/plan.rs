@@ -288,6 +288,11 @@ impl Plan {
         if !is_whole {
             return Err(Error::usage("a restorable file has all tables, columns and rows"));
         }
+        if source.is_salvaged() {
+            return Err(Error::usage(
+                "a restorable file has the original bytes: parts of the source cannot be left out",
+            ));
+        }
         let Some(root) = source.tables.first().and_then(|table| table.path.as_ref()) else {
             return Err(Error::usage("only a table directory can be made restorable"));
         };

@@ -6,6 +6,7 @@ use bstr::ByteSlice;
 use rayon::prelude::*;
 
 use super::plan::{Filling, TableBlueprint, TableOptions, plan};
+use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::output::Output;
 use crate::pool::thread_pool;
@@ -30,6 +31,8 @@ pub struct TableSummary {
     pub bytes: u64,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// The damaged parts of the source that are left out.
+    pub damage: Vec<Damage>,
 }
 
 /// Writes the tables of `source` to the directory `target`, which appears when it is whole.
@@ -66,6 +69,7 @@ pub fn to_table(
         rows: plans.first().map_or(0, |plan| plan.rows),
         bytes,
         warnings,
+        damage: source.damage().to_vec(),
     })
 }
 
