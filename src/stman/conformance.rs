@@ -316,7 +316,7 @@ fn errors_of_the_file_name_the_manager() {
                 assert_eq!(error.kind(), ErrorKind::Format, "{name}, {len} bytes: {text}");
                 let first = error.contexts().next().map(|context| context.to_string()).unwrap_or_default();
                 let names_it = first.starts_with("table.f0") && text.contains(&format!("({})", kind.names[0]));
-                assert!(names_it || first == format!("{name}"), "{name}, {len} bytes: {text}");
+                assert!(names_it || first == name, "{name}, {len} bytes: {text}");
             }
             let damaged = copy_of(&files);
             damaged.remove(&name).unwrap();

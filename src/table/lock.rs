@@ -98,6 +98,12 @@ pub(super) fn is_written(file: &File) -> Result<bool> {
     Ok(!is_free(file, libc::F_RDLCK, DATA_BYTE)?)
 }
 
+/// Marks the table as in use no longer.
+pub(super) fn leave(file: &File) -> Result<()> {
+    fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_UNLCK, IN_USE_BYTE))).map_err(std::io::Error::from)?;
+    Ok(())
+}
+
 /// Whether another program has the table open.
 pub(super) fn is_in_use(file: &File) -> Result<bool> {
     Ok(!is_free(file, libc::F_WRLCK, IN_USE_BYTE)?)

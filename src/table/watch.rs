@@ -132,8 +132,10 @@ impl Watch {
         }
     }
 
-    /// Whether another program has the table open.
+    /// Whether another program has the table open. From then on this one does not count as one of them: two that wait
+    /// for each other would wait for ever.
     pub(crate) fn is_in_use(&self) -> Result<bool> {
+        lock::leave(&self.lock)?;
         lock::is_in_use(&self.lock)
     }
 
@@ -313,6 +315,15 @@ mod tests {
         // a moment after a change too: nobody has the lock
         scene.touch("table.f0", SystemTime::now());
         assert!(matches!(scene.snapshot(), Snapshot::Consistent(_)));
+        assert!(!scene.watch.is_in_use().unwrap());
+    }
+
+    #[test]
+    fn two_that_wait_for_the_end_do_not_wait_for_each_other() {
+        let scene = Scene::new(LONG_AGO);
+        let other = Watch::new(&scene.watch.path).unwrap();
+        assert!(scene.watch.is_in_use().unwrap(), "the other one may be writing");
+        assert!(!other.is_in_use().unwrap(), "the first waits only");
         assert!(!scene.watch.is_in_use().unwrap());
     }
 

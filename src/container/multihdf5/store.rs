@@ -208,10 +208,14 @@ impl Store {
     }
 }
 
+/// Called with the name of the step that is done.
+#[cfg(test)]
+type AtMoment = Box<dyn FnMut(&'static str)>;
+
 #[cfg(test)]
 thread_local! {
     /// What a test does at each moment between two steps of a commit at which a process may be killed.
-    pub(super) static AT_MOMENT: std::cell::RefCell<Option<Box<dyn FnMut(&'static str)>>> = std::cell::RefCell::default();
+    pub(super) static AT_MOMENT: std::cell::RefCell<Option<AtMoment>> = std::cell::RefCell::default();
 }
 
 #[cfg(test)]

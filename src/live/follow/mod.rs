@@ -138,17 +138,13 @@ impl Follow {
         Ok(all)
     }
 
-    /// Whether another program has one of the tables open.
+    /// Whether another program has one of the tables open. Programs that follow it and have asked this do not count.
     ///
     /// # Errors
     /// `Io`.
     pub fn is_in_use(&self) -> Result<bool> {
-        for table in &self.tables {
-            if table.is_in_use()? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        // all of them are asked, because from then on this program does not count for others
+        self.tables.iter().try_fold(false, |in_use, table| Ok(table.is_in_use()? || in_use))
     }
 
     /// Whether a live file was there to go on with.
