@@ -1,4 +1,4 @@
-//! Writes zlib streams that spend time where it gains.
+//! Writes zlib streams that spend time only where it gains.
 //!
 //! After the shuffle a chunk is a series of planes: the first bytes of all elements, the second bytes, and so on. The planes of
 //! measured numbers differ: exponents compress well, the last bits are noise. Each plane is cut into segments, each segment
@@ -11,23 +11,29 @@
 //! 2 bytes   an empty last block
 //! 4 bytes   Adler-32 of the chunk
 //! ```
+//! A chunk whose segments all have repetitions, and a short one, is encoded as a whole.
 
+use libdeflater::{CompressionLvl, Compressor};
 use zlib_rs::{Deflate, DeflateConfig, DeflateFlush, Strategy};
 
 use super::super::interface::Encoder;
 use super::estimate::Estimator;
 use crate::error::{Error, Result};
 
-/// Chunks up to this length are one segment, which is not judged.
+/// Chunks up to this length are not judged.
 const SMALL_CHUNK: usize = 8 << 10;
 /// The most bytes of a segment.
 const SEGMENT: usize = 64 << 10;
 /// The most bytes of a stored block.
 const STORED_BLOCK: usize = 65_535;
+/// Deflate with a window of 32 KiB.
+const HEADER: [u8; 2] = [0x78, 0x5e];
 /// The last block of a stream, without content.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 /// Gains below this, as the part that remains, are not worth the time.
 const NO_GAIN: f32 = 0.985;
+/// What remains of a sample that is constant, or nearly.
+const CONSTANT: f32 = 0.01;
 /// Bytes that are encoded to choose between two methods.
 const TRIAL: usize = 8 << 10;
 
@@ -48,7 +54,8 @@ enum Method {
 pub(super) struct Encode {
     level: u8,
     estimator: Estimator,
-    /// Kept when first needed, one for each method that zlib runs.
+    /// Each is made when first needed, and kept.
+    whole: Option<Compressor>,
     codes: Option<Deflate>,
     runs: Option<Deflate>,
     matches: Option<Deflate>,
@@ -56,7 +63,7 @@ pub(super) struct Encode {
 
 impl Encode {
     pub(super) fn new(level: u8) -> Self {
-        Encode { level, estimator: Estimator::new(), codes: None, runs: None, matches: None }
+        Encode { level, estimator: Estimator::new(), whole: None, codes: None, runs: None, matches: None }
     }
 
     /// The fastest method of those that leave about the fewest bytes of `segment`.
@@ -73,8 +80,12 @@ impl Encode {
         if expected.runs >= 0.99 * expected.codes {
             return Ok(Method::Codes);
         }
+        // what is constant in the sample is not elsewhere; all methods are as fast where it is
+        if expected.runs < CONSTANT {
+            return Ok(Method::Matches);
+        }
         // where runs gain much, longer repetitions often gain more, which an estimate does not see
-        if (0.01..0.5).contains(&expected.runs) && expected.runs < 0.9 * expected.codes {
+        if expected.runs < 0.5 && expected.runs < 0.9 * expected.codes {
             let trial = &segment[segment.len().saturating_sub(TRIAL)..];
             let (mut with_runs, mut with_matches) = (Vec::new(), Vec::new());
             self.deflate(Method::Runs, trial, &mut with_runs)?;
@@ -84,6 +95,16 @@ impl Encode {
             }
         }
         Ok(Method::Runs)
+    }
+
+    /// One stream of libdeflate, which finds repetitions faster than zlib but cannot be joined to other blocks.
+    fn whole(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let level = CompressionLvl::new(self.level.into()).unwrap_or_default();
+        let compressor = self.whole.get_or_insert_with(|| Compressor::new(level));
+        out.resize(compressor.zlib_compress_bound(bytes.len()), 0);
+        let len = compressor.zlib_compress(bytes, out);
+        out.truncate(len.map_err(|error| Error::usage("deflate failed").caused_by(error))?);
+        Ok(())
     }
 
     /// Appends blocks that decode to `bytes` and end at a byte.
@@ -126,25 +147,26 @@ impl Encode {
 impl Encoder for Encode {
     fn encode(&mut self, bytes: &[u8], plane: usize, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
-        out.reserve(bytes.len() + bytes.len() / 16 + 1024);
-        out.extend_from_slice(&[0x78, 0x5e]);
-        if bytes.len() <= SMALL_CHUNK {
-            if !bytes.is_empty() {
-                self.deflate(Method::Matches, bytes, out)?;
-            }
-        } else {
-            let mut rest = 0;
-            let mut series = Method::Stored;
-            let mut at = 0;
+        let mut series: Vec<(Method, usize)> = Vec::new();
+        if bytes.len() > SMALL_CHUNK {
             for segment in segments(bytes, plane) {
                 let method = self.method(segment)?;
-                if method != series {
-                    self.deflate(series, &bytes[rest..at], out)?;
-                    (rest, series) = (at, method);
+                match series.last_mut() {
+                    Some((last, len)) if *last == method => *len += segment.len(),
+                    _ => series.push((method, segment.len())),
                 }
-                at += segment.len();
             }
-            self.deflate(series, &bytes[rest..], out)?;
+        }
+        if series.iter().all(|(method, _)| *method == Method::Matches) {
+            return self.whole(bytes, out);
+        }
+        out.reserve(bytes.len() + bytes.len() / 16 + 1024);
+        out.extend_from_slice(&HEADER);
+        let mut rest = bytes;
+        for (method, len) in series {
+            let (now, later) = rest.split_at(len);
+            self.deflate(method, now, out)?;
+            rest = later;
         }
         out.extend_from_slice(&LAST_BLOCK);
         out.extend_from_slice(&libdeflater::adler32(bytes).to_be_bytes());
