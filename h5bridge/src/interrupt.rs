@@ -49,11 +49,16 @@ impl Interrupts {
         Ok(Interrupts { token, phase })
     }
 
-    /// Runs a call that the first signal stops.
-    pub fn stop<T>(&self, call: impl FnOnce(&CancelToken) -> T) -> T {
+    /// The token that a signal cancels while a call runs.
+    pub fn token(&self) -> &CancelToken {
+        &self.token
+    }
+
+    /// Runs a call that has the [token](Self::token): the first signal stops it.
+    pub fn stop<T>(&self, call: impl FnOnce() -> T) -> T {
         let enter = |phase| *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
         enter(Phase::Working);
-        let result = call(&self.token);
+        let result = call();
         enter(Phase::Idle);
         result
     }

@@ -29,7 +29,7 @@ pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
 ///
 /// Tables in directories are locked for reading as long as this exists.
 #[derive(Debug)]
-pub struct FileSet {
+pub(super) struct FileSet {
     path: PathBuf,
     pub(super) root: Folder,
 }
@@ -81,7 +81,7 @@ impl FileSet {
     /// # Errors
     /// `Locked` if a program writes to one of the tables for too long, `Format` if there is no table at `path`, if a
     /// container is damaged, or holds a file whose name is none.
-    pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
+    pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Self> {
         let open = || {
             let path = std::path::absolute(path)?;
             let root = Folder::open(container::locate(&path)?, String::new(), options, 0)?;
@@ -107,17 +107,17 @@ impl FileSet {
     }
 
     /// The number of files.
-    pub fn files(&self) -> usize {
+    pub(super) fn files(&self) -> usize {
         self.root.all().iter().map(|folder| folder.files.len()).sum()
     }
 
     /// Of all files.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
     }
 
     /// What is left out, and what is taken as something else than it is.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(super) fn warnings(&self) -> Vec<String> {
         self.root.all().iter().flat_map(|folder| folder.warnings.clone()).collect()
     }
 }

@@ -53,16 +53,8 @@ pub struct Difference {
 /// Compares all tables of two sources: rows, columns, keywords, cells.
 ///
 /// # Errors
-/// Those of reading either source.
-pub fn verify(left: &Source, right: &Source) -> Result<Comparison> {
-    verify_with(left, right, &())
-}
-
-/// As [`verify`], until `progress` says that it is to stop.
-///
-/// # Errors
-/// `Interrupted`, and those of reading either source.
-pub fn verify_with(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
+/// `Interrupted` if `progress` says so, and those of reading either source.
+pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
     let mut all = Comparison::default();
     for table in &left.tables {
         let Some(other) = right.tables.iter().find(|other| other.name == table.name) else {

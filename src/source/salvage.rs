@@ -52,7 +52,7 @@ impl Source {
     ///
     /// # Errors
     /// `Interrupted` when `progress` says so; what opening the main table gives if it cannot be opened at all.
-    pub fn salvage(&mut self, selected: impl Fn(&str, &str) -> bool, progress: &dyn Progress) -> Result<()> {
+    pub(crate) fn salvage(&mut self, selected: impl Fn(&str, &str) -> bool, progress: &dyn Progress) -> Result<()> {
         self.is_salvaged = true;
         for table in &mut self.tables {
             let content = match &table.content {

@@ -7,10 +7,10 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Compression;
-use ctds_hdf5::pack::{FileSet, PackFormat, PackOptions, PackSummary, pack};
+use ctds_hdf5::pack::{Pack, PackFormat, PackSummary};
 use serde_json::json;
 
-use crate::args::{Global, size};
+use crate::args::{Global, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -63,23 +63,26 @@ fn compress_help() -> String {
 /// Packs, and says what came of it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    let is_multifile = !args.single_file && args.compress.is_none();
-    let default = if is_multifile { PackFormat::MULTI_FILE } else { PackFormat::MULTI_HDF5 };
-    let options = PackOptions {
-        format: args.format.unwrap_or(default),
-        block_bytes: args.block_size,
-        checksums: args.crc,
-        compression: args.compress,
-        single_file: args.single_file,
-        overwrite: args.overwrite,
-    };
     let interrupts = Interrupts::listen()?;
-    let source = FileSet::open(&args.source, global.open_options())?;
-    let bar = Bar::new(source.bytes(), global.quiet || global.json);
-    let summary = interrupts.stop(|token| pack(&source, &args.out, &options, &token.with(&bar)));
+    let bar = Bar::new(0, global.quiet || global.json);
+    let mut pack = Pack::new(&args.source)
+        .open_options(global.open_options())
+        .checksums(args.crc)
+        .compression(args.compress)
+        .single_file(args.single_file)
+        .if_exists(if_exists(args.overwrite))
+        .progress(&bar)
+        .cancel(interrupts.token());
+    if let Some(format) = args.format {
+        pack = pack.format(format);
+    }
+    if let Some(bytes) = args.block_size {
+        pack = pack.block_bytes(bytes);
+    }
+    let summary = interrupts.stop(|| pack.write(&args.out));
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    finish(&summary?, &args.out, started, &next, options.compression, global, out)
+    finish(&summary?, &args.out, started, &next, args.compress, global, out)
 }
 
 /// Says what was packed or unpacked.

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::Compression;
-use ctds_hdf5::pack::{FileSet, unpack};
+use ctds_hdf5::pack::Unpack;
 
 use super::pack;
-use crate::args::Global;
+use crate::args::{Global, if_exists};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -33,9 +33,13 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let interrupts = Interrupts::listen()?;
-    let source = FileSet::open(&args.source, global.open_options())?;
-    let bar = Bar::new(source.bytes(), global.quiet || global.json);
-    let summary = interrupts.stop(|token| unpack(&source, &args.out, args.overwrite, &token.with(&bar)));
+    let bar = Bar::new(0, global.quiet || global.json);
+    let unpack = Unpack::new(&args.source)
+        .open_options(global.open_options())
+        .if_exists(if_exists(args.overwrite))
+        .progress(&bar)
+        .cancel(interrupts.token());
+    let summary = interrupts.stop(|| unpack.write(&args.out));
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
     pack::finish(&summary?, &args.out, started, &next, Compression::NONE, global, out)

@@ -5,14 +5,14 @@ use std::ops::Range;
 use bstr::BString;
 
 use super::lanes::{Appender, DatasetSink, Lane};
-use super::layout_choice::{Route, grid};
+use super::layout_choice::{ReadStrategy, grid};
 use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::grid::unravel;
 use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, Members, RawStrings, json};
 use crate::progress::Progress;
-use crate::sha::Sha;
+use crate::sha::Sha256;
 use crate::source::Content;
 use crate::source::blocks::{RowBlock, RowBlocks, Shapes, WRITE_BYTES};
 use crate::source::digest::{CellDigest, ColumnStream, digest_cells, not_selected};
@@ -24,7 +24,7 @@ pub(super) struct ColumnResult {
     pub(super) table: usize,
     pub(super) column: usize,
     /// The error if the column has no digest.
-    pub(super) sha256: Result<Sha>,
+    pub(super) sha256: Result<Sha256>,
     /// Of the only dataset that holds strings.
     pub(super) raw: RawStrings,
 }
@@ -75,12 +75,12 @@ impl<'a> ColumnWriter<'a> {
         &mut self,
         sinks: &Members<DatasetSink>,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha>> {
+    ) -> Result<Result<Sha256>> {
         match sinks {
             Members::Dense { data, flags } => match self.plan.form.route() {
-                Route::Tiles => self.write_tiles(data, lane),
-                Route::Parts => self.write_parts(data, flags.as_ref(), lane),
-                Route::Rows => self.write_rows(data, flags.as_ref(), lane),
+                ReadStrategy::Tiles => self.write_tiles(data, lane),
+                ReadStrategy::Parts => self.write_parts(data, flags.as_ref(), lane),
+                ReadStrategy::Rows => self.write_rows(data, flags.as_ref(), lane),
             },
             Members::Cubes { cubes, row_cube, row_index } => self.write_cubes(cubes, row_cube, row_index, lane),
             Members::Ragged { values, offset, shape, defined } => {
@@ -94,7 +94,7 @@ impl<'a> ColumnWriter<'a> {
     }
 
     /// A digest of its own, for cells that were not read in row order.
-    fn digest(&self) -> Result<Result<Sha>> {
+    fn digest(&self) -> Result<Result<Sha256>> {
         if self.digest == CellDigest::Skipped {
             return Ok(Err(not_selected()));
         }
@@ -107,7 +107,7 @@ impl<'a> ColumnWriter<'a> {
     }
 
     /// One hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive rows.
-    fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha>> {
+    fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha256>> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("no hypercube"))?;
         let Some((cell, rows)) = target.grid.shape.split_last() else { return Err(Error::format("no row axis")) };
@@ -133,7 +133,7 @@ impl<'a> ColumnWriter<'a> {
         row_cube: &DatasetSink,
         row_index: &DatasetSink,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha>> {
+    ) -> Result<Result<Sha256>> {
         let tiling = self.tiling()?;
         if tiling.cubes.len() != cubes.len() {
             return Err(Error::format("the hypercubes have changed since the plan was made"));
@@ -171,7 +171,7 @@ impl<'a> ColumnWriter<'a> {
         data: &DatasetSink,
         defined: Option<&DatasetSink>,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha>> {
+    ) -> Result<Result<Sha256>> {
         let Some((cell, _)) = data.grid.shape.split_last() else { return Err(changed()) };
         let cell_len = cell.elements()? as usize;
         let mut stream = ColumnStream::of(self.digest, self.content);
@@ -232,7 +232,7 @@ impl<'a> ColumnWriter<'a> {
         data: &DatasetSink,
         defined: Option<&DatasetSink>,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha>> {
+    ) -> Result<Result<Sha256>> {
         let mut flags = defined.map(Appender::new);
         let axes = data.grid.shape.len() - 1;
         let cell: Shape = data.grid.shape[..axes].into();
@@ -265,7 +265,11 @@ impl<'a> ColumnWriter<'a> {
     }
 
     /// Cells of differing shapes, one after the other.
-    fn write_ragged(&mut self, mut sinks: RaggedSinks<'_>, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha>> {
+    fn write_ragged(
+        &mut self,
+        mut sinks: RaggedSinks<'_>,
+        lane: &mut Lane<'_, ColumnResult>,
+    ) -> Result<Result<Sha256>> {
         let mut stream = ColumnStream::of(self.digest, self.content);
         let mut values = Values::new(self.plan.data_type);
         let mut raw = std::mem::take(&mut self.raw);

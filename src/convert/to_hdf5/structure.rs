@@ -10,8 +10,8 @@ use bstr::{BStr, ByteSlice};
 
 use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
 use super::lanes::{self, DatasetSink, Lane, Message};
-use super::layout_choice::{Form, chunk_rows, grid};
-use super::plan::{ColumnPlan, Options, Plan, TablePlan};
+use super::layout_choice::{ColumnForm, Growth, chunk_rows, grid};
+use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::native::{
@@ -21,7 +21,7 @@ use crate::native::{
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
-use crate::sha::{Sha, hex};
+use crate::sha::Sha256;
 use crate::source::digest::{CellDigest, keywords_sha, table_sha};
 use crate::source::{ColumnDigest, Content, Source, coordinates};
 use crate::table::ColumnInfo;
@@ -30,7 +30,7 @@ use crate::value::{DataType, Shape};
 pub(crate) struct Writer<'a> {
     source: &'a Source,
     plan: &'a Plan,
-    options: &'a Options,
+    options: &'a ToHdf5Options,
     pub(crate) root: Group,
     exact: Group,
     /// All that get data, by the numbers in [`DatasetSink`].
@@ -52,7 +52,7 @@ enum Job {
 }
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(source: &'a Source, plan: &'a Plan, options: &'a Options, file: &File) -> Result<Self> {
+    pub(crate) fn new(source: &'a Source, plan: &'a Plan, options: &'a ToHdf5Options, file: &File) -> Result<Self> {
         let root = file.root()?;
         let exact = native::begin(&root, &source.name)?;
         Ok(Writer {
@@ -130,10 +130,17 @@ impl<'a> Writer<'a> {
         let rows = table.rows.end - table.rows.start;
         let compression = self.options.compress.of_row_numbers(rows);
         let row_shape = Shape::from([rows]);
-        let row_chunk = Shape::from([chunk_rows(8, rows, self.options.appendable)]);
+        let row_chunk = Shape::from([chunk_rows(8, rows, self.options.growth())]);
         // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
         let row_name = &self.plan.tables[number].row;
-        let row = self.create(group, row_name, DataType::Int64, &row_shape, &row_chunk, true, compression)?;
+        let spec = DatasetSpec {
+            element: DataType::Int64,
+            shape: &row_shape,
+            chunk: Some(row_chunk),
+            appendable: true,
+            compression,
+        };
+        let row = self.create(group, row_name, spec)?;
         let row_scale = row.dataset;
         self.datasets[row_scale].make_scale(row_name)?;
         self.jobs.push((rows * 8, Job::RowNumbers { target: row, rows: table.rows.clone() }));
@@ -169,38 +176,26 @@ impl<'a> Writer<'a> {
         let rows = table.rows.end - table.rows.start;
         let is_ms = table.source == 0 && scales.is_measurement_set();
         let roles = |axes: usize| axis_roles(is_ms, &column.name, axes);
-        let cubes = if let Form::Cubes { cubes } = &column.form { cubes.len() } else { 0 };
+        let cubes = if let ColumnForm::Cubes { cubes } = &column.form { cubes.len() } else { 0 };
         let flags = column.defined_link.as_deref();
         let new = NewColumn { attributes: &attributes, roles: &roles, cubes, flags };
         let mut maker = ColumnMaker { writer: self, column, rows, row };
         column.stored_form().create(group, &new, scales, &mut maker)
     }
 
-    /// Creates a dataset that will get data.
-    #[allow(clippy::too_many_arguments, reason = "they are the dataset's properties")]
-    fn create(
-        &mut self,
-        group: &Group,
-        name: &str,
-        element: DataType,
-        shape: &Shape,
-        chunk: &Shape,
-        can_grow: bool,
-        compression: Compression,
-    ) -> Result<DatasetSink> {
-        let compression = if element.is_fixed_size() { compression } else { Compression::NONE };
-        let spec = DatasetSpec {
-            element,
-            shape,
-            chunk: Some(chunk.clone()),
-            // HDF5 has no chunks without elements
-            appendable: can_grow && self.options.appendable && !chunk.contains(&0),
-            compression,
-        };
+    /// Creates a chunked dataset that will get data. It grows only if the file is to be appendable, and only elements of a
+    /// fixed size are compressed.
+    fn create(&mut self, group: &Group, name: &str, spec: DatasetSpec<'_>) -> Result<DatasetSink> {
+        let chunk = spec.chunk.clone().unwrap_or_else(|| spec.shape.clone());
+        let compression = if spec.element.is_fixed_size() { spec.compression } else { Compression::NONE };
+        // HDF5 has no chunks without elements
+        let appendable = spec.appendable && self.options.appendable && !chunk.contains(&0);
+        let spec = DatasetSpec { appendable, compression, ..spec };
         let dataset = self.datasets.len();
         self.datasets.push(group.create_dataset(name, &spec)?);
-        let pipeline = (!compression.is_none()).then(|| compression.pipeline(element.size()));
-        Ok(DatasetSink { dataset, grid: grid(shape, chunk), size: element.size(), pipeline })
+        let size = spec.element.size();
+        let pipeline = (!compression.is_none()).then(|| compression.pipeline(size));
+        Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
     }
 
     /// The path of the group of the table that a keyword of `table` stores as `stored`.
@@ -235,7 +230,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Runs all jobs, and returns the digest of the main table if it is wanted.
-    pub(crate) fn write_data(&mut self, progress: &dyn Progress) -> Result<Option<Sha>> {
+    pub(crate) fn write_data(&mut self, progress: &dyn Progress) -> Result<Option<Sha256>> {
         let pool = thread_pool(self.options.threads)?;
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
@@ -245,7 +240,7 @@ impl<'a> Writer<'a> {
                 targets.list().iter().for_each(|target| names[target.dataset] = (*table, *column));
             }
         }
-        let mut shas: Vec<Vec<Option<Result<Sha>>>> =
+        let mut shas: Vec<Vec<Option<Result<Sha256>>>> =
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut raw = Vec::new();
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
@@ -306,11 +301,11 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write_digests(&self, shas: Vec<Vec<Option<Result<Sha>>>>) -> Result<Sha> {
+    fn write_digests(&self, shas: Vec<Vec<Option<Result<Sha256>>>>) -> Result<Sha256> {
         let mut main = None;
         for ((table, shas), exact) in self.plan.tables.iter().zip(shas).zip(&self.exact_groups) {
             let content = self.content(table)?;
-            let digest = |(column, sha): (&ColumnPlan, Option<Result<Sha>>)| {
+            let digest = |(column, sha): (&ColumnPlan, Option<Result<Sha256>>)| {
                 let sha = sha.unwrap_or_else(|| Err(Error::format("a column without a digest")));
                 ColumnDigest::new(&content.columns()[column.index], sha, content)
             };
@@ -322,17 +317,17 @@ impl<'a> Writer<'a> {
             let rows = table.rows.end - table.rows.start;
             let sha = table_sha(rows, &columns);
             let keywords = keywords_sha(content.keywords(), content);
-            let mut digests = StoredDigests::new(rows, hex(&sha), hex(&keywords));
+            let mut digests = StoredDigests::new(rows, sha.to_string(), keywords.to_string());
             for column in &columns {
-                let sha256 = column.sha256.as_ref().ok().map(hex);
-                let keywords_sha256 = Some(hex(&column.keywords_sha256));
+                let sha256 = column.sha256.as_ref().ok().map(Sha256::to_string);
+                let keywords_sha256 = Some(column.keywords_sha256.to_string());
                 digests.add(&column.name, &StoredColumnDigests { sha256, keywords_sha256 })?;
             }
             digests.write(exact)?;
             main.get_or_insert(sha);
         }
         let main = main.unwrap_or_default();
-        self.root.set_attribute(SOURCE_DIGEST, &Attribute::string(hex(&main)))?;
+        self.root.set_attribute(SOURCE_DIGEST, &Attribute::string(main.to_string()))?;
         Ok(main)
     }
 }
@@ -351,26 +346,31 @@ impl Maker for ColumnMaker<'_, '_> {
     type Made = DatasetSink;
 
     fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<DatasetSink> {
-        let (rows, appendable) = (self.rows, self.writer.options.appendable);
+        let (rows, growth) = (self.rows, self.writer.options.growth());
         let element = part.element(self.column.data_type);
         let size = stored_size(element);
-        let one = |len: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, false)]));
+        let one = |len: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, Growth::None)]));
         let (shape, chunk) = match (part, &self.column.form) {
-            (Part::Data, Form::Dense { shape, chunk, .. }) => (shape.clone(), chunk.clone()),
-            (Part::Cube(number), Form::Cubes { cubes }) if number < cubes.len() => cubes[number].clone(),
-            (Part::Values, Form::Ragged { elements, .. }) => one(*elements),
+            (Part::Data, ColumnForm::Dense { shape, chunk, .. }) => (shape.clone(), chunk.clone()),
+            (Part::Cube(number), ColumnForm::Cubes { cubes }) if number < cubes.len() => cubes[number].clone(),
+            (Part::Values, ColumnForm::Ragged { elements, .. }) => one(*elements),
             (Part::Offset, _) => one(rows + 1),
-            (Part::Shape, Form::Ragged { axes, .. }) => {
+            (Part::Shape, ColumnForm::Ragged { axes, .. }) => {
                 let width = *axes as u64;
-                (Shape::from([width, rows]), Shape::from([width, chunk_rows(size * width, rows, appendable)]))
+                (Shape::from([width, rows]), Shape::from([width, chunk_rows(size * width, rows, growth)]))
             }
             (Part::RowCube | Part::RowIndex | Part::Defined, _) => {
-                (Shape::from([rows]), Shape::from([chunk_rows(size, rows, appendable)]))
+                (Shape::from([rows]), Shape::from([chunk_rows(size, rows, growth)]))
             }
             _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
         };
-        let can_grow = !matches!(part, Part::Values | Part::Offset);
-        self.writer.create(group, name, element, &shape, &chunk, can_grow, self.column.compression)
+        let appendable = !matches!(part, Part::Values | Part::Offset);
+        let compression = self.column.compression;
+        self.writer.create(
+            group,
+            name,
+            DatasetSpec { element, shape: &shape, chunk: Some(chunk), appendable, compression },
+        )
     }
 
     fn dataset<'a>(&'a self, made: &'a DatasetSink) -> &'a Dataset {
