@@ -222,6 +222,11 @@ impl Error {
         self.kind() == ErrorKind::Unsupported && !self.0.elsewhere
     }
 
+    /// Whether a source is damaged or incomplete, rather than that the call cannot go on.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Io)
+    }
+
     /// Whether what was asked for lies in another file.
     pub(crate) fn leads_elsewhere(&self) -> bool {
         self.0.elsewhere

@@ -38,6 +38,7 @@ mod aipsio;
 mod call;
 mod container;
 pub mod convert;
+mod damage;
 mod error;
 mod grid;
 mod h5;

@@ -35,7 +35,7 @@ const REMOVAL_TRIES: usize = 20;
 
 /// What a target becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum OutputKind {
     File,
     Directory,
 }
@@ -218,7 +218,7 @@ fn remove_partial(directory: &Path) -> io::Result<()> {
 pub(crate) struct Output {
     target: PathBuf,
     partial: Partial,
-    form: Form,
+    kind: OutputKind,
     if_exists: IfExists,
 }
 
@@ -230,7 +230,7 @@ impl Output {
     /// # Errors
     /// `Exists` if there is something that is not to be replaced, `Usage` if the directory is missing, `NoSpace`.
     pub(crate) fn create(target: &Path, if_exists: IfExists, bytes: u64) -> Result<Self> {
-        Self::begin(target, Form::File, if_exists, bytes)
+        Self::begin(target, OutputKind::File, if_exists, bytes)
     }
 
     /// A table directory, empty so far.
@@ -238,18 +238,18 @@ impl Output {
     /// # Errors
     /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table, even with [`IfExists::Replace`].
     pub(crate) fn create_directory(target: &Path, if_exists: IfExists, bytes: u64) -> Result<Self> {
-        let output = Self::begin(target, Form::Directory, if_exists, bytes)?;
+        let output = Self::begin(target, OutputKind::Directory, if_exists, bytes)?;
         fs::create_dir(output.partial()).with_context(|| output.partial().display())?;
         Ok(output)
     }
 
-    fn begin(target: &Path, form: Form, if_exists: IfExists, bytes: u64) -> Result<Self> {
+    fn begin(target: &Path, kind: OutputKind, if_exists: IfExists, bytes: u64) -> Result<Self> {
         let place = Context::path(target);
         if target.file_name().is_none() {
             return Err(Error::usage("the target has no name of its own").context(place));
         }
         let target = &resolve(target, if_exists)?;
-        check_target(target, form, if_exists)?;
+        check_target(target, kind, if_exists)?;
         let directory = parent(target);
         if !directory.is_dir() {
             return Err(Error::usage(format!("there is no directory {}", directory.display())).context(place));
@@ -260,7 +260,7 @@ impl Output {
             let message = format!("about {bytes} bytes are needed, but only {free} are free");
             return Err(Error::new(ErrorKind::NoSpace, message).context(place));
         }
-        Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, form, if_exists })
+        Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, if_exists })
     }
 
     /// Where to write.
@@ -318,12 +318,12 @@ impl Output {
 
     fn publish(&self) -> Result<()> {
         self.sync()?;
-        check_target(&self.target, self.form, self.if_exists)?;
+        check_target(&self.target, self.kind, self.if_exists)?;
         let (new, target) = (self.partial(), &self.target);
-        match (self.if_exists, self.form) {
-            (IfExists::Fail, form) => rename_new(new, target, form)?,
-            (IfExists::Replace, Form::File) => replace_file(new, target)?,
-            (IfExists::Replace, Form::Directory) => replace_with_directory(new, target)?,
+        match (self.if_exists, self.kind) {
+            (IfExists::Fail, kind) => rename_new(new, target, kind)?,
+            (IfExists::Replace, OutputKind::File) => replace_file(new, target)?,
+            (IfExists::Replace, OutputKind::Directory) => replace_with_directory(new, target)?,
         }
         Ok(File::open(parent(target))?.sync_all()?)
     }
@@ -379,10 +379,10 @@ fn is_a_directory() -> Error {
     Error::new(ErrorKind::Exists, "the target is a directory")
 }
 
-fn check_target(target: &Path, form: Form, if_exists: IfExists) -> Result<()> {
+fn check_target(target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
     match target.symlink_metadata() {
         Ok(_) if !if_exists.replaces() => Err(exists()),
-        Ok(_) if form == Form::File && target.is_dir() => Err(is_a_directory()),
+        Ok(_) if kind == OutputKind::File && target.is_dir() => Err(is_a_directory()),
         Ok(_) if target.is_dir() && !is_table(target) => Err(not_a_table()),
         _ => Ok(()),
     }
@@ -411,14 +411,14 @@ fn rename(from: &Path, to: &Path, how: RenameFlags) -> Result<Renamed> {
 ///
 /// # Errors
 /// `Exists` if it does.
-fn rename_new(new: &Path, target: &Path, form: Form) -> Result<()> {
+fn rename_new(new: &Path, target: &Path, kind: OutputKind) -> Result<()> {
     match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
         Renamed::Done => return Ok(()),
         Renamed::Not if target.symlink_metadata().is_ok() => return Err(exists()),
         Renamed::Not => return Err(Error::new(ErrorKind::Io, "what was written has been removed")),
         Renamed::Unsupported => {}
     }
-    if form == Form::File {
+    if kind == OutputKind::File {
         // a second link to the file, which fails if the name is taken; the first one goes with the partial
         match fs::hard_link(new, target) {
             Ok(()) => return Ok(()),
@@ -476,7 +476,7 @@ fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error.into()),
     }
-    let renamed = rename_new(new, target, Form::Directory);
+    let renamed = rename_new(new, target, OutputKind::Directory);
     if renamed.is_err() && old.symlink_metadata().is_ok() && fs::rename(&old, target).is_err() {
         // it is not ours to remove
         let kept = aside.keep();
@@ -644,17 +644,17 @@ mod tests {
     }
 
     /// What `THREADS` runs at the same time come to.
-    fn race(target: &Path, form: Form, if_exists: IfExists) -> Vec<Result<()>> {
+    fn race(target: &Path, kind: OutputKind, if_exists: IfExists) -> Vec<Result<()>> {
         const THREADS: u8 = 8;
         let run = |number: u8| -> Result<()> {
             let text = vec![number; 1000];
-            let output = match form {
-                Form::File => Output::create(target, if_exists, 0)?,
-                Form::Directory => Output::create_directory(target, if_exists, 0)?,
+            let output = match kind {
+                OutputKind::File => Output::create(target, if_exists, 0)?,
+                OutputKind::Directory => Output::create_directory(target, if_exists, 0)?,
             };
-            match form {
-                Form::File => fs::write(output.partial(), &text)?,
-                Form::Directory => {
+            match kind {
+                OutputKind::File => fs::write(output.partial(), &text)?,
+                OutputKind::Directory => {
                     fs::write(output.partial().join("table.dat"), &text)?;
                     fs::write(output.partial().join("table.f0"), &text)?;
                 }
@@ -670,20 +670,20 @@ mod tests {
     #[test]
     fn one_of_several_runs_wins() {
         for _ in 0..20 {
-            for form in [Form::File, Form::Directory] {
+            for kind in [OutputKind::File, OutputKind::Directory] {
                 let folder = tempfile::tempdir().unwrap();
                 let target = folder.path().join("x");
-                let ends = race(&target, form, IfExists::Fail);
+                let ends = race(&target, kind, IfExists::Fail);
                 let losers: Vec<_> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
                 assert_eq!(losers.len(), ends.len() - 1);
                 assert!(losers.iter().all(|error| error.kind() == ErrorKind::Exists), "{losers:?}");
                 assert_eq!(names(folder.path()), ["x"]);
 
-                race(&target, form, IfExists::Replace).into_iter().for_each(|end| end.unwrap());
+                race(&target, kind, IfExists::Replace).into_iter().for_each(|end| end.unwrap());
                 assert_eq!(names(folder.path()), ["x"]);
-                let bytes = match form {
-                    Form::File => fs::read(&target).unwrap(),
-                    Form::Directory => {
+                let bytes = match kind {
+                    OutputKind::File => fs::read(&target).unwrap(),
+                    OutputKind::Directory => {
                         let bytes = fs::read(target.join("table.dat")).unwrap();
                         assert_eq!(bytes, fs::read(target.join("table.f0")).unwrap());
                         bytes

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Reports of a long call: conversion, packing, comparison. `()` ignores them.
 pub trait Progress: Sync {
-    /// About `bytes` will be written, as is known now.
+    /// About `bytes` will be written, as is known now. Calls that write a target say so before they create anything.
     fn expect(&self, _bytes: u64) {}
 
     /// `bytes` more of `part`, a column or a file, of `table` have been written.

@@ -1,11 +1,12 @@
 //! What all verbs print in the same way.
 
+use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use ctds_hdf5::Plugin;
 use ctds_hdf5::convert::Damage;
+use ctds_hdf5::{ErrorKind, Plugin};
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -13,14 +14,46 @@ use crate::exit::Status;
 
 /// The failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
 pub fn error(error: &anyhow::Error, status: Status, as_json: bool) {
-    eprintln!("h5bridge: {error:#}");
+    let sentence = sentence(error);
+    eprintln!("h5bridge: {sentence}");
     if as_json {
         let document = json!({
-            "status": status.name(), "code": status.code(), "warnings": [], "error": format!("{error:#}"),
+            "status": status.name(), "code": status.code(), "warnings": [], "error": sentence,
         });
         // nothing is left to be said if stdout is closed
         let _ = writeln!(std::io::stdout(), "{document:#}");
     }
+}
+
+/// The option of `to-ms` that goes on around damage.
+pub const SALVAGE: &str = "--salvage leaves out what is damaged";
+
+/// The option of `pack` that goes on around damage.
+pub const SALVAGE_FILES: &str = "--salvage leaves out files that cannot be read";
+
+/// Options that would go on where an error ended a verb.
+#[derive(Debug)]
+pub struct Suggestion(String);
+
+impl fmt::Display for Suggestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An error of reading a source, with the options that go on if the source is damaged.
+pub fn suggest(error: ctds_hdf5::Error, options: impl Into<String>) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::Format | ErrorKind::Limit => anyhow::Error::new(error).context(Suggestion(options.into())),
+        _ => error.into(),
+    }
+}
+
+/// The sentence of an error; what it suggests comes last.
+fn sentence(error: &anyhow::Error) -> String {
+    let Some(suggestion) = error.downcast_ref::<Suggestion>() else { return format!("{error:#}") };
+    let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+    format!("{} ({suggestion})", causes.join(": "))
 }
 
 /// A warning on stderr. `--quiet` does not hide it.

@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['error'],
-    ['if_exists', 'limits', 'sha', 'sync'],
+    ['damage', 'if_exists', 'limits', 'sha', 'sync'],
     ['value'],
     ['io'],
     ['grid', 'progress', 'pool', 'output'],

@@ -8,9 +8,9 @@ use super::exact::{self, ToOriginalSummary};
 use super::to_hdf5::{Compress, Plan, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters};
+use crate::damage::Damage;
 use crate::error::Result;
 use crate::io::ByteOrder;
-use crate::native::Damage;
 use crate::source::{Comparison, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
@@ -86,8 +86,10 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Goes around damage: subtables, columns and rows that cannot be read are left out and listed in the summary, instead of
-    /// ending the call. Every selected cell is read once more for that.
+    /// Leaves out damaged tables, columns and rows and converts everything else; without, damage ends the conversion.
+    /// [`ToHdf5Summary::damage`] lists what was left out, and so does the file. Everything is read once before.
+    ///
+    /// Not for [`restorable`](Self::restorable) files, which have every byte of the original.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
@@ -288,8 +290,10 @@ impl<'a> ToTable<'a> {
         self
     }
 
-    /// Goes around damage: subtables, columns and rows that cannot be read are left out and listed in the summary, instead of
-    /// ending the call. Every selected cell is read once more for that.
+    /// Leaves out damaged tables, columns and rows and writes everything else; without, damage ends the call.
+    /// [`ToTableSummary::damage`] lists what was left out. Everything is read once before.
+    ///
+    /// Damaged scalars and arrays of fixed shape, which a table cannot leave undefined, are zeros.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self

@@ -17,7 +17,7 @@ use crate::table::OpenOptions;
 /// `Usage` if the file has no digests; `Interrupted` if `progress` says so; those of reading it. Damage in the elements of a column is a difference.
 pub(crate) fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Comparison> {
     let source = Source::open_with(path, options)?;
-    let mut all = Comparison::default();
+    let mut all = Comparison { damage: source.damage().to_vec(), ..Comparison::default() };
     let mut has_digests = false;
     for table in source.tables() {
         let content = table.content()?;
@@ -45,8 +45,8 @@ pub(crate) fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) 
     }
     all.files = files;
     for ChangedFile { name, stored, found } in changed {
-        let found = found.map_or_else(|error| error.to_string(), |sha| format!("SHA-256 {}", sha.to_string()));
-        all.differ(&format!("file {name}"), None, format!("SHA-256 {}", stored.to_string()), found);
+        let found = found.map_or_else(|error| error.to_string(), |sha| format!("SHA-256 {}", sha));
+        all.differ(&format!("file {name}"), None, format!("SHA-256 {}", stored), found);
     }
     Ok(all)
 }

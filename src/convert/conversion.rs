@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::exact;
 use super::to_hdf5::{ColumnPlan, Plan, ToHdf5Options, Writer};
+use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::File;
 use crate::if_exists::IfExists;
 use crate::io::{FileSource, ReadAt};
-use crate::native::Damage;
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -56,6 +56,7 @@ pub(crate) fn to_hdf5(
     // metadata of a dataset takes some KiB; what compresses needs less than this
     let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
+    progress.expect(plan.bytes());
     let output = Output::create(target, if_exists, needed)?;
     let file = File::create(output.partial())?;
     let mut writer = Writer::new(source, plan, options, &file)?;

@@ -35,8 +35,9 @@ mod exact;
 mod to_hdf5;
 mod to_table;
 
+pub use crate::damage::Damage;
 pub use crate::h5::{Compression, Plugin};
-pub use crate::native::{Damage, DatasetInfo, Elsewhere, display_name};
+pub use crate::native::{DatasetInfo, Elsewhere, display_name};
 pub use crate::sha::Sha256;
 pub use crate::source::{ColumnDigest, Comparison, Difference, Source, SourceTable, TableDigest};
 pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal, ToTable};

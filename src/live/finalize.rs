@@ -106,6 +106,7 @@ impl<'a> Finalize<'a> {
     pub fn write(self, target: impl AsRef<Path>) -> Result<FinalizeSummary> {
         let (live, target) = (self.live.as_path(), target.as_ref());
         let source = self.source.as_ref().map(|path| Source::open_with(path, self.open)).transpose()?;
+        self.call.run(|progress| progress.go_on())?;
         // no writer opens the file while it is read
         let _lock = WriterLock::take(live)?;
         let own = Source::open(live)?;

@@ -9,11 +9,11 @@ use bstr::{BString, ByteSlice};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::damage::Damage;
 use super::form::{FormKind, StoredForm};
 use super::json::{self, JsonRecord, JsonString};
 use super::names::CTDS;
 use super::raw_strings::text_attribute;
+use crate::damage::Damage;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Group, LinkKind};
 use crate::io::ByteOrder;

@@ -4,7 +4,6 @@
 mod attributes;
 mod axes;
 mod cells;
-mod damage;
 mod digests;
 mod document;
 mod form;
@@ -17,7 +16,6 @@ mod undescribed;
 
 pub(crate) use attributes::{Attributes, Edited, LONG_NAME, taql_of};
 pub(crate) use axes::{Coordinates, Dimensions, Scales, axis_roles};
-pub use damage::Damage;
 pub(crate) use digests::{StoredColumnDigests, StoredDigests};
 pub(crate) use document::{
     ColumnDocument, DescribedColumn, DescribedTable, Layout, SOURCE_DIGEST, TableDocument, begin, described_columns,

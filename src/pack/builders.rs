@@ -9,6 +9,7 @@ use super::write::{PackOptions, PackSummary, pack, unpack};
 use crate::call::{Call, call_setters};
 use crate::error::Result;
 use crate::h5::Compression;
+use crate::progress::Progress;
 use crate::table::OpenOptions;
 
 /// Packs the files of a table, and of the tables below it, into containers.
@@ -19,6 +20,7 @@ use crate::table::OpenOptions;
 pub struct Pack<'a> {
     source: PathBuf,
     open: OpenOptions,
+    salvage: bool,
     format: Option<PackFormat>,
     options: PackOptions,
     call: Call<'a>,
@@ -35,7 +37,7 @@ impl<'a> Pack<'a> {
             single_file: false,
         };
         let source = source.as_ref().to_owned();
-        Pack { source, open: OpenOptions::default(), format: None, options, call: Call::default() }
+        Pack { source, open: OpenOptions::default(), salvage: false, format: None, options, call: Call::default() }
     }
 
     /// Sets how the source is opened and locked.
@@ -75,6 +77,13 @@ impl<'a> Pack<'a> {
         self
     }
 
+    /// Leaves out files that cannot be read, and containers and directories that cannot be opened; without, damage ends the
+    /// call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
     call_setters!(target);
 
     /// The options, with the format that they lead to.
@@ -91,13 +100,17 @@ impl<'a> Pack<'a> {
     /// `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`; `Interrupted`; those of reading the source.
     /// The target is then as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<PackSummary> {
-        let source = FileSet::open(&self.source, self.open)?;
         let (options, target) = (self.options(), target.as_ref());
         self.call.run(|progress| {
+            let source = open(&self.source, self.open, self.salvage, progress)?;
             progress.expect(source.bytes());
             pack(&source, target, &options, self.call.if_exists, progress)
         })
     }
+}
+
+fn open(path: &Path, options: OpenOptions, salvage: bool, progress: &dyn Progress) -> Result<FileSet> {
+    if salvage { FileSet::salvage(path, options, progress) } else { FileSet::open(path, options) }
 }
 
 /// Writes the files of a packed table, and of the tables below it, each on its own.
@@ -108,18 +121,27 @@ impl<'a> Pack<'a> {
 pub struct Unpack<'a> {
     source: PathBuf,
     open: OpenOptions,
+    salvage: bool,
     call: Call<'a>,
 }
 
 impl<'a> Unpack<'a> {
     /// The table at `source`, as for [`Pack::new`].
     pub fn new(source: impl AsRef<Path>) -> Self {
-        Unpack { source: source.as_ref().to_owned(), open: OpenOptions::default(), call: Call::default() }
+        let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
+        Unpack { source, open, salvage: false, call: Call::default() }
     }
 
     /// Sets how the source is opened and locked.
     pub fn open_options(mut self, options: OpenOptions) -> Self {
         self.open = options;
+        self
+    }
+
+    /// Leaves out files that cannot be read, and containers and directories that cannot be opened; without, damage ends the
+    /// call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
         self
     }
 
@@ -130,8 +152,8 @@ impl<'a> Unpack<'a> {
     /// # Errors
     /// As [`Pack::write`].
     pub fn write(self, target: impl AsRef<Path>) -> Result<PackSummary> {
-        let source = FileSet::open(&self.source, self.open)?;
         self.call.run(|progress| {
+            let source = open(&self.source, self.open, self.salvage, progress)?;
             progress.expect(source.bytes());
             unpack(&source, target.as_ref(), self.call.if_exists, progress)
         })

@@ -5,14 +5,19 @@ use std::sync::Arc;
 
 use super::special::{self, Special};
 use crate::container::{self, Container, Format};
+use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
 use crate::limits;
+use crate::progress::Progress;
 use crate::schema::{Body, ColumnSet, StorageOption, TableDat, with_storage};
 use crate::stman;
 use crate::table::{OpenOptions, ReadLock};
 
 pub(super) const TABLE_DAT: &str = "table.dat";
+
+/// Bytes of a file that are read at a time where it is only checked.
+const READ_BYTES: u64 = 1 << 18;
 
 /// In the container of a packed table: its table.dat as it was, where that cannot be derived from the packed one.
 pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
@@ -32,6 +37,15 @@ pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
 pub(super) struct FileSet {
     path: PathBuf,
     pub(super) root: Folder,
+    damage: Vec<Damage>,
+}
+
+/// How files are found.
+#[derive(Clone, Copy)]
+struct Search {
+    options: OpenOptions,
+    /// Files, containers and directories that cannot be read are noted and left out.
+    salvage: bool,
 }
 
 /// The files of one table or directory.
@@ -44,6 +58,8 @@ pub(super) struct Folder {
     /// The sequence numbers of the managers whose files can be in a container; `None` if it has no managers at all.
     packable: Option<Vec<u32>>,
     warnings: Vec<String>,
+    /// The files and containers of this folder, and the folders directly in it, that are left out.
+    damage: Vec<Damage>,
     _lock: Option<ReadLock>,
 }
 
@@ -73,6 +89,19 @@ impl SetFile {
             Stored::Bytes(bytes) => Ok(bytes.clone()),
         }
     }
+
+    /// Reads all bytes, to see whether that is possible.
+    fn read_through(&self, progress: &dyn Progress) -> Result<()> {
+        let (file, mut at) = (self.open()?, 0);
+        let mut piece = vec![0; self.len.min(READ_BYTES) as usize];
+        while at < self.len {
+            progress.go_on()?;
+            piece.truncate((self.len - at).min(READ_BYTES) as usize);
+            file.read_at(at, &mut piece)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
 }
 
 impl FileSet {
@@ -82,15 +111,40 @@ impl FileSet {
     /// `Locked` if a program writes to one of the tables for too long, `Format` if there is no table at `path`, if a
     /// container is damaged, or holds a file whose name is none.
     pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Self> {
+        Self::find(path, Search { options, salvage: false })
+    }
+
+    /// As [`open`](Self::open), but files that cannot be read as a whole, and containers and directories that cannot be
+    /// opened, are left out; [`damage`](Self::damage) lists them. Every file is read once for that.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything is damaged;
+    /// `Interrupted` if `progress` says so.
+    pub(super) fn salvage(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
+        let mut found = Self::find(path, Search { options, salvage: true })?;
+        found.root.leave_out_damaged(progress)?;
+        if !found.root.files.iter().any(|file| file.name == TABLE_DAT) {
+            return Err(Error::format("its table.dat cannot be read").context(Context::path(path)));
+        }
+        found.damage = found.root.all().iter().flat_map(|folder| folder.damage.clone()).collect();
+        Ok(found)
+    }
+
+    fn find(path: &Path, search: Search) -> Result<Self> {
         let open = || {
             let path = std::path::absolute(path)?;
-            let root = Folder::open(container::locate(&path)?, String::new(), options, 0)?;
+            let root = Folder::open(container::locate(&path)?, String::new(), search, 0)?;
             match root.files.iter().any(|file| file.name == TABLE_DAT) {
-                true => Ok(FileSet { path, root }),
+                true => Ok(FileSet { path, root, damage: Vec::new() }),
                 false => Err(Error::format("not a table: there is no table.dat")),
             }
         };
         open().with_context(|| Context::path(path))
+    }
+
+    /// The files and directories that [`salvage`](Self::salvage) left out.
+    pub(super) fn damage(&self) -> &[Damage] {
+        &self.damage
     }
 
     /// Refuses a target that is the source, in it or around it.
@@ -123,36 +177,50 @@ impl FileSet {
 }
 
 impl Folder {
-    fn open(container: Arc<dyn Container>, prefix: String, options: OpenOptions, depth: usize) -> Result<Self> {
+    fn open(container: Arc<dyn Container>, prefix: String, search: Search, depth: usize) -> Result<Self> {
         limits::depth(depth, "directories and containers")?;
         let path = container.path("");
         let lock = match &path {
-            Some(path) => ReadLock::take(path, options)?,
+            Some(path) => ReadLock::take(path, search.options)?,
             None => None,
         };
-        let mut folder =
-            Folder { prefix, files: Vec::new(), nested: Vec::new(), packable: None, warnings: Vec::new(), _lock: lock };
+        let mut folder = Folder {
+            prefix,
+            files: Vec::new(),
+            nested: Vec::new(),
+            packable: None,
+            warnings: Vec::new(),
+            damage: Vec::new(),
+            _lock: lock,
+        };
         let left_out = folder.look_around(path)?;
         let taken = |name: &String| !left_out.contains(name);
         for name in container.names()?.into_iter().filter(taken) {
             container::check_name(&name)?;
             match SetFile::new(&container, name.clone()) {
                 Ok(file) => folder.files.push(file),
+                Err(error) if search.salvage && error.is_damage() => folder.leave_out(&name, &error),
                 // a file that the user may not read
                 Err(error) if error.kind() == crate::ErrorKind::Io => folder.warn(&name, &format!("left out: {error}")),
                 Err(error) => return Err(error),
             }
         }
-        let packed = folder.open_table(&container)?;
+        let packed = folder.open_table(&container, search.salvage)?;
         for container in [container].into_iter().chain(packed) {
             for name in container.nested()?.into_iter().filter(taken) {
                 container::check_name(&name)?;
                 let inner = || {
                     let prefix = format!("{}{name}/", folder.prefix);
-                    Self::open(container.enter(&name)?, prefix, options, depth + 1)
+                    Self::open(container.enter(&name)?, prefix, search, depth + 1)
                 };
-                let inner = inner().context(Context::member(&name))?;
-                folder.nested.push((name, inner));
+                match inner().context(Context::member(&name)) {
+                    Ok(inner) => folder.nested.push((name, inner)),
+                    Err(error) if search.salvage && error.is_damage() => {
+                        let table = format!("{}{name}", folder.prefix);
+                        folder.damage.push(Damage::of_table(&table, &error));
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         }
         let mut names: Vec<&String> = folder.files.iter().map(|file| &file.name).collect();
@@ -162,6 +230,24 @@ impl Folder {
             Some(pair) => Err(Error::format(format!("there are two files named {:?}", pair[0]))),
             None => Ok(folder),
         }
+    }
+
+    /// Notes a file that cannot be read.
+    fn leave_out(&mut self, name: &str, error: &Error) {
+        let damage = Damage::of_file(self.name(), name, error);
+        self.damage.push(damage);
+    }
+
+    /// Leaves out the files that cannot be read as a whole, here and in all folders below.
+    fn leave_out_damaged(&mut self, progress: &dyn Progress) -> Result<()> {
+        for file in std::mem::take(&mut self.files) {
+            match file.read_through(progress) {
+                Ok(()) => self.files.push(file),
+                Err(error) if error.is_damage() => self.leave_out(&file.name, &error),
+                Err(error) => return Err(error),
+            }
+        }
+        self.nested.iter_mut().try_for_each(|(_, inner)| inner.leave_out_damaged(progress))
     }
 
     fn warn(&mut self, name: &str, what: &str) {
@@ -182,7 +268,7 @@ impl Folder {
     }
 
     /// Takes the table's files out of their container, which is returned if there is one.
-    fn open_table(&mut self, container: &Arc<dyn Container>) -> Result<Option<Arc<dyn Container>>> {
+    fn open_table(&mut self, container: &Arc<dyn Container>, salvage: bool) -> Result<Option<Arc<dyn Container>>> {
         let Some(dat) = self.files.iter().position(|file| file.name == TABLE_DAT) else { return Ok(None) };
         let file = self.files[dat].open()?;
         let decoded = match TableDat::decode(&file) {
@@ -198,20 +284,43 @@ impl Folder {
         let Some(format) = Format::of_option(set.storage.code()) else { return Ok(None) };
         let bytes = read_all(&file)?;
         let mut plain_dat = with_storage(&bytes, StorageOption::SepFile, None)?;
-        let packed = container::of_table(&**container, Some(format))?;
-        if let Some(packed) = &packed {
-            if let Some(original) = original_dat(&**packed, &bytes, &set)? {
-                plain_dat = original;
+        let mut packed = match container::of_table(&**container, Some(format)) {
+            Err(error) if salvage && error.is_damage() => {
+                self.leave_out_container(format, &error);
+                None
             }
-            self.take_from(packed, format, &**container)?;
+            opened => opened?,
+        };
+        if let Some(opened) = &packed {
+            match original_dat(&**opened, &bytes, &set) {
+                Ok(original) => plain_dat = original.unwrap_or(plain_dat),
+                // that of the packed table is as good, but for its bytes
+                Err(error) if salvage && error.is_damage() => self.leave_out(ORIGINAL_DAT, &error),
+                Err(error) => return Err(error),
+            }
+            match self.take_from(opened, format, &**container, salvage) {
+                Err(error) if salvage && error.is_damage() => {
+                    self.leave_out_container(format, &error);
+                    packed = None;
+                }
+                taken => taken?,
+            }
         }
-        let dat = self.files.iter_mut().find(|file| file.name == TABLE_DAT).expect("it was found before");
-        (dat.len, dat.stored) = (plain_dat.len() as u64, Stored::Bytes(Arc::new(plain_dat)));
+        // one of the container, which took its place, may have been left out
+        if let Some(dat) = self.files.iter_mut().find(|file| file.name == TABLE_DAT) {
+            (dat.len, dat.stored) = (plain_dat.len() as u64, Stored::Bytes(Arc::new(plain_dat)));
+        }
         Ok(packed)
     }
 
     /// Replaces a table's container, whose files lie in `directory`, by the files in it.
-    fn take_from(&mut self, packed: &Arc<dyn Container>, format: &Format, directory: &dyn Container) -> Result<()> {
+    fn take_from(
+        &mut self,
+        packed: &Arc<dyn Container>,
+        format: &Format,
+        directory: &dyn Container,
+        salvage: bool,
+    ) -> Result<()> {
         let Some(casacore) = format.casacore else { return Ok(()) };
         let mut container_files = (format.parts)(directory, casacore.file_name)?;
         container_files.push(casacore.file_name.to_owned());
@@ -226,10 +335,21 @@ impl Folder {
                 self.files.remove(stale);
                 self.warn(&name, "left out: there is one of this name in the container");
             }
-            self.files.push(SetFile::new(packed, name).context(casacore.file_name)?);
+            match SetFile::new(packed, name.clone()).context(casacore.file_name) {
+                Ok(file) => self.files.push(file),
+                Err(error) if salvage && error.is_damage() => self.leave_out(&name, &error),
+                Err(error) => return Err(error),
+            }
         }
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(())
+    }
+
+    /// Notes a container that cannot be opened.
+    fn leave_out_container(&mut self, format: &Format, error: &Error) {
+        let Some(casacore) = format.casacore else { return };
+        self.files.retain(|file| file.name != casacore.file_name);
+        self.leave_out(casacore.file_name, error);
     }
 
     /// Whether casacore would put this file into a container.

@@ -35,6 +35,7 @@ mod special;
 mod tests;
 mod write;
 
+pub use crate::damage::Damage;
 pub use builders::{CompareBytes, Pack, Unpack};
 pub use compare::{ByteComparison, ByteDifference};
 pub use format::PackFormat;

@@ -7,6 +7,7 @@ use super::copy::Copier;
 use super::file_set::{FileSet, Folder, ORIGINAL_DAT, TABLE_DAT};
 use super::format::PackFormat;
 use crate::container::{CasacoreStorage, Container, ContainerMut, Directory, FormatOptions};
+use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
 use crate::if_exists::IfExists;
@@ -40,6 +41,9 @@ pub struct PackSummary {
     pub stored_bytes: u64,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// The damaged files, containers and directories that are left out; none but with [`Pack::salvage`](super::Pack::salvage)
+    /// and [`Unpack::salvage`](super::Unpack::salvage).
+    pub damage: Vec<Damage>,
 }
 
 /// Largest block that is chosen without being asked for: larger ones do not fit in a processor's cache, and HDF5 takes a
@@ -95,7 +99,13 @@ fn finish(
     drop(syncing);
     let stored_bytes = output.bytes()?;
     output.commit()?;
-    Ok(PackSummary { files: source.files(), bytes: source.bytes(), stored_bytes, warnings: source.warnings() })
+    Ok(PackSummary {
+        files: source.files(),
+        bytes: source.bytes(),
+        stored_bytes,
+        warnings: source.warnings(),
+        damage: source.damage().to_vec(),
+    })
 }
 
 fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Compares two sources value by value, whatever their storage.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bstr::ByteSlice;
@@ -7,11 +8,12 @@ use rayon::prelude::*;
 
 use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
+use crate::damage::Damage;
 use crate::error::{Context, ErrorKind, Result, ResultExt, column_context as place};
 use crate::grid::unravel;
 use crate::limits;
 use crate::progress::Progress;
-use crate::table::{Cells, ColumnInfo};
+use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
 
 /// What was compared, and where it differs.
@@ -22,14 +24,17 @@ pub struct Comparison {
     pub tables: u64,
     /// Columns in both.
     pub columns: u64,
-    /// Cells compared.
+    /// ColumnCells compared.
     pub cells: u64,
     /// Original files compared byte for byte, by the stored digests.
     pub files: u64,
     /// Columns that neither side can read: not compared.
     pub skipped: Vec<String>,
-    /// The first difference of each column, keyword set or table.
+    /// The first difference of each column, keyword set or table; and all parts that only one of the sources left out
+    /// because they were damaged.
     pub differences: Vec<Difference>,
+    /// The parts that either source left out because they were damaged; they are not compared.
+    pub damage: Vec<Damage>,
 }
 
 /// A place where two sources differ.
@@ -56,7 +61,11 @@ pub struct Difference {
 /// `Interrupted` if `progress` says so, and those of reading either source.
 pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
     let mut all = Comparison::default();
+    all.leave_out(left.damage(), right.damage());
     for table in &left.tables {
+        if all.is_left_out(&table.name, None) {
+            continue;
+        }
         let Some(other) = right.tables.iter().find(|other| other.name == table.name) else {
             // neither side has a subtable that is not there
             if table.content.is_ok() {
@@ -76,6 +85,9 @@ pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) ->
         compare_tables(&table.name, sides, &mut all, progress)?;
     }
     for table in &right.tables {
+        if all.is_left_out(&table.name, None) {
+            continue;
+        }
         if table.content.is_ok() && !left.tables.iter().any(|other| other.name == table.name) {
             all.differ(&table.name, None, "no such table", "a table");
         }
@@ -98,6 +110,60 @@ impl<'a> Side<'a> {
 }
 
 impl Comparison {
+    /// Notes what either side left out. It is a difference, unless both left it out.
+    fn leave_out(&mut self, left: &[Damage], right: &[Damage]) {
+        let is_same = |a: &Damage, b: &Damage| (&a.table, &a.column, &a.rows) == (&b.table, &b.column, &b.rows);
+        let difference = |damage: &Damage| {
+            let what = match (&damage.column, &damage.rows) {
+                (None, _) => "a table".to_owned(),
+                (_, None) => "a column".to_owned(),
+                (_, Some(rows)) => format!("rows {} to {}", rows.start, rows.end.saturating_sub(1)),
+            };
+            let Damage { table, column, rows, reason, .. } = damage.clone();
+            let (row, right) = (rows.map(|rows| rows.start), format!("left out as damaged: {reason}"));
+            Difference { table, column, row, index: None, left: what, right }
+        };
+        for damage in left {
+            match right.iter().any(|other| is_same(damage, other)) {
+                true => self.skipped.push(format!("{damage} (left out of both)")),
+                false => {
+                    let mut difference = difference(damage);
+                    std::mem::swap(&mut difference.left, &mut difference.right);
+                    self.differences.push(difference);
+                }
+            }
+            self.damage.push(damage.clone());
+        }
+        for damage in right.iter().filter(|damage| !left.iter().any(|other| is_same(other, damage))) {
+            self.differences.push(difference(damage));
+            self.damage.push(damage.clone());
+        }
+    }
+
+    /// Whether either side left out a whole table, or a whole column of it.
+    fn is_left_out(&self, table: &str, column: Option<&str>) -> bool {
+        let is_it =
+            |damage: &Damage| damage.table == table && damage.rows.is_none() && damage.column.as_deref() == column;
+        self.damage.iter().any(is_it)
+    }
+
+    /// The ranges between the rows of a column that either side left out.
+    fn intact_rows(&self, table: &str, column: &str, rows: u64) -> Vec<Range<u64>> {
+        let of_column = |damage: &&Damage| damage.table == table && damage.column.as_deref() == Some(column);
+        let mut damaged: Vec<_> =
+            self.damage.iter().filter(of_column).filter_map(|damage| damage.rows.clone()).collect();
+        damaged.sort_by_key(|range| range.start);
+        let (mut intact, mut start) = (Vec::new(), 0);
+        damaged.push(rows..rows);
+        for range in damaged {
+            if start < range.start.min(rows) {
+                intact.push(start..range.start.min(rows));
+            }
+            start = start.max(range.end);
+        }
+        intact
+    }
+
     pub(crate) fn differ(
         &mut self,
         table: &str,
@@ -136,12 +202,14 @@ fn compare_tables(
     let pairs = pair_columns(name, left, right, all);
     all.columns += pairs.len() as u64;
     let cells = AtomicU64::new(0);
+    let known = &*all;
     let compared: Vec<Result<Option<Difference>>> = pairs
         .into_par_iter()
         .map(|(a, b)| {
             let column = left.columns()[a].desc.name.to_str_lossy().into_owned();
-            let found =
-                compare_columns((sides.0, a), (sides.1, b), &cells, progress).with_context(|| place(name, &column))?;
+            let rows = known.intact_rows(name, &column, left.rows());
+            let found = compare_columns((sides.0, a), (sides.1, b), &rows, &cells, progress)
+                .with_context(|| place(name, &column))?;
             Ok(found.map(|found| found.of(name, column)))
         })
         .collect();
@@ -163,6 +231,9 @@ fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Compariso
     let mut pairs = Vec::new();
     for (index, info) in left.columns().iter().enumerate() {
         let column = info.desc.name.to_str_lossy();
+        if all.is_left_out(name, Some(&column)) {
+            continue;
+        }
         match position(right, info) {
             Some(other) if is_unreadable(left, index) && is_unreadable(right, other) => {
                 all.skipped.push(place(name, &column).to_string());
@@ -172,7 +243,10 @@ fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Compariso
         }
     }
     for info in right.columns().iter().filter(|info| position(left, info).is_none()) {
-        all.differ(name, Some(&info.desc.name.to_str_lossy()), "no such column", "a column");
+        let column = info.desc.name.to_str_lossy();
+        if !all.is_left_out(name, Some(&column)) {
+            all.differ(name, Some(&column), "no such column", "a column");
+        }
     }
     pairs
 }
@@ -200,6 +274,7 @@ impl CellDifference {
 fn compare_columns(
     (Side { content: left, place: left_place }, a): (Side<'_>, usize),
     (Side { content: right, place: right_place }, b): (Side<'_>, usize),
+    rows: &[Range<u64>],
     cells: &AtomicU64,
     progress: &dyn Progress,
 ) -> Result<Option<CellDifference>> {
@@ -214,7 +289,7 @@ fn compare_columns(
     limits::rows(left.rows()).context(left_place)?;
     let (a, b) = (left.cells(a).context(left_place)?, right.cells(b).context(right_place)?);
     let mut values = (Values::new(info.data_type()), Values::new(info.data_type()));
-    for block in RowBlocks::new(info, &*a, 0..left.rows(), READ_BYTES) {
+    for block in rows.iter().flat_map(|rows| RowBlocks::new(info, &*a, rows.clone(), READ_BYTES)) {
         progress.go_on()?;
         let block = block.context(left_place)?;
         if let Some(found) =
@@ -238,7 +313,7 @@ fn compare_columns(
     Ok(None)
 }
 
-fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn Cells) -> Result<Option<CellDifference>> {
+fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn ColumnCells) -> Result<Option<CellDifference>> {
     if let Shapes::Same(shape) = shapes
         && other.same_shape(&(start..end)).as_ref() == Some(shape)
     {

@@ -21,7 +21,7 @@ use crate::native::last_part;
 use crate::progress::Progress;
 use crate::schema::ColumnKind;
 use crate::sha::Sha256;
-use crate::table::{Cells, ColumnInfo, Table};
+use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
 
 /// The fingerprint of a table.
@@ -107,7 +107,7 @@ pub(crate) fn digest_column(
     progress: &dyn Progress,
 ) -> ColumnDigest {
     let info = &content.columns()[index];
-    let digest = |cells: Box<dyn Cells + '_>| match of_cells {
+    let digest = |cells: Box<dyn ColumnCells + '_>| match of_cells {
         CellDigest::Wanted => digest_cells(info, &*cells, content, 0..content.rows(), progress),
         CellDigest::Skipped => Err(not_selected()),
     };
@@ -130,7 +130,7 @@ impl ColumnDigest {
 /// The fingerprint of some rows of a column.
 pub(crate) fn digest_cells(
     info: &ColumnInfo,
-    cells: &dyn Cells,
+    cells: &dyn ColumnCells,
     content: &Content,
     rows: Range<u64>,
     progress: &dyn Progress,

@@ -12,21 +12,16 @@ use super::blocks::RowBlocks;
 use super::content::Salvaged;
 use super::intact::ColumnDamage;
 use super::{Content, Source};
+use crate::damage::Damage;
 use crate::error::{Error, ErrorKind, Result};
-use crate::native::Damage;
 use crate::progress::Progress;
-use crate::table::{Cells, ColumnInfo};
+use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::Values;
 
 /// Rows that are read together; rows of a block that fails are read one by one.
 const BLOCK_ROWS: u64 = 4096;
 /// Bytes that are read together.
 const BLOCK_BYTES: u64 = 4 << 20;
-
-/// Whether an error means that the source is damaged or incomplete, rather than that the call cannot go on.
-fn is_damage(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Io)
-}
 
 impl Source {
     /// Whether damage is left out instead of ending the call.
@@ -37,7 +32,7 @@ impl Source {
     /// Whether a column that fails with `error` is named and left out: its form is not supported, or it is damaged and
     /// damage is left out.
     pub(crate) fn may_leave_out(&self, error: &Error) -> bool {
-        error.may_be_left_out() || self.is_salvaged && is_damage(error)
+        error.may_be_left_out() || self.is_salvaged && error.is_damage()
     }
 
     /// Whether a table is left out because it is damaged.
@@ -57,15 +52,10 @@ impl Source {
         for table in &mut self.tables {
             let content = match &table.content {
                 Ok(content) => content,
-                Err(error) if table.parent.is_some() && is_damage(error) => {
+                Err(error) if table.parent.is_some() && error.is_damage() => {
                     // a subtable without any file is only absent, as in a table that is intact
                     if error.kind() != ErrorKind::NotFound {
-                        self.damage.push(Damage {
-                            table: table.name.clone(),
-                            column: None,
-                            rows: None,
-                            reason: error.to_string(),
-                        });
+                        self.damage.push(Damage::of_table(&table.name, error));
                     }
                     continue;
                 }
@@ -77,8 +67,7 @@ impl Source {
                 let found =
                     if selected(&table.name, &name) { survey(content, index, progress)? } else { ColumnDamage::None };
                 let mut note = |rows: Option<Range<u64>>, error: &Error| {
-                    let (table, column) = (table.name.clone(), Some(name.clone()));
-                    self.damage.push(Damage { table, column, rows, reason: error.to_string() });
+                    self.damage.push(Damage::of_column(&table.name, &name, rows, error));
                 };
                 match &found {
                     ColumnDamage::None => {}
@@ -99,7 +88,7 @@ impl Source {
         Ok(())
     }
 
-    /// The parts that [`salvage`](Self::salvage) left out, or that the file says were left out when it was made.
+    /// The parts that a call with `salvage` left out, or that the file says were left out when it was made.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -110,7 +99,7 @@ fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<Co
     let (info, rows) = (&content.columns()[index], content.rows());
     let cells = match content.cells(index) {
         Ok(cells) => cells,
-        Err(error) if is_damage(&error) => return Ok(ColumnDamage::Whole(error)),
+        Err(error) if error.is_damage() => return Ok(ColumnDamage::Whole(error)),
         // an unknown manager does not count as damage: the caller names the column
         Err(_) => return Ok(ColumnDamage::None),
     };
@@ -123,7 +112,7 @@ fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<Co
         start = block.end;
         match read_all(info, &*cells, block.clone(), &mut values) {
             Ok(()) => continue,
-            Err(error) if !is_damage(&error) => return Ok(ColumnDamage::None),
+            Err(error) if !error.is_damage() => return Ok(ColumnDamage::None),
             Err(_) => {}
         }
         for row in block {
@@ -142,7 +131,7 @@ fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<Co
     })
 }
 
-fn read_all(info: &ColumnInfo, cells: &dyn Cells, rows: Range<u64>, values: &mut Values) -> Result<()> {
+fn read_all(info: &ColumnInfo, cells: &dyn ColumnCells, rows: Range<u64>, values: &mut Values) -> Result<()> {
     for block in RowBlocks::new(info, cells, rows, BLOCK_BYTES) {
         values.clear();
         block?.read(cells, values)?;

@@ -7,9 +7,10 @@ use bstr::ByteSlice;
 
 use super::Content;
 use crate::container::FileLayout;
+use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
-use crate::native::{self, Damage, DatasetInfo, MAIN_TABLE, MAX_CUBES, unique};
+use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, unique};
 use crate::schema::TableInfo;
 use crate::table::{ColumnInfo, OpenOptions, Table};
 use crate::value::Shape;

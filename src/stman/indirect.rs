@@ -45,9 +45,28 @@ struct Record {
     data: u64,
 }
 
+/// The array file of columns, or the error of opening it: the other columns of the manager do not need it.
+#[derive(Debug)]
+pub(super) struct ArrayFile(Result<Arrays>);
+
+impl ArrayFile {
+    /// Opens the manager's file with `suffix`.
+    pub(super) fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Self {
+        ArrayFile(Arrays::open(args, suffix, order, manager))
+    }
+
+    /// The arrays in the file.
+    ///
+    /// # Errors
+    /// The error of opening the file.
+    pub(super) fn arrays(&self) -> Result<&Arrays> {
+        self.0.as_ref().map_err(Error::clone)
+    }
+}
+
 impl Arrays {
     /// Opens the manager's file with `suffix`.
-    pub(super) fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Result<Self> {
+    fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Result<Self> {
         let place = Context::managed(args.file_name(suffix), manager);
         let file = Paged::new(args.file(suffix)?).context(&place)?;
         let version = order.u32(read_array(&file, 0).context("header").context(&place)?);

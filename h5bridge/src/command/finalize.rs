@@ -52,6 +52,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let target = args.out.as_ref().unwrap_or(&args.live);
     let interrupts = Interrupts::listen()?;
     let bar = Bar::new(args.live.metadata().map_or(0, |metadata| metadata.len()), global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
     let mut finalize = Finalize::new(&args.live)
         .open_options(global.open_options())
         .compression(args.compress)
@@ -59,12 +60,11 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         .threads(args.threads)
         .max_memory(args.max_memory)
         .if_exists(if_exists(args.overwrite))
-        .progress(&bar)
-        .cancel(interrupts.token());
+        .progress(&stoppable);
     if let Some(source) = &args.source {
         finalize = finalize.source(source);
     }
-    let finalized = interrupts.stop(|| finalize.write(target));
+    let finalized = finalize.write(target);
     bar.finish();
     let finalized = finalized?;
     let (summary, compared) = (finalized.summary, finalized.comparison);

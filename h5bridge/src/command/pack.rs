@@ -1,13 +1,13 @@
 //! `pack`: a table's files into a container.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Compression;
-use ctds_hdf5::pack::{Pack, PackFormat, PackSummary};
+use ctds_hdf5::pack::{Listing, Pack, PackFormat, PackSummary};
 use serde_json::json;
 
 use crate::args::{Global, if_exists, size};
@@ -45,6 +45,9 @@ pub struct Args {
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
+    /// Leave out files that cannot be read, name them, and pack the rest; the exit code is then 6
+    #[arg(long)]
+    salvage: bool,
 }
 
 /// The names of all formats that the library writes.
@@ -65,30 +68,39 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let started = Instant::now();
     let interrupts = Interrupts::listen()?;
     let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
     let mut pack = Pack::new(&args.source)
         .open_options(global.open_options())
         .checksums(args.crc)
         .compression(args.compress)
         .single_file(args.single_file)
+        .salvage(args.salvage)
         .if_exists(if_exists(args.overwrite))
-        .progress(&bar)
-        .cancel(interrupts.token());
+        .progress(&stoppable);
     if let Some(format) = args.format {
         pack = pack.format(format);
     }
     if let Some(bytes) = args.block_size {
         pack = pack.block_bytes(bytes);
     }
-    let summary = interrupts.stop(|| pack.write(&args.out));
+    let summary = pack.write(&args.out);
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    finish(&summary?, &args.out, started, &next, args.compress, global, out)
+    let summary = summary.map_err(|error| suggest(error, &args.source))?;
+    finish(&summary, &args.out, started, &next, args.compress, global, out)
+}
+
+/// An error of packing or unpacking, with the option that goes on if the source is damaged. A single file that cannot be
+/// opened is lost as a whole.
+pub(super) fn suggest(error: ctds_hdf5::Error, source: &Path) -> anyhow::Error {
+    let may_go_on = source.is_dir() || Listing::open(source).is_ok();
+    if may_go_on { report::suggest(error, report::SALVAGE_FILES) } else { error.into() }
 }
 
 /// Says what was packed or unpacked.
 pub(super) fn finish(
     summary: &PackSummary,
-    target: &std::path::Path,
+    target: &Path,
     started: Instant,
     next: &str,
     compression: Compression,
@@ -97,8 +109,11 @@ pub(super) fn finish(
 ) -> Result<Status> {
     let seconds = started.elapsed().as_secs_f64();
     let (bytes, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
+    let named = summary.damage.iter().map(|damage| format!("damaged, left out: {damage}"));
+    let warnings: Vec<String> = summary.warnings.iter().cloned().chain(named).collect();
     Ending {
-        warnings: &summary.warnings,
+        warnings: &warnings,
+        damage: &summary.damage,
         summary: vec![
             format!("{}: {} files of {bytes} in {stored}", target.display(), summary.files),
             report::speed(summary.bytes, seconds),

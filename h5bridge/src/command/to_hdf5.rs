@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
+use ctds_hdf5::Context;
 use ctds_hdf5::convert::{
     ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, ReadStrategy, Sha256, TablePlan, ToHdf5, ToHdf5Plan,
     ToHdf5Summary,
@@ -121,20 +122,26 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         .salvage(args.salvage)
         .threads(args.threads)
         .max_memory(args.max_memory)
-        .if_exists(if_exists(args.overwrite))
-        .cancel(interrupts.token());
+        .if_exists(if_exists(args.overwrite));
     if let Some(rows) = args.rows {
         to_hdf5 = to_hdf5.rows(rows);
     }
-    // looking for damage takes long, planning does not
-    let plan = if args.salvage { interrupts.stop(|| to_hdf5.plan()) } else { to_hdf5.plan() }?;
+    // a search for damage takes long
+    let stoppable = interrupts.stoppable(&());
+    let plan = to_hdf5.progress(&stoppable).plan();
+    let go_on = |error: ctds_hdf5::Error| {
+        let options = options_after(&error, args.restorable);
+        report::suggest(error, options)
+    };
+    let plan = plan.map_err(go_on)?;
     if args.dry_run {
         return print_plan(&plan, global, out);
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
-    let summary = interrupts.stop(|| plan.progress(&bar).write(&args.out));
+    let stoppable = interrupts.stoppable(&bar);
+    let summary = plan.progress(&stoppable).write(&args.out);
     bar.finish();
-    let summary = summary?;
+    let summary = summary.map_err(go_on)?;
     let seconds = started.elapsed().as_secs_f64();
     let ToHdf5Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest, .. } = &summary;
     let digest = digest.as_ref().map(Sha256::to_string);
@@ -168,6 +175,24 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         ..Ending::default()
     }
     .print(global, out)
+}
+
+/// The options that go on after an error, if it is one of a damaged source.
+fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
+    if restorable {
+        return "a restorable file needs an intact source; without --restorable, --salvage leaves out what is damaged"
+            .to_owned();
+    }
+    let column = error.contexts().find_map(|context| match context {
+        Context::Column { table, column, .. } if matches!(table.as_str(), "" | ".") => Some(column.clone()),
+        Context::Column { table, column, .. } => Some(format!("{table}/{column}")),
+        other if other.to_string().contains("column ") => Some("COLUMN".to_owned()),
+        _ => None,
+    });
+    match column {
+        Some(column) => format!("--exclude {column} leaves out the column, {}", report::SALVAGE),
+        None => report::SALVAGE.to_owned(),
+    }
 }
 
 /// Prints what a conversion would write.

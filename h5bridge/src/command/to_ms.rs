@@ -63,20 +63,20 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         return run_exact(&args, &interrupts, started, global, out);
     }
     let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
     let mut to_table = ToTable::new(&args.source)
         .open_options(args.external.open_options(global))
         .salvage(args.salvage)
         .engines(args.engines)
         .threads(args.threads)
         .if_exists(if_exists(args.overwrite))
-        .progress(&bar)
-        .cancel(interrupts.token());
+        .progress(&stoppable);
     if let Some(order) = args.byte_order {
         to_table = to_table.byte_order(order);
     }
-    let summary = interrupts.stop(|| to_table.write(&args.out));
+    let summary = to_table.write(&args.out);
     bar.finish();
-    let summary = summary?;
+    let summary = summary.map_err(|error| report::suggest(error, report::SALVAGE))?;
     let seconds = started.elapsed().as_secs_f64();
     let ToTableSummary { tables, columns, missing, rows, bytes, warnings, .. } = &summary;
     let size = report::bytes(*bytes);
@@ -112,12 +112,10 @@ fn run_exact(
     out: &mut impl Write,
 ) -> Result<Status> {
     let bar = Bar::new(0, global.quiet || global.json);
-    let to_original = ToOriginal::new(&args.source)
-        .threads(args.threads)
-        .if_exists(if_exists(args.overwrite))
-        .progress(&bar)
-        .cancel(interrupts.token());
-    let restored = interrupts.stop(|| to_original.write(&args.out));
+    let stoppable = interrupts.stoppable(&bar);
+    let to_original =
+        ToOriginal::new(&args.source).threads(args.threads).if_exists(if_exists(args.overwrite)).progress(&stoppable);
+    let restored = to_original.write(&args.out);
     bar.finish();
     let restored = restored?;
     let seconds = started.elapsed().as_secs_f64();

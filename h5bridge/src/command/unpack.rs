@@ -27,6 +27,9 @@ pub struct Args {
     /// Replace OUT if it exists and is a table
     #[arg(long)]
     overwrite: bool,
+    /// Leave out files that cannot be read, name them, and unpack the rest; the exit code is then 6
+    #[arg(long)]
+    salvage: bool,
 }
 
 /// Unpacks, and says what came of it.
@@ -34,13 +37,15 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let started = Instant::now();
     let interrupts = Interrupts::listen()?;
     let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
     let unpack = Unpack::new(&args.source)
         .open_options(global.open_options())
+        .salvage(args.salvage)
         .if_exists(if_exists(args.overwrite))
-        .progress(&bar)
-        .cancel(interrupts.token());
-    let summary = interrupts.stop(|| unpack.write(&args.out));
+        .progress(&stoppable);
+    let summary = unpack.write(&args.out);
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    pack::finish(&summary?, &args.out, started, &next, Compression::NONE, global, out)
+    let summary = summary.map_err(|error| pack::suggest(error, &args.source))?;
+    pack::finish(&summary, &args.out, started, &next, Compression::NONE, global, out)
 }

@@ -56,13 +56,22 @@ fn compare(left: &Path, right: &Path, options: OpenOptions, global: &Global, out
 fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) -> Result<Status> {
     let equal = result.differences.is_empty();
     let failed = (!equal).then_some(Status::Different);
-    let warnings: Vec<_> = result.skipped.iter().map(|name| format!("not compared: {name}")).collect();
-    let verdict = if equal { "equal" } else { "different" };
+    let mut warnings: Vec<_> = result.skipped.iter().map(|name| format!("not compared: {name}")).collect();
+    // what only one side left out is among the differences
+    if equal {
+        warnings.extend(result.damage.iter().map(|damage| format!("left out when the file was made: {damage}")));
+    }
+    let verdict = match (equal, result.damage.is_empty()) {
+        (false, _) => "different",
+        (true, true) => "equal",
+        (true, false) => "equal as far as salvaged",
+    };
     let files = if result.files > 0 { format!(", {} files", result.files) } else { String::new() };
     let (tables, columns, cells) = (result.tables, result.columns, result.cells);
     Ending {
         failed,
         warnings: &warnings,
+        damage: &result.damage,
         found: result.differences.iter().map(describe).collect(),
         summary: vec![format!("{verdict}: {tables} tables, {columns} columns, {cells} cells{files} compared")],
         fields: json!({

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::h5::Group;
 use crate::io::{ByteOrder, ReadAt};
 use crate::native::{Members, Reader, StoredForm, open_dataset};
-use crate::table::{Cells, Extent, RowRun, Stored};
+use crate::table::{ColumnCells, Extent, RowRun, Stored};
 use crate::value::{DataType, Shape};
 
 /// Rows whose offsets in a dataset of cells of differing shapes are read at a time.
@@ -91,7 +91,7 @@ impl<'a> Placing<'a> {
         source: &Arc<dyn ReadAt>,
         table: &TablePlan,
         column: &'a ColumnPlan,
-        cells: &dyn Cells,
+        cells: &dyn ColumnCells,
     ) -> Result<Self> {
         let form = column.stored_form();
         let is_cube = match (&column.form, cells.tiling(1)) {

@@ -49,6 +49,7 @@ pub(crate) fn restore(
     };
     let recipe = &archive.recipe;
     let bytes = recipe.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.len));
+    progress.expect(bytes);
     let create = if recipe.is_file() { Output::create } else { Output::create_directory };
     let output = create(target, if_exists, bytes)?;
     // what files do not show

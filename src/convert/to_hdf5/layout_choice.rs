@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::grid::{ChunkRead, Grid};
 use crate::h5;
 use crate::native::{MAX_CUBES, stored_size};
-use crate::table::{Cells, ColumnInfo, Tiling};
+use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{DataType, Shape};
 
 /// Chunks aim at this many bytes.
@@ -40,7 +40,7 @@ pub enum ColumnForm {
         /// Shape and chunk of each.
         cubes: Vec<(Shape, Shape)>,
     },
-    /// Cells of differing shapes, one after the other.
+    /// ColumnCells of differing shapes, one after the other.
     Ragged {
         /// The most that a cell has.
         axes: usize,
@@ -141,7 +141,7 @@ pub(super) enum Selection {
 /// Finds the form of a column.
 pub(super) struct Survey<'a> {
     pub(super) info: &'a ColumnInfo,
-    pub(super) cells: &'a dyn Cells,
+    pub(super) cells: &'a dyn ColumnCells,
     pub(super) rows: &'a Range<u64>,
     pub(super) selection: Selection,
     pub(super) growth: Growth,

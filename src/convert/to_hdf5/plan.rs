@@ -14,7 +14,7 @@ use crate::native::{
 };
 use crate::source::tree::Tree;
 use crate::source::{Content, Source, SourceTable};
-use crate::table::{Cells, ColumnInfo, Table};
+use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
 
 /// What to convert, and how.
@@ -295,6 +295,11 @@ impl Plan {
         if !is_whole {
             return Err(Error::usage("a restorable file has all tables, columns and rows"));
         }
+        if source.is_salvaged() {
+            return Err(Error::usage(
+                "a restorable file has the original bytes: parts of the source cannot be left out",
+            ));
+        }
         let Some(root) = source.tables.first().and_then(|table| table.path.as_ref()) else {
             return Err(Error::usage("only a table directory can be made restorable"));
         };
@@ -400,7 +405,7 @@ impl ColumnPlan {
 }
 
 /// Fails at once where a row count is larger than the data, and not after all the rows that are there.
-fn touch_last_row(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<()> {
+fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }

@@ -108,6 +108,29 @@ impl<'a> Writer<'a> {
         dimensions: &mut Dimensions,
     ) -> Result<()> {
         let content = self.content(table)?;
+        self.write_table_attributes(table, content, group)?;
+        self.write_table_document(table, content, exact)?;
+        for column in &table.missing {
+            let form = StoredForm::missing(missing_link(&column.name), column.reason.clone());
+            self.write_column_document(content, &form, column.index, exact)?;
+        }
+        let row_scale = self.write_rows(table, group)?;
+        let values = self.coordinates(table);
+        let plan = self.plan;
+        let taken = move |name: &str| plan.names.has(&table.group, name);
+        let mut scales = Scales::new(group, dimensions, &values, &taken);
+        for (index, column) in table.columns.iter().enumerate() {
+            let info = &content.columns()[column.index];
+            let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
+            let targets = targets.with_context(|| Context::column(&column.name))?;
+            self.write_column_document(content, &column.stored_form(), column.index, exact)?;
+            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
+        }
+        Ok(())
+    }
+
+    /// Writes keywords as attributes of the group, and the expressions of columns that are not converted.
+    fn write_table_attributes(&self, table: &TablePlan, content: &Content, group: &Group) -> Result<()> {
         let keyword = last_part(&table.name);
         let renamed = table.name != MAIN_TABLE && !table.group.ends_with(&format!("/{keyword}"));
         let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
@@ -121,42 +144,26 @@ impl<'a> Writer<'a> {
                 group.set_attribute(&name, &text_attribute(expression))?;
             }
         }
-        self.write_table_document(table, content, exact)?;
-        for column in &table.missing {
-            let form = StoredForm::missing(missing_link(&column.name), column.reason.clone());
-            self.write_column_document(content, &form, column.index, exact)?;
-        }
+        Ok(())
+    }
 
+    /// Creates the scale of the rows; returns its number among the datasets.
+    fn write_rows(&mut self, table: &TablePlan, group: &Group) -> Result<usize> {
         let rows = table.rows.end - table.rows.start;
-        let compression = self.options.compress.of_row_numbers(rows);
-        let row_shape = Shape::from([rows]);
-        let row_chunk = Shape::from([chunk_rows(8, rows, self.options.growth())]);
-        // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
-        let row_name = &self.plan.tables[number].row;
+        let shape = Shape::from([rows]);
         let spec = DatasetSpec {
             element: DataType::Int64,
-            shape: &row_shape,
-            chunk: Some(row_chunk),
+            shape: &shape,
+            chunk: Some(Shape::from([chunk_rows(8, rows, self.options.growth())])),
             appendable: true,
-            compression,
+            compression: self.options.compress.of_row_numbers(rows),
         };
-        let row = self.create(group, row_name, spec)?;
-        let row_scale = row.dataset;
-        self.datasets[row_scale].make_scale(row_name)?;
-        self.jobs.push((rows * 8, Job::RowNumbers { target: row, rows: table.rows.clone() }));
-
-        let values = self.coordinates(table);
-        let plan = self.plan;
-        let taken = move |name: &str| plan.names.has(&table.group, name);
-        let mut scales = Scales::new(group, dimensions, &values, &taken);
-        for (index, column) in table.columns.iter().enumerate() {
-            let info = &content.columns()[column.index];
-            let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
-            let targets = targets.with_context(|| Context::column(&column.name))?;
-            self.write_column_document(content, &column.stored_form(), column.index, exact)?;
-            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
-        }
-        Ok(())
+        // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
+        let target = self.create(group, &table.row, spec)?;
+        let number = target.dataset;
+        self.datasets[number].make_scale(&table.row)?;
+        self.jobs.push((rows * 8, Job::RowNumbers { target, rows: table.rows.clone() }));
+        Ok(number)
     }
 
     /// Creates the datasets of a column, with attributes and scales.
@@ -234,12 +241,7 @@ impl<'a> Writer<'a> {
         let pool = thread_pool(self.options.threads)?;
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
-        let mut names = vec![(0, 0); self.datasets.len()];
-        for (_, job) in &jobs {
-            if let Job::Column { table, column, targets } = job {
-                targets.list().iter().for_each(|target| names[target.dataset] = (*table, *column));
-            }
-        }
+        let columns = self.columns_of_datasets(&jobs);
         let mut shas: Vec<Vec<Option<Result<Sha256>>>> =
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut raw = Vec::new();
@@ -264,12 +266,8 @@ impl<'a> Writer<'a> {
                 progress.go_on()?;
                 datasets[dataset].write_chunk(&index, &bytes, 0)?;
                 buffers.give(bytes);
-                let (table, column) = names[dataset];
-                if let Some(table) = plan.tables.get(table)
-                    && let Some(column) = table.columns.get(column)
-                {
-                    progress.advance(len, &table.name, &column.name);
-                }
+                let (table, column) = columns[dataset];
+                progress.advance(len, table, column);
                 Ok(())
             }
             Message::Strings { dataset, region, values } => datasets[dataset].write_region(&region, &values),
@@ -288,6 +286,23 @@ impl<'a> Writer<'a> {
             self.write_raw_strings(table, column, &strings)?;
         }
         if wanted { self.write_digests(shas).map(Some) } else { Ok(None) }
+    }
+
+    /// The table and column of each dataset, for reports; those of the row numbers count as the first column's.
+    fn columns_of_datasets(&self, jobs: &[(u64, Job)]) -> Vec<(&'a str, &'a str)> {
+        let plan: &'a Plan = self.plan;
+        let name = |table: usize, column: usize| -> Option<(&'a str, &'a str)> {
+            let table = plan.tables.get(table)?;
+            Some((table.name.as_str(), table.columns.get(column)?.name.as_str()))
+        };
+        let mut names = vec![name(0, 0).unwrap_or((MAIN_TABLE, "")); self.datasets.len()];
+        for (_, job) in jobs {
+            if let Job::Column { table, column, targets } = job {
+                let found = name(*table, *column).unwrap_or_default();
+                targets.list().iter().for_each(|target| names[target.dataset] = found);
+            }
+        }
+        names
     }
 
     fn write_raw_strings(&mut self, table: usize, column: usize, strings: &RawStrings) -> Result<()> {

@@ -6,9 +6,9 @@ use bstr::ByteSlice;
 use rayon::prelude::*;
 
 use super::plan::{Filling, TableBlueprint, ToTableOptions, plan};
+use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::if_exists::IfExists;
-use crate::native::Damage;
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;

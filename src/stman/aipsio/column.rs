@@ -10,7 +10,7 @@ use super::{ORDER, Shared};
 use crate::error::{Error, Result, ResultExt};
 use crate::io::{read_array, read_bytes};
 use crate::stman::elements::Elements;
-use crate::stman::indirect::Arrays;
+use crate::stman::indirect::ArrayFile;
 use crate::stman::{ColumnCells, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -28,7 +28,7 @@ pub(super) enum Cell {
     /// The elements of a cell.
     Elements { shape: Shape, count: u64 },
     /// The offset of an array in this file, 0 if undefined.
-    Array(Arrays),
+    Array(ArrayFile),
 }
 
 /// Reads what has no fixed length.
@@ -158,13 +158,23 @@ impl AipsIoColumn {
     }
 }
 
+impl AipsIoColumn {
+    /// Fails if the arrays of the column lie in a file that cannot be opened.
+    pub(super) fn readable(&self) -> Result<()> {
+        match &self.cell {
+            Cell::Array(file) => file.arrays().map(|_| ()),
+            Cell::Elements { .. } => Ok(()),
+        }
+    }
+}
+
 impl ColumnCells for AipsIoColumn {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         match &self.cell {
             Cell::Elements { shape, .. } => Ok(Some(shape.clone())),
-            Cell::Array(arrays) => match self.array_offset(row)? {
+            Cell::Array(file) => match self.array_offset(row)? {
                 0 => Ok(None),
-                offset => arrays.shape(offset).map(Some),
+                offset => file.arrays()?.shape(offset).map(Some),
             },
         }
     }
@@ -179,9 +189,9 @@ impl ColumnCells for AipsIoColumn {
                 .elements(row)
                 .and_then(|elements| elements.read_array(shape, region, out))
                 .context(&self.shared.place),
-            Cell::Array(arrays) => match self.array_offset(row)? {
+            Cell::Array(file) => match self.array_offset(row)? {
                 0 => Err(undefined(row)),
-                offset => arrays.read(offset, region, out),
+                offset => file.arrays()?.read(offset, region, out),
             },
         }
     }
@@ -189,8 +199,8 @@ impl ColumnCells for AipsIoColumn {
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         match &self.cell {
             Cell::Elements { count, .. } => self.read_elements(rows, *count, out).context(&self.shared.place),
-            Cell::Array(arrays) => {
-                let offsets = self.array_offsets(rows)?;
+            Cell::Array(file) => {
+                let (arrays, offsets) = (file.arrays()?, self.array_offsets(rows)?);
                 offsets.into_iter().filter(|&offset| offset != 0).try_for_each(|offset| arrays.read(offset, None, out))
             }
         }
@@ -202,7 +212,8 @@ impl ColumnCells for AipsIoColumn {
             let segment = self.segments.find(row)?;
             let end = segment.end_row.min(rows);
             match (&self.cell, self.segments.layout) {
-                (Cell::Array(arrays), _) => {
+                (Cell::Array(file), _) => {
+                    let arrays = file.arrays()?;
                     for (row, offset) in (row..end).zip(self.array_offsets(row..end)?) {
                         if offset != 0 {
                             arrays.extent(row, offset, each)?;

@@ -17,7 +17,7 @@ use bstr::{BStr, BString, ByteSlice};
 use self::column::{AipsIoColumn, Cell};
 use self::segments::{Layout, Segments};
 use super::elements::element_bits;
-use super::indirect::Arrays;
+use super::indirect::ArrayFile;
 use super::{ColumnCells, ColumnSpec, Kind, Manager, OpenArgs, Storage};
 use crate::aipsio::Decoder;
 use crate::error::{Context, Error, Result, ResultExt};
@@ -73,7 +73,7 @@ impl AipsIoManager {
                 .with_context(|| &shared.place)?;
             let cell = match kind {
                 Preamble::Elements { shape, count } => Cell::Elements { shape, count },
-                Preamble::Array { suffix } => Cell::Array(Arrays::open(args, &suffix, ORDER, "StManAipsIO")?),
+                Preamble::Array { suffix } => Cell::Array(ArrayFile::open(args, &suffix, ORDER, "StManAipsIO")),
             };
             columns.push(AipsIoColumn { shared: shared.clone(), cell, segments });
         }
@@ -167,6 +167,10 @@ impl Preamble {
 impl Manager for AipsIoManager {
     fn name(&self) -> &BStr {
         self.name.as_bstr()
+    }
+
+    fn readable(&self, index: usize) -> Result<()> {
+        self.columns[index].readable()
     }
 
     fn column(&self, index: usize) -> &dyn ColumnCells {

@@ -9,7 +9,7 @@ use super::cell::{Cell, array_offset};
 use crate::error::{Result, ResultExt};
 use crate::limits;
 use crate::stman::elements::Elements;
-use crate::stman::indirect::Arrays;
+use crate::stman::indirect::ArrayFile;
 use crate::stman::{ColumnCells, read_part, undefined};
 use crate::value::{Region, Shape, Values};
 
@@ -19,7 +19,7 @@ pub(super) struct IncrementalColumn {
     pub(super) shared: Arc<Shared>,
     /// Its place among the manager's columns.
     pub(super) number: usize,
-    pub(super) cell: Cell<Arc<Arrays>>,
+    pub(super) cell: Cell<Arc<ArrayFile>>,
 }
 
 impl IncrementalColumn {
@@ -56,6 +56,14 @@ impl IncrementalColumn {
             .with_context(|| &self.shared.place)
     }
 
+    /// Fails if the arrays of the column lie in a file that cannot be opened.
+    pub(super) fn readable(&self) -> Result<()> {
+        match &self.cell {
+            Cell::Array(file) => file.arrays().map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
     fn array_offset(&self, row: u64) -> Result<i64> {
         self.with_value(row, |value| array_offset(value, self.shared.order))
     }
@@ -67,9 +75,9 @@ impl ColumnCells for IncrementalColumn {
             Cell::Elements { shape, .. } | Cell::String { shape } | Cell::Strings { shape, .. } => {
                 Ok(Some(shape.clone()))
             }
-            Cell::Array(arrays) => match self.array_offset(row)? {
+            Cell::Array(file) => match self.array_offset(row)? {
                 0 => Ok(None),
-                offset => arrays.shape(offset).map(Some),
+                offset => file.arrays()?.shape(offset).map(Some),
             },
         }
     }
@@ -83,18 +91,18 @@ impl ColumnCells for IncrementalColumn {
             Cell::String { shape } | Cell::Strings { shape, .. } => {
                 self.with_value(row, |value| read_part(region, shape, out, |out| self.cell.read(value, order, out)))
             }
-            Cell::Array(arrays) => match self.array_offset(row)? {
+            Cell::Array(file) => match self.array_offset(row)? {
                 0 => Err(undefined(row)),
-                offset => arrays.read(offset, region, out),
+                offset => file.arrays()?.read(offset, region, out),
             },
         }
     }
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let order = self.shared.order;
-        if let Cell::Array(arrays) = &self.cell {
+        if let Cell::Array(file) = &self.cell {
             // read outside of `for_runs`, which names the bucket in every error
-            let mut runs = Vec::new();
+            let (arrays, mut runs) = (file.arrays()?, Vec::new());
             self.for_runs(rows, |value, rows| {
                 runs.push((array_offset(value, order)?, rows));
                 Ok(())

@@ -26,7 +26,7 @@ use self::column::IncrementalColumn;
 use self::header::{Header, Info};
 use self::index::Index;
 use super::bucket::{self as bucket_file, Buckets};
-use super::indirect::Arrays;
+use super::indirect::ArrayFile;
 use super::{ColumnCells, Kind, Manager, OpenArgs, Storage};
 use crate::error::{Context, Result, ResultExt};
 use crate::io::{ByteOrder, Recent, read_bytes};
@@ -78,24 +78,19 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 /// The kinds of cells of all columns, with their array files open.
-fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell<Arc<Arrays>>>> {
-    let open = |suffix: &str| Arrays::open(args, suffix, args.order, "IncrementalStMan").map(Arc::new);
-    let mut shared_arrays = None;
+fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell<Arc<ArrayFile>>>> {
+    let open = |suffix: &str| Arc::new(ArrayFile::open(args, suffix, args.order, "IncrementalStMan"));
+    let mut shared_arrays: Option<Arc<ArrayFile>> = None;
     let mut own_arrays = 0;
     let mut cells = Vec::new();
     for spec in args.columns {
         cells.push(match spec.storage {
             Storage::Indirect if version >= SHARED_ARRAYS => {
-                let arrays = match &shared_arrays {
-                    Some(arrays) => Arc::clone(arrays),
-                    None => open("i")?,
-                };
-                shared_arrays = Some(arrays.clone());
-                Cell::Array(arrays)
+                Cell::Array(shared_arrays.get_or_insert_with(|| open("i")).clone())
             }
             Storage::Indirect => {
                 own_arrays += 1;
-                Cell::Array(open(&format!("i{}", own_arrays - 1))?)
+                Cell::Array(open(&format!("i{}", own_arrays - 1)))
             }
             Storage::Scalar | Storage::Direct => Cell::direct(spec)
                 .with_context(|| Context::column(&spec.name))
@@ -120,6 +115,10 @@ impl Shared {
 impl Manager for Incremental {
     fn name(&self) -> &BStr {
         self.name.as_bstr()
+    }
+
+    fn readable(&self, index: usize) -> Result<()> {
+        self.columns[index].readable()
     }
 
     fn column(&self, index: usize) -> &dyn ColumnCells {

@@ -40,6 +40,11 @@ impl StandardColumn {
         Ok(StandardColumn { shared, set: set as usize, offset, cell: Cell::new(spec)? })
     }
 
+    /// Fails if the arrays of the column lie in a file that cannot be opened.
+    pub(super) fn readable(&self) -> Result<()> {
+        if matches!(self.cell, Cell::Array) { self.shared.arrays().map(|_| ()) } else { Ok(()) }
+    }
+
     fn index(&self) -> &Index {
         &self.shared.indices[self.set]
     }

@@ -27,7 +27,7 @@ use self::column::StandardColumn;
 use self::header::{Header, Info};
 use self::index::Index;
 use super::bucket::{self, Buckets};
-use super::indirect::Arrays;
+use super::indirect::{ArrayFile, Arrays};
 use super::{ColumnCells, Kind, Manager, OpenArgs, Storage};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ByteOrder;
@@ -53,7 +53,7 @@ struct Shared {
     buckets: Buckets,
     indices: Vec<Index>,
     /// If a column has arrays that are not strings.
-    arrays: Option<Arrays>,
+    arrays: Option<ArrayFile>,
 }
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
@@ -66,10 +66,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let indices = Index::read_all(&header, &buckets, args.order).context(&place)?;
     let indirect =
         |column: &super::ColumnSpec| column.storage == Storage::Indirect && column.data_type != DataType::String;
-    let arrays = match args.columns.iter().any(indirect) {
-        true => Some(Arrays::open(args, "i", args.order, "StandardStMan")?),
-        false => None,
-    };
+    let has_arrays = args.columns.iter().any(indirect);
+    let arrays = has_arrays.then(|| ArrayFile::open(args, "i", args.order, "StandardStMan"));
     let shared = Arc::new(Shared { place, order: args.order, buckets, indices, arrays });
     let columns = args.columns.iter().zip(info.offsets.iter().zip(&info.sets));
     let columns = columns
@@ -84,14 +82,21 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 
 impl Shared {
     fn arrays(&self) -> Result<&Arrays> {
-        // made at opening for every column that asks
-        self.arrays.as_ref().ok_or_else(|| Error::format("there is no array file").context(&self.place))
+        match &self.arrays {
+            Some(file) => file.arrays(),
+            // made at opening for every column that asks
+            None => Err(Error::format("there is no array file").context(&self.place)),
+        }
     }
 }
 
 impl Manager for Standard {
     fn name(&self) -> &BStr {
         self.name.as_bstr()
+    }
+
+    fn readable(&self, index: usize) -> Result<()> {
+        self.columns[index].readable()
     }
 
     fn column(&self, index: usize) -> &dyn ColumnCells {

@@ -1,0 +1,64 @@
+//! Parts of a source that were damaged and are left out of what is made from it; in a native file, the member `damage` of
+//! the document of the main table.
+//! docs/layout.md, "Salvaged files".
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, column_context};
+
+/// A part of a source that cannot be read: a subtable, a column, or consecutive rows of a column; for `pack`, a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The table: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
+    pub table: String,
+    /// The column; `None` if the whole table cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// The rows of the column whose cells cannot be read, counted from 0; `None` for the whole column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Range<u64>>,
+    /// The file in the directory of the table, if files are read and not their content, as by `pack`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The error that reading ended with, for the first of the rows.
+    pub reason: String,
+}
+
+impl Damage {
+    /// Damage of a whole subtable.
+    pub(crate) fn of_table(table: &str, error: &Error) -> Self {
+        Damage { table: table.to_owned(), column: None, rows: None, file: None, reason: error.to_string() }
+    }
+
+    /// Damage of a column, or of `rows` of it.
+    pub(crate) fn of_column(table: &str, column: &str, rows: Option<Range<u64>>, error: &Error) -> Self {
+        Damage { column: Some(column.to_owned()), rows, ..Self::of_table(table, error) }
+    }
+
+    /// Damage of a file in the directory of a table.
+    pub(crate) fn of_file(table: &str, file: &str, error: &Error) -> Self {
+        Damage { file: Some(file.to_owned()), ..Self::of_table(table, error) }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, &self.column) {
+            // the main table
+            (Some(file), _) if self.table == "." => write!(f, "file {file}")?,
+            (Some(file), _) => write!(f, "file {}/{file}", self.table)?,
+            (None, None) => write!(f, "subtable {}", self.table)?,
+            (None, Some(column)) => write!(f, "{}", column_context(&self.table, column))?,
+        }
+        match &self.rows {
+            Some(Range { start, end }) if start + 1 == *end => write!(f, ", row {start}")?,
+            Some(Range { start, end }) => write!(f, ", rows {start} to {}", end - 1)?,
+            None => {}
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
