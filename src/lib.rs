@@ -35,6 +35,7 @@
 #![deny(missing_docs)]
 
 mod aipsio;
+mod call;
 mod clock;
 mod container;
 pub mod convert;

@@ -19,6 +19,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::if_exists::IfExists;
 
 /// How often what is written is made durable meanwhile.
 const SYNC_EVERY: Duration = Duration::from_millis(100);
@@ -34,7 +35,7 @@ const REMOVAL_TRIES: usize = 20;
 
 /// What a target becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum OutputKind {
     File,
     Directory,
 }
@@ -217,38 +218,38 @@ fn remove_partial(directory: &Path) -> io::Result<()> {
 pub(crate) struct Output {
     target: PathBuf,
     partial: Partial,
-    form: Form,
-    overwrite: bool,
+    kind: OutputKind,
+    if_exists: IfExists,
 }
 
 impl Output {
     /// A file. Checks that `target` can be written and that about `bytes` are free there.
     ///
-    /// A `target` that is a symbolic link stays one: with `overwrite` the file that it leads to is replaced.
+    /// A `target` that is a symbolic link stays one: [`IfExists::Replace`] replaces the file that it leads to.
     ///
     /// # Errors
-    /// `Exists` without `overwrite` if there is something, `Usage` if the directory is missing, `NoSpace`.
-    pub(crate) fn create(target: &Path, overwrite: bool, bytes: u64) -> Result<Self> {
-        Self::begin(target, Form::File, overwrite, bytes)
+    /// `Exists` if there is something that is not to be replaced, `Usage` if the directory is missing, `NoSpace`.
+    pub(crate) fn create(target: &Path, if_exists: IfExists, bytes: u64) -> Result<Self> {
+        Self::begin(target, OutputKind::File, if_exists, bytes)
     }
 
     /// A table directory, empty so far.
     ///
     /// # Errors
-    /// As [`create`](Self::create); `Exists` also for a directory that is there and holds no table, even with `overwrite`.
-    pub(crate) fn create_directory(target: &Path, overwrite: bool, bytes: u64) -> Result<Self> {
-        let output = Self::begin(target, Form::Directory, overwrite, bytes)?;
+    /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table, even with [`IfExists::Replace`].
+    pub(crate) fn create_directory(target: &Path, if_exists: IfExists, bytes: u64) -> Result<Self> {
+        let output = Self::begin(target, OutputKind::Directory, if_exists, bytes)?;
         fs::create_dir(output.partial()).with_context(|| output.partial().display())?;
         Ok(output)
     }
 
-    fn begin(target: &Path, form: Form, overwrite: bool, bytes: u64) -> Result<Self> {
-        let place = target.display().to_string();
+    fn begin(target: &Path, kind: OutputKind, if_exists: IfExists, bytes: u64) -> Result<Self> {
+        let place = Context::path(target);
         if target.file_name().is_none() {
             return Err(Error::usage("the target has no name of its own").context(place));
         }
-        let target = &resolve(target, overwrite)?;
-        check_target(target, form, overwrite)?;
+        let target = &resolve(target, if_exists)?;
+        check_target(target, kind, if_exists)?;
         let directory = parent(target);
         if !directory.is_dir() {
             return Err(Error::usage(format!("there is no directory {}", directory.display())).context(place));
@@ -259,7 +260,7 @@ impl Output {
             let message = format!("about {bytes} bytes are needed, but only {free} are free");
             return Err(Error::new(ErrorKind::NoSpace, message).context(place));
         }
-        Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, form, overwrite })
+        Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, if_exists })
     }
 
     /// Where to write.
@@ -317,12 +318,12 @@ impl Output {
 
     fn publish(&self) -> Result<()> {
         self.sync()?;
-        check_target(&self.target, self.form, self.overwrite)?;
+        check_target(&self.target, self.kind, self.if_exists)?;
         let (new, target) = (self.partial(), &self.target);
-        match (self.overwrite, self.form) {
-            (false, form) => rename_new(new, target, form)?,
-            (true, Form::File) => replace_file(new, target)?,
-            (true, Form::Directory) => replace_with_directory(new, target)?,
+        match (self.if_exists, self.kind) {
+            (IfExists::Fail, kind) => rename_new(new, target, kind)?,
+            (IfExists::Replace, OutputKind::File) => replace_file(new, target)?,
+            (IfExists::Replace, OutputKind::Directory) => replace_with_directory(new, target)?,
         }
         Ok(File::open(parent(target))?.sync_all()?)
     }
@@ -351,8 +352,8 @@ fn parent(target: &Path) -> &Path {
 }
 
 /// The path that a target leads to: a symbolic link is followed if what it leads to is to be replaced.
-fn resolve(target: &Path, overwrite: bool) -> Result<PathBuf> {
-    if !overwrite || !target.is_symlink() {
+fn resolve(target: &Path, if_exists: IfExists) -> Result<PathBuf> {
+    if !if_exists.replaces() || !target.is_symlink() {
         return Ok(target.to_owned());
     }
     target.canonicalize().map_err(|error| {
@@ -378,10 +379,10 @@ fn is_a_directory() -> Error {
     Error::new(ErrorKind::Exists, "the target is a directory")
 }
 
-fn check_target(target: &Path, form: Form, overwrite: bool) -> Result<()> {
+fn check_target(target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
     match target.symlink_metadata() {
-        Ok(_) if !overwrite => Err(exists()),
-        Ok(_) if form == Form::File && target.is_dir() => Err(is_a_directory()),
+        Ok(_) if !if_exists.replaces() => Err(exists()),
+        Ok(_) if kind == OutputKind::File && target.is_dir() => Err(is_a_directory()),
         Ok(_) if target.is_dir() && !is_table(target) => Err(not_a_table()),
         _ => Ok(()),
     }
@@ -410,14 +411,14 @@ fn rename(from: &Path, to: &Path, how: RenameFlags) -> Result<Renamed> {
 ///
 /// # Errors
 /// `Exists` if it does.
-fn rename_new(new: &Path, target: &Path, form: Form) -> Result<()> {
+fn rename_new(new: &Path, target: &Path, kind: OutputKind) -> Result<()> {
     match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
         Renamed::Done => return Ok(()),
         Renamed::Not if target.symlink_metadata().is_ok() => return Err(exists()),
         Renamed::Not => return Err(Error::new(ErrorKind::Io, "what was written has been removed")),
         Renamed::Unsupported => {}
     }
-    if form == Form::File {
+    if kind == OutputKind::File {
         // a second link to the file, which fails if the name is taken; the first one goes with the partial
         match fs::hard_link(new, target) {
             Ok(()) => return Ok(()),
@@ -475,7 +476,7 @@ fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error.into()),
     }
-    let renamed = rename_new(new, target, Form::Directory);
+    let renamed = rename_new(new, target, OutputKind::Directory);
     if renamed.is_err() && old.symlink_metadata().is_ok() && fs::rename(&old, target).is_err() {
         // it is not ours to remove
         let kept = aside.keep();
@@ -537,25 +538,25 @@ mod tests {
     fn appears_whole_or_not_at_all() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("x.h5");
-        let output = Output::create(&target, false, 10).unwrap();
+        let output = Output::create(&target, IfExists::Fail, 10).unwrap();
         fs::write(output.partial(), b"half").unwrap();
         drop(output);
         assert!(names(directory.path()).is_empty());
 
-        let output = Output::create(&target, false, 10).unwrap();
+        let output = Output::create(&target, IfExists::Fail, 10).unwrap();
         fs::write(output.partial(), b"whole").unwrap();
         output.commit().unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"whole");
-        assert_eq!(Output::create(&target, false, 10).unwrap_err().kind(), ErrorKind::Exists);
-        assert_eq!(Output::create(&target, true, u64::MAX).unwrap_err().kind(), ErrorKind::NoSpace);
+        assert_eq!(Output::create(&target, IfExists::Fail, 10).unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(Output::create(&target, IfExists::Replace, u64::MAX).unwrap_err().kind(), ErrorKind::NoSpace);
     }
 
     #[test]
     fn directories_replace_tables_only() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("x.ms");
-        let make = |overwrite, text: &str| -> Result<Output> {
-            let output = Output::create_directory(&target, overwrite, 10)?;
+        let make = |if_exists, text: &str| -> Result<Output> {
+            let output = Output::create_directory(&target, if_exists, 10)?;
             let syncing = output.sync_behind();
             fs::create_dir(output.partial().join("SUB"))?;
             fs::write(output.partial().join("SUB/table.dat"), text)?;
@@ -564,18 +565,18 @@ mod tests {
             drop(syncing);
             Ok(output)
         };
-        drop(make(false, "half").unwrap());
+        drop(make(IfExists::Fail, "half").unwrap());
         assert!(names(directory.path()).is_empty());
-        make(false, "one").unwrap().commit().unwrap();
-        assert_eq!(make(false, "two").unwrap_err().kind(), ErrorKind::Exists);
-        make(true, "two").unwrap().commit().unwrap();
+        make(IfExists::Fail, "one").unwrap().commit().unwrap();
+        assert_eq!(make(IfExists::Fail, "two").unwrap_err().kind(), ErrorKind::Exists);
+        make(IfExists::Replace, "two").unwrap().commit().unwrap();
         assert_eq!(fs::read(target.join("SUB/table.dat")).unwrap(), b"two");
         assert_eq!(names(directory.path()), ["x.ms"]);
 
         // a file is no directory, a directory of other things no table
-        assert_eq!(Output::create(&target, true, 10).unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(Output::create(&target, IfExists::Replace, 10).unwrap_err().kind(), ErrorKind::Exists);
         fs::remove_file(target.join("table.dat")).unwrap();
-        assert_eq!(make(true, "three").unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(make(IfExists::Replace, "three").unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(names(&target), ["SUB"]);
     }
 
@@ -598,7 +599,7 @@ mod tests {
         let target = folder.path().join("x.h5");
         for with_lock in [true, false] {
             let left = abandon(&target, with_lock);
-            drop(Output::create(&target, false, 0).unwrap());
+            drop(Output::create(&target, IfExists::Fail, 0).unwrap());
             assert!(!left.exists());
         }
         // of another target, of a process that lives, of the user
@@ -613,12 +614,12 @@ mod tests {
         fs::write(&file, b"mine").unwrap();
         let link = folder.path().join(format!("x.h5.7-abcdefgj{SUFFIX}"));
         std::os::unix::fs::symlink(&alive, &link).unwrap();
-        let output = Output::create(&target, false, 0).unwrap();
+        let output = Output::create(&target, IfExists::Fail, 0).unwrap();
         fs::write(output.partial(), b"whole").unwrap();
         output.commit().unwrap();
         assert!(other.exists() && alive.exists() && mine.join("notes").exists() && file.exists() && link.is_symlink());
         drop(lock);
-        drop(Output::create(&target, true, 0).unwrap());
+        drop(Output::create(&target, IfExists::Replace, 0).unwrap());
         assert!(!alive.exists());
         assert_eq!(fs::read(&target).unwrap(), b"whole");
     }
@@ -627,12 +628,13 @@ mod tests {
     fn each_run_has_a_partial_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("x.h5");
-        let (one, two) = (Output::create(&target, false, 0).unwrap(), Output::create(&target, false, 0).unwrap());
-        let three = Output::create(&target, true, 0).unwrap();
+        let (one, two) =
+            (Output::create(&target, IfExists::Fail, 0).unwrap(), Output::create(&target, IfExists::Fail, 0).unwrap());
+        let three = Output::create(&target, IfExists::Replace, 0).unwrap();
         fs::write(one.partial(), b"one").unwrap();
         fs::write(two.partial(), b"two").unwrap();
         fs::write(three.partial(), b"three").unwrap();
-        drop(Output::create(&target, true, 0).unwrap());
+        drop(Output::create(&target, IfExists::Replace, 0).unwrap());
         two.commit().unwrap();
         assert_eq!(one.commit().unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(fs::read(&target).unwrap(), b"two");
@@ -642,17 +644,17 @@ mod tests {
     }
 
     /// What `THREADS` runs at the same time come to.
-    fn race(target: &Path, form: Form, overwrite: bool) -> Vec<Result<()>> {
+    fn race(target: &Path, kind: OutputKind, if_exists: IfExists) -> Vec<Result<()>> {
         const THREADS: u8 = 8;
         let run = |number: u8| -> Result<()> {
             let text = vec![number; 1000];
-            let output = match form {
-                Form::File => Output::create(target, overwrite, 0)?,
-                Form::Directory => Output::create_directory(target, overwrite, 0)?,
+            let output = match kind {
+                OutputKind::File => Output::create(target, if_exists, 0)?,
+                OutputKind::Directory => Output::create_directory(target, if_exists, 0)?,
             };
-            match form {
-                Form::File => fs::write(output.partial(), &text)?,
-                Form::Directory => {
+            match kind {
+                OutputKind::File => fs::write(output.partial(), &text)?,
+                OutputKind::Directory => {
                     fs::write(output.partial().join("table.dat"), &text)?;
                     fs::write(output.partial().join("table.f0"), &text)?;
                 }
@@ -668,20 +670,20 @@ mod tests {
     #[test]
     fn one_of_several_runs_wins() {
         for _ in 0..20 {
-            for form in [Form::File, Form::Directory] {
+            for kind in [OutputKind::File, OutputKind::Directory] {
                 let folder = tempfile::tempdir().unwrap();
                 let target = folder.path().join("x");
-                let ends = race(&target, form, false);
+                let ends = race(&target, kind, IfExists::Fail);
                 let losers: Vec<_> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
                 assert_eq!(losers.len(), ends.len() - 1);
                 assert!(losers.iter().all(|error| error.kind() == ErrorKind::Exists), "{losers:?}");
                 assert_eq!(names(folder.path()), ["x"]);
 
-                race(&target, form, true).into_iter().for_each(|end| end.unwrap());
+                race(&target, kind, IfExists::Replace).into_iter().for_each(|end| end.unwrap());
                 assert_eq!(names(folder.path()), ["x"]);
-                let bytes = match form {
-                    Form::File => fs::read(&target).unwrap(),
-                    Form::Directory => {
+                let bytes = match kind {
+                    OutputKind::File => fs::read(&target).unwrap(),
+                    OutputKind::Directory => {
                         let bytes = fs::read(target.join("table.dat")).unwrap();
                         assert_eq!(bytes, fs::read(target.join("table.f0")).unwrap());
                         bytes
@@ -699,20 +701,20 @@ mod tests {
         let elsewhere = tempfile::tempdir().unwrap();
         let (real, link) = (elsewhere.path().join("real"), folder.path().join("link"));
         symlink(&real, &link).unwrap();
-        for overwrite in [false, true] {
-            let error = Output::create(&link, overwrite, 0).unwrap_err();
+        for if_exists in [IfExists::Fail, IfExists::Replace] {
+            let error = Output::create(&link, if_exists, 0).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Exists, "it leads to nothing");
         }
         fs::write(&real, b"old").unwrap();
-        assert_eq!(Output::create(&link, false, 0).unwrap_err().kind(), ErrorKind::Exists);
-        let output = Output::create(&link, true, 0).unwrap();
+        assert_eq!(Output::create(&link, IfExists::Fail, 0).unwrap_err().kind(), ErrorKind::Exists);
+        let output = Output::create(&link, IfExists::Replace, 0).unwrap();
         fs::write(output.partial(), b"new").unwrap();
         output.commit().unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read(&real).unwrap(), b"new");
         // a table too, and one in the place of a file
         for text in ["one", "two"] {
-            let output = Output::create_directory(&link, true, 0).unwrap();
+            let output = Output::create_directory(&link, IfExists::Replace, 0).unwrap();
             fs::write(output.partial().join("table.dat"), text).unwrap();
             output.commit().unwrap();
             assert_eq!(fs::read(real.join("table.dat")).unwrap(), text.as_bytes());
@@ -747,7 +749,7 @@ mod tests {
                 .path()
                 .join(OsStr::from_bytes(&[&stem(OsStr::new(&name))[..], b".1-abcdefgh", SUFFIX.as_bytes()].concat()));
             fs::create_dir(&left).unwrap();
-            let output = Output::create(&target, false, 0).unwrap();
+            let output = Output::create(&target, IfExists::Fail, 0).unwrap();
             assert!(!left.exists());
             fs::write(output.partial(), b"whole").unwrap();
             output.commit().unwrap();

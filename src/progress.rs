@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Reports of a long call: conversion, packing, comparison. `()` ignores them.
 pub trait Progress: Sync {
-    /// About `bytes` will be written, as is known now.
+    /// About `bytes` will be written, as is known now. Calls that write a target say so before they create anything.
     fn expect(&self, _bytes: u64) {}
 
     /// `bytes` more of `part`, a column or a file, of `table` have been written.
@@ -40,7 +40,7 @@ fn cancelled() -> Error {
 ///
 /// ```
 /// use ctds_hdf5::CancelToken;
-/// use ctds_hdf5::convert::{Options, Plan, Source, to_hdf5};
+/// use ctds_hdf5::convert::ToHdf5;
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let target = folder.path().join("my.h5");
 /// # let my_ms = folder.path().join("my.ms");
@@ -51,11 +51,7 @@ fn cancelled() -> Error {
 /// let stop = std::thread::spawn(move || handle.cancel());
 /// # stop.join().unwrap();
 ///
-/// let source = Source::open(&my_ms)?;
-/// let options = Options::default();
-/// let plan = Plan::new(&source, &options)?;
-/// // `token` alone, or `&token.with(&progress)` to have reports as well
-/// let error = to_hdf5(&source, &plan, &options, &target, false, &token).unwrap_err();
+/// let error = ToHdf5::new(&my_ms).cancel(&token).write(&target).unwrap_err();
 /// assert_eq!(error.kind(), ctds_hdf5::ErrorKind::Interrupted);
 /// assert!(!target.exists());
 /// # Ok::<(), ctds_hdf5::Error>(())

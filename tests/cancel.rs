@@ -4,12 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ctds_hdf5::convert::{
-    Options, Plan, RestoreOptions, Source, TableOptions, check, digest_with, restore, to_hdf5, to_table, verify_with,
-};
-use ctds_hdf5::live::{Follow, FollowOptions, finalize, repair_with};
-use ctds_hdf5::pack::{self, Check, FileSet, PackFormat, PackOptions, pack, unpack};
-use ctds_hdf5::{CancelToken, Compression, Error, ErrorKind, OpenOptions, Progress, Result};
+use ctds_hdf5::convert::{Compare, Digest, ToHdf5, ToOriginal, ToTable};
+use ctds_hdf5::live::{Finalize, Follow, FollowOptions, repair_with};
+use ctds_hdf5::pack::{Check, CompareBytes, Pack, PackFormat, Unpack};
+use ctds_hdf5::{CancelToken, Error, ErrorKind, IfExists, Progress, Result};
 use tempfile::TempDir;
 
 /// Counts how often it is asked, and says stop from the `stop_at`th time on.
@@ -68,51 +66,39 @@ fn remove(path: &Path) {
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
-fn convert(source: &Path, target: &Path, options: &Options, progress: &dyn Progress) -> Result<()> {
-    let source = Source::open(source)?;
-    let plan = Plan::new(&source, options)?;
-    to_hdf5(&source, &plan, options, target, false, progress).map(drop)
-}
-
 #[test]
 fn conversions() {
-    for options in [Options::default(), Options { restorable: true, ..Options::default() }] {
-        stop_everywhere("to_hdf5", |target, progress| convert(&demo(), target, &options, progress));
+    for restorable in [false, true] {
+        stop_everywhere("to_hdf5", |target, progress| {
+            ToHdf5::new(demo()).restorable(restorable).progress(progress).write(target).map(drop)
+        });
     }
     let folder = TempDir::new().unwrap();
     let native = folder.path().join("x.h5");
-    convert(&demo(), &native, &Options { restorable: true, ..Options::default() }, &()).unwrap();
+    ToHdf5::new(demo()).restorable(true).write(&native).unwrap();
     for source in [demo(), native.clone()] {
         stop_everywhere("to_table", |target, progress| {
-            let options = TableOptions::default();
-            to_table(&Source::open(&source)?, &options, target, false, progress).map(drop)
+            ToTable::new(&source).progress(progress).write(target).map(drop)
         });
     }
-    stop_everywhere("restore", |target, progress| {
-        restore(&native, target, &RestoreOptions::default(), progress).map(drop)
-    });
+    stop_everywhere("restore", |target, progress| ToOriginal::new(&native).progress(progress).write(target).map(drop));
 }
 
 #[test]
 fn packing() {
     let folder = TempDir::new().unwrap();
     let packed = folder.path().join("packed");
-    let plain = || FileSet::open(&demo(), OpenOptions::default()).unwrap();
     for single_file in [false, true] {
         for format in PackFormat::all() {
-            let options = PackOptions {
-                format,
-                block_bytes: None,
-                checksums: true,
-                compression: Compression::NONE,
-                single_file,
-                overwrite: true,
-            };
-            stop_everywhere("pack", |target, progress| pack(&plain(), target, &options, progress).map(drop));
-            pack(&plain(), &packed, &options, &()).unwrap();
-            let source = || FileSet::open(&packed, OpenOptions::default()).unwrap();
-            stop_everywhere("unpack", |target, progress| unpack(&source(), target, false, progress).map(drop));
-            stop_everywhere("compare", |_, progress| pack::compare(&plain(), &source(), progress).map(drop));
+            let pack = || Pack::new(demo()).format(format).checksums(true).single_file(single_file);
+            stop_everywhere("pack", |target, progress| pack().progress(progress).write(target).map(drop));
+            pack().if_exists(IfExists::Replace).write(&packed).unwrap();
+            stop_everywhere("unpack", |target, progress| {
+                Unpack::new(&packed).progress(progress).write(target).map(drop)
+            });
+            stop_everywhere("compare", |_, progress| {
+                CompareBytes::new(demo(), &packed).progress(progress).run().map(drop)
+            });
             stop_everywhere("check", |_, progress| Check::open(&packed)?.read(progress));
             remove(&packed);
         }
@@ -123,12 +109,10 @@ fn packing() {
 fn comparisons() {
     let folder = TempDir::new().unwrap();
     let native = folder.path().join("x.h5");
-    convert(&demo(), &native, &Options { restorable: true, ..Options::default() }, &()).unwrap();
-    stop_everywhere("verify", |_, progress| {
-        verify_with(&Source::open(demo())?, &Source::open(&native)?, progress).map(drop)
-    });
-    stop_everywhere("digest", |_, progress| digest_with(&Source::open(demo())?, |_, _| true, progress).map(drop));
-    stop_everywhere("check", |_, progress| check(&native, OpenOptions::default(), progress).map(drop));
+    ToHdf5::new(demo()).restorable(true).write(&native).unwrap();
+    stop_everywhere("verify", |_, progress| Compare::new(demo(), &native).progress(progress).run().map(drop));
+    stop_everywhere("digest", |_, progress| Digest::new(demo()).progress(progress).run().map(drop));
+    stop_everywhere("check", |_, progress| Compare::with_stored_digests(&native).progress(progress).run().map(drop));
 }
 
 #[test]
@@ -137,15 +121,13 @@ fn live_files() {
     let live = folder.path().join("live.h5");
     let follow = Follow::start(demo(), &live, &FollowOptions::default()).unwrap();
     follow.finish().unwrap();
-    stop_everywhere("finalize", |target, progress| {
-        finalize(&live, None, target, &Options::default(), false, progress).map(drop)
-    });
+    stop_everywhere("finalize", |target, progress| Finalize::new(&live).progress(progress).write(target).map(drop));
     assert_eq!(names(folder.path()), ["live.h5"], "no lock file stays");
     let before = fs::read(&live).unwrap();
     stop_everywhere("repair", |_, progress| repair_with(&live, progress).map(drop));
     assert_eq!(fs::read(&live).unwrap(), before);
     // a wait that would take a minute
-    let options = FollowOptions { overwrite: true, ..FollowOptions::default() };
+    let options = FollowOptions::default().overwrite(true);
     options.cancel.cancel();
     let error = Follow::start(demo(), folder.path().join("other.h5"), &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Interrupted);
@@ -157,18 +139,18 @@ fn a_target_that_exists_stays_as_it_is() {
     let folder = TempDir::new().unwrap();
     let target = folder.path().join("x.h5");
     fs::write(&target, b"mine").unwrap();
-    let source = Source::open(demo()).unwrap();
-    let options = Options::default();
-    let plan = Plan::new(&source, &options).unwrap();
+    let convert = || ToHdf5::new(demo()).if_exists(IfExists::Replace);
     let (token, other) = (CancelToken::new(), CancelToken::new());
     assert!(!token.is_cancelled());
     token.clone().cancel();
     assert!(token.is_cancelled() && !other.is_cancelled());
-    let stopped =
-        |progress: &dyn Progress| -> Error { to_hdf5(&source, &plan, &options, &target, true, progress).unwrap_err() };
+    let stopped = |progress: &dyn Progress| -> Error { convert().progress(progress).write(&target).unwrap_err() };
     assert_eq!(stopped(&token).kind(), ErrorKind::Interrupted);
     assert_eq!(stopped(&token.with(&())).kind(), ErrorKind::Interrupted);
     assert_eq!(stopped(&other.with(&token)).kind(), ErrorKind::Interrupted);
+    let error = convert().cancel(&token).write(&target).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interrupted);
+    assert_eq!(ToHdf5::new(demo()).write(&target).unwrap_err().kind(), ErrorKind::Exists);
     assert_eq!((fs::read(&target).unwrap(), names(folder.path())), (b"mine".to_vec(), vec!["x.h5".to_owned()]));
-    to_hdf5(&source, &plan, &options, &target, true, &other).unwrap();
+    convert().cancel(&other).write(&target).unwrap();
 }

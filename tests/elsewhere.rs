@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use ctds_hdf5::convert::{Source, TableOptions, digest_with, to_table};
-use ctds_hdf5::{ErrorKind, OpenOptions, Result, Table};
+use ctds_hdf5::convert::{Digest, ToTable};
+use ctds_hdf5::{ErrorKind, Result, Table};
 use hdf5::plist::DatasetCreateBuilder;
 use hdf5::types::VarLenUnicode;
 use tempfile::TempDir;
@@ -44,15 +44,10 @@ impl Made {
         self.folder.path().join(name)
     }
 
-    fn open(&self, follow_external: bool) -> Result<Source> {
-        Source::open_with(self.path("data/hand.h5"), OpenOptions { follow_external, ..OpenOptions::default() })
-    }
-
     /// What a conversion to a table makes of X.
     fn convert(&self, follow_external: bool) -> Result<Vec<f64>> {
         let target = self.path("out.tab");
-        let source = self.open(follow_external)?;
-        to_table(&source, &TableOptions::default(), &target, false, &())?;
+        ToTable::new(self.path("data/hand.h5")).follow_external(follow_external).write(&target)?;
         let values = Table::open(&target)?.column("X")?.rows::<f64>(0..ROWS as u64)?;
         Ok(values.iter().copied().collect())
     }
@@ -60,7 +55,7 @@ impl Made {
     /// Every call that reads elements refuses, and names the dataset and the place.
     fn assert_refused(&self, follow_external: bool, named: &str) {
         let mut errors = vec![self.convert(follow_external).unwrap_err()];
-        let digests = self.open(follow_external).and_then(|source| digest_with(&source, |_, _| true, &()));
+        let digests = Digest::new(self.path("data/hand.h5")).follow_external(follow_external).run();
         match digests {
             Err(error) => errors.push(error),
             Ok(digests) => errors.extend(digests.into_iter().filter_map(|(_, digest)| digest.err())),

@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ctds_hdf5::Compression;
 use ctds_hdf5::convert::{
-    self, Compress, Difference, Options, Plan, Progress, RestoreOptions, Sha, Source, TableOptions, restore, to_hdf5,
-    to_table,
+    Compare, Compress, Difference, Digest, DigestPolicy, Sha256, Source, ToHdf5, ToOriginal, ToTable,
 };
-use ctds_hdf5::pack::{self, FileSet, PackFormat, PackOptions};
-use ctds_hdf5::{Compression, OpenOptions};
+use ctds_hdf5::pack::{Pack, PackFormat, Unpack};
 use tempfile::TempDir;
 
 use ctds_hdf5_testing::{tables_below, testdata};
@@ -40,13 +39,6 @@ const NOT_UTF8: &str = "odd_strings/odd.tab";
 /// What computes a column from another one.
 const ENGINES: [&str; 5] =
     ["BitFlagsEngine", "CompressFloat", "CompressComplex", "ForwardColumnEngine", "MappedArrayEngine"];
-
-/// Progress is not shown.
-struct Silent;
-
-impl Progress for Silent {
-    fn advance(&self, _bytes: u64, _table: &str, _column: &str) {}
-}
 
 /// The main tables below testdata.
 fn tables() -> Vec<String> {
@@ -79,21 +71,15 @@ fn for_each(test: impl Fn(&str, &Path, &Path) + Sync) {
     assert!(failed.is_empty(), "failed for {failed:?}");
 }
 
-fn options(compress: Compress) -> Options {
-    Options { compress, threads: 1, ..Options::default() }
-}
-
-fn write_hdf5(source: &Path, target: &Path, options: &Options) -> ctds_hdf5::Result<convert::ToHdf5Summary> {
-    let source = Source::open(source)?;
-    let plan = Plan::new(&source, options)?;
-    to_hdf5(&source, &plan, options, target, false, &Silent)
+fn to_hdf5(source: &Path, compress: Compress) -> ToHdf5<'static> {
+    ToHdf5::new(source).compression(compress).digest(DigestPolicy::Always).threads(1)
 }
 
 /// Asserts equal values of all columns that have values. `engines`: columns that an engine computed in `left` and that
 /// are stored in `right`, which may have lost the engine's own keywords.
 #[track_caller]
 fn assert_equal(name: &str, left: &Path, right: &Path, engines: &BTreeSet<String>) {
-    let compared = convert::verify(&Source::open(left).unwrap(), &Source::open(right).unwrap()).unwrap();
+    let compared = Compare::new(left, right).run().unwrap();
     let allowed = |found: &Difference| {
         let column = found.column.as_deref().unwrap_or_default();
         let is_keywords = found.row.is_none() && found.left.starts_with("keywords _") && found.right == "keywords ";
@@ -106,12 +92,11 @@ fn assert_equal(name: &str, left: &Path, right: &Path, engines: &BTreeSet<String
 
 /// Of a table: the rows, the digest of the table keywords, and of each column that has values the digests of its cells
 /// and keywords.
-type Digests = BTreeMap<String, (u64, Sha, BTreeMap<String, (Sha, Sha)>)>;
+type Digests = BTreeMap<String, (u64, Sha256, BTreeMap<String, (Sha256, Sha256)>)>;
 
 /// The CTFP-1 fingerprints of a source, without those of the keywords of `engines`.
 fn digests(name: &str, path: &Path, engines: &BTreeSet<String>) -> Digests {
-    let source = Source::open(path).unwrap();
-    let tables = convert::digest(&source, |_, _| true).into_iter();
+    let tables = Digest::new(path).run().unwrap().into_iter();
     let tables = tables.map(|(table_name, table)| {
         let table = table.unwrap();
         let columns = table.columns.into_iter().filter_map(|column| {
@@ -119,7 +104,7 @@ fn digests(name: &str, path: &Path, engines: &BTreeSet<String>) -> Digests {
                 Err(_) if name == COMPUTED || name == NOT_UTF8 => return None,
                 cells => cells.unwrap_or_else(|error| panic!("{name}: {error}")),
             };
-            let keywords = if engines.contains(&column.name) { Sha::default() } else { column.keywords_sha256 };
+            let keywords = if engines.contains(&column.name) { Sha256::default() } else { column.keywords_sha256 };
             Some((column.name, (cells, keywords)))
         });
         (table_name, (table.rows, table.keywords_sha256, columns.collect()))
@@ -174,7 +159,7 @@ fn values() {
         }
         let damaged = DAMAGED.contains(&name);
         let (native, table) = (folder.join("native.h5"), folder.join("table"));
-        let written = write_hdf5(source, &native, &options(Compression::NONE.into()));
+        let written = to_hdf5(source, Compression::NONE.into()).write(&native);
         if damaged {
             assert!(written.is_err(), "{name}: is no longer damaged");
             assert!(!native.exists(), "{name}");
@@ -186,9 +171,7 @@ fn values() {
         assert_equal(name, source, &native, &none);
         assert!(digests(name, source, &none) == digests(name, &native, &none), "{name}: other fingerprints in HDF5");
 
-        let options = TableOptions { threads: 1, ..TableOptions::default() };
-        to_table(&Source::open(&native).unwrap(), &options, &table, false, &Silent)
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        ToTable::new(&native).threads(1).write(&table).unwrap_or_else(|error| panic!("{name}: {error}"));
         let engines = stored_now(source, &table);
         assert_equal(name, source, &table, &engines);
         let (expected, found) = (digests(name, source, &engines), digests(name, &table, &engines));
@@ -208,10 +191,9 @@ fn exact() {
             .enumerate()
         {
             let (native, restored) = (folder.join(format!("{number}.h5")), folder.join(format!("{number}.ms")));
-            let options = Options { restorable: true, digest: true, ..options(compress) };
-            write_hdf5(source, &native, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let options = RestoreOptions { overwrite: false, threads: 1 };
-            restore(&native, &restored, &options, &Silent).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let failed = |error: ctds_hdf5::Error| -> ! { panic!("{name}: {error}") };
+            to_hdf5(source, compress).restorable(true).write(&native).unwrap_or_else(|error| failed(error));
+            ToOriginal::new(&native).threads(1).write(&restored).unwrap_or_else(|error| failed(error));
             assert_same_files(name, source, &restored);
         }
     });
@@ -235,20 +217,18 @@ fn packed() {
         }
         // what is packed already comes out as the files that were put in
         let plain = folder.join("plain");
-        pack::unpack(&FileSet::open(source, OpenOptions::default()).unwrap(), &plain, false, &Silent).unwrap();
+        let files = Unpack::new(source).write(&plain).unwrap().files;
         let is_plain = !["table.mf", "table.mfh5"].iter().any(|file| source.join(file).exists());
         if is_plain {
             assert_same_files(name, source, &plain);
         }
         for (number, (format, single_file, checksums, compression)) in forms.into_iter().enumerate() {
             let (packed, unpacked) = (folder.join(format!("{number}.packed")), folder.join(format!("{number}.plain")));
-            let options =
-                PackOptions { format, block_bytes: None, checksums, compression, single_file, overwrite: false };
-            let from = FileSet::open(source, OpenOptions::default()).unwrap();
-            let summary = pack::pack(&from, &packed, &options, &Silent).unwrap();
-            assert_eq!(summary.files, from.files(), "{name}");
+            let pack = Pack::new(source).format(format).checksums(checksums).compression(compression);
+            let summary = pack.single_file(single_file).write(&packed).unwrap();
+            assert_eq!(summary.files, files, "{name}");
             assert_eq!(packed.is_file(), single_file, "{name}");
-            pack::unpack(&FileSet::open(&packed, OpenOptions::default()).unwrap(), &unpacked, false, &Silent).unwrap();
+            Unpack::new(&packed).write(&unpacked).unwrap();
             assert_same_files(name, &plain, &unpacked);
             if name != HUGE && !DAMAGED.contains(&name) {
                 assert_equal(name, source, &packed, &BTreeSet::new());

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctds_hdf5::convert::{self, Damage, DigestPolicy, Source, SourceTable, ToHdf5, ToTable};
-use ctds_hdf5::pack::{self, FileSet, PackFormat, PackOptions};
+use ctds_hdf5::convert::{ColumnDigest, Damage, Digest, DigestPolicy, Source, SourceTable, ToHdf5, ToTable};
+use ctds_hdf5::pack::Pack;
 use ctds_hdf5::value::{BString, Complex32, Complex64, DataType, Record};
-use ctds_hdf5::{Compression, ErrorKind, OpenOptions, Table, supported_managers};
+use ctds_hdf5::{Compression, ErrorKind, Table, supported_managers};
 use tempfile::TempDir;
 
 use ctds_hdf5_testing::{copy_tree, tables_below, testdata};
@@ -83,13 +83,11 @@ impl Original {
 
 /// The digest of each column that has one.
 fn digests(path: &Path) -> BTreeMap<Name, String> {
-    let source = Source::open(path).unwrap();
-    let tables =
-        convert::digest(&source, |_, _| true).into_iter().filter_map(|(name, table)| Some((name, table.ok()?)));
+    let tables = Digest::new(path).run().unwrap();
+    let tables = tables.into_iter().filter_map(|(name, table)| Some((name, table.ok()?)));
     let columns = tables.flat_map(|(table, found)| {
-        let of_table = move |column: convert::ColumnDigest| {
-            Some(((table.clone(), column.name), convert::hex(&column.sha256.ok()?)))
-        };
+        let of_table =
+            move |column: ColumnDigest| Some(((table.clone(), column.name), column.sha256.ok()?.to_string()));
         found.columns.into_iter().filter_map(of_table)
     });
     columns.collect()
@@ -368,16 +366,7 @@ fn damaged_blocks_of_a_multifile() {
         let original = Original::open(&testdata().join(name));
         let folder = tempfile::tempdir().unwrap();
         let packed = folder.path().join("packed.tab");
-        let options = PackOptions {
-            format: PackFormat::MULTI_FILE,
-            block_bytes: Some(512),
-            checksums: true,
-            compression: Compression::NONE,
-            single_file: false,
-            overwrite: false,
-        };
-        let files = FileSet::open(&original.path, OpenOptions::default()).unwrap();
-        pack::pack(&files, &packed, &options, &()).unwrap();
+        Pack::new(&original.path).block_bytes(512).checksums(true).write(&packed).unwrap();
         let container = packed.join("table.mf");
         let bytes = fs::read(&container).unwrap();
         let blocks = bytes.len() / 512;

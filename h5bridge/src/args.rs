@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use ctds_hdf5::OpenOptions;
+use ctds_hdf5::{IfExists, OpenOptions};
 
 /// Help of an argument that takes anything with a table in it.
 pub const SOURCE: &str =
@@ -75,6 +75,11 @@ impl Global {
             .with_ansi(colours)
             .init();
     }
+}
+
+/// What `--overwrite` asks for.
+pub fn if_exists(overwrite: bool) -> IfExists {
+    if overwrite { IfExists::Replace } else { IfExists::Fail }
 }
 
 /// A size in bytes: 512, 64K, 4M, 1G.

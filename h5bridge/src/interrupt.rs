@@ -1,10 +1,11 @@
 //! SIGINT and SIGTERM: the running call is asked to stop and cleans up itself.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ctds_hdf5::CancelToken;
+use ctds_hdf5::{CancelToken, Progress};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::Status;
@@ -49,13 +50,51 @@ impl Interrupts {
         Ok(Interrupts { token, phase })
     }
 
-    /// Runs a call that the first signal stops.
-    pub fn stop<T>(&self, call: impl FnOnce(&CancelToken) -> T) -> T {
-        let enter = |phase| *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
-        enter(Phase::Working);
-        let result = call(&self.token);
-        enter(Phase::Idle);
-        result
+    /// Reports of a call that the first signal stops.
+    pub fn stoppable<'a>(&'a self, progress: &'a dyn Progress) -> Stoppable<'a> {
+        Stoppable { interrupts: self, progress, is_working: AtomicBool::new(false) }
+    }
+
+    fn enter(&self, phase: Phase) {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+    }
+}
+
+/// Reports of a call, from [`Interrupts::stoppable`]. From its first report on the call is stopped by a signal, and cleans up.
+/// Before, it may wait for a lock but has not written anything: a signal ends the program at once.
+pub struct Stoppable<'a> {
+    interrupts: &'a Interrupts,
+    progress: &'a dyn Progress,
+    is_working: AtomicBool,
+}
+
+impl Stoppable<'_> {
+    fn begin(&self) {
+        if !self.is_working.swap(true, Ordering::Relaxed) {
+            self.interrupts.enter(Phase::Working);
+        }
+    }
+}
+
+impl Progress for Stoppable<'_> {
+    fn expect(&self, bytes: u64) {
+        self.begin();
+        self.progress.expect(bytes);
+    }
+
+    fn advance(&self, bytes: u64, table: &str, part: &str) {
+        self.progress.advance(bytes, table, part);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.begin();
+        self.interrupts.token.is_cancelled()
+    }
+}
+
+impl Drop for Stoppable<'_> {
+    fn drop(&mut self) {
+        self.interrupts.enter(Phase::Idle);
     }
 }
 

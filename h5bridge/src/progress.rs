@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use ctds_hdf5::convert::Progress;
+use ctds_hdf5::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar on stderr if that is a terminal, else nothing.

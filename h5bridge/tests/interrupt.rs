@@ -11,14 +11,14 @@ mod writers;
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime};
 
-use ctds_hdf5::convert::{Options, Plan, Progress, RestoreOptions, Source, TableOptions, restore, to_hdf5, to_table};
-use ctds_hdf5::live::finalize;
-use ctds_hdf5::pack::{self, FileSet, PackFormat, PackOptions};
-use ctds_hdf5::{CancelToken, Compression, ErrorKind, OpenOptions};
+use ctds_hdf5::convert::{ToHdf5, ToOriginal, ToTable};
+use ctds_hdf5::live::Finalize;
+use ctds_hdf5::pack::{Pack, PackFormat, Unpack};
+use ctds_hdf5::{CancelToken, Compression, ErrorKind, IfExists};
 
 use signal_hook::consts::{SIGINT, SIGKILL, SIGTERM};
 
@@ -170,69 +170,64 @@ fn a_target_is_whole_or_as_it_was() {
     assert!(seen.interrupted > 0, "no process was interrupted: {seen:?}, H5BRIDGE_SEED={seed}");
 }
 
-/// A call of the library that writes a target, which is replaced if the flag says so.
-type Call = Box<dyn Fn(&Path, bool, &dyn Progress) -> ctds_hdf5::Result<()>>;
+/// A call of the library that writes a target.
+type Call = Box<dyn Fn(&Path, IfExists, &CancelToken) -> ctds_hdf5::Result<()>>;
 
 /// The calls that write, with sources in `folder` made from `table`.
 fn calls(folder: &Path, table: &Path) -> Vec<(&'static str, Call)> {
-    let path = |name: &str| folder.join(name);
-    let hdf5 = |source: PathBuf, options: Options| -> Call {
-        Box::new(move |target, overwrite, progress| {
-            let source = Source::open(&source)?;
-            let plan = Plan::new(&source, &options)?;
-            to_hdf5(&source, &plan, &options, target, overwrite, progress).map(drop)
+    let hdf5 = |restorable: bool| -> Call {
+        let table = table.to_owned();
+        Box::new(move |target, if_exists, token| {
+            let conversion = ToHdf5::new(&table).threads(2).restorable(restorable);
+            conversion.if_exists(if_exists).cancel(token).write(target).map(drop)
         })
     };
-    let plain = Options { threads: 2, ..Options::default() };
-    let restorable = Options { restorable: true, digest: true, ..plain.clone() };
     let pack = |format, single_file, compression: Compression| -> Call {
         let table = table.to_owned();
-        Box::new(move |target, overwrite, progress| {
-            let source = FileSet::open(&table, OpenOptions::default())?;
-            let options =
-                PackOptions { format, block_bytes: None, checksums: true, compression, single_file, overwrite };
-            pack::pack(&source, target, &options, progress).map(drop)
+        Box::new(move |target, if_exists, token| {
+            let pack =
+                Pack::new(&table).format(format).checksums(true).compression(compression).single_file(single_file);
+            pack.if_exists(if_exists).cancel(token).write(target).map(drop)
         })
     };
     let calls: Vec<(&str, Call)> = vec![
-        ("to_hdf5", hdf5(table.to_owned(), plain.clone())),
-        ("to_hdf5 restorable", hdf5(table.to_owned(), restorable)),
+        ("to_hdf5", hdf5(false)),
+        ("to_hdf5 restorable", hdf5(true)),
         ("pack", pack(PackFormat::MULTI_FILE, true, Compression::NONE)),
         ("pack a directory", pack(PackFormat::MULTI_FILE, false, Compression::NONE)),
         ("pack gzip", pack(PackFormat::MULTI_HDF5, false, Compression::gzip(6))),
         ("pack MultiHDF5", pack(PackFormat::MULTI_HDF5, true, Compression::NONE)),
     ];
-    let sources = [path("native.h5"), path("restorable.h5"), path("packed.mf")];
+    let sources = ["native.h5", "restorable.h5", "packed.mf"].map(|name| folder.join(name));
     for ((name, call), source) in calls.iter().zip(&sources) {
-        call(source, false, &CancelToken::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        call(source, IfExists::Fail, &CancelToken::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
-    succeed(Command::new(program()).args(["follow", "-q", "--until-closed"]).arg(table).arg(path("live.h5")));
+    let live = folder.join("live.h5");
+    succeed(Command::new(program()).args(["follow", "-q", "--until-closed"]).arg(table).arg(&live));
     let [native, restorable, packed] = sources;
-    let live = path("live.h5");
     let back: Vec<(&str, Call)> = vec![
         (
             "to_table",
-            Box::new(move |target, overwrite, progress| {
-                let source = Source::open(&native)?;
-                to_table(&source, &TableOptions::default(), target, overwrite, progress).map(drop)
+            Box::new(move |target, if_exists, token| {
+                ToTable::new(&native).if_exists(if_exists).cancel(token).write(target).map(drop)
             }),
         ),
         (
             "restore",
-            Box::new(move |target, overwrite, progress| {
-                restore(&restorable, target, &RestoreOptions { overwrite, threads: 2 }, progress).map(drop)
+            Box::new(move |target, if_exists, token| {
+                ToOriginal::new(&restorable).threads(2).if_exists(if_exists).cancel(token).write(target).map(drop)
             }),
         ),
         (
             "unpack",
-            Box::new(move |target, overwrite, progress| {
-                pack::unpack(&FileSet::open(&packed, OpenOptions::default())?, target, overwrite, progress).map(drop)
+            Box::new(move |target, if_exists, token| {
+                Unpack::new(&packed).if_exists(if_exists).cancel(token).write(target).map(drop)
             }),
         ),
         (
             "finalize",
-            Box::new(move |target, overwrite, progress| {
-                finalize(&live, None, target, &plain, overwrite, progress).map(drop)
+            Box::new(move |target, if_exists, token| {
+                Finalize::new(&live).threads(2).if_exists(if_exists).cancel(token).write(target).map(drop)
             }),
         ),
     ];
@@ -251,7 +246,7 @@ fn a_token_stops_every_call() {
         .map(|(name, call)| {
             let target = folder.path().join("reference");
             let start = Instant::now();
-            call(&target, false, &CancelToken::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            call(&target, IfExists::Fail, &CancelToken::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
             let (duration, whole) = (start.elapsed(), Content::of(&target).unwrap());
             if target.is_dir() { fs::remove_dir_all(&target) } else { fs::remove_file(&target) }.unwrap();
             (name, call, duration, whole)
@@ -282,7 +277,7 @@ fn a_token_stops_every_call() {
                     token.cancel();
                 });
             }
-            call(&target, older.is_some(), &token)
+            call(&target, if older.is_some() { IfExists::Replace } else { IfExists::Fail }, &token)
         });
         let found = target.symlink_metadata().is_ok().then(|| Content::of(&target).unwrap());
         match result {

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::conversion::{ToHdf5Summary, to_hdf5};
-use super::exact::{self, RestoreOptions, Restored};
-use super::to_hdf5::{Compress, Options, Plan, TablePlan};
-use super::to_table::{TableOptions, TableSummary, to_table};
+use super::exact::{self, ToOriginalSummary};
+use super::to_hdf5::{Compress, Plan, TablePlan, ToHdf5Options};
+use super::to_table::{ToTableOptions, ToTableSummary, to_table};
+use crate::call::{Call, call_setters};
+use crate::damage::Damage;
 use crate::error::Result;
-use crate::if_exists::IfExists;
 use crate::io::ByteOrder;
-use crate::progress::{CancelToken, Progress};
-use crate::source::Source;
+use crate::source::{Comparison, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
 /// Whether a conversion computes the CTFP-1 digests of what it reads and keeps them in the file.
@@ -25,52 +25,6 @@ pub enum DigestPolicy {
     Always,
     /// Not at all; files from which the originals can be restored have them anyway.
     Never,
-}
-
-/// What every builder has: where reports go, what stops the call, what happens to an existing target.
-#[derive(Clone, Copy)]
-struct Call<'a> {
-    progress: &'a dyn Progress,
-    cancel: Option<&'a CancelToken>,
-    if_exists: IfExists,
-}
-
-impl Default for Call<'_> {
-    fn default() -> Self {
-        Call { progress: &(), cancel: None, if_exists: IfExists::Fail }
-    }
-}
-
-impl Call<'_> {
-    fn run<T>(&self, call: impl FnOnce(&dyn Progress) -> Result<T>) -> Result<T> {
-        match self.cancel {
-            Some(token) => call(&token.with(self.progress)),
-            None => call(self.progress),
-        }
-    }
-}
-
-macro_rules! call_setters {
-    () => {
-        /// Sets what happens if there is something at the target; without, the call fails with `Exists`.
-        pub fn if_exists(mut self, if_exists: IfExists) -> Self {
-            self.call.if_exists = if_exists;
-            self
-        }
-
-        /// Sets where reports of the progress go.
-        pub fn progress(mut self, progress: &'a dyn Progress) -> Self {
-            self.call.progress = progress;
-            self
-        }
-
-        /// Sets a token that stops the call from another thread: it returns `Interrupted` before its next block of data, and
-        /// the target is as it was before.
-        pub fn cancel(mut self, token: &'a CancelToken) -> Self {
-            self.call.cancel = Some(token);
-            self
-        }
-    };
 }
 
 /// Converts a table and its subtables to a native HDF5 file, which h5py, xarray and netCDF4 open as it is.
@@ -98,7 +52,7 @@ macro_rules! call_setters {
 pub struct ToHdf5<'a> {
     source: PathBuf,
     open: OpenOptions,
-    options: Options,
+    options: ToHdf5Options,
     digest: DigestPolicy,
     salvage: bool,
     call: Call<'a>,
@@ -110,18 +64,34 @@ impl<'a> ToHdf5<'a> {
         ToHdf5 {
             source: source.as_ref().to_owned(),
             open: OpenOptions::default(),
-            options: Options::default(),
+            options: ToHdf5Options::default(),
             digest: DigestPolicy::Auto,
             salvage: false,
             call: Call::default(),
         }
     }
 
-    call_setters!();
+    call_setters!(target);
 
     /// Sets how the source is opened and locked.
     pub fn open_options(mut self, options: OpenOptions) -> Self {
         self.open = options;
+        self
+    }
+
+    /// Reads elements that a native file keeps in other files, if these are below its own directory; without, such elements
+    /// are refused.
+    pub fn follow_external(mut self, follow: bool) -> Self {
+        self.open.follow_external = follow;
+        self
+    }
+
+    /// Leaves out damaged tables, columns and rows and converts everything else; without, damage ends the conversion.
+    /// [`ToHdf5Summary::damage`] lists what was left out, and so does the file. Everything is read once before.
+    ///
+    /// Not for [`restorable`](Self::restorable) files, which have every byte of the original.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
         self
     }
 
@@ -168,15 +138,6 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Leaves out damaged tables, columns and rows and converts everything else; without, damage ends the conversion.
-    /// [`ToHdf5Summary::damage`] lists what was left out, and so does the file. Everything is read once before.
-    ///
-    /// Not for [`restorable`](Self::restorable) files, which have every byte of the original.
-    pub fn salvage(mut self, salvage: bool) -> Self {
-        self.salvage = salvage;
-        self
-    }
-
     /// Sets whether digests are computed and kept in the file.
     pub fn digest(mut self, policy: DigestPolicy) -> Self {
         self.digest = policy;
@@ -198,7 +159,7 @@ impl<'a> ToHdf5<'a> {
     /// Opens the source and decides for each column which dataset it becomes; nothing is written.
     ///
     /// # Errors
-    /// `Usage` if tables, columns or rows are named that do not exist; those of [`Source::open`] and of reading columns.
+    /// `Interrupted` if the token is cancelled while damage is looked for; `Usage` if tables, columns or rows are named that do not exist; those of [`Source::open`] and of reading columns.
     pub fn plan(self) -> Result<ToHdf5Plan<'a>> {
         let mut source = Source::open_with(&self.source, self.open)?;
         let mut options = self.options;
@@ -228,12 +189,12 @@ impl<'a> ToHdf5<'a> {
 pub struct ToHdf5Plan<'a> {
     source: Source,
     plan: Plan,
-    options: Options,
+    options: ToHdf5Options,
     call: Call<'a>,
 }
 
 impl<'a> ToHdf5Plan<'a> {
-    call_setters!();
+    call_setters!(target);
 
     /// What is converted.
     pub fn source(&self) -> &Source {
@@ -243,6 +204,16 @@ impl<'a> ToHdf5Plan<'a> {
     /// The tables, the main one first, parents before children.
     pub fn tables(&self) -> &[TablePlan] {
         &self.plan.tables
+    }
+
+    /// Subtables that keywords name but that do not exist.
+    pub fn missing_tables(&self) -> &[String] {
+        &self.plan.missing_tables
+    }
+
+    /// What is left out because it is damaged; none but with [`ToHdf5::salvage`].
+    pub fn damage(&self) -> &[Damage] {
+        self.source.damage()
     }
 
     /// What the user should know, in sentences.
@@ -279,9 +250,8 @@ impl<'a> ToHdf5Plan<'a> {
     /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
     /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
     pub fn write(&self, target: impl AsRef<Path>) -> Result<ToHdf5Summary> {
-        let replaces = self.call.if_exists.replaces();
-        let target = target.as_ref();
-        self.call.run(|progress| to_hdf5(&self.source, &self.plan, &self.options, target, replaces, progress))
+        let (target, if_exists) = (target.as_ref(), self.call.if_exists);
+        self.call.run(|progress| to_hdf5(&self.source, &self.plan, &self.options, target, if_exists, progress))
     }
 }
 
@@ -293,7 +263,7 @@ impl<'a> ToHdf5Plan<'a> {
 pub struct ToTable<'a> {
     source: PathBuf,
     open: OpenOptions,
-    options: TableOptions,
+    options: ToTableOptions,
     salvage: bool,
     call: Call<'a>,
 }
@@ -301,15 +271,31 @@ pub struct ToTable<'a> {
 impl<'a> ToTable<'a> {
     /// A table from whatever is at `source`, as for [`ToHdf5::new`].
     pub fn new(source: impl AsRef<Path>) -> Self {
-        let (open, options) = (OpenOptions::default(), TableOptions::default());
+        let (open, options) = (OpenOptions::default(), ToTableOptions::default());
         ToTable { source: source.as_ref().to_owned(), open, options, salvage: false, call: Call::default() }
     }
 
-    call_setters!();
+    call_setters!(target);
 
     /// Sets how the source is opened and locked.
     pub fn open_options(mut self, options: OpenOptions) -> Self {
         self.open = options;
+        self
+    }
+
+    /// Reads elements that a native file keeps in other files, if these are below its own directory; without, such elements
+    /// are refused.
+    pub fn follow_external(mut self, follow: bool) -> Self {
+        self.open.follow_external = follow;
+        self
+    }
+
+    /// Leaves out damaged tables, columns and rows and writes everything else; without, damage ends the call.
+    /// [`ToTableSummary::damage`] lists what was left out. Everything is read once before.
+    ///
+    /// Damaged scalars and arrays of fixed shape, which a table cannot leave undefined, are zeros.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
         self
     }
 
@@ -325,15 +311,6 @@ impl<'a> ToTable<'a> {
         self
     }
 
-    /// Leaves out damaged tables, columns and rows and writes everything else; without, damage ends the call.
-    /// [`TableSummary::damage`] lists what was left out. Everything is read once before.
-    ///
-    /// Damaged scalars and arrays of fixed shape, which a table cannot leave undefined, are zeros.
-    pub fn salvage(mut self, salvage: bool) -> Self {
-        self.salvage = salvage;
-        self
-    }
-
     /// Sets the number of threads that read and write; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = threads;
@@ -345,13 +322,14 @@ impl<'a> ToTable<'a> {
     /// # Errors
     /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
     /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
-    pub fn write(self, target: impl AsRef<Path>) -> Result<TableSummary> {
+    pub fn write(self, target: impl AsRef<Path>) -> Result<ToTableSummary> {
         let mut source = Source::open_with(&self.source, self.open)?;
-        if self.salvage {
-            self.call.run(|progress| source.salvage(|_, _| true, progress))?;
-        }
-        let replaces = self.call.if_exists.replaces();
-        self.call.run(|progress| to_table(&source, &self.options, target.as_ref(), replaces, progress))
+        self.call.run(|progress| {
+            if self.salvage {
+                source.salvage(|_, _| true, progress)?;
+            }
+            to_table(&source, &self.options, target.as_ref(), self.call.if_exists, progress)
+        })
     }
 }
 
@@ -370,7 +348,7 @@ impl<'a> ToOriginal<'a> {
         ToOriginal { source: source.as_ref().to_owned(), threads: 0, call: Call::default() }
     }
 
-    call_setters!();
+    call_setters!(target);
 
     /// Sets the number of threads that decode; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
@@ -384,9 +362,9 @@ impl<'a> ToOriginal<'a> {
     /// `Usage` if the file does not hold its originals. `Format` if a file would differ from the original, because of damage or
     /// because columns, which are named, were changed since. `Exists`, `NoSpace` and `Interrupted` as for
     /// [`ToTable::write`].
-    pub fn write(self, target: impl AsRef<Path>) -> Result<Restored> {
-        let options = RestoreOptions { overwrite: self.call.if_exists.replaces(), threads: self.threads };
-        self.call.run(|progress| exact::restore(&self.source, target.as_ref(), &options, progress))
+    pub fn write(self, target: impl AsRef<Path>) -> Result<ToOriginalSummary> {
+        let (if_exists, threads) = (self.call.if_exists, self.threads);
+        self.call.run(|progress| exact::restore(&self.source, target.as_ref(), if_exists, threads, progress))
     }
 }
 
@@ -427,21 +405,92 @@ impl<'a> Compare<'a> {
         self
     }
 
-    /// Sets a token that stops the call from another thread: it returns `Interrupted` before its next block of data.
-    pub fn cancel(mut self, token: &'a CancelToken) -> Self {
-        self.call.cancel = Some(token);
+    /// Reads elements that native files keep in other files, if these are below their own directories; without, such elements
+    /// are refused.
+    pub fn follow_external(mut self, follow: bool) -> Self {
+        self.open.follow_external = follow;
         self
     }
+
+    call_setters!();
 
     /// Compares; differences are a result, not an error.
     ///
     /// # Errors
     /// Those of reading either source; `Usage` if a file that is to be compared with its digests has none; `Interrupted`.
-    pub fn run(self) -> Result<super::Comparison> {
+    pub fn run(self) -> Result<Comparison> {
         let Some(right) = &self.right else {
             return self.call.run(|progress| super::check::check(&self.left, self.open, progress));
         };
         let (left, right) = (Source::open_with(&self.left, self.open)?, Source::open_with(right, self.open)?);
-        self.call.run(|progress| crate::source::verify_with(&left, &right, progress))
+        self.call.run(|progress| compare(&left, &right, progress))
+    }
+}
+
+/// Computes fingerprints of the content of a source (CTFP-1), which do not depend on how it is stored.
+///
+/// ```
+/// use ctds_hdf5::convert::{Digest, ToHdf5};
+/// # use ctds_hdf5::{ColumnDesc, NewTable};
+/// # let folder = tempfile::tempdir()?;
+/// # let (my_ms, my_h5) = (folder.path().join("my.ms"), folder.path().join("my.h5"));
+/// # NewTable::new().column(ColumnDesc::scalar::<f64>("TIME")).create(&my_ms)?.close()?;
+///
+/// ToHdf5::new(&my_ms).write(&my_h5)?;
+/// let main = |path| -> ctds_hdf5::Result<_> {
+///     let (name, table) = Digest::new(path).run()?.remove(0);
+///     assert_eq!(name, ".");
+///     Ok(table?.sha256)
+/// };
+/// assert_eq!(main(&my_ms)?, main(&my_h5)?);
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "`run` computes"]
+pub struct Digest<'a> {
+    source: PathBuf,
+    open: OpenOptions,
+    columns: Vec<String>,
+    call: Call<'a>,
+}
+
+impl<'a> Digest<'a> {
+    /// The fingerprints of all tables of the source at `source`, as for [`ToHdf5::new`].
+    pub fn new(source: impl AsRef<Path>) -> Self {
+        let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
+        Digest { source, open, columns: Vec::new(), call: Call::default() }
+    }
+
+    /// Sets how the source is opened and locked.
+    pub fn open_options(mut self, options: OpenOptions) -> Self {
+        self.open = options;
+        self
+    }
+
+    /// Takes only the columns with these names, of all tables.
+    pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.columns = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Reads elements that a native file keeps in other files, if these are below its own directory; without, such elements
+    /// are refused.
+    pub fn follow_external(mut self, follow: bool) -> Self {
+        self.open.follow_external = follow;
+        self
+    }
+
+    call_setters!();
+
+    /// Reads the columns in parallel. Each table is given with its name, `.` for the main one; one that cannot be opened is
+    /// given as its error.
+    ///
+    /// # Errors
+    /// Those of [`Source::open`]; `Interrupted`. Errors of tables and columns are in the result.
+    pub fn run(self) -> Result<Vec<(String, Result<TableDigest>)>> {
+        let source = Source::open_with(&self.source, self.open)?;
+        let selected =
+            |_: &str, column: &str| self.columns.is_empty() || self.columns.iter().any(|name| name == column);
+        self.call.run(|progress| digest(&source, selected, progress))
     }
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::exact::{ChangedFile, changed_files};
 use crate::error::{Context, Error, Result, column_context as place};
 use crate::progress::Progress;
-use crate::sha::hex;
 use crate::source::digest::CellDigest;
 use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
@@ -16,7 +15,7 @@ use crate::table::OpenOptions;
 ///
 /// # Errors
 /// `Usage` if the file has no digests; `Interrupted` if `progress` says so; those of reading it. Damage in the elements of a column is a difference.
-pub fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Comparison> {
+pub(crate) fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Comparison> {
     let source = Source::open_with(path, options)?;
     let mut all = Comparison { damage: source.damage().to_vec(), ..Comparison::default() };
     let mut has_digests = false;
@@ -46,8 +45,8 @@ pub fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Resu
     }
     all.files = files;
     for ChangedFile { name, stored, found } in changed {
-        let found = found.map_or_else(|error| error.to_string(), |sha| format!("SHA-256 {}", hex(&sha)));
-        all.differ(&format!("file {name}"), None, format!("SHA-256 {}", hex(&stored)), found);
+        let found = found.map_or_else(|error| error.to_string(), |sha| format!("SHA-256 {}", sha));
+        all.differ(&format!("file {name}"), None, format!("SHA-256 {}", stored), found);
     }
     Ok(all)
 }

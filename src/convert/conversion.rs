@@ -4,15 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::exact;
-use super::to_hdf5::{ColumnPlan, Options, Plan, Writer};
+use super::to_hdf5::{ColumnPlan, Plan, ToHdf5Options, Writer};
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::File;
+use crate::if_exists::IfExists;
 use crate::io::{FileSource, ReadAt};
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
-use crate::sha::Sha;
+use crate::sha::Sha256;
 use crate::source::Source;
 
 /// What a conversion to HDF5 has written.
@@ -32,30 +33,31 @@ pub struct ToHdf5Summary {
     /// Bytes of the file.
     pub file_bytes: u64,
     /// CTFP-1 digest of the main table, if it was wanted.
-    pub digest: Option<Sha>,
+    pub digest: Option<Sha256>,
+    /// What was left out because it is damaged; none but with [`ToHdf5::salvage`](super::ToHdf5::salvage).
+    pub damage: Vec<Damage>,
     /// What the user should know.
     pub warnings: Vec<String>,
-    /// The damaged parts of the source that are left out.
-    pub damage: Vec<Damage>,
 }
 
 /// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is whole.
 ///
 /// # Errors
-/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, `Interrupted` if `progress` says so, and those
+/// `Exists` if there is something at `target` that is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those
 /// of reading the source. Nothing is left at `target` then.
-pub fn to_hdf5(
+pub(crate) fn to_hdf5(
     source: &Source,
     plan: &Plan,
-    options: &Options,
+    options: &ToHdf5Options,
     target: &Path,
-    overwrite: bool,
+    if_exists: IfExists,
     progress: &dyn Progress,
 ) -> Result<ToHdf5Summary> {
     // metadata of a dataset takes some KiB; what compresses needs less than this
     let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
-    let output = Output::create(target, overwrite, needed)?;
+    progress.expect(plan.bytes());
+    let output = Output::create(target, if_exists, needed)?;
     let file = File::create(output.partial())?;
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;
@@ -84,7 +86,7 @@ pub fn to_hdf5(
         bytes: plan.bytes(),
         file_bytes,
         digest,
-        warnings,
         damage: source.damage().to_vec(),
+        warnings,
     })
 }

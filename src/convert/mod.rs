@@ -6,10 +6,11 @@
 //! | [`ToTable`]    | a casacore table from a native file, or from another table                                     |
 //! | [`ToOriginal`] | the original directory, byte for byte, from a file made with [`ToHdf5::restorable`]            |
 //! | [`Compare`]    | nothing: compares two sources value by value, or one with the digests that it holds            |
+//! | [`Digest`]     | nothing: computes fingerprints of the content, whatever its storage                            |
 //!
 //! A source is whatever holds a table: a directory, a file with a whole table inside, a native HDF5 file, finished or live;
 //! [`Source`] opens it to look at its tables. Every target appears under its name when it is whole, and all calls take a
-//! [`CancelToken`](crate::CancelToken) and report their [`Progress`] if asked to.
+//! [`CancelToken`](crate::CancelToken) and report their [`Progress`](crate::Progress) if asked to.
 //!
 //! ```
 //! use ctds_hdf5::convert::ToHdf5;
@@ -37,14 +38,12 @@ mod to_table;
 pub use crate::damage::Damage;
 pub use crate::h5::{Compression, Plugin};
 pub use crate::native::{DatasetInfo, Elsewhere, display_name};
-pub use crate::progress::Progress;
-pub use crate::sha::{Sha, hex};
-pub use crate::source::{
-    ColumnDigest, Comparison, Difference, Source, SourceTable, TableDigest, digest, digest_with, verify, verify_with,
-};
-pub use builders::{Compare, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal, ToTable};
-pub use check::check;
-pub use conversion::{ToHdf5Summary, to_hdf5};
-pub use exact::{Cost, RestoreOptions, Restored, cost, restore};
-pub use to_hdf5::{ColumnPlan, Compress, Form, Options, Plan, Route, TablePlan};
-pub use to_table::{TableOptions, TableSummary, to_table};
+pub use crate::sha::Sha256;
+pub use crate::source::{ColumnDigest, Comparison, Difference, Source, SourceTable, TableDigest};
+pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal, ToTable};
+pub use conversion::ToHdf5Summary;
+pub(crate) use conversion::to_hdf5;
+pub use exact::{SpaceUsage, ToOriginalSummary};
+pub use to_hdf5::{ColumnForm, ColumnPlan, Compress, MissingColumn, ReadStrategy, TablePlan};
+pub(crate) use to_hdf5::{Plan, ToHdf5Options};
+pub use to_table::ToTableSummary;

@@ -5,9 +5,11 @@
 mod cache;
 mod region;
 
+use std::ops::Range;
+
 use crate::error::Result;
 use crate::io::ByteOrder;
-use crate::value::{DataType, Shape, Values};
+use crate::value::{DataType, Shape, Values, swap_bytes, swap_width};
 
 pub(crate) use cache::ChunkCache;
 pub(crate) use region::{Part, copy_box, for_each_chunk, for_each_run, read_region};
@@ -94,6 +96,23 @@ impl<T: ChunkRead + ?Sized> ChunkRead for &T {
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()> {
         (**self).read_raw(first, out)
     }
+}
+
+/// Fills `out` with the elements of consecutive chunks of `from`, from linear number `first` on, in `order`; says whether the
+/// chunks are stored as plain elements. If not, nothing is read.
+pub(crate) fn read_chunks_in(order: ByteOrder, from: &dyn ChunkRead, first: u64, out: &mut [u8]) -> Result<bool> {
+    let Some(stored) = from.raw_order() else { return Ok(false) };
+    from.read_raw(first, out)?;
+    if stored != order {
+        swap_bytes(out, swap_width(from.data_type()));
+    }
+    Ok(true)
+}
+
+/// Appends the elements of consecutive chunks, by their linear numbers.
+pub(crate) fn read_chunks(from: &dyn ChunkRead, mut chunks: Range<u64>, out: &mut Values) -> Result<()> {
+    let counts = from.grid().counts();
+    chunks.try_for_each(|chunk| from.read_chunk(&unravel(chunk, &counts), out))
 }
 
 /// An array that can be written chunk by chunk; distinct chunks from any thread.

@@ -129,7 +129,7 @@ pub fn digest() -> Kernel {
     let content = Content::casacore(table.expect("the table can be made"));
     Kernel::new(values.len() * 8, move || {
         let digest = digest_column(&content, 0, CellDigest::Wanted, &()).sha256.expect("the column can be read");
-        u64::from(digest[0])
+        u64::from(digest.0[0])
     })
 }
 

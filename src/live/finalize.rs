@@ -1,60 +1,133 @@
 //! From a live file to one for the archive.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::lock::WriterLock;
-use crate::convert::{Options, Plan, ToHdf5Summary, to_hdf5};
+use crate::call::{Call, call_setters};
+use crate::convert::{Compress, Plan, ToHdf5Options, ToHdf5Summary, to_hdf5};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::if_exists::IfExists;
 use crate::output::Output;
-use crate::progress::Progress;
-use crate::source::{Comparison, Source, verify_with};
-use crate::table::ColumnInfo;
+use crate::source::{Comparison, Source, compare};
+use crate::table::{ColumnInfo, OpenOptions};
 
-/// What [`finalize`] has written.
+/// What [`Finalize::write`] has written.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Finalized {
+pub struct FinalizeSummary {
     /// Summary of the conversion.
     pub summary: ToHdf5Summary,
     /// The comparison of the source with the new file, which found no differences.
     pub comparison: Comparison,
 }
 
-/// Writes the content of the live file at `live` anew to `target`, as [`to_hdf5`] does: large chunks, filters, fixed
-/// extents, digests. Then compares the two value by value, and only then gives the file its name, which may be that of the
-/// live file itself.
+/// Writes the content of a live file again, as [`ToHdf5`](crate::convert::ToHdf5) does: large chunks, filters, fixed extents,
+/// digests. Then compares the two value by value, and only then gives the new file its name, which may be that of the live
+/// file itself.
 ///
-/// With `source`, the table that was followed, its content is taken instead: with columns, keywords and cells that the
-/// live file has no room for.
+/// ```
+/// use ctds_hdf5::live::{ColumnSpec, Finalize, Schema, TableSpec};
+/// use ctds_hdf5::value::DataType;
+/// # let folder = tempfile::tempdir()?;
+/// # let (live_h5, my_h5) = (folder.path().join("live.h5"), folder.path().join("my.h5"));
 ///
-/// # Errors
-/// `Locked` while a writer has the live file; `Usage` if `source` has not all tables, rows and columns of it; `Exists` without `overwrite`; `Format` if the comparison finds a
-/// difference; `Interrupted` if `progress` says so; those of [`to_hdf5`].
-pub fn finalize(
-    live: &Path,
-    source: Option<&Source>,
-    target: &Path,
-    options: &Options,
-    overwrite: bool,
-    progress: &dyn Progress,
-) -> Result<Finalized> {
-    // nobody begins to write meanwhile
-    let _lock = WriterLock::take(live)?;
-    let own = Source::open(live)?;
-    if let Some(source) = source {
-        check_source(&own, source).with_context(|| Context::path(live))?;
+/// let main = TableSpec::new("MAIN").column(ColumnSpec::new("TIME", DataType::Double));
+/// Schema::new().table(main).create(&live_h5)?.close()?;
+///
+/// let finalized = Finalize::new(&live_h5).write(&my_h5)?;
+/// assert_eq!(finalized.summary.columns, 1);
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "`write` writes the file"]
+pub struct Finalize<'a> {
+    live: PathBuf,
+    source: Option<PathBuf>,
+    open: OpenOptions,
+    options: ToHdf5Options,
+    call: Call<'a>,
+}
+
+impl<'a> Finalize<'a> {
+    /// The live file at `live`, which has no writer any more.
+    pub fn new(live: impl AsRef<Path>) -> Self {
+        let options = ToHdf5Options { digest: true, ..ToHdf5Options::default() };
+        let (live, open) = (live.as_ref().to_owned(), OpenOptions::default());
+        Finalize { live, source: None, open, options, call: Call::default() }
     }
-    let source = source.unwrap_or(&own);
-    let plan = Plan::new(source, options)?;
-    let output = Output::create(target, overwrite || same_file(live, target), 0)?;
-    let summary = to_hdf5(source, &plan, options, output.partial(), true, progress)?;
-    let comparison = verify_with(source, &Source::open(output.partial())?, progress)?;
-    if let Some(difference) = comparison.differences.first() {
-        let message = format!("what was written differs, first in table {}", difference.table);
-        return Err(Error::new(ErrorKind::Format, message).context(Context::path(target)));
+
+    /// Takes the content of the table that was followed instead: with columns, keywords and cells that the live file has no
+    /// space for.
+    pub fn source(mut self, source: impl AsRef<Path>) -> Self {
+        self.source = Some(source.as_ref().to_owned());
+        self
     }
-    output.commit()?;
-    Ok(Finalized { summary, comparison })
+
+    /// Sets how that table is opened and locked.
+    pub fn open_options(mut self, options: OpenOptions) -> Self {
+        self.open = options;
+        self
+    }
+
+    /// Sets how datasets are compressed; without, by gzip where it gains.
+    pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
+        self.options.compress = compression.into();
+        self
+    }
+
+    /// Keeps the original files of that table in the new file, as [`ToHdf5::restorable`](crate::convert::ToHdf5::restorable)
+    /// does.
+    pub fn restorable(mut self, restorable: bool) -> Self {
+        self.options.restorable = restorable;
+        self
+    }
+
+    /// Sets the number of threads that decode and compress; 0, the default: one for each processor.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.options.threads = threads;
+        self
+    }
+
+    /// Sets how many bytes the conversion may hold at a time; 256 MiB by default.
+    pub fn max_memory(mut self, bytes: u64) -> Self {
+        self.options.max_memory = bytes;
+        self
+    }
+
+    call_setters!(target);
+
+    /// Writes the file `target`, which appears under its name when it is whole and was compared. The live file itself is
+    /// always replaced.
+    ///
+    /// # Errors
+    /// `Locked` while a writer has the live file; `Usage` if the [source](Self::source) does not have all its tables, rows and
+    /// columns; `Exists` if there is another file at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if
+    /// the comparison finds a difference; `Interrupted`; those of [`ToHdf5Plan::write`](crate::convert::ToHdf5Plan::write).
+    pub fn write(self, target: impl AsRef<Path>) -> Result<FinalizeSummary> {
+        let (live, target) = (self.live.as_path(), target.as_ref());
+        let source = self.source.as_ref().map(|path| Source::open_with(path, self.open)).transpose()?;
+        self.call.run(|progress| progress.go_on())?;
+        // no writer opens the file while it is read
+        let _lock = WriterLock::take(live)?;
+        let own = Source::open(live)?;
+        if let Some(source) = &source {
+            check_source(&own, source).with_context(|| Context::path(live))?;
+        }
+        let source = source.as_ref().unwrap_or(&own);
+        let plan = Plan::new(source, &self.options)?;
+        let if_exists = if same_file(live, target) { IfExists::Replace } else { self.call.if_exists };
+        let output = Output::create(target, if_exists, 0)?;
+        let (summary, comparison) = self.call.run(|progress| {
+            let summary = to_hdf5(source, &plan, &self.options, output.partial(), IfExists::Replace, progress)?;
+            Ok((summary, compare(source, &Source::open(output.partial())?, progress)?))
+        })?;
+        if let Some(difference) = comparison.differences.first() {
+            let message = format!("what was written differs, first in table {}", difference.table);
+            return Err(Error::new(ErrorKind::Format, message).context(Context::path(target)));
+        }
+        output.commit()?;
+        Ok(FinalizeSummary { summary, comparison })
+    }
 }
 
 /// Whether the source has all that the live file has, as far as numbers and names tell.

@@ -3,7 +3,7 @@
 //! A [`Schema`] declares tables and columns; [`create`](Schema::create) makes a [`Writer`] of it, which appends rows in
 //! batches and commits them. A [`Reader`] reads the committed rows from any number of processes, and so do h5py and xarray.
 //! [`Follow`] keeps a live file in step with a casacore table that another program is writing; [`repair`] recovers a file
-//! whose writer was killed, and [`finalize`] makes a compact file of it when the observation is over.
+//! whose writer was killed, and [`Finalize`] makes a compact file of it when the observation is over.
 //!
 //! A commit writes the cells of every column, then all metadata (the file is flushed), then `committed_rows` of the table. A
 //! reader that takes `committed_rows` first and reads no more rows than that reads whole rows.
@@ -54,8 +54,8 @@ pub use batch::{Batch, TableAppender};
 pub use block::Block;
 pub use commit_policy::{CommitPolicy, Durability};
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
-pub use finalize::{Finalized, finalize};
-pub use follow::{Activity, Follow, FollowOptions, FollowSummary};
+pub use finalize::{Finalize, FinalizeSummary};
+pub use follow::{Activity, Follow, FollowEvent, FollowOptions, FollowSummary};
 pub use reader::{Reader, TableReader};
 pub use repair::{Repaired, RepairedTable, repair, repair_with};
 pub use schema::Schema;

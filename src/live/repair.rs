@@ -14,6 +14,7 @@ use crate::value::{DataType, Region, Shape, Values};
 
 /// What [`repair`] found and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Repaired {
     /// The writer did not close the file.
     pub was_open: bool,
@@ -29,6 +30,7 @@ pub struct Repaired {
 
 /// A table of a repaired file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepairedTable {
     /// `MAIN`, `ANTENNA`, `A/B`.
     pub name: String,

@@ -11,7 +11,7 @@ use super::reader::Reader;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::ChunkRead;
 use crate::stman::RowRun;
-use crate::table::{Cells, Tiling};
+use crate::table::{ColumnCells, Tiling};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Puts the exact strings where the dataset, from element `first` on, has others.
@@ -43,7 +43,7 @@ impl Dense {
     }
 }
 
-impl Cells for Dense {
+impl ColumnCells for Dense {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         let defined = match &self.defined {
             Some(defined) => defined.integers(row..row + 1)? == [1],
@@ -85,7 +85,7 @@ impl Cells for Dense {
 /// Records are JSON strings.
 pub(super) struct Records(pub(super) Dense);
 
-impl Cells for Records {
+impl ColumnCells for Records {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Ok(Some(Shape::scalar()))
     }
@@ -162,7 +162,7 @@ impl Cubes {
     }
 }
 
-impl Cells for Cubes {
+impl ColumnCells for Cubes {
     fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
         if self.cubes.len() > max_cubes {
             return None;
@@ -238,7 +238,7 @@ impl Ragged {
     }
 }
 
-impl Cells for Ragged {
+impl ColumnCells for Ragged {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         let (rows, number) = self.rows(row)?;
         if rows.defined[number] != 1 {

@@ -21,7 +21,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, Plugin};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::TableInfo;
-use crate::table::{Cells, ColumnInfo, OpenOptions};
+use crate::table::{ColumnCells, ColumnInfo, OpenOptions};
 use crate::value::{Record, Shape, Value};
 
 /// Whether the file at `path` is HDF5 and not a container of casacore's.
@@ -328,7 +328,7 @@ impl NativeTable {
         &self.columns
     }
 
-    pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
+    pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         let form = &self.forms[index];
         let flags = self.flags(&form.link).filter(|_| form.kind == FormKind::Dense);
         let open = |path: &str| open_dataset(&self.group, path);
@@ -352,7 +352,7 @@ impl NativeTable {
     }
 
     /// The cells of a column that is one dataset.
-    fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn Cells + '_>> {
+    fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells + '_>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         let data = self.reader(data)?;
         let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;

@@ -9,6 +9,7 @@ use crate::progress::Progress;
 
 /// What was compared, and where it differs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ByteComparison {
     /// Files in both.
     pub files: u64,
@@ -16,10 +17,13 @@ pub struct ByteComparison {
     pub bytes: u64,
     /// The first difference of each file.
     pub differences: Vec<ByteDifference>,
+    /// What the user should know of the two tables.
+    pub warnings: Vec<String>,
 }
 
 /// A place where two tables differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ByteDifference {
     /// Where the file is below the table: `ANTENNA/table.f0`.
     pub file: String,
@@ -35,8 +39,9 @@ pub struct ByteDifference {
 ///
 /// # Errors
 /// Those of reading either; `Interrupted` if `progress` says so.
-pub fn compare(left: &FileSet, right: &FileSet, progress: &dyn Progress) -> Result<ByteComparison> {
-    let mut all = ByteComparison::default();
+pub(super) fn compare(left: &FileSet, right: &FileSet, progress: &dyn Progress) -> Result<ByteComparison> {
+    let mut all =
+        ByteComparison { warnings: [left.warnings(), right.warnings()].concat(), ..ByteComparison::default() };
     let (left, right) = (by_path(left), by_path(right));
     for (path, (table, file)) in &left {
         let difference = match right.get(path) {

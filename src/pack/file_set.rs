@@ -34,7 +34,7 @@ pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
 ///
 /// Tables in directories are locked for reading as long as this exists.
 #[derive(Debug)]
-pub struct FileSet {
+pub(super) struct FileSet {
     path: PathBuf,
     pub(super) root: Folder,
     damage: Vec<Damage>,
@@ -110,7 +110,7 @@ impl FileSet {
     /// # Errors
     /// `Locked` if a program writes to one of the tables for too long, `Format` if there is no table at `path`, if a
     /// container is damaged, or holds a file whose name is none.
-    pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
+    pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Self> {
         Self::find(path, Search { options, salvage: false })
     }
 
@@ -120,7 +120,7 @@ impl FileSet {
     /// # Errors
     /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything is damaged;
     /// `Interrupted` if `progress` says so.
-    pub fn salvage(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
+    pub(super) fn salvage(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
         let mut found = Self::find(path, Search { options, salvage: true })?;
         found.root.leave_out_damaged(progress)?;
         if !found.root.files.iter().any(|file| file.name == TABLE_DAT) {
@@ -143,7 +143,7 @@ impl FileSet {
     }
 
     /// The files and directories that [`salvage`](Self::salvage) left out.
-    pub fn damage(&self) -> &[Damage] {
+    pub(super) fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
@@ -161,17 +161,17 @@ impl FileSet {
     }
 
     /// The number of files.
-    pub fn files(&self) -> usize {
+    pub(super) fn files(&self) -> usize {
         self.root.all().iter().map(|folder| folder.files.len()).sum()
     }
 
     /// Of all files.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
     }
 
     /// What is left out, and what is taken as something else than it is.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(super) fn warnings(&self) -> Vec<String> {
         self.root.all().iter().flat_map(|folder| folder.warnings.clone()).collect()
     }
 }

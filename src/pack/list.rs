@@ -5,17 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256 as Hasher};
 
 use super::copy::PIECE_BYTES;
 use crate::container::{self, Container, ContainerInfo, Directory, FileLayout, Format};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 use crate::progress::Progress;
-use crate::sha::hex;
+use crate::sha::Sha256;
 
 /// A directory or container, and what is in it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Listing {
     /// Of the directory or container in the one around it; the path of the outermost.
     pub name: String,
@@ -30,6 +31,7 @@ pub struct Listing {
 
 /// A file, and how it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListedFile {
     /// As stored: it need not be one that a file in a directory can have.
     pub name: String,
@@ -47,8 +49,8 @@ impl Listing {
     ///
     /// # Errors
     /// `NotFound` if there is nothing, `Format` if it is no container or a damaged one.
-    pub fn open(path: &Path) -> Result<Self> {
-        let listing = Self::open_if(path, &mut |_, _, _, _| Ok(true))?;
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let listing = Self::open_if(path.as_ref(), &mut |_, _, _, _| Ok(true))?;
         Ok(listing.expect("it was wanted"))
     }
 
@@ -150,6 +152,7 @@ fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&
 
 /// What was checked, and what is damaged.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Check {
     /// What is there; `None` if it is one damaged container.
     pub listing: Option<Listing>,
@@ -169,7 +172,8 @@ impl Check {
     ///
     /// # Errors
     /// As [`Listing::open`].
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         let mut check = Check::default();
         let damaged = &mut check.damaged;
         let mut whole = |path: &str, format: &Format, inside: &dyn Container, name: &str| {
@@ -241,7 +245,7 @@ impl Checked<'_> {
 
 fn read(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -> Result<()> {
     let source = container.open(&file.name)?;
-    let mut sha = file.layout.sha256.as_ref().map(|expected| (Sha256::new(), expected));
+    let mut sha = file.layout.sha256.as_ref().map(|expected| (Hasher::new(), expected));
     let mut piece = vec![0; file.len.min(PIECE_BYTES as u64) as usize];
     let mut at = 0;
     while at < file.len {
@@ -253,7 +257,7 @@ fn read(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -
         }
         at += count as u64;
     }
-    match sha.map(|(sha, expected)| hex(&sha.finalize().into()) == *expected) {
+    match sha.map(|(sha, expected)| Sha256::from(sha.finalize()).to_string() == *expected) {
         Some(false) => Err(Error::format("the SHA-256 of the bytes is not the one that was stored")),
         _ => Ok(()),
     }

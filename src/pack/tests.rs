@@ -1,13 +1,20 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::compare::compare;
+use super::file_set::{FileSet, TABLE_DAT};
+use super::write::{LARGEST_BLOCK, PackOptions, SMALLEST_BLOCK, block_bytes};
 use super::*;
-use crate::{Compression, ErrorKind, OpenOptions, Table};
+use crate::io::read_all;
+use crate::schema::{StorageOption, with_storage};
+use crate::{Compression, ErrorKind, IfExists, OpenOptions, Result, Table};
 
-struct Silent;
+fn pack(source: &FileSet, target: &Path, options: &PackOptions) -> Result<PackSummary> {
+    super::write::pack(source, target, options, IfExists::Fail, &())
+}
 
-impl Progress for Silent {
-    fn advance(&self, _bytes: u64, _table: &str, _part: &str) {}
+fn unpack(source: &FileSet, target: &Path, if_exists: IfExists) -> Result<PackSummary> {
+    super::write::unpack(source, target, if_exists, &())
 }
 
 const ALL: [(PackFormat, bool); 4] = [
@@ -18,14 +25,7 @@ const ALL: [(PackFormat, bool); 4] = [
 ];
 
 fn options((format, single_file): (PackFormat, bool)) -> PackOptions {
-    PackOptions {
-        format,
-        block_bytes: Some(512),
-        checksums: true,
-        compression: Compression::NONE,
-        single_file,
-        overwrite: false,
-    }
+    PackOptions { format, block_bytes: Some(512), checksums: true, compression: Compression::NONE, single_file }
 }
 
 /// A table that casacore wrote into a MultiFile, with another one in it.
@@ -53,23 +53,23 @@ fn from_each_container_into_each() {
     let first = open(&last);
     for (number, form) in ALL.into_iter().enumerate() {
         let next = folder.path().join(number.to_string());
-        let summary = pack(&open(&last), &next, &options(form), &Silent).unwrap();
+        let summary = pack(&open(&last), &next, &options(form)).unwrap();
         assert_eq!((summary.files, summary.bytes), (first.files(), first.bytes()));
         let packed = open(&next);
-        assert_eq!(compare(&first, &packed, &Silent).unwrap().differences, []);
+        assert_eq!(compare(&first, &packed, &()).unwrap().differences, []);
         assert_eq!(Table::open(&next).unwrap().rows(), Table::open(folder.path().join("source.tab")).unwrap().rows());
         let mut check = Check::open(&next).unwrap();
-        check.read(&Silent).unwrap();
+        check.read(&()).unwrap();
         assert!(check.damaged.is_empty() && check.files > 0, "{check:?}");
         last = next;
     }
     let plain = folder.path().join("plain");
-    unpack(&open(&last), &plain, false, &Silent).unwrap();
+    unpack(&open(&last), &plain, IfExists::Fail).unwrap();
     assert!(plain.join("SUB/table.dat").is_file() && !plain.join("table.mf").exists());
-    assert_eq!(compare(&first, &open(&plain), &Silent).unwrap().differences, []);
+    assert_eq!(compare(&first, &open(&plain), &()).unwrap().differences, []);
 
     fs::write(plain.join("SUB/table.info"), "Type = \nSubType = ?\n\n").unwrap();
-    let differences = compare(&first, &open(&plain), &Silent).unwrap().differences;
+    let differences = compare(&first, &open(&plain), &()).unwrap().differences;
     assert_eq!((differences[0].file.as_str(), differences[0].offset), ("SUB/table.info", Some(18)));
 }
 
@@ -77,7 +77,7 @@ fn from_each_container_into_each() {
 fn pieces_fit_blocks_of_any_size() {
     let folder = tempfile::tempdir().unwrap();
     let plain = folder.path().join("plain");
-    unpack(&open(&source(folder.path())), &plain, false, &Silent).unwrap();
+    unpack(&open(&source(folder.path())), &plain, IfExists::Fail).unwrap();
     // as long as several pieces, and a file of a manager
     let large: Vec<u8> = (0..(5 << 20) + 17u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     fs::write(plain.join("table.f0"), &large).unwrap();
@@ -88,13 +88,13 @@ fn pieces_fit_blocks_of_any_size() {
             for checksums in [false, true] {
                 let packed = folder.path().join(format!("{number}-{block_bytes}-{checksums}"));
                 let options = PackOptions { block_bytes: Some(block_bytes), checksums, ..options(form) };
-                pack(&first, &packed, &options, &Silent).unwrap();
-                assert_eq!(compare(&first, &open(&packed), &Silent).unwrap().differences, [], "{options:?}");
+                pack(&first, &packed, &options).unwrap();
+                assert_eq!(compare(&first, &open(&packed), &()).unwrap().differences, [], "{options:?}");
                 let mut check = Check::open(&packed).unwrap();
-                check.read(&Silent).unwrap();
+                check.read(&()).unwrap();
                 assert!(check.damaged.is_empty(), "{check:?}");
                 let unpacked = folder.path().join("unpacked");
-                unpack(&open(&packed), &unpacked, true, &Silent).unwrap();
+                unpack(&open(&packed), &unpacked, IfExists::Replace).unwrap();
                 assert_eq!(fs::read(unpacked.join("large")).unwrap(), large);
                 assert_eq!(fs::read(unpacked.join("table.f0")).unwrap(), large);
             }
@@ -106,7 +106,7 @@ fn pieces_fit_blocks_of_any_size() {
 fn an_odd_table_dat_comes_back_unless_the_table_changed() {
     let folder = tempfile::tempdir().unwrap();
     let plain = folder.path().join("plain");
-    unpack(&open(&source(folder.path())), &plain, false, &Silent).unwrap();
+    unpack(&open(&source(folder.path())), &plain, IfExists::Fail).unwrap();
     // version -3 without need
     let usual = fs::read(plain.join("table.dat")).unwrap();
     let mut odd = with_storage(&usual, StorageOption::MultiHdf5, Some(77)).unwrap();
@@ -115,7 +115,7 @@ fn an_odd_table_dat_comes_back_unless_the_table_changed() {
     fs::write(plain.join("table.dat"), &odd).unwrap();
 
     let packed = folder.path().join("packed");
-    pack(&open(&plain), &packed, &options(ALL[0]), &Silent).unwrap();
+    pack(&open(&plain), &packed, &options(ALL[0])).unwrap();
     let dat =
         || read_all(&open(&packed).root.files.iter().find(|file| file.name == TABLE_DAT).unwrap().open().unwrap());
     assert_eq!(dat().unwrap(), odd);
@@ -136,7 +136,7 @@ fn paths_lead_into_files() {
     let source = source(folder.path());
     for form in [ALL[2], ALL[3]] {
         let packed = folder.path().join(format!("{form:?}"));
-        pack(&open(&source), &packed, &options(form), &Silent).unwrap();
+        pack(&open(&source), &packed, &options(form)).unwrap();
         for path in ["SUB", "./SUB/", "SUB/../SUB"] {
             let table = Table::open(packed.join(path)).unwrap();
             assert_eq!(table.rows(), Table::open(source.join("SUB")).unwrap().rows());
@@ -155,7 +155,7 @@ fn targets_are_apart_from_the_source() {
     let path = source(folder.path());
     let plain = open(&path);
     for target in [path.clone(), path.join("inside"), folder.path().to_owned()] {
-        assert_eq!(unpack(&plain, &target, true, &Silent).unwrap_err().kind(), ErrorKind::Usage);
+        assert_eq!(unpack(&plain, &target, IfExists::Replace).unwrap_err().kind(), ErrorKind::Usage);
     }
 }
 
@@ -195,7 +195,7 @@ fn toy(directory: &Path, path: &Path, elsewhere: bool) {
 fn a_format_that_is_only_read_needs_a_file_and_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("table");
-    unpack(&open(&source(folder.path())), &table, false, &Silent).unwrap();
+    unpack(&open(&source(folder.path())), &table, IfExists::Fail).unwrap();
     fs::remove_dir_all(table.join("SUB")).unwrap();
     let expected = open(&table);
     for elsewhere in [false, true] {
@@ -223,15 +223,15 @@ fn a_format_that_is_only_read_needs_a_file_and_a_line() {
         assert_eq!((outer.files.len(), outer.nested.len()), (0, 1));
         assert_eq!(outer.nested[0].info.format, "toy");
         let mut check = Check::open(&path).unwrap();
-        check.read(&Silent).unwrap();
+        check.read(&()).unwrap();
         assert!(check.damaged.is_empty() && check.files == 0 && check.unchecked > 0, "{check:?}");
 
         let unpacked = folder.path().join(format!("unpacked {elsewhere}"));
-        unpack(&open(&path), &unpacked, false, &Silent).unwrap();
-        assert_eq!(compare(&expected, &open(&unpacked), &Silent).unwrap().differences, []);
+        unpack(&open(&path), &unpacked, IfExists::Fail).unwrap();
+        assert_eq!(compare(&expected, &open(&unpacked), &()).unwrap().differences, []);
         let packed = folder.path().join(format!("packed {elsewhere}"));
-        pack(&open(&path), &packed, &options((PackFormat::MULTI_FILE, false)), &Silent).unwrap();
-        assert_eq!(compare(&expected, &open(&packed), &Silent).unwrap().differences, []);
+        pack(&open(&path), &packed, &options((PackFormat::MULTI_FILE, false))).unwrap();
+        assert_eq!(compare(&expected, &open(&packed), &()).unwrap().differences, []);
     }
     // nothing can be packed into it
     assert!(PackFormat::all().all(|format| format.name() != "toy"));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::table::{Cells, ColumnInfo};
+use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Bytes of the elements that are held at a time where a column is only read: digested or compared.
@@ -41,7 +41,7 @@ pub(crate) struct RowBlock {
 
 impl RowBlock {
     /// Appends the elements of all defined cells.
-    pub(crate) fn read(&self, cells: &dyn Cells, out: &mut Values) -> Result<()> {
+    pub(crate) fn read(&self, cells: &dyn ColumnCells, out: &mut Values) -> Result<()> {
         let before = out.len();
         match &self.part {
             Some(region) => cells.read_cell(self.rows.start, Some(region), out)?,
@@ -76,7 +76,7 @@ impl RowBlock {
 
 /// Cuts the `rows` of a column into blocks of about `bytes` bytes in memory.
 pub(crate) struct RowBlocks<'a> {
-    cells: &'a dyn Cells,
+    cells: &'a dyn ColumnCells,
     data_type: DataType,
     /// That of all cells, if the kind of the column says so.
     shape: Option<Shape>,
@@ -87,7 +87,7 @@ pub(crate) struct RowBlocks<'a> {
 }
 
 impl<'a> RowBlocks<'a> {
-    pub(crate) fn new(info: &ColumnInfo, cells: &'a dyn Cells, rows: Range<u64>, bytes: u64) -> Self {
+    pub(crate) fn new(info: &ColumnInfo, cells: &'a dyn ColumnCells, rows: Range<u64>, bytes: u64) -> Self {
         let shape = if info.is_always_defined() { info.shape.clone() } else { cells.same_shape(&rows) };
         RowBlocks { cells, data_type: info.data_type(), shape, rows, bytes, cell: None }
     }

@@ -13,7 +13,7 @@ use crate::error::{Context, ErrorKind, Result, ResultExt, column_context as plac
 use crate::grid::unravel;
 use crate::limits;
 use crate::progress::Progress;
-use crate::table::{Cells, ColumnInfo};
+use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
 
 /// What was compared, and where it differs.
@@ -24,7 +24,7 @@ pub struct Comparison {
     pub tables: u64,
     /// Columns in both.
     pub columns: u64,
-    /// Cells compared.
+    /// ColumnCells compared.
     pub cells: u64,
     /// Original files compared byte for byte, by the stored digests.
     pub files: u64,
@@ -58,16 +58,8 @@ pub struct Difference {
 /// Compares all tables of two sources: rows, columns, keywords, cells.
 ///
 /// # Errors
-/// Those of reading either source.
-pub fn verify(left: &Source, right: &Source) -> Result<Comparison> {
-    verify_with(left, right, &())
-}
-
-/// As [`verify`], until `progress` says that it is to stop.
-///
-/// # Errors
-/// `Interrupted`, and those of reading either source.
-pub fn verify_with(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
+/// `Interrupted` if `progress` says so, and those of reading either source.
+pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
     let mut all = Comparison::default();
     all.leave_out(left.damage(), right.damage());
     for table in &left.tables {
@@ -321,7 +313,7 @@ fn compare_columns(
     Ok(None)
 }
 
-fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn Cells) -> Result<Option<CellDifference>> {
+fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn ColumnCells) -> Result<Option<CellDifference>> {
     if let Shapes::Same(shape) = shapes
         && other.same_shape(&(start..end)).as_ref() == Some(shape)
     {

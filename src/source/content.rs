@@ -5,7 +5,7 @@ use crate::damage::Damage;
 use crate::error::Result;
 use crate::native::{DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
-use crate::table::{Cells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
+use crate::table::{ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
 use crate::value::{DataType, Record, Shape};
 
 /// The content of one table: of a table directory, or of a group in a native HDF5 file.
@@ -56,7 +56,7 @@ impl Content {
     }
 
     /// The cells of a column, by its number; those of a record column are records.
-    pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
+    pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         match self {
             Content::Casacore(table) => {
                 let cells = table.cells(index)?;
@@ -172,7 +172,7 @@ impl Salvaged {
     }
 
     /// The intact cells of a column.
-    fn cells(&self, index: usize) -> Result<Box<dyn Cells + '_>> {
+    fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         match &self.damaged[index] {
             ColumnDamage::None => self.whole.cells(index),
             ColumnDamage::Whole(error) => Err(error.clone()),
@@ -182,9 +182,9 @@ impl Salvaged {
 }
 
 /// A borrowed column is as good as an owned one.
-struct Borrowed<'a>(&'a dyn Cells);
+struct Borrowed<'a>(&'a dyn ColumnCells);
 
-impl Cells for Borrowed<'_> {
+impl ColumnCells for Borrowed<'_> {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         self.0.cell_shape(row)
     }

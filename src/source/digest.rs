@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use sha2::{Digest as _, Sha256};
+use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
 use super::{Content, Source, SourceTable};
@@ -20,27 +20,29 @@ use crate::limits;
 use crate::native::last_part;
 use crate::progress::Progress;
 use crate::schema::ColumnKind;
-use crate::sha::Sha;
-use crate::table::{Cells, ColumnInfo, Table};
+use crate::sha::Sha256;
+use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
 
 /// The fingerprint of a table.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TableDigest {
     /// That of the first data manager, if none can be opened: then casacore cannot open the table either.
     pub error: Option<Error>,
     /// The number of rows.
     pub rows: u64,
     /// Of rows and columns.
-    pub sha256: Sha,
+    pub sha256: Sha256,
     /// Of the table keywords.
-    pub keywords_sha256: Sha,
+    pub keywords_sha256: Sha256,
     /// In the order of the table description.
     pub columns: Vec<ColumnDigest>,
 }
 
 /// The fingerprint of a column.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ColumnDigest {
     /// Of the column.
     pub name: String,
@@ -49,23 +51,18 @@ pub struct ColumnDigest {
     /// Whether the cells are arrays.
     pub is_array: bool,
     /// Of the cells; the error if they cannot be read.
-    pub sha256: Result<Sha>,
+    pub sha256: Result<Sha256>,
     /// Of the column keywords.
-    pub keywords_sha256: Sha,
+    pub keywords_sha256: Sha256,
 }
 
 /// The fingerprints of all tables of `source`, or of some columns of them; columns are read in parallel.
 ///
 /// `wanted` is asked with the name of a table and a column.
-pub fn digest(source: &Source, wanted: impl Fn(&str, &str) -> bool + Sync) -> Vec<(String, Result<TableDigest>)> {
-    digest_with(source, wanted, &()).unwrap_or_default()
-}
-
-/// As [`digest`](fn@digest), until `progress` says that it is to stop.
 ///
 /// # Errors
 /// `Interrupted`; other errors are those of tables and columns.
-pub fn digest_with(
+pub(crate) fn digest(
     source: &Source,
     wanted: impl Fn(&str, &str) -> bool + Sync,
     progress: &dyn Progress,
@@ -110,7 +107,7 @@ pub(crate) fn digest_column(
     progress: &dyn Progress,
 ) -> ColumnDigest {
     let info = &content.columns()[index];
-    let digest = |cells: Box<dyn Cells + '_>| match of_cells {
+    let digest = |cells: Box<dyn ColumnCells + '_>| match of_cells {
         CellDigest::Wanted => digest_cells(info, &*cells, content, 0..content.rows(), progress),
         CellDigest::Skipped => Err(not_selected()),
     };
@@ -119,7 +116,7 @@ pub(crate) fn digest_column(
 }
 
 impl ColumnDigest {
-    pub(crate) fn new(info: &ColumnInfo, sha256: Result<Sha>, content: &Content) -> Self {
+    pub(crate) fn new(info: &ColumnInfo, sha256: Result<Sha256>, content: &Content) -> Self {
         ColumnDigest {
             name: info.desc.name.to_string(),
             data_type: info.data_type(),
@@ -133,11 +130,11 @@ impl ColumnDigest {
 /// The fingerprint of some rows of a column.
 pub(crate) fn digest_cells(
     info: &ColumnInfo,
-    cells: &dyn Cells,
+    cells: &dyn ColumnCells,
     content: &Content,
     rows: Range<u64>,
     progress: &dyn Progress,
-) -> Result<Sha> {
+) -> Result<Sha256> {
     limits::rows(rows.end - rows.start)?;
     let mut stream = ColumnStream::new(content);
     let mut values = Values::new(info.data_type());
@@ -152,10 +149,10 @@ pub(crate) fn digest_cells(
 }
 
 /// SHA-256 over rows, columns and their fingerprints.
-pub(crate) fn table_sha(rows: u64, columns: &[ColumnDigest]) -> Sha {
+pub(crate) fn table_sha(rows: u64, columns: &[ColumnDigest]) -> Sha256 {
     let mut sorted: Vec<&ColumnDigest> = columns.iter().collect();
     sorted.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
-    let mut sha = Sha256::new();
+    let mut sha = Hasher::new();
     sha.update(rows.to_le_bytes());
     sha.update((columns.len() as u64).to_le_bytes());
     let mut bytes = Vec::new();
@@ -164,22 +161,22 @@ pub(crate) fn table_sha(rows: u64, columns: &[ColumnDigest]) -> Sha {
         put_str(&mut bytes, column.name.as_bytes());
         put_str(&mut bytes, column.data_type.name().as_bytes());
         bytes.push(u8::from(column.is_array));
-        bytes.extend_from_slice(column.sha256.as_ref().unwrap_or(&[0; 32]));
+        bytes.extend_from_slice(column.sha256.as_ref().unwrap_or(&Sha256::default()).as_ref());
         sha.update(&bytes);
     }
     sha.finalize().into()
 }
 
 /// SHA-256 of a keyword set.
-pub(crate) fn keywords_sha(record: &Record, content: &Content) -> Sha {
+pub(crate) fn keywords_sha(record: &Record, content: &Content) -> Sha256 {
     let mut bytes = Vec::new();
     put_record(&mut bytes, record, &|stored| content.table_name(stored));
-    Sha256::digest(&bytes).into()
+    Hasher::digest(&bytes).into()
 }
 
 /// The fingerprint of a column while its blocks come by, in row order.
 pub(crate) struct ColumnStream<'a> {
-    sha: Sha256,
+    sha: Hasher,
     content: &'a Content,
     buffer: Vec<u8>,
     /// Why the column has none.
@@ -190,7 +187,7 @@ pub(crate) struct ColumnStream<'a> {
 
 impl<'a> ColumnStream<'a> {
     pub(crate) fn new(content: &'a Content) -> Self {
-        ColumnStream { sha: Sha256::new(), content, buffer: Vec::new(), failed: None, idle: false }
+        ColumnStream { sha: Hasher::new(), content, buffer: Vec::new(), failed: None, idle: false }
     }
 
     /// A stream that ends in an error if the cells are not to be digested.
@@ -309,7 +306,7 @@ impl<'a> ColumnStream<'a> {
     ///
     /// # Errors
     /// `Format` if the column has none: strings must be UTF-8.
-    pub(crate) fn finish(self) -> Result<Sha> {
+    pub(crate) fn finish(self) -> Result<Sha256> {
         match self.failed {
             Some(error) => Err(error),
             None => Ok(self.sha.finalize().into()),
@@ -421,14 +418,14 @@ fn tag(data_type: DataType) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sha::hex;
+    use crate::sha::Sha256;
 
     #[test]
     fn empty_keyword_set_as_the_reference_computes_it() {
         let mut bytes = Vec::new();
         put_record(&mut bytes, &Record::default(), &|_| String::new());
         // keywords_sha256 of every table without keywords in the corpus
-        let sha: Sha = Sha256::digest(&bytes).into();
-        assert!(hex(&sha).starts_with("af5570f5a1810b7af78caf4bc70a660f"));
+        let sha: Sha256 = Hasher::digest(&bytes).into();
+        assert!(sha.to_string().starts_with("af5570f5a1810b7af78caf4bc70a660f"));
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::table::Cells;
+use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
 /// The damage of one column.
@@ -18,7 +18,7 @@ pub(super) enum ColumnDamage {
 
 /// A column whose damaged cells are undefined.
 pub(super) struct Intact<'a> {
-    pub(super) cells: Box<dyn Cells + 'a>,
+    pub(super) cells: Box<dyn ColumnCells + 'a>,
     pub(super) damaged: &'a [(Range<u64>, Error)],
 }
 
@@ -31,7 +31,7 @@ impl Intact<'_> {
     }
 }
 
-impl Cells for Intact<'_> {
+impl ColumnCells for Intact<'_> {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         if self.damage(row).is_some() { Ok(None) } else { self.cells.cell_shape(row) }
     }

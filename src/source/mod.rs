@@ -11,8 +11,10 @@ pub(crate) mod stored_digests;
 mod tables;
 pub(crate) mod tree;
 
-pub use compare::{Comparison, Difference, verify, verify_with};
+pub(crate) use compare::compare;
+pub use compare::{Comparison, Difference};
 pub(crate) use content::Content;
 pub(crate) use coordinates::coordinates;
-pub use digest::{ColumnDigest, TableDigest, digest, digest_with};
+pub(crate) use digest::digest;
+pub use digest::{ColumnDigest, TableDigest};
 pub use tables::{Source, SourceTable};

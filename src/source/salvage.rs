@@ -15,7 +15,7 @@ use super::{Content, Source};
 use crate::damage::Damage;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
-use crate::table::{Cells, ColumnInfo};
+use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::Values;
 
 /// Rows that are read together; rows of a block that fails are read one by one.
@@ -47,7 +47,7 @@ impl Source {
     ///
     /// # Errors
     /// `Interrupted` when `progress` says so; what opening the main table gives if it cannot be opened at all.
-    pub fn salvage(&mut self, selected: impl Fn(&str, &str) -> bool, progress: &dyn Progress) -> Result<()> {
+    pub(crate) fn salvage(&mut self, selected: impl Fn(&str, &str) -> bool, progress: &dyn Progress) -> Result<()> {
         self.is_salvaged = true;
         for table in &mut self.tables {
             let content = match &table.content {
@@ -88,7 +88,7 @@ impl Source {
         Ok(())
     }
 
-    /// The parts that [`salvage`](Self::salvage) left out, or that the file says were left out when it was made.
+    /// The parts that a call with `salvage` left out, or that the file says were left out when it was made.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -131,7 +131,7 @@ fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<Co
     })
 }
 
-fn read_all(info: &ColumnInfo, cells: &dyn Cells, rows: Range<u64>, values: &mut Values) -> Result<()> {
+fn read_all(info: &ColumnInfo, cells: &dyn ColumnCells, rows: Range<u64>, values: &mut Values) -> Result<()> {
     for block in RowBlocks::new(info, cells, rows, BLOCK_BYTES) {
         values.clear();
         block?.read(cells, values)?;

@@ -7,7 +7,6 @@ use super::{Content, Source};
 use crate::error::{ErrorKind, Result, column_context as place};
 use crate::native::{MAIN_TABLE, StoredDigests};
 use crate::progress::Progress;
-use crate::sha::hex;
 
 /// The columns and tables that are not what they were when the file was made, for people. Cells of columns that are one
 /// dataset, of which `is_known` says that it is unchanged, are not looked at.
@@ -63,7 +62,7 @@ pub(crate) fn changes(
     compare(None, "rows", stored.rows.map(|rows| rows.to_string()), content.rows().to_string());
     // readable attributes count where they have been edited
     let edited = content.edited()?;
-    compare(None, "keywords", stored.keywords_sha256.clone(), hex(&keywords_sha(&edited.keywords, content)));
+    compare(None, "keywords", stored.keywords_sha256.clone(), keywords_sha(&edited.keywords, content).to_string());
     compare(None, "info", Some(format!("{:?}", content.info())), format!("{:?}", edited.info));
     let now: Vec<ColumnDigest> = (0..content.columns().len())
         .into_par_iter()
@@ -78,13 +77,13 @@ pub(crate) fn changes(
         };
         let keywords =
             edited.columns.get(index).map_or(column.keywords_sha256, |(_, keywords)| keywords_sha(keywords, content));
-        compare(Some(&column.name), "keywords", stored.keywords_sha256.clone(), hex(&keywords));
+        compare(Some(&column.name), "keywords", stored.keywords_sha256.clone(), keywords.to_string());
         if let Some((comment, _)) = edited.columns.get(index) {
             let stored = &content.columns()[index].desc.comment;
             compare(Some(&column.name), "comment", Some(stored.to_string()), comment.to_string());
         }
         let found = match &column.sha256 {
-            Ok(sha) => hex(sha),
+            Ok(sha) => sha.to_string(),
             Err(error) if error.kind() == ErrorKind::Usage => continue,
             // not damage: what lies in other files is not looked at
             Err(error) if error.leads_elsewhere() => return Err(error.clone()),

@@ -20,7 +20,7 @@ use crate::value::{ByteOrder, DataType, Element, Record, Region, Shape, Values};
 /// shape `(chan, corr)` becomes a casacore cell of shape `[corr, chan]`.
 ///
 /// ```
-/// use ctds_hdf5::{ColumnDesc, ManagerSpec, NewTable, Table, value::{Region, Shape}};
+/// use ctds_hdf5::{ColumnDesc, ManagerSpec, NewTable, Table, value::Region};
 /// use ndarray::ArrayD;
 ///
 /// # let directory = tempfile::tempdir()?;
@@ -30,8 +30,8 @@ use crate::value::{ByteOrder, DataType, Element, Record, Region, Shape, Values};
 /// let mut weight = table.column("WEIGHT")?;
 /// weight.put_cell(0, &ArrayD::from_elem(vec![64, 4], 1f32))?;           // cell [4, 64]
 /// weight.put_rows(1, &ArrayD::from_elem(vec![2, 4], 2f32))?;            // two cells [4]
-/// let first = Region { start: Shape::from([0, 10]), shape: Shape::from([4, 1]) };
-/// weight.put_part(0, &first, &ArrayD::from_elem(vec![1, 4], 0f32))?;    // channel 10
+/// let channel = Region::c_order(&[10, 0], &[1, 4]);                     // of cell [4, 64], as `array[[10, ..]]`
+/// weight.put_part(0, &channel, &ArrayD::from_elem(vec![1, 4], 0f32))?;
 /// table.close()?;
 /// assert_eq!(Table::open(&path)?.column("WEIGHT")?.cell::<f32>(0)?[[10, 3]], 0.);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -116,7 +116,8 @@ impl<'a> ColumnMut<'a> {
         self.put_values(first_row..first_row.saturating_add(rows), &cell, &values)
     }
 
-    /// Puts a part of a cell that has its shape; `region` is in casacore's order, first axis fastest.
+    /// Puts a part of a cell that has its shape. Give the region with [`Region::c_order`], so that its axes are in the order of
+    /// the array's.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell); `NotFound` if the cell is undefined, `Usage` if the region leaves it.

@@ -26,9 +26,7 @@ use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo, resolve};
 use crate::stman::{self, ColumnSpec, Columns, Manager, OtherColumn, Storage};
 use crate::value::{ByteOrder, DataType, Field, Record, Shape};
 
-pub(crate) use crate::stman::{
-    ColumnCells, ColumnCells as Cells, EachExtent, Extent, RowRun, Stored, Tiling, read_part,
-};
+pub(crate) use crate::stman::{ColumnCells, EachExtent, Extent, RowRun, Stored, Tiling, read_part};
 pub use column::Column;
 pub use column_mut::{ColumnMut, Hypercube};
 pub use create::{ManagerSpec, NewTable};
@@ -100,7 +98,7 @@ pub struct ColumnInfo {
     pub manager: BString,
     /// The name that the manager was given by the user.
     pub manager_name: BString,
-    /// Cells may be undefined although the kind of the column says otherwise: some were damaged and are left out.
+    /// ColumnCells may be undefined although the kind of the column says otherwise: some were damaged and are left out.
     pub(crate) may_be_undefined: bool,
 }
 
@@ -242,7 +240,8 @@ impl Table {
     ///
     /// # Errors
     /// `NotFound` if there is none of this name.
-    pub fn column(&self, name: &str) -> Result<Column<'_>> {
+    pub fn column(&self, name: impl AsRef<[u8]>) -> Result<Column<'_>> {
+        let name = name.as_ref().as_bstr();
         match self.columns.iter().position(|column| column.desc.name == name) {
             Some(index) => Ok(Column::new(self, index)),
             None => Err(Error::not_found(format!("no column {name}")).context(Context::path(&self.path))),

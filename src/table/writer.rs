@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::column_mut::ColumnMut;
 use super::create::{ManagerSpec, NewTable, check_column, column_info, unique_name};
@@ -238,7 +238,8 @@ impl TableWriter {
     /// # Errors
     /// `NotFound` if there is none of this name; `Unsupported` if its manager holds others and cannot let go of one, as
     /// casacore's tiled ones cannot.
-    pub fn remove_column(&mut self, name: &str) -> Result<()> {
+    pub fn remove_column(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
+        let name = name.as_ref().as_bstr();
         let found = self.find(name)?;
         let path = self.path.display().to_string();
         let WriterColumn { sequence, index, .. } = self.columns[found];
@@ -269,8 +270,8 @@ impl TableWriter {
     ///
     /// # Errors
     /// `NotFound` if there is none of this name.
-    pub fn column(&mut self, name: &str) -> Result<ColumnMut<'_>> {
-        let found = self.find(name)?;
+    pub fn column(&mut self, name: impl AsRef<[u8]>) -> Result<ColumnMut<'_>> {
+        let found = self.find(name.as_ref().as_bstr())?;
         Ok(self.column_at(found))
     }
 
@@ -281,7 +282,7 @@ impl TableWriter {
         ColumnMut::new(&self.path, &mut column.info, self.rows, &mut *manager.manager, column.index)
     }
 
-    fn find(&self, name: &str) -> Result<usize> {
+    fn find(&self, name: &BStr) -> Result<usize> {
         let found = self.columns.iter().position(|column| column.info.desc.name == name);
         found.ok_or_else(|| Error::not_found(format!("no column {name}")).context(Context::path(&self.path)))
     }

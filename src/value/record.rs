@@ -37,7 +37,8 @@ pub struct Record {
 
 impl Record {
     /// The value of a field.
-    pub fn get(&self, name: &str) -> Option<&Value> {
+    pub fn get(&self, name: impl AsRef<[u8]>) -> Option<&Value> {
+        let name = name.as_ref();
         self.fields.iter().find(|field| field.name == name).map(|field| &field.value)
     }
 
@@ -51,7 +52,7 @@ impl Record {
     }
 
     /// The string in a field, if it is one.
-    pub fn string(&self, name: &str) -> Option<&BStr> {
+    pub fn string(&self, name: impl AsRef<[u8]>) -> Option<&BStr> {
         match self.get(name)? {
             Value::Scalar(Values::String(v)) => v.first().map(|string| string.as_bstr()),
             _ => None,
@@ -59,13 +60,13 @@ impl Record {
     }
 
     /// The integer in a field, of whatever type.
-    pub fn integer(&self, name: &str) -> Option<i64> {
+    pub fn integer(&self, name: impl AsRef<[u8]>) -> Option<i64> {
         let Value::Scalar(values) = self.get(name)? else { return None };
         values.integers()?.first().copied()
     }
 
     /// The strings of a one-dimensional array field.
-    pub fn strings(&self, name: &str) -> Option<&[BString]> {
+    pub fn strings(&self, name: impl AsRef<[u8]>) -> Option<&[BString]> {
         match self.get(name)? {
             Value::Array(_, Values::String(v)) => Some(v),
             _ => None,
@@ -73,14 +74,14 @@ impl Record {
     }
 
     /// The integers of a field, a scalar or an array of any integer type.
-    pub(crate) fn integers(&self, name: &str) -> Option<Vec<i64>> {
+    pub(crate) fn integers(&self, name: impl AsRef<[u8]>) -> Option<Vec<i64>> {
         let (Value::Scalar(values) | Value::Array(_, values)) = self.get(name)? else { return None };
         // what lists without elements come to that have no type of their own
         if values.is_empty() { Some(Vec::new()) } else { values.integers() }
     }
 
     /// The record in a field, if it is one.
-    pub fn record(&self, name: &str) -> Option<&Record> {
+    pub fn record(&self, name: impl AsRef<[u8]>) -> Option<&Record> {
         match self.get(name)? {
             Value::Record(record) => Some(record),
             _ => None,

@@ -15,6 +15,20 @@ pub struct Region {
 }
 
 impl Region {
+    /// A region whose axes are given as those of an array of ndarray or numpy: slowest axis first.
+    ///
+    /// ```
+    /// use ctds_hdf5::value::{Region, Shape};
+    ///
+    /// // channel 10, all 4 correlations
+    /// let region = Region::c_order(&[10, 0], &[1, 4]);
+    /// assert_eq!(region, Region { start: Shape::from([0, 10]), shape: Shape::from([4, 1]) });
+    /// ```
+    pub fn c_order(start: &[u64], shape: &[u64]) -> Self {
+        let reversed = |axes: &[u64]| axes.iter().rev().copied().collect();
+        Region { start: reversed(start), shape: reversed(shape) }
+    }
+
     /// All of an array of `shape`.
     pub fn whole(shape: &Shape) -> Self {
         Region { start: shape.iter().map(|_| 0).collect(), shape: shape.clone() }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ctds_hdf5::convert::{Options, Plan, Source};
+use ctds_hdf5::convert::ToHdf5;
 use ctds_hdf5::{ColumnDesc, ErrorKind, NewTable};
 use ctds_hdf5_testing::{Copy, fields_of};
 use ndarray::ArrayD;
@@ -184,11 +184,11 @@ fn axes_beyond_reason() {
             table.column("A").unwrap().put_cell(row, &ArrayD::from_elem(vec![1; 40], 1f32)).unwrap();
         }
         table.close().unwrap();
-        let source = Source::open(&path).unwrap();
-        let plan = Plan::new(&source, &Options::default()).unwrap();
-        let missing: Vec<_> = plan.tables[0].missing.iter().map(|column| column.name.as_str()).collect();
+        let plan = ToHdf5::new(&path).plan().unwrap();
+        let missing: Vec<_> = plan.tables()[0].missing.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(missing, ["A"]);
-        assert!(plan.warnings[0].contains(&format!("cells of {ndim} axes; in HDF5 they have at most 31")), "{plan:?}");
+        let warnings = plan.warnings();
+        assert!(warnings[0].contains(&format!("cells of {ndim} axes; in HDF5 they have at most 31")), "{warnings:?}");
         convert(&path, &folder.path().join("out.h5")).unwrap();
     }
 }

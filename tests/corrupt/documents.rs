@@ -8,17 +8,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
-use ctds_hdf5::convert::{
-    Options, Plan, RestoreOptions, Source, TableOptions, check, restore, to_hdf5, to_table, verify,
-};
-use ctds_hdf5::{ErrorKind, OpenOptions, Result};
+use ctds_hdf5::convert::{Compare, ToHdf5, ToOriginal, ToTable};
+use ctds_hdf5::{ErrorKind, Result};
 use ctds_hdf5_testing::proptest::prelude::*;
 use ctds_hdf5_testing::proptest::sample::{Index, select};
 use ctds_hdf5_testing::{Watch, property, testdata};
 use hdf5::types::VarLenUnicode;
 use hdf5::{File, Group};
 
-use super::{Silent, is_of_damage, limit_memory, read_all};
+use super::{is_of_damage, limit_memory, read_all};
 
 const TABLES: [&str; 4] = [
     "dtypes_all_managers/StandardStMan_little.tab",
@@ -136,17 +134,14 @@ fn changed(text: &str, token: &Index, change: &Change) -> String {
 }
 
 /// All that reads a native file; the first failure that damage does not explain.
-fn use_all(path: &Path, original: &Source) -> std::result::Result<(), String> {
+fn use_all(path: &Path, original: &Path) -> std::result::Result<(), String> {
     let target = path.with_file_name("out");
-    let threads = 1;
-    let to_table =
-        |source: &Source| to_table(source, &TableOptions { threads, ..Default::default() }, &target, false, &Silent);
     let uses: [(&str, &dyn Fn() -> Result<()>); 5] = [
         ("read", &|| read_all(path)),
-        ("check", &|| check(path, OpenOptions::default(), &()).map(drop)),
-        ("verify", &|| verify(original, &Source::open(path)?).map(drop)),
-        ("to_table", &|| to_table(&Source::open(path)?).map(drop)),
-        ("restore", &|| restore(path, &target, &RestoreOptions { threads, ..Default::default() }, &Silent).map(drop)),
+        ("check", &|| Compare::with_stored_digests(path).run().map(drop)),
+        ("verify", &|| Compare::new(original, path).run().map(drop)),
+        ("to_table", &|| ToTable::new(path).threads(1).write(&target).map(drop)),
+        ("restore", &|| ToOriginal::new(path).threads(1).write(&target).map(drop)),
     ];
     for (name, use_it) in uses {
         let used = use_it();
@@ -176,10 +171,8 @@ fn changed_documents_end_in_ok_or_err() {
     for name in TABLES {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("native.h5");
-        let original = Source::open(testdata().join(name)).unwrap();
-        let options = Options { threads: 1, restorable: true, ..Options::default() };
-        let plan = Plan::new(&original, &options).unwrap();
-        to_hdf5(&original, &plan, &options, &path, false, &Silent).unwrap();
+        let original = testdata().join(name);
+        ToHdf5::new(&original).threads(1).restorable(true).write(&path).unwrap();
         let whole = fs::read(&path).unwrap();
         property(60, edit(), |(document, token, change)| {
             fs::write(&path, &whole).unwrap();

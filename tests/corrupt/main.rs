@@ -25,17 +25,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Once;
 
-use ctds_hdf5::convert::{Options, Plan, Progress, Source, digest, to_hdf5, verify};
+use ctds_hdf5::convert::{Compare, Digest, DigestPolicy, ToHdf5};
 use ctds_hdf5::{Error, ErrorKind, Result, Table};
 
 const MEMORY_LIMIT_BYTES: u64 = 4 << 30;
-
-/// Nobody watches.
-struct Silent;
-
-impl Progress for Silent {
-    fn advance(&self, _bytes: u64, _table: &str, _column: &str) {}
-}
 
 /// Limits the address space of this process.
 fn limit_memory() {
@@ -49,8 +42,7 @@ fn limit_memory() {
 
 /// Reads all of a table and its subtables; the first error of a table or a column.
 fn read_all(path: &Path) -> Result<()> {
-    let source = Source::open(path)?;
-    for (_, table) in digest(&source, |_, _| true) {
+    for (_, table) in Digest::new(path).run()? {
         for column in table?.columns {
             column.sha256?;
         }
@@ -61,13 +53,10 @@ fn read_all(path: &Path) -> Result<()> {
 /// Plans and makes a conversion; whatever happens, nothing half-made stays.
 fn convert(path: &Path, target: &Path) -> Result<()> {
     let make = || -> Result<()> {
-        let source = Source::open(path)?;
-        let options = Options { threads: 1, ..Options::default() };
-        let plan = Plan::new(&source, &options)?;
-        let made = to_hdf5(&source, &plan, &options, target, false, &Silent)?;
+        let made = ToHdf5::new(path).digest(DigestPolicy::Always).threads(1).write(target)?;
         if made.missing == 0 {
             // what can be read is what is written
-            let differences = verify(&source, &Source::open(target)?)?.differences;
+            let differences = Compare::new(path, target).run()?.differences;
             assert!(differences.is_empty(), "{differences:?}");
         }
         Ok(())

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::ErrorKind;
-use ctds_hdf5::convert::{Options, Plan, Source, TableOptions, to_hdf5, to_table, verify};
+use ctds_hdf5::convert::{Compare, ToHdf5, ToTable};
 use ctds_hdf5_testing::{Copy, find, testdata};
 use hdf5::types::VarLenUnicode;
 use hdf5::{File, Group};
 use tempfile::TempDir;
 
-use super::{Silent, limit_memory, read_all};
+use super::{limit_memory, read_all};
 
 const DENSE: &str = "dtypes_all_managers/StandardStMan_little.tab";
 const CUBES: &str = "dtypes_tiled/TiledShapeStMan_float_big.tab";
@@ -28,10 +28,7 @@ impl Native {
     fn of(table: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("native.h5");
-        let source = Source::open(table).unwrap();
-        let options = Options { threads: 1, ..Options::default() };
-        let plan = Plan::new(&source, &options).unwrap();
-        to_hdf5(&source, &plan, &options, &path, false, &Silent).unwrap();
+        ToHdf5::new(table).threads(1).write(&path).unwrap();
         Native { _folder: folder, path }
     }
 
@@ -253,8 +250,7 @@ fn documents_that_contradict_the_data() {
     edit_text(&exact, "column.M20", "\"max_length\":20", "\"max_length\":2");
     drop(exact);
     let target = native.path.with_file_name("out.tab");
-    let source = Source::open(&native.path).unwrap();
-    let error = to_table(&source, &TableOptions::default(), &target, false, &Silent).unwrap_err();
+    let error = ToTable::new(&native.path).write(&target).unwrap_err();
     assert_eq!(error.kind(), Format, "{error}");
     assert!(error.to_string().contains("the longest of this column has 2"), "{error}");
     assert!(!target.exists());
@@ -262,13 +258,13 @@ fn documents_that_contradict_the_data() {
 
 #[test]
 fn verify_says_which_side_is_damaged() {
-    let good = Source::open(testdata().join(DENSE)).unwrap();
+    let good = testdata().join(DENSE);
     let native = Native::of(&testdata().join(DENSE));
     let main = File::open_rw(&native.path).unwrap().group("MAIN").unwrap();
     replace(&main, "s_int", &[5], &[0f32; 5]);
     drop(main);
-    let bad = Source::open(&native.path).unwrap();
-    for error in [verify(&good, &bad).unwrap_err(), verify(&bad, &good).unwrap_err()] {
+    for compare in [Compare::new(&good, &native.path), Compare::new(&native.path, &good)] {
+        let error = compare.run().unwrap_err();
         let place = format!("column s_int: {}: dataset /MAIN/s_int: elements of type float", native.path.display());
         assert!(error.to_string().contains(&place), "{error}");
     }

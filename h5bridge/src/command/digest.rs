@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{Source, TableDigest, digest, hex};
+use ctds_hdf5::convert::{Digest, Sha256, TableDigest};
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::{Map, Value as Json, json};
 
@@ -28,9 +28,8 @@ pub struct Args {
 
 /// Prints the fingerprints; columns that cannot be read show their error, and the status is that of the first.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let source = Source::open_with(&args.source, args.external.open_options(global))?;
-    let wanted = |_: &str, column: &str| args.columns.is_empty() || args.columns.iter().any(|name| name == column);
-    let tables = digest(&source, wanted);
+    let digest = Digest::new(&args.source).open_options(args.external.open_options(global)).columns(args.columns);
+    let tables = digest.run()?;
     let mut status = Status::Done;
     // a subtable that is not there is not part of the content
     let mut note = |error: &Error, missing_is_fine: bool| {
@@ -70,8 +69,8 @@ fn to_json(table: &TableDigest) -> Json {
         let mut entry = json!({
             "dtype": column.data_type.name(),
             "kind": if column.is_array { "array" } else { "scalar" },
-            "sha256": column.sha256.as_ref().ok().map(hex),
-            "keywords_sha256": hex(&column.keywords_sha256),
+            "sha256": column.sha256.as_ref().ok().map(Sha256::to_string),
+            "keywords_sha256": column.keywords_sha256.to_string(),
         });
         if let Err(error) = &column.sha256 {
             entry["error"] = error.to_string().into();
@@ -80,8 +79,8 @@ fn to_json(table: &TableDigest) -> Json {
     }
     let mut document = json!({
         "nrow": table.rows,
-        "sha256": hex(&table.sha256),
-        "keywords_sha256": hex(&table.keywords_sha256),
+        "sha256": table.sha256.to_string(),
+        "keywords_sha256": table.keywords_sha256.to_string(),
         "columns": columns,
     });
     if let Some(error) = &table.error {
@@ -91,10 +90,10 @@ fn to_json(table: &TableDigest) -> Json {
 }
 
 fn print(name: &str, table: &TableDigest, out: &mut impl Write) -> Result<()> {
-    writeln!(out, "{}  {name}  {} rows", hex(&table.sha256), table.rows)?;
+    writeln!(out, "{}  {name}  {} rows", table.sha256, table.rows)?;
     for column in &table.columns {
         match &column.sha256 {
-            Ok(sha) => writeln!(out, "  {}  {}", hex(sha), column.name)?,
+            Ok(sha) => writeln!(out, "  {sha}  {}", column.name)?,
             Err(error) => writeln!(out, "  {:64}  {}: {error}", "-", column.name)?,
         }
     }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{Compress, Options, Source, hex};
-use ctds_hdf5::live::finalize;
+use ctds_hdf5::convert::{Compress, Sha256};
+use ctds_hdf5::live::Finalize;
 use serde_json::json;
 
 use super::to_hdf5::{compress, compress_help, memory};
-use crate::args::Global;
+use crate::args::{Global, if_exists};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -51,18 +51,20 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);
     let interrupts = Interrupts::listen()?;
-    let source = args.source.as_ref().map(|path| Source::open_with(path, global.open_options())).transpose()?;
-    let options = Options {
-        compress: args.compress,
-        threads: args.threads,
-        max_memory: args.max_memory,
-        digest: true,
-        restorable: args.restorable,
-        ..Options::default()
-    };
     let bar = Bar::new(args.live.metadata().map_or(0, |metadata| metadata.len()), global.quiet || global.json);
-    let finalized = interrupts
-        .stop(|token| finalize(&args.live, source.as_ref(), target, &options, args.overwrite, &token.with(&bar)));
+    let stoppable = interrupts.stoppable(&bar);
+    let mut finalize = Finalize::new(&args.live)
+        .open_options(global.open_options())
+        .compression(args.compress)
+        .restorable(args.restorable)
+        .threads(args.threads)
+        .max_memory(args.max_memory)
+        .if_exists(if_exists(args.overwrite))
+        .progress(&stoppable);
+    if let Some(source) = &args.source {
+        finalize = finalize.source(source);
+    }
+    let finalized = finalize.write(target);
     bar.finish();
     let finalized = finalized?;
     let (summary, compared) = (finalized.summary, finalized.comparison);
@@ -84,9 +86,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "file_bytes": summary.file_bytes,
             "cells_compared": compared.cells,
             "seconds": seconds,
-            "digest": summary.digest.as_ref().map(hex),
+            "digest": summary.digest.as_ref().map(Sha256::to_string),
         }),
-        plugins: options.compress.plugin().into_iter().collect(),
+        plugins: args.compress.plugin().into_iter().collect(),
         ..Ending::default()
     }
     .print(global, out)

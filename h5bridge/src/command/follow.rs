@@ -5,17 +5,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ctds_hdf5::ErrorKind;
-use ctds_hdf5::live::{Durability, Follow, FollowOptions, FollowSummary};
+use ctds_hdf5::live::{Durability, Follow, FollowEvent, FollowOptions, FollowSummary};
 use serde_json::json;
 
 use crate::args::{Global, duration};
 use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report::{self, Ending};
-
-/// Pause between polls while a writer is in the middle of an update, which may take only a moment.
-const RETRY: Duration = Duration::from_millis(5);
 
 /// Arguments of `follow`.
 #[derive(Debug, clap::Args)]
@@ -49,52 +45,25 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new()?;
     let timeout = global.open_options().lock_timeout.unwrap_or_default();
-    let options = FollowOptions {
-        timeout,
-        durability: if args.fsync { Durability::Disk } else { Durability::PageCache },
-        overwrite: args.overwrite,
-        cancel: stop.token(),
-    };
+    let options = FollowOptions::default()
+        .timeout(timeout)
+        .durability(if args.fsync { Durability::Disk } else { Durability::PageCache })
+        .overwrite(args.overwrite)
+        .poll(args.poll)
+        .until_closed(args.until_closed)
+        .idle(args.idle)
+        .cancel(&stop.token());
     let start = Instant::now();
-    let mut changed = Instant::now();
-    let idle = |since: &Instant| args.idle.is_some_and(|idle| since.elapsed() >= idle);
-    let mut follow = loop {
-        match Follow::start(&args.source, &args.live, &options) {
-            // it has no row yet, or the table is still being made
-            Err(error)
-                if error.kind() == ErrorKind::NotFound && args.source.exists() && !stop.is_set() && !idle(&changed) =>
-            {
-                stop.sleep(args.poll);
-            }
-            started => break started?,
+    let observe = |event: FollowEvent<'_>| match event {
+        FollowEvent::Started { resumed } if !global.quiet => {
+            let verb = if resumed { "resuming" } else { "writing" };
+            eprintln!("following {}, {verb} {}", args.source.display(), args.live.display());
         }
+        FollowEvent::Note(note) => report::warning(note),
+        _ => {}
     };
-    if !global.quiet {
-        let verb = if follow.resumed() { "resuming" } else { "writing" };
-        eprintln!("following {}, {verb} {}", args.source.display(), args.live.display());
-    }
-    let mut told = Vec::new();
-    let (mut commits, mut rewritten) = (0u64, 0u64);
-    changed = Instant::now();
-    while !stop.is_set() {
-        // before the look, so that what was written last is seen
-        let closed = args.until_closed && !follow.is_in_use()?;
-        let step = follow.step()?;
-        commits += u64::from(step.rows > 0);
-        rewritten += step.rewritten;
-        if step.rows > 0 || step.rewritten > 0 {
-            changed = Instant::now();
-        }
-        warn(follow.notes(), &mut told);
-        if !step.more && (closed || idle(&changed)) {
-            break;
-        }
-        if step.rows == 0 {
-            stop.sleep(if step.more || step.waiting { args.poll.min(RETRY) } else { args.poll });
-        }
-    }
-    let FollowSummary { tables, notes: warnings, .. } = follow.finish()?;
-    warn(warnings.clone(), &mut told);
+    let FollowSummary { tables, notes: warnings, commits, rewritten, .. } =
+        Follow::run(&args.source, &args.live, &options, observe)?;
     let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
     let seconds = start.elapsed().as_secs_f64();
     let summary = vec![
@@ -112,14 +81,4 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         ..Ending::default()
     }
     .print(global, out)
-}
-
-/// Prints those of `notes` that are not in `told` yet.
-fn warn(notes: Vec<String>, told: &mut Vec<String>) {
-    for note in notes {
-        if !told.contains(&note) {
-            report::warning(&note);
-            told.push(note);
-        }
-    }
 }

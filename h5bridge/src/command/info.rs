@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, cost, display_name};
+use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, display_name};
 use ctds_hdf5::value::{Shape, Value, Values};
 use ctds_hdf5::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Plugin, Table, TableKind};
 use serde::Serialize;
@@ -43,12 +43,12 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         if !source.damage().is_empty() {
             document["damage"] = json!(source.damage());
         }
-        if let Some(cost) = cost(&args.source)? {
+        if let Some(usage) = SpaceUsage::of(&args.source)? {
             document["bytes"] = json!({
-                "file": cost.file, "datasets": cost.datasets, "recipes": cost.recipes, "literals": cost.literals,
-                "other": cost.other,
+                "file": usage.file, "datasets": usage.datasets, "recipes": usage.recipes, "literals": usage.literals,
+                "other": usage.other,
             });
-            document["restorable"] = cost.restorable.into();
+            document["restorable"] = usage.restorable.into();
         }
         writeln!(out, "{document:#}")?;
         return Ok(Status::Done);
@@ -63,10 +63,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if let Some(line) = report::plugin_line(&plugins(&source)) {
         writeln!(out, "{line}")?;
     }
-    if let Some(cost) = cost(&args.source)? {
+    if let Some(usage) = SpaceUsage::of(&args.source)? {
         let [file, datasets, recipes, literals, other] =
-            [cost.file, cost.datasets, cost.recipes, cost.literals, cost.other].map(report::bytes);
-        let restorable = if cost.restorable {
+            [usage.file, usage.datasets, usage.recipes, usage.literals, usage.other].map(report::bytes);
+        let restorable = if usage.restorable {
             format!("; restorable: {recipes} of recipes and {literals} of literals")
         } else {
             String::new()

@@ -7,10 +7,10 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Compression;
-use ctds_hdf5::pack::{Damage, FileSet, PackFormat, PackOptions, PackSummary, pack};
+use ctds_hdf5::pack::{Listing, Pack, PackFormat, PackSummary};
 use serde_json::json;
 
-use crate::args::{Global, size};
+use crate::args::{Global, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -66,44 +66,40 @@ fn compress_help() -> String {
 /// Packs, and says what came of it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    let is_multifile = !args.single_file && args.compress.is_none();
-    let default = if is_multifile { PackFormat::MULTI_FILE } else { PackFormat::MULTI_HDF5 };
-    let options = PackOptions {
-        format: args.format.unwrap_or(default),
-        block_bytes: args.block_size,
-        checksums: args.crc,
-        compression: args.compress,
-        single_file: args.single_file,
-        overwrite: args.overwrite,
-    };
     let interrupts = Interrupts::listen()?;
-    let source = open(&args.source, args.salvage, &interrupts, global)?;
-    let bar = Bar::new(source.bytes(), global.quiet || global.json);
-    let summary = interrupts.stop(|token| pack(&source, &args.out, &options, &token.with(&bar)));
+    let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let mut pack = Pack::new(&args.source)
+        .open_options(global.open_options())
+        .checksums(args.crc)
+        .compression(args.compress)
+        .single_file(args.single_file)
+        .salvage(args.salvage)
+        .if_exists(if_exists(args.overwrite))
+        .progress(&stoppable);
+    if let Some(format) = args.format {
+        pack = pack.format(format);
+    }
+    if let Some(bytes) = args.block_size {
+        pack = pack.block_bytes(bytes);
+    }
+    let summary = pack.write(&args.out);
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    let summary = summary.map_err(|error| report::suggest(error, report::SALVAGE_FILES))?;
-    finish(&summary, source.damage(), &args.out, started, &next, options.compression, global, out)
+    let summary = summary.map_err(|error| suggest(error, &args.source))?;
+    finish(&summary, &args.out, started, &next, args.compress, global, out)
 }
 
-/// Opens the files of a table, all of them or those that can be read.
-pub(super) fn open(path: &Path, salvage: bool, interrupts: &Interrupts, global: &Global) -> Result<FileSet> {
-    let options = global.open_options();
-    match salvage {
-        true => Ok(interrupts.stop(|token| FileSet::salvage(path, options, &token.with(&())))?),
-        false => FileSet::open(path, options).map_err(|error| match path.is_dir() {
-            true => report::suggest(error, report::SALVAGE_FILES),
-            // a single file that cannot be opened is lost as a whole
-            false => error.into(),
-        }),
-    }
+/// An error of packing or unpacking, with the option that goes on if the source is damaged. A single file that cannot be
+/// opened is lost as a whole.
+pub(super) fn suggest(error: ctds_hdf5::Error, source: &Path) -> anyhow::Error {
+    let may_go_on = source.is_dir() || Listing::open(source).is_ok();
+    if may_go_on { report::suggest(error, report::SALVAGE_FILES) } else { error.into() }
 }
 
 /// Says what was packed or unpacked.
-#[expect(clippy::too_many_arguments, reason = "the parts of one report")]
 pub(super) fn finish(
     summary: &PackSummary,
-    damage: &[Damage],
     target: &Path,
     started: Instant,
     next: &str,
@@ -113,11 +109,11 @@ pub(super) fn finish(
 ) -> Result<Status> {
     let seconds = started.elapsed().as_secs_f64();
     let (bytes, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
-    let named = damage.iter().map(|damage| format!("damaged, left out: {damage}"));
+    let named = summary.damage.iter().map(|damage| format!("damaged, left out: {damage}"));
     let warnings: Vec<String> = summary.warnings.iter().cloned().chain(named).collect();
     Ending {
         warnings: &warnings,
-        damage,
+        damage: &summary.damage,
         summary: vec![
             format!("{}: {} files of {bytes} in {stored}", target.display(), summary.files),
             report::speed(summary.bytes, seconds),

@@ -8,12 +8,12 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 use ctds_hdf5::Context;
 use ctds_hdf5::convert::{
-    ColumnPlan, Compress, Compression, Damage, Form, Options, Plan, Route, Source, TablePlan, ToHdf5Summary, hex,
-    to_hdf5,
+    ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, ReadStrategy, Sha256, TablePlan, ToHdf5, ToHdf5Plan,
+    ToHdf5Summary,
 };
 use serde_json::{Value as Json, json};
 
-use crate::args::{External, Global, SOURCE, size};
+use crate::args::{External, Global, SOURCE, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -101,43 +101,50 @@ pub fn memory(text: &str) -> Result<u64> {
 /// Converts, or prints the plan.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    let options = Options {
-        columns: args.columns,
-        exclude: args.exclude,
-        rows: args.rows,
-        tables: args.tables,
-        compress: args.compress,
-        appendable: args.appendable,
-        threads: args.threads,
-        max_memory: args.max_memory,
-        // without compression the digest would take as long as all the rest
-        digest: args.digest || (args.compress != Compress::With(Compression::NONE) && !args.no_digest),
-        restorable: args.restorable,
-    };
     if !args.dry_run {
         report::check_target(&args.out, args.overwrite)?;
     }
     let interrupts = Interrupts::listen()?;
-    let mut source = Source::open_with(&args.source, args.external.open_options(global))?;
-    if args.salvage {
-        interrupts.stop(|token| source.salvage(|table, column| options.takes(table, column), &token.with(&())))?;
+    let digest = match (args.digest, args.no_digest) {
+        (true, _) => DigestPolicy::Always,
+        (_, true) => DigestPolicy::Never,
+        _ => DigestPolicy::Auto,
+    };
+    let mut to_hdf5 = ToHdf5::new(&args.source)
+        .open_options(args.external.open_options(global))
+        .columns(args.columns)
+        .exclude(args.exclude)
+        .tables(args.tables)
+        .compression(args.compress)
+        .appendable(args.appendable)
+        .restorable(args.restorable)
+        .digest(digest)
+        .salvage(args.salvage)
+        .threads(args.threads)
+        .max_memory(args.max_memory)
+        .if_exists(if_exists(args.overwrite));
+    if let Some(rows) = args.rows {
+        to_hdf5 = to_hdf5.rows(rows);
     }
+    // a search for damage takes long
+    let stoppable = interrupts.stoppable(&());
+    let plan = to_hdf5.progress(&stoppable).plan();
     let go_on = |error: ctds_hdf5::Error| {
-        let options = options_after(&error, options.restorable);
+        let options = options_after(&error, args.restorable);
         report::suggest(error, options)
     };
-    let plan = Plan::new(&source, &options).map_err(go_on)?;
+    let plan = plan.map_err(go_on)?;
     if args.dry_run {
-        return print_plan(&plan, source.damage(), &options, global, out);
+        return print_plan(&plan, global, out);
     }
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
-    let summary =
-        interrupts.stop(|token| to_hdf5(&source, &plan, &options, &args.out, args.overwrite, &token.with(&bar)));
+    let stoppable = interrupts.stoppable(&bar);
+    let summary = plan.progress(&stoppable).write(&args.out);
     bar.finish();
     let summary = summary.map_err(go_on)?;
     let seconds = started.elapsed().as_secs_f64();
     let ToHdf5Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest, .. } = &summary;
-    let digest = digest.as_ref().map(hex);
+    let digest = digest.as_ref().map(Sha256::to_string);
     let (size, stored) = (report::bytes(*bytes), report::bytes(*file_bytes));
     let ratio = *file_bytes as f64 / (*bytes).max(1) as f64;
     let known = digest.as_ref().map_or(String::new(), |digest| format!(", digest {}", &digest[..16]));
@@ -163,8 +170,8 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "peak_memory": report::peak_memory(),
             "digest": digest,
         }),
-        plugins: options.compress.plugin().into_iter().collect(),
-        damage: source.damage(),
+        plugins: args.compress.plugin().into_iter().collect(),
+        damage: &summary.damage,
         ..Ending::default()
     }
     .print(global, out)
@@ -189,20 +196,14 @@ fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
 }
 
 /// Prints what a conversion would write.
-fn print_plan(
-    plan: &Plan,
-    damage: &[Damage],
-    options: &Options,
-    global: &Global,
-    out: &mut impl Write,
-) -> Result<Status> {
-    let memory = plan.memory(options.max_memory);
+fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let memory = plan.peak_memory();
     let restorable = plan.restorable()?;
     let mut fields = json!({
         "bytes": plan.bytes(), "peak_memory": memory,
-        "tables": plan.tables.iter().map(|table| table_json(table, options)).collect::<Vec<_>>(),
+        "tables": plan.tables().iter().map(table_json).collect::<Vec<_>>(),
     });
-    let mut found: Vec<_> = plan.tables.iter().flat_map(|table| table_lines(table, options)).collect();
+    let mut found: Vec<_> = plan.tables().iter().flat_map(table_lines).collect();
     let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
     found.push(format!(
         "the file: {bytes} and some KiB a column, less what compression gains; peak memory about {memory}"
@@ -214,15 +215,15 @@ fn print_plan(
             "restorable: {files} files of {bytes}; the parts that the datasets do not contain are stored in addition"
         ));
     }
-    Ending { warnings: &plan.warnings, damage, found, fields, ..Ending::default() }.print(global, out)
+    Ending { warnings: plan.warnings(), damage: plan.damage(), found, fields, ..Ending::default() }.print(global, out)
 }
 
-fn table_json(table: &TablePlan, options: &Options) -> Json {
+fn table_json(table: &TablePlan) -> Json {
     let column = |column: &ColumnPlan| {
         let mut entry = json!({
             "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
             "manager": column.manager, "form": describe(&column.form),
-            "index": column.form.index_kind(options.appendable), "deflate": column.compression.gzip_level(), "bytes": column.bytes,
+            "index": column.chunk_index, "deflate": column.compression.gzip_level(), "bytes": column.bytes,
         });
         if column.compression.plugin().is_some() {
             entry["compression"] = column.compression.to_string().into();
@@ -235,12 +236,12 @@ fn table_json(table: &TablePlan, options: &Options) -> Json {
     })
 }
 
-fn table_lines(table: &TablePlan, options: &Options) -> Vec<String> {
+fn table_lines(table: &TablePlan) -> Vec<String> {
     let column = |column: &ColumnPlan| {
         let separator = if column.compression.is_none() { "" } else { ", " };
         let filter = format!("{separator}{}", column.compression.describe());
         let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
-        let (form, index) = (describe(&column.form), column.form.index_kind(options.appendable));
+        let (form, index) = (describe(&column.form), column.chunk_index);
         format!("  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())
     };
     let head = format!("{}  {} rows", table.group, table.rows.end - table.rows.start);
@@ -248,17 +249,19 @@ fn table_lines(table: &TablePlan, options: &Options) -> Vec<String> {
 }
 
 /// Shapes as HDF5 shows them.
-fn describe(form: &Form) -> String {
+fn describe(form: &ColumnForm) -> String {
     match form {
-        Form::Dense { shape, chunk, undefined, route } => {
-            let from = if *route == Route::Tiles { ", tile by tile" } else { "" };
+        ColumnForm::Dense { shape, chunk, undefined, route } => {
+            let from = if *route == ReadStrategy::Tiles { ", tile by tile" } else { "" };
             let undefined = if *undefined > 0 { format!(", {undefined} undefined") } else { String::new() };
             format!("{:?} in chunks {:?}{from}{undefined}", shape.reversed(), chunk.reversed())
         }
-        Form::Cubes { cubes } => {
+        ColumnForm::Cubes { cubes } => {
             let shapes: Vec<_> = cubes.iter().map(|(shape, _)| format!("{:?}", shape.reversed())).collect();
             format!("hypercubes {}, tile by tile", shapes.join(" "))
         }
-        Form::Ragged { axes, elements } => format!("cells of differing shapes, up to {axes} axes, {elements} elements"),
+        ColumnForm::Ragged { axes, elements } => {
+            format!("cells of differing shapes, up to {axes} axes, {elements} elements")
+        }
     }
 }

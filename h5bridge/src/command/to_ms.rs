@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use ctds_hdf5::convert::{RestoreOptions, Source, TableOptions, TableSummary, restore, to_table};
+use ctds_hdf5::convert::{ToOriginal, ToTable, ToTableSummary};
 use ctds_hdf5::io::ByteOrder;
 use serde_json::json;
 
-use crate::args::{External, Global, SOURCE};
+use crate::args::{External, Global, SOURCE, if_exists};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -62,17 +62,23 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.exact {
         return run_exact(&args, &interrupts, started, global, out);
     }
-    let mut source = Source::open_with(&args.source, args.external.open_options(global))?;
-    if args.salvage {
-        interrupts.stop(|token| source.salvage(|_, _| true, &token.with(&())))?;
-    }
-    let options = TableOptions { byte_order: args.byte_order, threads: args.threads, engines: args.engines };
     let bar = Bar::new(0, global.quiet || global.json);
-    let summary = interrupts.stop(|token| to_table(&source, &options, &args.out, args.overwrite, &token.with(&bar)));
+    let stoppable = interrupts.stoppable(&bar);
+    let mut to_table = ToTable::new(&args.source)
+        .open_options(args.external.open_options(global))
+        .salvage(args.salvage)
+        .engines(args.engines)
+        .threads(args.threads)
+        .if_exists(if_exists(args.overwrite))
+        .progress(&stoppable);
+    if let Some(order) = args.byte_order {
+        to_table = to_table.byte_order(order);
+    }
+    let summary = to_table.write(&args.out);
     bar.finish();
     let summary = summary.map_err(|error| report::suggest(error, report::SALVAGE))?;
     let seconds = started.elapsed().as_secs_f64();
-    let TableSummary { tables, columns, missing, rows, bytes, warnings, .. } = &summary;
+    let ToTableSummary { tables, columns, missing, rows, bytes, warnings, .. } = &summary;
     let size = report::bytes(*bytes);
     Ending {
         warnings,
@@ -91,7 +97,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
-        damage: source.damage(),
+        damage: &summary.damage,
         ..Ending::default()
     }
     .print(global, out)
@@ -106,8 +112,10 @@ fn run_exact(
     out: &mut impl Write,
 ) -> Result<Status> {
     let bar = Bar::new(0, global.quiet || global.json);
-    let options = RestoreOptions { overwrite: args.overwrite, threads: args.threads };
-    let restored = interrupts.stop(|token| restore(&args.source, &args.out, &options, &token.with(&bar)));
+    let stoppable = interrupts.stoppable(&bar);
+    let to_original =
+        ToOriginal::new(&args.source).threads(args.threads).if_exists(if_exists(args.overwrite)).progress(&stoppable);
+    let restored = to_original.write(&args.out);
     bar.finish();
     let restored = restored?;
     let seconds = started.elapsed().as_secs_f64();

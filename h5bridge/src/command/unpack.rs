@@ -6,14 +6,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::Compression;
-use ctds_hdf5::pack::unpack;
+use ctds_hdf5::pack::Unpack;
 
 use super::pack;
-use crate::args::Global;
+use crate::args::{Global, if_exists};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
-use crate::report;
 
 /// Arguments of `unpack`.
 #[derive(Debug, clap::Args)]
@@ -37,11 +36,16 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let interrupts = Interrupts::listen()?;
-    let source = pack::open(&args.source, args.salvage, &interrupts, global)?;
-    let bar = Bar::new(source.bytes(), global.quiet || global.json);
-    let summary = interrupts.stop(|token| unpack(&source, &args.out, args.overwrite, &token.with(&bar)));
+    let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let unpack = Unpack::new(&args.source)
+        .open_options(global.open_options())
+        .salvage(args.salvage)
+        .if_exists(if_exists(args.overwrite))
+        .progress(&stoppable);
+    let summary = unpack.write(&args.out);
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    let summary = summary.map_err(|error| report::suggest(error, report::SALVAGE_FILES))?;
-    pack::finish(&summary, source.damage(), &args.out, started, &next, Compression::NONE, global, out)
+    let summary = summary.map_err(|error| pack::suggest(error, &args.source))?;
+    pack::finish(&summary, &args.out, started, &next, Compression::NONE, global, out)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use ctds_hdf5::OpenOptions;
 use ctds_hdf5::convert::{Compare, Comparison, Difference, display_name};
-use ctds_hdf5::pack::{self, ByteDifference, Check, FileSet, Listing};
+use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Listing};
 use serde_json::json;
 
 use crate::args::{External, Global, SOURCE};
@@ -86,13 +86,11 @@ fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) 
 
 /// Prints what was compared and the first difference of each file.
 fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let (left, right) = (FileSet::open(left, global.open_options())?, FileSet::open(right, global.open_options())?);
-    let bar = Bar::new(left.bytes(), global.quiet || global.json);
-    let result = pack::compare(&left, &right, &bar);
+    let bar = Bar::new(0, global.quiet || global.json);
+    let result = CompareBytes::new(left, right).open_options(global.open_options()).progress(&bar).run();
     bar.finish();
     let result = result?;
     let equal = result.differences.is_empty();
-    let warnings = [left.warnings(), right.warnings()].concat();
     let failed = (!equal).then_some(Status::Different);
     let verdict = if equal { "equal" } else { "different" };
     let line = |found: &ByteDifference| {
@@ -106,7 +104,7 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
         .collect();
     Ending {
         failed,
-        warnings: &warnings,
+        warnings: &result.warnings,
         found: result.differences.iter().map(line).collect(),
         summary: vec![format!("{verdict}: {} files, {} compared", result.files, report::bytes(result.bytes))],
         fields: json!({

@@ -353,7 +353,7 @@ fn damaged_headers_are_errors() {
 /// SHA-256 of a file's content.
 fn sha256(content: &[u8]) -> String {
     use sha2::Digest;
-    crate::sha::hex(&sha2::Sha256::digest(content).into())
+    crate::sha::Sha256::from(sha2::Sha256::digest(content)).to_string()
 }
 
 /// testdata/multifile; casacore read the same values from these files when they were in another container.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256 as Hasher};
 
 use super::names::{DATA, NEXT_DATA, SHA256};
 use super::store::{Access, Store};
@@ -13,7 +13,7 @@ use super::virtual_file::VirtualFile;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Dataset, FilterScratch, Pipeline, Storage};
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
-use crate::sha::hex;
+use crate::sha::Sha256;
 use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -42,7 +42,7 @@ struct FileState {
     /// Blocks in memory by number; newer than those of the dataset.
     blocks: BTreeMap<u64, Block>,
     /// The hash of the first bytes, and their number: those written in sequence from the start.
-    hash: Option<(Sha256, u64)>,
+    hash: Option<(Hasher, u64)>,
 }
 
 struct Block {
@@ -134,7 +134,7 @@ impl FileState {
 impl StoredFile {
     /// A file without bytes, whose group exists.
     pub(super) fn new(store: Arc<Store>, path: String, block_bytes: u64) -> Self {
-        let state = FileState { changed: true, hash: Some((Sha256::new(), 0)), ..FileState::stored(0) };
+        let state = FileState { changed: true, hash: Some((Hasher::new(), 0)), ..FileState::stored(0) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
     }
 
@@ -468,7 +468,7 @@ impl StoredFile {
             at += buffer.len() as u64;
         }
         state.hash = Some(if at == done.1 { done } else { (hash.clone(), at) });
-        Ok(hex(&hash.finalize().into()))
+        Ok(Sha256::from(hash.finalize()).to_string())
     }
 
     /// Fills `out` from blocks in memory and from the dataset.

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::recipe::{Encoding, LITERALS, Segment, Stream};
-use crate::convert::to_hdf5::{ColumnPlan, Form, TablePlan};
+use crate::convert::to_hdf5::{ColumnForm, ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::h5::Group;
 use crate::io::{ByteOrder, ReadAt};
 use crate::native::{Members, Reader, StoredForm, open_dataset};
-use crate::table::{Cells, Extent, RowRun, Stored};
+use crate::table::{ColumnCells, Extent, RowRun, Stored};
 use crate::value::{DataType, Shape};
 
 /// Rows whose offsets in a dataset of cells of differing shapes are read at a time.
@@ -91,18 +91,18 @@ impl<'a> Placing<'a> {
         source: &Arc<dyn ReadAt>,
         table: &TablePlan,
         column: &'a ColumnPlan,
-        cells: &dyn Cells,
+        cells: &dyn ColumnCells,
     ) -> Result<Self> {
         let form = column.stored_form();
         let is_cube = match (&column.form, cells.tiling(1)) {
-            (Form::Dense { shape, .. }, Some(tiling)) => {
+            (ColumnForm::Dense { shape, .. }, Some(tiling)) => {
                 let rows = shape.last().copied().unwrap_or_default();
                 tiling.cubes.len() == 1 && tiling.cubes[0].grid().shape == *shape && tiling.runs == RowRun::of_all(rows)
             }
             _ => false,
         };
         let offsets = match &column.form {
-            Form::Ragged { .. } => {
+            ColumnForm::Ragged { .. } => {
                 let open = |path: &str| open_dataset(root, &format!("{}/{path}", table.group));
                 match form.open(0, None, open)? {
                     Members::Ragged { offset, .. } => Some(Reader::of_file(offset, source.clone())?),
@@ -124,13 +124,13 @@ impl<'a> Placing<'a> {
             _ => Encoding::Bytes(extent.order),
         };
         match (&extent.content, &self.column.form) {
-            (Stored::Cells(rows), Form::Dense { shape, .. }) => {
+            (Stored::Cells(rows), ColumnForm::Dense { shape, .. }) => {
                 let Some((cell, _)) = shape.split_last().filter(|(cell, _)| !cell.contains(&0)) else { return Ok(()) };
                 let stream =
                     self.streams.number(Stream { dataset: self.form.elements_path(&self.group, 0), encoding, cell });
                 segments.push(stream, rows.start, rows.end - rows.start, extent.offset);
             }
-            (Stored::Cells(rows), Form::Ragged { .. }) => {
+            (Stored::Cells(rows), ColumnForm::Ragged { .. }) => {
                 let (first, end) = (self.offset(rows.start)?, self.offset(rows.end)?);
                 if end > first {
                     let dataset = self.form.elements_path(&self.group, 0);
@@ -140,8 +140,8 @@ impl<'a> Placing<'a> {
             }
             (&Stored::Tiles { cube, ref tile, stride, count }, form) if count > 0 => {
                 let dataset = match form {
-                    Form::Dense { .. } if self.is_cube => self.form.elements_path(&self.group, 0),
-                    Form::Cubes { cubes } if cube < cubes.len() => self.form.elements_path(&self.group, cube),
+                    ColumnForm::Dense { .. } if self.is_cube => self.form.elements_path(&self.group, 0),
+                    ColumnForm::Cubes { cubes } if cube < cubes.len() => self.form.elements_path(&self.group, cube),
                     _ => return Ok(()),
                 };
                 let Some((cell, rows)) = tile.split_last() else { return Ok(()) };

@@ -14,6 +14,7 @@ mod restore;
 mod space;
 
 pub(super) use record::record;
+pub use restore::ToOriginalSummary;
+pub(super) use restore::restore;
 pub(super) use restore::{ChangedFile, changed_files};
-pub use restore::{RestoreOptions, Restored, restore};
-pub use space::{Cost, cost};
+pub use space::SpaceUsage;

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use sha2::{Digest as _, Sha256};
+use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::recipe::{Encoding, LITERALS, OpenStream, Segment, Sources};
 use crate::error::{Error, Result};
 use crate::grid::copy_box;
 use crate::io::ByteOrder;
 use crate::pool::Buffers;
-use crate::sha::Sha;
+use crate::sha::Sha256;
 use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
 /// Bytes of a file that a thread works on.
@@ -98,8 +98,8 @@ pub(super) fn rebuild(
     sources: &Sources,
     (pool, buffers): (&rayon::ThreadPool, &Buffers),
     write: impl Fn(u64, &[u8]) -> Result<()> + Sync,
-) -> Result<Sha> {
-    let mut sha = Sha256::new();
+) -> Result<Sha256> {
+    let mut sha = Hasher::new();
     let work = |window: Window| {
         let mut bytes = buffers.zeros(window.len());
         window.fill(sources, &mut bytes, None)?;

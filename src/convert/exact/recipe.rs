@@ -13,7 +13,7 @@ use crate::grid::Grid;
 use crate::h5::Group;
 use crate::io::{ByteOrder, ReadAt};
 use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
-use crate::sha::{Sha, hex};
+use crate::sha::Sha256;
 use crate::value::{DataType, Region, Shape, Values};
 
 /// The number of the stream of what no dataset supplies.
@@ -104,7 +104,7 @@ pub(super) struct File {
     /// Relative to the directory, with `/`; empty if the source was this file alone.
     pub(super) path: BString,
     pub(super) len: u64,
-    pub(super) sha256: Sha,
+    pub(super) sha256: Sha256,
     pub(super) segments: u64,
 }
 
@@ -128,7 +128,7 @@ impl Recipe {
             json!({
                 "path": json::from_string(file.path.as_bstr()),
                 "bytes": file.len,
-                "sha256": hex(&file.sha256),
+                "sha256": file.sha256.to_string(),
                 "segments": file.segments,
             })
         });
@@ -217,12 +217,13 @@ pub(super) fn relative(path: &[u8]) -> Option<PathBuf> {
     .then_some(spelt)
 }
 
-fn sha(hex: &str) -> Option<Sha> {
+fn sha(hex: &str) -> Option<Sha256> {
     let bytes = hex.as_bytes().as_chunks::<2>().0.iter().map(|pair| {
         let text = std::str::from_utf8(pair).ok()?;
         u8::from_str_radix(text, 16).ok()
     });
-    bytes.collect::<Option<Vec<u8>>>()?.try_into().ok()
+    let bytes: [u8; 32] = bytes.collect::<Option<Vec<u8>>>()?.try_into().ok()?;
+    Some(bytes.into())
 }
 
 /// The recipes of an open native file.

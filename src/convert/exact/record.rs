@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::BString;
-use sha2::{Digest as _, Sha256};
+use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::append_buffer::AppendBuffer;
 use super::matching::{MAX_SEGMENTS_PER_FILE, Placing, Segments, Streams};
@@ -19,7 +19,7 @@ use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::native::{CTDS, MAX_CUBES, RESTORE, restore_path};
 use crate::pool::Buffers;
 use crate::progress::Progress;
-use crate::sha::Sha;
+use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::tree::Tree;
 use crate::table::Extent;
@@ -164,9 +164,9 @@ impl Recorder<'_> {
         segments: &[Segment],
         sources: &Sources,
     ) -> Result<FileTrial> {
-        let mut sha = Sha256::new();
+        let mut sha = Hasher::new();
         let mut trial =
-            FileTrial { sha256: Sha::default(), literals: Segments::default(), as_expected: true, covered: 0 };
+            FileTrial { sha256: Sha256::default(), literals: Segments::default(), as_expected: true, covered: 0 };
         let buffers = Buffers::default();
         let progress = self.progress;
         let work = |window: Window| -> Result<WindowTrial> {
@@ -218,7 +218,7 @@ impl Recorder<'_> {
 
 /// What became of the segments of a file.
 struct FileTrial {
-    sha256: Sha,
+    sha256: Sha256,
     /// The bytes that they do not give.
     literals: Segments,
     /// Whether all bytes that they give are right.

@@ -9,27 +9,19 @@ use super::rebuild::rebuild;
 use super::recipe::{Archive, relative};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::File;
+use crate::if_exists::IfExists;
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::output::Output;
 use crate::pool::{Buffers, thread_pool};
 use crate::progress::Progress;
-use crate::sha::Sha;
+use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::stored_digests::changed_columns;
 
-/// How [`restore`] works.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RestoreOptions {
-    /// Replace a table that is at the target.
-    pub overwrite: bool,
-    /// Threads that decode; 0: one for each processor.
-    pub threads: usize,
-}
-
-/// What [`restore`] did.
+/// What [`ToOriginal::write`](super::super::ToOriginal::write) has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Restored {
+pub struct ToOriginalSummary {
     /// Files written.
     pub files: u64,
     /// Bytes of all files.
@@ -41,9 +33,15 @@ pub struct Restored {
 ///
 /// # Errors
 /// `Usage` if the file is not restorable. `Format` if a file would not be what it was: because columns have changed since
-/// the conversion, which are named, or because of damage. `Exists` without `overwrite` if there is something at `target`,
+/// the conversion, which are named, or because of damage. `Exists` if there is something at `target` that is not to be replaced,
 /// `NoSpace`, `Interrupted` if `progress` says so. Nothing is left at `target` then.
-pub fn restore(path: &Path, target: &Path, options: &RestoreOptions, progress: &dyn Progress) -> Result<Restored> {
+pub(crate) fn restore(
+    path: &Path,
+    target: &Path,
+    if_exists: IfExists,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<ToOriginalSummary> {
     let source = Source::open(path)?;
     let place = Context::path(path);
     let Some(archive) = open(path)? else {
@@ -51,11 +49,12 @@ pub fn restore(path: &Path, target: &Path, options: &RestoreOptions, progress: &
     };
     let recipe = &archive.recipe;
     let bytes = recipe.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.len));
+    progress.expect(bytes);
     let create = if recipe.is_file() { Output::create } else { Output::create_directory };
-    let output = create(target, options.overwrite, bytes)?;
+    let output = create(target, if_exists, bytes)?;
     // what files do not show
     let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
-    let (pool, buffers) = (thread_pool(options.threads)?, Buffers::default());
+    let (pool, buffers) = (thread_pool(threads)?, Buffers::default());
     let changed = pool.install(|| changed_columns(&source, &whole, progress))?;
     if !changed.is_empty() {
         return Err(Error::format(format!("changed since the conversion: {}", changed.join(", "))).context(place));
@@ -69,7 +68,7 @@ pub fn restore(path: &Path, target: &Path, options: &RestoreOptions, progress: &
     pool.install(|| (0..recipe.files.len()).try_for_each(|number| restorer.restore(number, progress).context(&place)))?;
     drop(syncing);
     output.commit()?;
-    Ok(Restored { files: recipe.files.len() as u64, bytes })
+    Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes })
 }
 
 /// Puts files below a directory.
@@ -103,7 +102,7 @@ impl Restorer<'_> {
     }
 
     /// Writes a file and returns its SHA-256.
-    fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Sha> {
+    fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Sha256> {
         let file = &self.archive.recipe.files[number];
         let path = if file.path.is_empty() { self.root.to_owned() } else { self.root.join(inside(&file.path)?) };
         let (segments, sources) = self.archive.file(number)?;
@@ -134,8 +133,8 @@ fn open(path: &Path) -> Result<Option<Archive>> {
 /// A file that would not be what it was.
 pub(crate) struct ChangedFile {
     pub(crate) name: String,
-    pub(crate) stored: Sha,
-    pub(crate) found: Result<Sha>,
+    pub(crate) stored: Sha256,
+    pub(crate) found: Result<Sha256>,
 }
 
 /// The files of a restorable file that would not be what they were; and how many files there are.

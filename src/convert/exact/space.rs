@@ -9,7 +9,8 @@ use crate::native::{self, restore_path};
 
 /// What the parts of a native file take, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cost {
+#[non_exhaustive]
+pub struct SpaceUsage {
     /// The file.
     pub file: u64,
     /// The elements of all datasets that everybody reads, without the text of variable-length strings.
@@ -24,37 +25,40 @@ pub struct Cost {
     pub restorable: bool,
 }
 
-/// What the parts of the native file at `path` take; `None` if it is something else.
-///
-/// # Errors
-/// Those of reading it.
-pub fn cost(path: &Path) -> Result<Option<Cost>> {
-    if !path.is_file() || !native::is_native(path).with_context(|| Context::path(path))? {
-        return Ok(None);
+impl SpaceUsage {
+    /// What the parts of the native file at `path` take; `None` if it is something else.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub fn of(path: impl AsRef<Path>) -> Result<Option<Self>> {
+        let path = path.as_ref();
+        if !path.is_file() || !native::is_native(path).with_context(|| Context::path(path))? {
+            return Ok(None);
+        }
+        let add = || -> Result<Self> {
+            let root = File::open_shared(path)?.root()?;
+            let mut usage = SpaceUsage { file: path.metadata()?.len(), ..SpaceUsage::default() };
+            add_datasets(&root, &mut usage, 0)?;
+            let known = usage.datasets + usage.recipes + usage.literals;
+            usage.other = usage.file.saturating_sub(known);
+            Ok(usage)
+        };
+        add().with_context(|| Context::path(path)).map(Some)
     }
-    let add = || -> Result<Cost> {
-        let root = File::open_shared(path)?.root()?;
-        let mut cost = Cost { file: path.metadata()?.len(), ..Cost::default() };
-        add_datasets(&root, &mut cost, 0)?;
-        let known = cost.datasets + cost.recipes + cost.literals;
-        cost.other = cost.file.saturating_sub(known);
-        Ok(cost)
-    };
-    add().with_context(|| Context::path(path)).map(Some)
 }
 
-fn add_datasets(group: &Group, cost: &mut Cost, depth: usize) -> Result<()> {
+fn add_datasets(group: &Group, usage: &mut SpaceUsage, depth: usize) -> Result<()> {
     limits::depth(depth, "groups")?;
     let is_recipes = group.path() == restore_path();
-    cost.restorable |= is_recipes;
+    usage.restorable |= is_recipes;
     for (name, kind) in group.links()? {
         match kind {
-            LinkKind::Group => add_datasets(&group.group(&name)?, cost, depth + 1)?,
+            LinkKind::Group => add_datasets(&group.group(&name)?, usage, depth + 1)?,
             LinkKind::Dataset => {
                 let part = match (is_recipes, name.as_str()) {
-                    (true, "literals") => &mut cost.literals,
-                    (true, _) => &mut cost.recipes,
-                    (false, _) => &mut cost.datasets,
+                    (true, "literals") => &mut usage.literals,
+                    (true, _) => &mut usage.recipes,
+                    (false, _) => &mut usage.datasets,
                 };
                 // in other files it takes no bytes of this one
                 *part += group.header(&name)?.stored_bytes();

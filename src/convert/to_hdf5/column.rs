@@ -5,26 +5,26 @@ use std::ops::Range;
 use bstr::BString;
 
 use super::lanes::{Appender, DatasetSink, Lane};
-use super::layout_choice::{Route, grid};
+use super::layout_choice::{ReadStrategy, grid};
 use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
-use crate::grid::unravel;
+use crate::grid::{read_chunks, read_chunks_in, unravel};
 use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, Members, RawStrings, json};
 use crate::progress::Progress;
-use crate::sha::Sha;
+use crate::sha::Sha256;
 use crate::source::Content;
 use crate::source::blocks::{RowBlock, RowBlocks, Shapes, WRITE_BYTES};
 use crate::source::digest::{CellDigest, ColumnStream, digest_cells, not_selected};
-use crate::table::{Cells, ColumnInfo, Tiling};
-use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
+use crate::table::{ColumnCells, ColumnInfo, Tiling};
+use crate::value::{Region, Shape, Values};
 
 /// What a lane says of a finished column.
 pub(super) struct ColumnResult {
     pub(super) table: usize,
     pub(super) column: usize,
     /// The error if the column has no digest.
-    pub(super) sha256: Result<Sha>,
+    pub(super) sha256: Result<Sha256>,
     /// Of the only dataset that holds strings.
     pub(super) raw: RawStrings,
 }
@@ -47,7 +47,7 @@ pub(super) struct ColumnWriter<'a> {
     content: &'a Content,
     info: &'a ColumnInfo,
     plan: &'a ColumnPlan,
-    cells: Box<dyn Cells + 'a>,
+    cells: Box<dyn ColumnCells + 'a>,
     rows: Range<u64>,
     /// Whether its digest is wanted.
     digest: CellDigest,
@@ -75,12 +75,12 @@ impl<'a> ColumnWriter<'a> {
         &mut self,
         sinks: &Members<DatasetSink>,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha>> {
+    ) -> Result<Result<Sha256>> {
         match sinks {
             Members::Dense { data, flags } => match self.plan.form.route() {
-                Route::Tiles => self.write_tiles(data, lane),
-                Route::Parts => self.write_parts(data, flags.as_ref(), lane),
-                Route::Rows => self.write_rows(data, flags.as_ref(), lane),
+                ReadStrategy::Tiles => self.write_tiles(data, lane),
+                ReadStrategy::Parts => self.write_parts(data, flags.as_ref(), lane),
+                ReadStrategy::Rows => self.write_rows(data, flags.as_ref(), lane),
             },
             Members::Cubes { cubes, row_cube, row_index } => self.write_cubes(cubes, row_cube, row_index, lane),
             Members::Ragged { values, offset, shape, defined } => {
@@ -94,7 +94,7 @@ impl<'a> ColumnWriter<'a> {
     }
 
     /// A digest of its own, for cells that were not read in row order.
-    fn digest(&self) -> Result<Result<Sha>> {
+    fn digest(&self) -> Result<Result<Sha256>> {
         if self.digest == CellDigest::Skipped {
             return Ok(Err(not_selected()));
         }
@@ -107,7 +107,7 @@ impl<'a> ColumnWriter<'a> {
     }
 
     /// One hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive rows.
-    fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha>> {
+    fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha256>> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("no hypercube"))?;
         let Some((cell, rows)) = target.grid.shape.split_last() else { return Err(Error::format("no row axis")) };
@@ -115,7 +115,7 @@ impl<'a> ColumnWriter<'a> {
             (self.digest == CellDigest::Wanted && cube.grid().covers_cells()).then(|| ColumnStream::new(self.content));
         let chunk_rows = target.grid.chunk.last().copied().unwrap_or(1);
         let mut row = 0;
-        copy_tiles(&**cube, target, lane, |bytes| {
+        tiles_to_chunks(&**cube, target, lane, |bytes| {
             let Some(stream) = &mut stream else { return Ok(()) };
             let count = chunk_rows.min(rows - row);
             row += count;
@@ -133,13 +133,13 @@ impl<'a> ColumnWriter<'a> {
         row_cube: &DatasetSink,
         row_index: &DatasetSink,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha>> {
+    ) -> Result<Result<Sha256>> {
         let tiling = self.tiling()?;
         if tiling.cubes.len() != cubes.len() {
             return Err(Error::format("the hypercubes have changed since the plan was made"));
         }
         for (cube, target) in tiling.cubes.iter().zip(cubes) {
-            copy_tiles(&**cube, target, lane, |_| Ok(()))?;
+            tiles_to_chunks(&**cube, target, lane, |_| Ok(()))?;
         }
         let (mut cube, mut index) = (Appender::new(row_cube), Appender::new(row_index));
         let undefined =
@@ -171,7 +171,7 @@ impl<'a> ColumnWriter<'a> {
         data: &DatasetSink,
         defined: Option<&DatasetSink>,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha>> {
+    ) -> Result<Result<Sha256>> {
         let Some((cell, _)) = data.grid.shape.split_last() else { return Err(changed()) };
         let cell_len = cell.elements()? as usize;
         let mut stream = ColumnStream::of(self.digest, self.content);
@@ -232,7 +232,7 @@ impl<'a> ColumnWriter<'a> {
         data: &DatasetSink,
         defined: Option<&DatasetSink>,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha>> {
+    ) -> Result<Result<Sha256>> {
         let mut flags = defined.map(Appender::new);
         let axes = data.grid.shape.len() - 1;
         let cell: Shape = data.grid.shape[..axes].into();
@@ -264,8 +264,12 @@ impl<'a> ColumnWriter<'a> {
         self.digest()
     }
 
-    /// Cells of differing shapes, one after the other.
-    fn write_ragged(&mut self, mut sinks: RaggedSinks<'_>, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha>> {
+    /// ColumnCells of differing shapes, one after the other.
+    fn write_ragged(
+        &mut self,
+        mut sinks: RaggedSinks<'_>,
+        lane: &mut Lane<'_, ColumnResult>,
+    ) -> Result<Result<Sha256>> {
         let mut stream = ColumnStream::of(self.digest, self.content);
         let mut values = Values::new(self.plan.data_type);
         let mut raw = std::mem::take(&mut self.raw);
@@ -391,7 +395,7 @@ fn push_cells(
 
 /// Copies the tiles of a cube to the chunks of `target`, whose chunk is a tile, or several along the last axis, or the
 /// part of a tile that has rows. `seen` gets the little-endian bytes of each chunk, padding included.
-fn copy_tiles(
+fn tiles_to_chunks(
     cube: &dyn crate::grid::ChunkRead,
     target: &DatasetSink,
     lane: &mut Lane<'_, ColumnResult>,
@@ -410,20 +414,10 @@ fn copy_tiles(
         let first = number * joined;
         let count = joined.min(tile_count - first) as usize;
         let mut bytes = lane.buffers.take(count * tile_bytes);
-        match cube.raw_order() {
-            Some(order) => {
-                cube.read_raw(first, &mut bytes)?;
-                if order == ByteOrder::Big {
-                    swap_bytes(&mut bytes, swap_width(cube.data_type()));
-                }
-            }
-            None => {
-                let mut values = Values::new(cube.data_type());
-                let counts = tiles.counts();
-                (first..first + count as u64)
-                    .try_for_each(|tile| cube.read_chunk(&unravel(tile, &counts), &mut values))?;
-                bytes.copy_from_slice(&values.le_bytes().expect("tiles hold elements of fixed size"));
-            }
+        if !read_chunks_in(ByteOrder::Little, cube, first, &mut bytes)? {
+            let mut values = Values::new(cube.data_type());
+            read_chunks(cube, first..first + count as u64, &mut values)?;
+            bytes.copy_from_slice(&values.le_bytes().expect("tiles hold elements of fixed size"));
         }
         bytes.resize(chunk_bytes, 0);
         seen(&bytes)?;

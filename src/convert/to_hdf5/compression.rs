@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::h5::{Compression, Effort, FilterScratch, Plugin};
 use crate::source::blocks::RowBlocks;
-use crate::table::{Cells, ColumnInfo};
+use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Values};
 
 /// Datasets smaller than this are not worth a filter, nor a probe.
@@ -49,7 +49,7 @@ impl Compress {
         self,
         info: &ColumnInfo,
         bytes: u64,
-        cells: &dyn Cells,
+        cells: &dyn ColumnCells,
         rows: &Range<u64>,
     ) -> Result<Compression> {
         let data_type = info.data_type();
@@ -86,7 +86,7 @@ impl From<Compression> for Compress {
 }
 
 /// Some elements from the middle rows.
-fn probe(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<Values> {
+fn probe(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<Values> {
     let middle = rows.start + (rows.end - rows.start) / 2;
     let mut values = Values::new(info.data_type());
     for block in RowBlocks::new(info, cells, middle..rows.end, PROBE_BYTES) {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::grid::{ChunkRead, Grid};
 use crate::h5;
 use crate::native::{MAX_CUBES, stored_size};
-use crate::table::{Cells, ColumnInfo, Tiling};
+use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{DataType, Shape};
 
 /// Chunks aim at this many bytes.
@@ -23,7 +23,7 @@ const APPENDABLE_ROWS: u64 = 1024;
 
 /// The form that the cells of a column take. Shapes are in casacore's order, rows last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Form {
+pub enum ColumnForm {
     /// One dataset.
     Dense {
         /// Of the dataset.
@@ -33,14 +33,14 @@ pub enum Form {
         /// Undefined cells among them.
         undefined: u64,
         /// How the data gets there.
-        route: Route,
+        route: ReadStrategy,
     },
     /// A dataset for each hypercube.
     Cubes {
         /// Shape and chunk of each.
         cubes: Vec<(Shape, Shape)>,
     },
-    /// Cells of differing shapes, one after the other.
+    /// ColumnCells of differing shapes, one after the other.
     Ragged {
         /// The most that a cell has.
         axes: usize,
@@ -51,7 +51,7 @@ pub enum Form {
 
 /// How the cells of a dense column are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route {
+pub enum ReadStrategy {
     /// Tile by tile: the bytes of tiles are the bytes of chunks.
     Tiles,
     /// In blocks of rows.
@@ -60,26 +60,26 @@ pub enum Route {
     Parts,
 }
 
-impl Form {
+impl ColumnForm {
     /// Bytes of the largest chunk.
     pub(super) fn chunk_bytes(&self, data_type: DataType) -> u64 {
         let bytes = |chunk: &Shape| chunk.iter().product::<u64>() * stored_size(data_type);
         match self {
-            Form::Dense { chunk, .. } => bytes(chunk),
-            Form::Cubes { cubes } => cubes.iter().map(|(_, chunk)| bytes(chunk)).max().unwrap_or(0),
-            Form::Ragged { .. } => CHUNK_BYTES,
+            ColumnForm::Dense { chunk, .. } => bytes(chunk),
+            ColumnForm::Cubes { cubes } => cubes.iter().map(|(_, chunk)| bytes(chunk)).max().unwrap_or(0),
+            ColumnForm::Ragged { .. } => CHUNK_BYTES,
         }
     }
 
     /// How the cells of a dense column are read; of others it does not matter.
-    pub(super) fn route(&self) -> Route {
-        if let Form::Dense { route, .. } = self { *route } else { Route::Rows }
+    pub(super) fn route(&self) -> ReadStrategy {
+        if let ColumnForm::Dense { route, .. } = self { *route } else { ReadStrategy::Rows }
     }
 
     /// The index that HDF5 will have for the chunks, as `H5Dget_chunk_index_type` calls it.
-    pub fn index_kind(&self, appendable: bool) -> &'static str {
+    pub(super) fn chunk_index(&self, growth: Growth) -> &'static str {
         let of = |shape: &Shape, chunk: &Shape| {
-            if appendable && !chunk.contains(&0) {
+            if growth == Growth::Rows && !chunk.contains(&0) {
                 "extensible_array"
             } else if shape.contains(&0) {
                 "none"
@@ -90,20 +90,20 @@ impl Form {
             }
         };
         match self {
-            Form::Dense { shape, chunk, .. } => of(shape, chunk),
-            Form::Cubes { cubes } => cubes.first().map_or("none", |(shape, chunk)| of(shape, chunk)),
-            Form::Ragged { elements: 0, .. } => "none",
-            Form::Ragged { elements, .. } if elements * 16 <= CHUNK_BYTES => "single",
-            Form::Ragged { .. } => "fixed_array",
+            ColumnForm::Dense { shape, chunk, .. } => of(shape, chunk),
+            ColumnForm::Cubes { cubes } => cubes.first().map_or("none", |(shape, chunk)| of(shape, chunk)),
+            ColumnForm::Ragged { elements: 0, .. } => "none",
+            ColumnForm::Ragged { elements, .. } if elements * 16 <= CHUNK_BYTES => "single",
+            ColumnForm::Ragged { .. } => "fixed_array",
         }
     }
 
     /// Refuses more axes than HDF5 has, also for shapes that are only listed: none are real.
     pub(super) fn check_axes(&self) -> Result<()> {
         let axes = match self {
-            Form::Dense { shape, .. } => shape.len(),
-            Form::Cubes { cubes } => cubes.iter().map(|(shape, _)| shape.len()).max().unwrap_or_default(),
-            Form::Ragged { axes, .. } => axes + 1,
+            ColumnForm::Dense { shape, .. } => shape.len(),
+            ColumnForm::Cubes { cubes } => cubes.iter().map(|(shape, _)| shape.len()).max().unwrap_or_default(),
+            ColumnForm::Ragged { axes, .. } => axes + 1,
         };
         if axes > h5::MAX_AXES {
             let message = format!("cells of {} axes; in HDF5 they have at most {}", axes - 1, h5::MAX_AXES - 1);
@@ -114,30 +114,45 @@ impl Form {
 
     pub(super) fn elements(&self) -> Result<u64> {
         match self {
-            Form::Dense { shape, .. } => shape.elements(),
-            Form::Cubes { cubes } => {
+            ColumnForm::Dense { shape, .. } => shape.elements(),
+            ColumnForm::Cubes { cubes } => {
                 cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum.saturating_add(shape.elements()?)))
             }
-            Form::Ragged { elements, .. } => Ok(*elements),
+            ColumnForm::Ragged { elements, .. } => Ok(*elements),
         }
     }
+}
+
+/// Whether datasets can grow along `row`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Growth {
+    None,
+    Rows,
+}
+
+/// Which rows of a table are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Selection {
+    /// All rows: hypercubes can be taken whole.
+    AllRows,
+    SomeRows,
 }
 
 /// Finds the form of a column.
 pub(super) struct Survey<'a> {
     pub(super) info: &'a ColumnInfo,
-    pub(super) cells: &'a dyn Cells,
+    pub(super) cells: &'a dyn ColumnCells,
     pub(super) rows: &'a Range<u64>,
-    pub(super) appendable: bool,
+    pub(super) selection: Selection,
+    pub(super) growth: Growth,
 }
 
 impl Survey<'_> {
-    /// `all`: the rows are all rows of the table, so that hypercubes can be taken whole.
-    pub(super) fn form(&self, all: bool) -> Result<Form> {
+    pub(super) fn form(&self) -> Result<ColumnForm> {
         if self.info.data_type() == DataType::Record {
             return self.dense(Shape::scalar(), 0);
         }
-        if all
+        if self.selection == Selection::AllRows
             && let Some(tiling) = self.cells.tiling(MAX_CUBES)
             && let Some(form) = self.tiled(&tiling)?
         {
@@ -146,7 +161,7 @@ impl Survey<'_> {
         if self.rows.is_empty() {
             return match &self.info.shape {
                 Some(shape) => self.dense(shape.clone(), 0),
-                None => Ok(Form::Ragged { axes: self.info.desc.ndim.max(1) as usize, elements: 0 }),
+                None => Ok(ColumnForm::Ragged { axes: self.info.desc.ndim.max(1) as usize, elements: 0 }),
             };
         }
         if self.info.is_always_defined()
@@ -160,7 +175,7 @@ impl Survey<'_> {
         self.cell_by_cell()
     }
 
-    fn cell_by_cell(&self) -> Result<Form> {
+    fn cell_by_cell(&self) -> Result<ColumnForm> {
         let (mut common, mut differ) = (None::<Shape>, false);
         let (mut undefined, mut elements, mut axes) = (0, 0u64, 1);
         for row in self.rows.clone() {
@@ -181,11 +196,11 @@ impl Survey<'_> {
         match (common, &self.info.shape) {
             (Some(shape), fixed) if !differ && (mostly_defined || fixed.is_some()) => self.dense(shape, undefined),
             (None, Some(fixed)) => self.dense(fixed.clone(), undefined),
-            _ => Ok(Form::Ragged { axes, elements }),
+            _ => Ok(ColumnForm::Ragged { axes, elements }),
         }
     }
 
-    fn dense(&self, cell: Shape, undefined: u64) -> Result<Form> {
+    fn dense(&self, cell: Shape, undefined: u64) -> Result<ColumnForm> {
         let rows = self.rows.end - self.rows.start;
         let size = stored_size(self.info.data_type());
         let cell_bytes = cell.elements()?.saturating_mul(size);
@@ -194,19 +209,19 @@ impl Survey<'_> {
         shape.elements()?;
         if cell_bytes > LARGE_CELL_BYTES && self.info.data_type().is_fixed_size() {
             let chunk = part_of_cell(&cell, size).with_axis(1);
-            return Ok(Form::Dense { shape, chunk, undefined, route: Route::Parts });
+            return Ok(ColumnForm::Dense { shape, chunk, undefined, route: ReadStrategy::Parts });
         }
         let chunk = cell.with_axis(self.chunk_rows(cell_bytes, rows));
-        Ok(Form::Dense { shape, chunk, undefined, route: Route::Rows })
+        Ok(ColumnForm::Dense { shape, chunk, undefined, route: ReadStrategy::Rows })
     }
 
     /// Rows of a chunk of whole rows of `row_bytes` each.
     fn chunk_rows(&self, row_bytes: u64, rows: u64) -> u64 {
-        chunk_rows(row_bytes, rows, self.appendable)
+        chunk_rows(row_bytes, rows, self.growth)
     }
 
     /// One hypercube that holds all rows in order is a dataset, several are a group of them.
-    fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<Form>> {
+    fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<ColumnForm>> {
         let rows = self.rows.end;
         match tiling.cubes.as_slice() {
             [] => Ok(None),
@@ -218,7 +233,12 @@ impl Survey<'_> {
                     return Ok(None);
                 }
                 let Some(chunk) = self.joined_tiles(&**cube)? else { return Ok(None) };
-                Ok(Some(Form::Dense { shape: grid.shape.clone(), chunk, undefined: 0, route: Route::Tiles }))
+                Ok(Some(ColumnForm::Dense {
+                    shape: grid.shape.clone(),
+                    chunk,
+                    undefined: 0,
+                    route: ReadStrategy::Tiles,
+                }))
             }
             cubes => {
                 let mut planned = Vec::new();
@@ -226,7 +246,7 @@ impl Survey<'_> {
                     let Some(chunk) = self.joined_tiles(&**cube)? else { return Ok(None) };
                     planned.push((cube.grid().shape.clone(), chunk));
                 }
-                Ok(Some(Form::Cubes { cubes: planned }))
+                Ok(Some(ColumnForm::Cubes { cubes: planned }))
             }
         }
     }
@@ -251,15 +271,15 @@ impl Survey<'_> {
         let tiles = if grid.covers_cells() { (CHUNK_BYTES / bytes.max(1)).max(1) } else { 1 };
         let rows = tile_rows.saturating_mul(tiles);
         let most = grid.shape.last().copied().unwrap_or_default();
-        Ok(Some(cell.with_axis(rows.min(if self.appendable { most.max(tile_rows) } else { most }))))
+        Ok(Some(cell.with_axis(rows.min(if self.growth == Growth::Rows { most.max(tile_rows) } else { most }))))
     }
 }
 
 /// Rows of a chunk of whole rows of `row_bytes` each.
-pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, appendable: bool) -> u64 {
-    let most = if appendable { rows.max(APPENDABLE_ROWS) } else { rows };
+pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, growth: Growth) -> u64 {
+    let most = if growth == Growth::Rows { rows.max(APPENDABLE_ROWS) } else { rows };
     let fitting = (CHUNK_BYTES / row_bytes.max(1)).clamp(1, most.max(1));
-    if appendable {
+    if growth == Growth::Rows {
         return fitting;
     }
     // equal chunks, so that the last is not mostly padding

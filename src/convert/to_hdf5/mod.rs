@@ -9,6 +9,7 @@ mod plan;
 mod structure;
 
 pub use compression::Compress;
-pub use layout_choice::{Form, Route};
-pub use plan::{ColumnPlan, Options, Plan, TablePlan};
+pub use layout_choice::{ColumnForm, ReadStrategy};
+pub use plan::{ColumnPlan, MissingColumn, TablePlan};
+pub(crate) use plan::{Plan, ToHdf5Options};
 pub(super) use structure::Writer;

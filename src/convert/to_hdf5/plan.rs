@@ -5,7 +5,7 @@ use std::ops::Range;
 use bstr::ByteSlice;
 
 use super::compression::Compress;
-use super::layout_choice::{Form, Survey};
+use super::layout_choice::{ColumnForm, Growth, Selection, Survey};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::h5::Compression;
 use crate::limits;
@@ -14,35 +14,40 @@ use crate::native::{
 };
 use crate::source::tree::Tree;
 use crate::source::{Content, Source, SourceTable};
-use crate::table::{Cells, ColumnInfo, Table};
+use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
 
 /// What to convert, and how.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub(crate) struct ToHdf5Options {
     /// Columns to take: `DATA` of the main table, `ANTENNA/NAME` of a subtable. All of tables that none is named of.
-    pub columns: Vec<String>,
+    pub(crate) columns: Vec<String>,
     /// Columns to leave out, named likewise.
-    pub exclude: Vec<String>,
+    pub(crate) exclude: Vec<String>,
     /// Rows of the main table.
-    pub rows: Option<Range<u64>>,
+    pub(crate) rows: Option<Range<u64>>,
     /// Tables to take: `MAIN`, or a subtable's name; empty: all.
-    pub tables: Vec<String>,
+    pub(crate) tables: Vec<String>,
     /// Filters of the datasets.
-    pub compress: Compress,
+    pub(crate) compress: Compress,
     /// Datasets can grow along `row`.
-    pub appendable: bool,
+    pub(crate) appendable: bool,
     /// Threads that decode and compress; 0: one for each processor.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Bytes that the conversion may hold at a time.
-    pub max_memory: u64,
+    pub(crate) max_memory: u64,
     /// Compute the CTFP-1 digest of what is read, and keep it in the file.
-    pub digest: bool,
+    pub(crate) digest: bool,
     /// Keep what the exact original directory takes besides the datasets. The digest is then computed anyway.
-    pub restorable: bool,
+    pub(crate) restorable: bool,
 }
 
-impl Options {
+impl ToHdf5Options {
+    /// Whether the datasets can grow.
+    pub(crate) fn growth(&self) -> Growth {
+        if self.appendable { Growth::Rows } else { Growth::None }
+    }
+
     /// Whether some datasets may be compressed.
     pub(crate) fn is_compressed(&self) -> bool {
         self.compress != Compress::With(Compression::NONE)
@@ -60,7 +65,7 @@ impl Options {
     }
 
     /// Whether a column is selected: by its table (`.` for the main table, else as `ANTENNA`) and its name.
-    pub fn takes(&self, table: &str, column: &str) -> bool {
+    pub(crate) fn takes(&self, table: &str, column: &str) -> bool {
         let of_table = |name: &&String| split_name(name).0 == table;
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
         let chosen = !self.columns.iter().any(|name| of_table(&name)) || is_named(&self.columns);
@@ -76,9 +81,9 @@ fn split_name(name: &str) -> (&str, &str) {
     }
 }
 
-impl Default for Options {
+impl Default for ToHdf5Options {
     fn default() -> Self {
-        Options {
+        ToHdf5Options {
             columns: Vec::new(),
             exclude: Vec::new(),
             rows: None,
@@ -95,14 +100,13 @@ impl Default for Options {
 
 /// What a conversion will do.
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The main table first, parents before children.
-    pub tables: Vec<TablePlan>,
+    pub(crate) tables: Vec<TablePlan>,
     /// What the user should know.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// Subtables that keywords name but that are not there.
-    pub missing_tables: Vec<String>,
+    pub(crate) missing_tables: Vec<String>,
     /// The original directory, if it is to be restorable.
     pub(crate) tree: Option<Tree>,
     /// Of everything in each group but the dimension scales.
@@ -160,9 +164,12 @@ pub struct ColumnPlan {
     /// The type of the elements.
     pub data_type: DataType,
     /// The form that the cells take.
-    pub form: Form,
+    pub form: ColumnForm,
     /// How the datasets of numbers are compressed.
     pub compression: Compression,
+    /// The index of the chunks in HDF5, as `H5Dget_chunk_index_type` names it: `single`, `fixed_array`, `extensible_array`, or
+    /// `none` without chunks.
+    pub chunk_index: &'static str,
     /// Bytes of all elements, uncompressed; strings are counted at 16 each.
     pub bytes: u64,
 }
@@ -172,7 +179,7 @@ impl Plan {
     ///
     /// # Errors
     /// `Usage` if the options name what is not there; those of reading where a column cannot be read.
-    pub fn new(source: &Source, options: &Options) -> Result<Self> {
+    pub(crate) fn new(source: &Source, options: &ToHdf5Options) -> Result<Self> {
         let mut plan = Plan {
             tables: Vec::new(),
             warnings: Vec::new(),
@@ -202,7 +209,7 @@ impl Plan {
         source: &Source,
         index: usize,
         groups: &[Option<String>],
-        options: &Options,
+        options: &ToHdf5Options,
     ) -> Result<Option<String>> {
         let table = &source.tables[index];
         if !options.tables.is_empty() && !options.tables.iter().any(|name| is_named(name, &table.name)) {
@@ -253,7 +260,7 @@ impl Plan {
         content: &Content,
         index: usize,
         table: &mut TablePlan,
-        options: &Options,
+        options: &ToHdf5Options,
     ) -> Result<()> {
         let info = &content.columns()[index];
         let name = info.desc.name.to_str_lossy().into_owned();
@@ -277,7 +284,7 @@ impl Plan {
     }
 
     /// Finds the original files, if they are to be restorable.
-    fn find_tree(&mut self, source: &Source, options: &Options) -> Result<()> {
+    fn find_tree(&mut self, source: &Source, options: &ToHdf5Options) -> Result<()> {
         if !options.restorable {
             return Ok(());
         }
@@ -317,7 +324,7 @@ impl Plan {
         Ok(())
     }
 
-    fn check_names(&self, source: &Source, options: &Options) -> Result<()> {
+    fn check_names(&self, source: &Source, options: &ToHdf5Options) -> Result<()> {
         for name in &options.tables {
             if !source.tables.iter().any(|table| is_named(name, &table.name)) {
                 return Err(Error::usage(format!("there is no table {name}")));
@@ -339,12 +346,12 @@ impl Plan {
     ///
     /// # Errors
     /// `Io` if one is gone.
-    pub fn restorable(&self) -> Result<Option<(u64, u64)>> {
+    pub(crate) fn restorable(&self) -> Result<Option<(u64, u64)>> {
         self.tree.as_ref().map(Tree::size).transpose()
     }
 
     /// Bytes of all elements, uncompressed.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))
     }
 
@@ -363,9 +370,9 @@ impl ColumnPlan {
     pub(crate) fn stored_form(&self) -> StoredForm {
         let kind = match (&self.form, self.data_type) {
             (_, DataType::Record) => FormKind::Record,
-            (Form::Dense { .. }, _) => FormKind::Dense,
-            (Form::Cubes { .. }, _) => FormKind::Cubes,
-            (Form::Ragged { .. }, _) => FormKind::Ragged,
+            (ColumnForm::Dense { .. }, _) => FormKind::Dense,
+            (ColumnForm::Cubes { .. }, _) => FormKind::Cubes,
+            (ColumnForm::Ragged { .. }, _) => FormKind::Ragged,
         };
         StoredForm::new(kind, self.link.as_str())
     }
@@ -376,28 +383,29 @@ impl ColumnPlan {
         rows: &Range<u64>,
         names: &mut Names,
         group: &str,
-        options: &Options,
+        options: &ToHdf5Options,
     ) -> Result<Self> {
         let info = &content.columns()[index];
         let cells = content.cells(index)?;
         let name = info.desc.name.to_str_lossy().into_owned();
-        let all = *rows == (0..content.rows());
+        let selection = if *rows == (0..content.rows()) { Selection::AllRows } else { Selection::SomeRows };
         touch_last_row(info, &*cells, rows)?;
-        let form = Survey { info, cells: &*cells, rows, appendable: options.appendable }.form(all)?;
+        let form = Survey { info, cells: &*cells, rows, selection, growth: options.growth() }.form()?;
         form.check_axes()?;
         let link = names.unique(group, &name);
         let data_type = info.data_type();
         let bytes = form.elements()?.saturating_mul(stored_size(data_type));
-        let has_undefined = matches!(form, Form::Dense { undefined: 1.., .. });
+        let has_undefined = matches!(form, ColumnForm::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &defined_flags(&link)));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
         let compression = options.compress.of_column(info, bytes, &*cells, rows)?;
-        Ok(ColumnPlan { index, name, link, defined_link, manager, data_type, form, compression, bytes })
+        let chunk_index = form.chunk_index(options.growth());
+        Ok(ColumnPlan { index, name, link, defined_link, manager, data_type, form, compression, chunk_index, bytes })
     }
 }
 
 /// Fails at once where a row count is larger than the data, and not after all the rows that are there.
-fn touch_last_row(info: &ColumnInfo, cells: &dyn Cells, rows: &Range<u64>) -> Result<()> {
+fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }

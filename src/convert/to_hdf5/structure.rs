@@ -10,8 +10,8 @@ use bstr::{BStr, ByteSlice};
 
 use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
 use super::lanes::{self, DatasetSink, Lane, Message};
-use super::layout_choice::{Form, chunk_rows, grid};
-use super::plan::{ColumnPlan, Options, Plan, TablePlan};
+use super::layout_choice::{ColumnForm, Growth, chunk_rows, grid};
+use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::native::{
@@ -21,7 +21,7 @@ use crate::native::{
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
-use crate::sha::{Sha, hex};
+use crate::sha::Sha256;
 use crate::source::digest::{CellDigest, keywords_sha, table_sha};
 use crate::source::{ColumnDigest, Content, Source, coordinates};
 use crate::table::ColumnInfo;
@@ -30,7 +30,7 @@ use crate::value::{DataType, Shape};
 pub(crate) struct Writer<'a> {
     source: &'a Source,
     plan: &'a Plan,
-    options: &'a Options,
+    options: &'a ToHdf5Options,
     pub(crate) root: Group,
     exact: Group,
     /// All that get data, by the numbers in [`DatasetSink`].
@@ -52,7 +52,7 @@ enum Job {
 }
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(source: &'a Source, plan: &'a Plan, options: &'a Options, file: &File) -> Result<Self> {
+    pub(crate) fn new(source: &'a Source, plan: &'a Plan, options: &'a ToHdf5Options, file: &File) -> Result<Self> {
         let root = file.root()?;
         let exact = native::begin(&root, &source.name)?;
         Ok(Writer {
@@ -108,6 +108,29 @@ impl<'a> Writer<'a> {
         dimensions: &mut Dimensions,
     ) -> Result<()> {
         let content = self.content(table)?;
+        self.write_table_attributes(table, content, group)?;
+        self.write_table_document(table, content, exact)?;
+        for column in &table.missing {
+            let form = StoredForm::missing(missing_link(&column.name), column.reason.clone());
+            self.write_column_document(content, &form, column.index, exact)?;
+        }
+        let row_scale = self.write_rows(table, group)?;
+        let values = self.coordinates(table);
+        let plan = self.plan;
+        let taken = move |name: &str| plan.names.has(&table.group, name);
+        let mut scales = Scales::new(group, dimensions, &values, &taken);
+        for (index, column) in table.columns.iter().enumerate() {
+            let info = &content.columns()[column.index];
+            let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
+            let targets = targets.with_context(|| Context::column(&column.name))?;
+            self.write_column_document(content, &column.stored_form(), column.index, exact)?;
+            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
+        }
+        Ok(())
+    }
+
+    /// Writes keywords as attributes of the group, and the expressions of columns that are not converted.
+    fn write_table_attributes(&self, table: &TablePlan, content: &Content, group: &Group) -> Result<()> {
         let keyword = last_part(&table.name);
         let renamed = table.name != MAIN_TABLE && !table.group.ends_with(&format!("/{keyword}"));
         let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
@@ -121,35 +144,26 @@ impl<'a> Writer<'a> {
                 group.set_attribute(&name, &text_attribute(expression))?;
             }
         }
-        self.write_table_document(table, content, exact)?;
-        for column in &table.missing {
-            let form = StoredForm::missing(missing_link(&column.name), column.reason.clone());
-            self.write_column_document(content, &form, column.index, exact)?;
-        }
-
-        let rows = table.rows.end - table.rows.start;
-        let compression = self.options.compress.of_row_numbers(rows);
-        let row_shape = Shape::from([rows]);
-        let row_chunk = Shape::from([chunk_rows(8, rows, self.options.appendable)]);
-        // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
-        let row_name = &self.plan.tables[number].row;
-        let row = self.create(group, row_name, DataType::Int64, &row_shape, &row_chunk, true, compression)?;
-        let row_scale = row.dataset;
-        self.datasets[row_scale].make_scale(row_name)?;
-        self.jobs.push((rows * 8, Job::RowNumbers { target: row, rows: table.rows.clone() }));
-
-        let values = self.coordinates(table);
-        let plan = self.plan;
-        let taken = move |name: &str| plan.names.has(&table.group, name);
-        let mut scales = Scales::new(group, dimensions, &values, &taken);
-        for (index, column) in table.columns.iter().enumerate() {
-            let info = &content.columns()[column.index];
-            let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
-            let targets = targets.with_context(|| Context::column(&column.name))?;
-            self.write_column_document(content, &column.stored_form(), column.index, exact)?;
-            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
-        }
         Ok(())
+    }
+
+    /// Creates the scale of the rows; returns its number among the datasets.
+    fn write_rows(&mut self, table: &TablePlan, group: &Group) -> Result<usize> {
+        let rows = table.rows.end - table.rows.start;
+        let shape = Shape::from([rows]);
+        let spec = DatasetSpec {
+            element: DataType::Int64,
+            shape: &shape,
+            chunk: Some(Shape::from([chunk_rows(8, rows, self.options.growth())])),
+            appendable: true,
+            compression: self.options.compress.of_row_numbers(rows),
+        };
+        // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
+        let target = self.create(group, &table.row, spec)?;
+        let number = target.dataset;
+        self.datasets[number].make_scale(&table.row)?;
+        self.jobs.push((rows * 8, Job::RowNumbers { target, rows: table.rows.clone() }));
+        Ok(number)
     }
 
     /// Creates the datasets of a column, with attributes and scales.
@@ -169,38 +183,26 @@ impl<'a> Writer<'a> {
         let rows = table.rows.end - table.rows.start;
         let is_ms = table.source == 0 && scales.is_measurement_set();
         let roles = |axes: usize| axis_roles(is_ms, &column.name, axes);
-        let cubes = if let Form::Cubes { cubes } = &column.form { cubes.len() } else { 0 };
+        let cubes = if let ColumnForm::Cubes { cubes } = &column.form { cubes.len() } else { 0 };
         let flags = column.defined_link.as_deref();
         let new = NewColumn { attributes: &attributes, roles: &roles, cubes, flags };
         let mut maker = ColumnMaker { writer: self, column, rows, row };
         column.stored_form().create(group, &new, scales, &mut maker)
     }
 
-    /// Creates a dataset that will get data.
-    #[allow(clippy::too_many_arguments, reason = "they are the dataset's properties")]
-    fn create(
-        &mut self,
-        group: &Group,
-        name: &str,
-        element: DataType,
-        shape: &Shape,
-        chunk: &Shape,
-        can_grow: bool,
-        compression: Compression,
-    ) -> Result<DatasetSink> {
-        let compression = if element.is_fixed_size() { compression } else { Compression::NONE };
-        let spec = DatasetSpec {
-            element,
-            shape,
-            chunk: Some(chunk.clone()),
-            // HDF5 has no chunks without elements
-            appendable: can_grow && self.options.appendable && !chunk.contains(&0),
-            compression,
-        };
+    /// Creates a chunked dataset that will get data. It grows only if the file is to be appendable, and only elements of a
+    /// fixed size are compressed.
+    fn create(&mut self, group: &Group, name: &str, spec: DatasetSpec<'_>) -> Result<DatasetSink> {
+        let chunk = spec.chunk.clone().unwrap_or_else(|| spec.shape.clone());
+        let compression = if spec.element.is_fixed_size() { spec.compression } else { Compression::NONE };
+        // HDF5 has no chunks without elements
+        let appendable = spec.appendable && self.options.appendable && !chunk.contains(&0);
+        let spec = DatasetSpec { appendable, compression, ..spec };
         let dataset = self.datasets.len();
         self.datasets.push(group.create_dataset(name, &spec)?);
-        let pipeline = (!compression.is_none()).then(|| compression.pipeline(element.size()));
-        Ok(DatasetSink { dataset, grid: grid(shape, chunk), size: element.size(), pipeline })
+        let size = spec.element.size();
+        let pipeline = (!compression.is_none()).then(|| compression.pipeline(size));
+        Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
     }
 
     /// The path of the group of the table that a keyword of `table` stores as `stored`.
@@ -235,17 +237,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Runs all jobs, and returns the digest of the main table if it is wanted.
-    pub(crate) fn write_data(&mut self, progress: &dyn Progress) -> Result<Option<Sha>> {
+    pub(crate) fn write_data(&mut self, progress: &dyn Progress) -> Result<Option<Sha256>> {
         let pool = thread_pool(self.options.threads)?;
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
-        let mut names = vec![(0, 0); self.datasets.len()];
-        for (_, job) in &jobs {
-            if let Job::Column { table, column, targets } = job {
-                targets.list().iter().for_each(|target| names[target.dataset] = (*table, *column));
-            }
-        }
-        let mut shas: Vec<Vec<Option<Result<Sha>>>> =
+        let columns = self.columns_of_datasets(&jobs);
+        let mut shas: Vec<Vec<Option<Result<Sha256>>>> =
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut raw = Vec::new();
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
@@ -269,12 +266,8 @@ impl<'a> Writer<'a> {
                 progress.go_on()?;
                 datasets[dataset].write_chunk(&index, &bytes, 0)?;
                 buffers.give(bytes);
-                let (table, column) = names[dataset];
-                if let Some(table) = plan.tables.get(table)
-                    && let Some(column) = table.columns.get(column)
-                {
-                    progress.advance(len, &table.name, &column.name);
-                }
+                let (table, column) = columns[dataset];
+                progress.advance(len, table, column);
                 Ok(())
             }
             Message::Strings { dataset, region, values } => datasets[dataset].write_region(&region, &values),
@@ -295,6 +288,23 @@ impl<'a> Writer<'a> {
         if wanted { self.write_digests(shas).map(Some) } else { Ok(None) }
     }
 
+    /// The table and column of each dataset, for reports; those of the row numbers count as the first column's.
+    fn columns_of_datasets(&self, jobs: &[(u64, Job)]) -> Vec<(&'a str, &'a str)> {
+        let plan: &'a Plan = self.plan;
+        let name = |table: usize, column: usize| -> Option<(&'a str, &'a str)> {
+            let table = plan.tables.get(table)?;
+            Some((table.name.as_str(), table.columns.get(column)?.name.as_str()))
+        };
+        let mut names = vec![name(0, 0).unwrap_or((MAIN_TABLE, "")); self.datasets.len()];
+        for (_, job) in jobs {
+            if let Job::Column { table, column, targets } = job {
+                let found = name(*table, *column).unwrap_or_default();
+                targets.list().iter().for_each(|target| names[target.dataset] = found);
+            }
+        }
+        names
+    }
+
     fn write_raw_strings(&mut self, table: usize, column: usize, strings: &RawStrings) -> Result<()> {
         let column = &self.plan.tables[table].columns[column];
         strings.write(&self.exact_groups[table], &column.link)?;
@@ -306,11 +316,11 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write_digests(&self, shas: Vec<Vec<Option<Result<Sha>>>>) -> Result<Sha> {
+    fn write_digests(&self, shas: Vec<Vec<Option<Result<Sha256>>>>) -> Result<Sha256> {
         let mut main = None;
         for ((table, shas), exact) in self.plan.tables.iter().zip(shas).zip(&self.exact_groups) {
             let content = self.content(table)?;
-            let digest = |(column, sha): (&ColumnPlan, Option<Result<Sha>>)| {
+            let digest = |(column, sha): (&ColumnPlan, Option<Result<Sha256>>)| {
                 let sha = sha.unwrap_or_else(|| Err(Error::format("a column without a digest")));
                 ColumnDigest::new(&content.columns()[column.index], sha, content)
             };
@@ -322,17 +332,17 @@ impl<'a> Writer<'a> {
             let rows = table.rows.end - table.rows.start;
             let sha = table_sha(rows, &columns);
             let keywords = keywords_sha(content.keywords(), content);
-            let mut digests = StoredDigests::new(rows, hex(&sha), hex(&keywords));
+            let mut digests = StoredDigests::new(rows, sha.to_string(), keywords.to_string());
             for column in &columns {
-                let sha256 = column.sha256.as_ref().ok().map(hex);
-                let keywords_sha256 = Some(hex(&column.keywords_sha256));
+                let sha256 = column.sha256.as_ref().ok().map(Sha256::to_string);
+                let keywords_sha256 = Some(column.keywords_sha256.to_string());
                 digests.add(&column.name, &StoredColumnDigests { sha256, keywords_sha256 })?;
             }
             digests.write(exact)?;
             main.get_or_insert(sha);
         }
         let main = main.unwrap_or_default();
-        self.root.set_attribute(SOURCE_DIGEST, &Attribute::string(hex(&main)))?;
+        self.root.set_attribute(SOURCE_DIGEST, &Attribute::string(main.to_string()))?;
         Ok(main)
     }
 }
@@ -351,26 +361,31 @@ impl Maker for ColumnMaker<'_, '_> {
     type Made = DatasetSink;
 
     fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<DatasetSink> {
-        let (rows, appendable) = (self.rows, self.writer.options.appendable);
+        let (rows, growth) = (self.rows, self.writer.options.growth());
         let element = part.element(self.column.data_type);
         let size = stored_size(element);
-        let one = |len: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, false)]));
+        let one = |len: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, Growth::None)]));
         let (shape, chunk) = match (part, &self.column.form) {
-            (Part::Data, Form::Dense { shape, chunk, .. }) => (shape.clone(), chunk.clone()),
-            (Part::Cube(number), Form::Cubes { cubes }) if number < cubes.len() => cubes[number].clone(),
-            (Part::Values, Form::Ragged { elements, .. }) => one(*elements),
+            (Part::Data, ColumnForm::Dense { shape, chunk, .. }) => (shape.clone(), chunk.clone()),
+            (Part::Cube(number), ColumnForm::Cubes { cubes }) if number < cubes.len() => cubes[number].clone(),
+            (Part::Values, ColumnForm::Ragged { elements, .. }) => one(*elements),
             (Part::Offset, _) => one(rows + 1),
-            (Part::Shape, Form::Ragged { axes, .. }) => {
+            (Part::Shape, ColumnForm::Ragged { axes, .. }) => {
                 let width = *axes as u64;
-                (Shape::from([width, rows]), Shape::from([width, chunk_rows(size * width, rows, appendable)]))
+                (Shape::from([width, rows]), Shape::from([width, chunk_rows(size * width, rows, growth)]))
             }
             (Part::RowCube | Part::RowIndex | Part::Defined, _) => {
-                (Shape::from([rows]), Shape::from([chunk_rows(size, rows, appendable)]))
+                (Shape::from([rows]), Shape::from([chunk_rows(size, rows, growth)]))
             }
             _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
         };
-        let can_grow = !matches!(part, Part::Values | Part::Offset);
-        self.writer.create(group, name, element, &shape, &chunk, can_grow, self.column.compression)
+        let appendable = !matches!(part, Part::Values | Part::Offset);
+        let compression = self.column.compression;
+        self.writer.create(
+            group,
+            name,
+            DatasetSpec { element, shape: &shape, chunk: Some(chunk), appendable, compression },
+        )
     }
 
     fn dataset<'a>(&'a self, made: &'a DatasetSink) -> &'a Dataset {

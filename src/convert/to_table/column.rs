@@ -5,13 +5,13 @@ use std::ops::Range;
 use bstr::ByteSlice;
 
 use super::plan::TableBlueprint;
-use super::tiles::copy_tiles;
+use super::tiles::chunks_to_tiles;
 use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::native::{MAX_CUBES, stored_size};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::source::blocks::{RowBlocks, Shapes, WRITE_BYTES};
-use crate::table::{Cells, ColumnInfo, ColumnMut, Part};
+use crate::table::{ColumnCells, ColumnInfo, ColumnMut, Part};
 use crate::value::{Shape, Values};
 
 impl TableBlueprint {
@@ -41,7 +41,7 @@ impl TableBlueprint {
 /// A column on its way.
 struct Copy<'a> {
     info: &'a ColumnInfo,
-    cells: &'a dyn Cells,
+    cells: &'a dyn ColumnCells,
     rows: Range<u64>,
     /// Reports bytes; fails if the conversion should stop.
     advance: &'a (dyn Fn(u64) -> Result<()> + Sync),
@@ -57,7 +57,7 @@ impl Copy<'_> {
                 let Some((cell, _)) = cube.grid().shape.split_last() else { continue };
                 column.set_shapes(run.rows.clone(), &cell)?;
             }
-            if copy_tiles(&tiling, &column.cubes()?, self.advance)? {
+            if chunks_to_tiles(&tiling, &column.cubes()?, self.advance)? {
                 return Ok(());
             }
         }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::native::Layout;
 use crate::source::Content;
 use crate::stman::{is_tiled, written};
-use crate::table::{Cells, ColumnInfo, ManagerSpec};
+use crate::table::{ColumnCells, ColumnInfo, ManagerSpec};
 use crate::value::{DataType, Values};
 
 /// A tile is about as large as this.
@@ -87,7 +87,7 @@ fn is_written(info: &ColumnInfo) -> bool {
 }
 
 /// Tiles for large arrays, one value for many rows for what seldom changes, else rows in buckets.
-fn suitable(info: &ColumnInfo, cells: &dyn Cells, rows: u64) -> Result<ManagerSpec> {
+fn suitable(info: &ColumnInfo, cells: &dyn ColumnCells, rows: u64) -> Result<ManagerSpec> {
     let shape = cells.same_shape(&(0..rows)).or_else(|| info.shape.clone()).unwrap_or_default();
     let axes = info.shape.as_ref().map_or(info.desc.ndim, |shape| shape.len() as i32);
     let size = info.data_type().size() as u64;
@@ -108,7 +108,7 @@ fn suitable(info: &ColumnInfo, cells: &dyn Cells, rows: u64) -> Result<ManagerSp
 }
 
 /// Whether a scalar stays the same over many rows, as far as a look at the first ones tells.
-fn changes_slowly(data_type: DataType, cells: &dyn Cells, rows: u64) -> Result<bool> {
+fn changes_slowly(data_type: DataType, cells: &dyn ColumnCells, rows: u64) -> Result<bool> {
     let looked = rows.min(LOOK_ROWS);
     if looked < SLOW_ROWS || data_type == DataType::Record {
         return Ok(false);

@@ -11,5 +11,6 @@ mod plan;
 mod tiles;
 mod write;
 
-pub use plan::TableOptions;
-pub use write::{TableSummary, to_table};
+pub(crate) use plan::ToTableOptions;
+pub use write::ToTableSummary;
+pub(crate) use write::to_table;

@@ -17,13 +17,13 @@ use crate::value::{Record, Value};
 
 /// What to write, and how.
 #[derive(Debug, Clone, Default)]
-pub struct TableOptions {
+pub(crate) struct ToTableOptions {
     /// Of the data files; `None`: as it was, or else that of this machine.
-    pub byte_order: Option<ByteOrder>,
+    pub(crate) byte_order: Option<ByteOrder>,
     /// Threads that read and write; 0: one for each processor.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Columns that engines computed are computed by them again, where that gives the same; otherwise they are stored.
-    pub engines: bool,
+    pub(crate) engines: bool,
 }
 
 /// A table that will be written.
@@ -73,7 +73,7 @@ impl Filling {
 pub(super) fn plan(
     source: &Source,
     target: &Path,
-    options: &TableOptions,
+    options: &ToTableOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<TableBlueprint>> {
     let directories = directories(source, warnings)?;
@@ -89,7 +89,7 @@ pub(super) fn plan(
 
 struct Planner<'a> {
     source: &'a Source,
-    options: &'a TableOptions,
+    options: &'a ToTableOptions,
     /// The absolute path of the main table.
     target: PathBuf,
     /// The directory of each table of the source, relative to the main one; `None` if it is missing.
@@ -313,7 +313,7 @@ impl TableBlueprint {
     pub(super) fn create(
         &self,
         source: &Source,
-        options: &TableOptions,
+        options: &ToTableOptions,
         root: &Path,
         warnings: &mut Vec<String>,
     ) -> Result<TableWriter> {

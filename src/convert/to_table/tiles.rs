@@ -3,10 +3,9 @@
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::grid::{ChunkRead, ChunkWrite, unravel};
+use crate::grid::{ChunkRead, ChunkWrite, read_chunks, read_chunks_in, unravel};
 use crate::table::Tiling;
-use crate::value::swap_bytes;
-use crate::value::{Values, swap_width};
+use crate::value::Values;
 
 /// Chunks that are copied at a time are about as large as this.
 const BATCH_BYTES: u64 = 1 << 20;
@@ -20,7 +19,7 @@ struct Pair<'a> {
 }
 
 /// Copies all hypercubes, and says whether that could be done: if not, nothing was written.
-pub(super) fn copy_tiles(
+pub(super) fn chunks_to_tiles(
     tiling: &Tiling<'_>,
     targets: &[Box<dyn ChunkWrite + '_>],
     advance: &(dyn Fn(u64) -> Result<()> + Sync),
@@ -78,23 +77,18 @@ impl Pair<'_> {
         let chunks = tiles.div_ceil(self.joined);
         // chunks that are whole tiles can be read and written many at a time
         let batch = if chunk_bytes == self.joined * tile_bytes { (BATCH_BYTES / chunk_bytes.max(1)).max(1) } else { 1 };
-        let orders = self.from.raw_order().zip(self.to.raw_order());
         (0..chunks.div_ceil(batch)).into_par_iter().try_for_each_init(Vec::new, |bytes: &mut Vec<u8>, number| {
             let first = number * batch;
             let count = batch.min(chunks - first);
             let first_tile = first * self.joined;
             let last_tile = tiles.min(first_tile + count * self.joined);
-            match orders {
-                Some((from, to)) => {
-                    bytes.resize((count * chunk_bytes) as usize, 0);
-                    self.from.read_raw(first, bytes)?;
+            bytes.resize((count * chunk_bytes) as usize, 0);
+            match self.to.raw_order() {
+                Some(order) if read_chunks_in(order, self.from, first, bytes)? => {
                     bytes.resize(((last_tile - first_tile) * tile_bytes) as usize, 0);
-                    if from != to {
-                        swap_bytes(bytes, swap_width(self.to.data_type()));
-                    }
                     self.to.write_raw(first_tile, bytes)?;
                 }
-                None => self.copy_elements(first..first + count, first_tile..last_tile)?,
+                _ => self.copy_elements(first..first + count, first_tile..last_tile)?,
             }
             advance((last_tile - first_tile) * tile_bytes)
         })
@@ -103,8 +97,7 @@ impl Pair<'_> {
     /// Where one side packs Bools to bits.
     fn copy_elements(&self, chunks: std::ops::Range<u64>, tiles: std::ops::Range<u64>) -> Result<()> {
         let mut values = Values::new(self.from.data_type());
-        let counts = self.from.grid().counts();
-        chunks.into_iter().try_for_each(|chunk| self.from.read_chunk(&unravel(chunk, &counts), &mut values))?;
+        read_chunks(self.from, chunks, &mut values)?;
         let tile_len = self.to.grid().chunk.elements()? as usize;
         let wanted = (tiles.end - tiles.start) as usize * tile_len;
         if values.len() < wanted {

@@ -5,9 +5,10 @@ use std::path::Path;
 use bstr::ByteSlice;
 use rayon::prelude::*;
 
-use super::plan::{Filling, TableBlueprint, TableOptions, plan};
+use super::plan::{Filling, TableBlueprint, ToTableOptions, plan};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
+use crate::if_exists::IfExists;
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -15,10 +16,10 @@ use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
 use crate::table::{OpenOptions, Table, TableWriter};
 
-/// What was written.
+/// What [`ToTable::write`](super::super::ToTable::write) has written.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct TableSummary {
+pub struct ToTableSummary {
     /// Tables written.
     pub tables: usize,
     /// Columns written.
@@ -29,47 +30,47 @@ pub struct TableSummary {
     pub rows: u64,
     /// Bytes of all elements; strings are counted at 16 each.
     pub bytes: u64,
+    /// What was left out because it is damaged; none but with [`ToTable::salvage`](super::super::ToTable::salvage).
+    pub damage: Vec<Damage>,
     /// What the user should know.
     pub warnings: Vec<String>,
-    /// The damaged parts of the source that are left out.
-    pub damage: Vec<Damage>,
 }
 
 /// Writes the tables of `source` to the directory `target`, which appears when it is whole.
 ///
 /// # Errors
-/// `Exists` without `overwrite` if there is something at `target`, `NoSpace`, `Interrupted` if `progress` says so, and those
+/// `Exists` if there is something at `target` that is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those
 /// of reading the source. Nothing is left at `target` then.
-pub fn to_table(
+pub(crate) fn to_table(
     source: &Source,
-    options: &TableOptions,
+    options: &ToTableOptions,
     target: &Path,
-    overwrite: bool,
+    if_exists: IfExists,
     progress: &dyn Progress,
-) -> Result<TableSummary> {
+) -> Result<ToTableSummary> {
     let mut warnings = Vec::new();
     let mut plans = plan(source, target, options, &mut warnings)?;
     let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
     progress.expect(bytes);
-    let mut output = Output::create_directory(target, overwrite, bytes)?;
+    let mut output = Output::create_directory(target, if_exists, bytes)?;
     let mut told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
     let inexact = store_inexact(source, &mut plans, output.partial(), progress)?;
     if !inexact.is_empty() {
         drop(output);
-        output = Output::create_directory(target, overwrite, bytes)?;
+        output = Output::create_directory(target, if_exists, bytes)?;
         told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
     }
     output.commit()?;
     warnings.extend(inexact);
     warnings.append(&mut told);
-    Ok(TableSummary {
+    Ok(ToTableSummary {
         tables: plans.len(),
         columns: plans.iter().map(|plan| plan.columns.len()).sum(),
         missing: plans.iter().map(|plan| plan.missing).sum(),
         rows: plans.first().map_or(0, |plan| plan.rows),
         bytes,
-        warnings,
         damage: source.damage().to_vec(),
+        warnings,
     })
 }
 
@@ -77,7 +78,7 @@ pub fn to_table(
 fn write(
     source: &Source,
     plans: &[TableBlueprint],
-    options: &TableOptions,
+    options: &ToTableOptions,
     output: &Output,
     progress: &dyn Progress,
 ) -> Result<Vec<String>> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::live::{Block, CellShapes};
 use crate::native::can_hold;
-use crate::table::Cells;
+use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
 /// Strings without a declared length get room for so many bytes, or for twice those that are there.
@@ -20,14 +20,14 @@ pub(super) struct CellBlock {
     values: Values,
     /// The number of the shape of each cell, if they may have several.
     shapes: Option<Vec<Option<usize>>>,
-    /// Cells that do not fit the live column: it has zeros there, or empty strings, or they are undefined.
+    /// ColumnCells that do not fit the live column: it has zeros there, or empty strings, or they are undefined.
     pub(super) misfits: u64,
 }
 
 impl CellBlock {
     /// Reads the cells of `rows` into the form that a live column has.
     pub(super) fn read(
-        cells: &dyn Cells,
+        cells: &dyn ColumnCells,
         data_type: DataType,
         form: &CellShapes,
         string_bytes: usize,
@@ -42,7 +42,7 @@ impl CellBlock {
         Ok(block)
     }
 
-    fn read_dense(&mut self, cells: &dyn Cells, shape: &Shape, rows: Range<u64>) -> Result<()> {
+    fn read_dense(&mut self, cells: &dyn ColumnCells, shape: &Shape, rows: Range<u64>) -> Result<()> {
         if cells.same_shape(&rows).as_ref() == Some(shape) {
             return cells.read_rows(rows, &mut self.values);
         }
@@ -57,7 +57,7 @@ impl CellBlock {
         Ok(())
     }
 
-    fn read_shapes(&mut self, cells: &dyn Cells, known: &[Shape], rows: Range<u64>) -> Result<()> {
+    fn read_shapes(&mut self, cells: &dyn ColumnCells, known: &[Shape], rows: Range<u64>) -> Result<()> {
         let mut numbers = Vec::with_capacity((rows.end - rows.start) as usize);
         for row in rows {
             let shape = cells.cell_shape(row)?;
@@ -108,7 +108,7 @@ impl CellBlock {
 }
 
 /// The shapes that a column's cells have so far; `None` if there are none to know them from, or too many.
-pub(super) fn shapes(cells: &dyn Cells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
+pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
     if let Some(shape) = cells.same_shape(&(0..rows)).filter(|_| rows > 0) {
         return Ok(Some(CellShapes::One(shape)));
     }
@@ -136,7 +136,7 @@ pub(super) fn shapes(cells: &dyn Cells, fixed: Option<&Shape>, rows: u64) -> Res
 }
 
 /// The bytes that strings of a column get.
-pub(super) fn string_bytes(cells: &dyn Cells, declared: u32, rows: u64) -> Result<u32> {
+pub(super) fn string_bytes(cells: &dyn ColumnCells, declared: u32, rows: u64) -> Result<u32> {
     if declared > 0 {
         return Ok(declared);
     }
@@ -157,10 +157,10 @@ mod tests {
     use super::*;
     use crate::value::{BString, Region};
 
-    /// Cells of floats, or undefined.
+    /// ColumnCells of floats, or undefined.
     struct Floats(Vec<Option<(Shape, Vec<f32>)>>);
 
-    impl Cells for Floats {
+    impl ColumnCells for Floats {
         fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
             Ok(self.0[row as usize].as_ref().map(|(shape, _)| shape.clone()))
         }
@@ -175,7 +175,7 @@ mod tests {
     /// Strings, each a cell.
     struct Strings(Vec<&'static [u8]>);
 
-    impl Cells for Strings {
+    impl ColumnCells for Strings {
         fn cell_shape(&self, _: u64) -> Result<Option<Shape>> {
             Ok(Some(Shape::scalar()))
         }

@@ -3,6 +3,7 @@
 mod cells;
 mod table;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,39 +30,139 @@ const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 /// How long old rows are compared after the end.
 const FINAL_COMPARISON: Duration = Duration::from_secs(10);
 
+/// Pause between looks while a writer is in the middle of an update, which may take only a moment.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+
+/// How long a pause lasts before the token is asked.
+const TOKEN_PAUSE: Duration = Duration::from_millis(50);
+
 /// How a table is followed.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FollowOptions {
     /// How long to wait for a state of the tables that can be read, at the start.
     pub timeout: Duration,
     /// Whether commits wait for the disk.
     pub durability: Durability,
-    /// Start anew, even if there is a live file to go on with.
+    /// Whether a live file that exists is replaced; by default it is resumed.
     pub overwrite: bool,
-    /// Ends the wait at the start. Later each step is short, and the caller decides after it.
+    /// How often [`Follow::run`] looks for changes.
+    pub poll: Duration,
+    /// Whether [`Follow::run`] ends when no other program has the table open.
+    pub until_closed: bool,
+    /// The time without a change after which [`Follow::run`] ends.
+    pub idle: Option<Duration>,
+    /// Ends the wait at the start, and [`Follow::run`]. Steps are short, and the caller decides after each.
     pub cancel: CancelToken,
 }
 
 impl Default for FollowOptions {
-    /// Waits for a minute, and not for the disk.
+    /// Waits for a minute, and not for the disk; looks for changes 20 times a second until it is cancelled.
     fn default() -> Self {
-        let (timeout, durability) = (Duration::from_secs(60), Durability::PageCache);
-        FollowOptions { timeout, durability, overwrite: false, cancel: CancelToken::new() }
+        FollowOptions {
+            timeout: Duration::from_secs(60),
+            durability: Durability::PageCache,
+            overwrite: false,
+            poll: Duration::from_millis(50),
+            until_closed: false,
+            idle: None,
+            cancel: CancelToken::new(),
+        }
     }
 }
 
-/// A live file that follows a table and its subtables.
+impl FollowOptions {
+    /// Sets how long to wait for a state of the tables that can be read, at the start.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets whether commits wait for the disk.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets whether a live file that exists is replaced; by default it is resumed.
+    #[must_use]
+    pub fn overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
+
+    /// Sets how often [`Follow::run`] looks for changes.
+    #[must_use]
+    pub fn poll(mut self, every: Duration) -> Self {
+        self.poll = every;
+        self
+    }
+
+    /// Sets whether [`Follow::run`] ends when no other program has the table open.
+    #[must_use]
+    pub fn until_closed(mut self, until_closed: bool) -> Self {
+        self.until_closed = until_closed;
+        self
+    }
+
+    /// Sets the time without a change after which [`Follow::run`] ends.
+    #[must_use]
+    pub fn idle(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.idle = time.into();
+        self
+    }
+
+    /// Sets the token that ends the wait at the start, and [`Follow::run`].
+    #[must_use]
+    pub fn cancel(mut self, token: &CancelToken) -> Self {
+        self.cancel = token.clone();
+        self
+    }
+
+    /// Whether nothing has changed for too long.
+    fn is_idle(&self, changed: Instant) -> bool {
+        self.idle.is_some_and(|idle| changed.elapsed() >= idle)
+    }
+
+    /// Sleeps, at most until the token is cancelled.
+    fn sleep(&self, time: Duration) {
+        let start = Instant::now();
+        while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.cancel.is_cancelled()) {
+            std::thread::sleep(left.min(TOKEN_PAUSE));
+        }
+    }
+}
+
+/// What [`Follow::run`] reports.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FollowEvent<'a> {
+    /// The table has rows, and the live file is open.
+    Started {
+        /// Whether an existing live file is resumed.
+        resumed: bool,
+    },
+    /// Rows were appended or overwritten, and committed.
+    Changed(Activity),
+    /// Something that the user should know, as in [`Follow::notes`]. Each note is reported once.
+    Note(&'a str),
+}
+
+/// A live file that follows a table and its subtables. [`run`](Self::run) follows to the end; [`start`](Self::start),
+/// [`step`](Self::step) and [`finish`](Self::finish) are its parts, for programs that have a loop of their own.
 ///
 /// ```no_run
-/// use ctds_hdf5::live::{Follow, FollowOptions};
+/// use ctds_hdf5::live::{Follow, FollowEvent, FollowOptions};
 ///
-/// let mut follow = Follow::start("my.ms", "live.h5", &FollowOptions::default())?;
-/// while follow.is_in_use()? {
-///     if !follow.step()?.more {
-///         std::thread::sleep(std::time::Duration::from_millis(50));
+/// let options = FollowOptions::default().until_closed(true);
+/// let summary = Follow::run("my.ms", "live.h5", &options, |event| {
+///     if let FollowEvent::Note(note) = event {
+///         eprintln!("{note}");
 ///     }
-/// }
-/// follow.finish()?;
+/// })?;
+/// println!("{} commits", summary.commits);
 /// # Ok::<(), ctds_hdf5::Error>(())
 /// ```
 #[derive(Debug)]
@@ -70,18 +171,79 @@ pub struct Follow {
     tables: Vec<Followed>,
     missing: Vec<String>,
     resumed: bool,
+    commits: u64,
+    rewritten: u64,
 }
 
 /// What has become of a table that was followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FollowSummary {
     /// Rows of each table of the live file.
     pub tables: Vec<(String, u64)>,
     /// As [`Follow::notes`] gives them, all of them.
     pub notes: Vec<String>,
+    /// How often new rows were committed.
+    pub commits: u64,
+    /// Blocks of old rows that were overwritten because they had changed.
+    pub rewritten: u64,
 }
 
 impl Follow {
+    /// Follows the table in the directory at `source` until `options` end it, and closes the live file at `live`. It waits
+    /// while the table does not have a row yet.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start) and [`step`](Self::step); `NotFound` if `source` does not exist, or has no row when
+    /// the token is cancelled or the idle time is over. What was committed stays in the live file.
+    pub fn run(
+        source: impl AsRef<Path>,
+        live: impl AsRef<Path>,
+        options: &FollowOptions,
+        mut observer: impl FnMut(FollowEvent<'_>),
+    ) -> Result<FollowSummary> {
+        let (source, live) = (source.as_ref(), live.as_ref());
+        let mut changed = Instant::now();
+        let mut follow = loop {
+            let may_wait = || source.exists() && !options.cancel.is_cancelled() && !options.is_idle(changed);
+            match Self::start(source, live, options) {
+                // it has no row yet, or the table is still being made
+                Err(error) if error.kind() == ErrorKind::NotFound && may_wait() => options.sleep(options.poll),
+                started => break started?,
+            }
+        };
+        observer(FollowEvent::Started { resumed: follow.resumed });
+        let mut known = BTreeSet::new();
+        let mut report = |notes: Vec<String>, observer: &mut dyn FnMut(FollowEvent<'_>)| {
+            for note in notes {
+                if known.insert(note.clone()) {
+                    observer(FollowEvent::Note(&note));
+                }
+            }
+        };
+        changed = Instant::now();
+        while !options.cancel.is_cancelled() {
+            // before the step, so that it sees what was written last
+            let closed = options.until_closed && !follow.is_in_use()?;
+            let step = follow.step()?;
+            if step.rows > 0 || step.rewritten > 0 {
+                changed = Instant::now();
+                observer(FollowEvent::Changed(step));
+            }
+            report(follow.notes(), &mut observer);
+            if !step.more && (closed || options.is_idle(changed)) {
+                break;
+            }
+            if step.rows == 0 {
+                let is_busy = step.more || step.waiting;
+                options.sleep(if is_busy { options.poll.min(BUSY_PAUSE) } else { options.poll });
+            }
+        }
+        let summary = follow.finish()?;
+        report(summary.notes.clone(), &mut observer);
+        Ok(summary)
+    }
+
     /// Starts to follow the table in the directory at `source`, or goes on with the live file at `live`.
     ///
     /// The main table must have a row, from which the shapes of its cells are known.
@@ -115,7 +277,7 @@ impl Follow {
             };
             tables.push(Followed::new(path, name, columns, absent, writer.committed_rows(name))?);
         }
-        Ok(Follow { writer, tables, missing, resumed })
+        Ok(Follow { writer, tables, missing, resumed, commits: 0, rewritten: 0 })
     }
 
     /// Appends the rows that are new in any table, and commits them; rewrites old cells that have changed.
@@ -135,6 +297,8 @@ impl Follow {
         if all.rows > 0 || all.rewritten > 0 {
             self.writer.commit()?;
         }
+        self.commits += u64::from(all.rows > 0);
+        self.rewritten += all.rewritten;
         Ok(all)
     }
 
@@ -147,7 +311,7 @@ impl Follow {
         self.tables.iter().try_fold(false, |in_use, table| Ok(table.is_in_use()? || in_use))
     }
 
-    /// Whether a live file was there to go on with.
+    /// Whether an existing live file is resumed.
     pub fn resumed(&self) -> bool {
         self.resumed
     }
@@ -188,7 +352,7 @@ impl Follow {
             notes.push(format!("{}: not all old rows were compared that may have been written again", table.name));
         }
         self.writer.close()?;
-        Ok(FollowSummary { tables, notes })
+        Ok(FollowSummary { tables, notes, commits: self.commits, rewritten: self.rewritten })
     }
 }
 

@@ -136,6 +136,7 @@ impl FollowedColumn {
 
 /// What a step has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Activity {
     /// Rows that were appended.
     pub rows: u64,

@@ -35,7 +35,7 @@ struct BitFlags {
 
 /// The mask by names, if there are names and flag sets, else by number.
 fn read_mask(mapping: &Mapping<'_>) -> Result<u32> {
-    let keys = match mapping.keywords.get(&format!("{PREFIX}ReadMaskKeys")) {
+    let keys = match mapping.keywords.get(format!("{PREFIX}ReadMaskKeys")) {
         Some(Value::Array(_, Values::String(keys)) | Value::Scalar(Values::String(keys))) => keys.as_slice(),
         _ => &[],
     };

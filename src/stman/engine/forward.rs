@@ -114,7 +114,7 @@ impl<C> Forward<C> {
         if let (true, Some(Err(error))) = (columns.iter().all(Result::is_err), columns.first()) {
             return Err(error.clone());
         }
-        let name = args.table.keywords().string(&format!("_ForwardColumn_Name_{}", args.sequence));
+        let name = args.table.keywords().string(format!("_ForwardColumn_Name_{}", args.sequence));
         Ok(Forward { name: name.unwrap_or_default().to_owned(), columns })
     }
 }

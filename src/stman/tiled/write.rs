@@ -56,7 +56,7 @@ impl TiledMut {
         let order = tile_order(args.columns, &roles);
         let data_types = tile_types(args.columns, &order).map_err(|error| Error::usage(error.to_string()))?;
         let fixed = check_data_columns(args.columns, &roles, kind)?;
-        let defined = args.private_keywords.record(&definition_key(args.name));
+        let defined = args.private_keywords.record(definition_key(args.name));
         let ndim = match defined.and_then(|definition| definition.integers("ndim")?.first().copied()) {
             Some(ndim) => usize::try_from(ndim).unwrap_or_default(),
             None => {

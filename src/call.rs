@@ -1,0 +1,56 @@
+//! What the builders of all long calls have in common.
+
+use crate::error::Result;
+use crate::if_exists::IfExists;
+use crate::progress::{CancelToken, Progress};
+
+/// Where reports go, what stops the call, what happens to an existing target.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) cancel: Option<&'a CancelToken>,
+    pub(crate) if_exists: IfExists,
+}
+
+impl Default for Call<'_> {
+    fn default() -> Self {
+        Call { progress: &(), cancel: None, if_exists: IfExists::Fail }
+    }
+}
+
+impl Call<'_> {
+    pub(crate) fn run<T>(&self, call: impl FnOnce(&dyn Progress) -> Result<T>) -> Result<T> {
+        match self.cancel {
+            Some(token) => call(&token.with(self.progress)),
+            None => call(self.progress),
+        }
+    }
+}
+
+/// The setters of a builder with a field `call`.
+macro_rules! call_setters {
+    () => {
+        /// Sets where reports of the progress go.
+        pub fn progress(mut self, progress: &'a dyn $crate::progress::Progress) -> Self {
+            self.call.progress = progress;
+            self
+        }
+
+        /// Sets a token that stops the call from another thread: it returns `Interrupted` before its next block of data, and
+        /// what it was to write is as it was before.
+        pub fn cancel(mut self, token: &'a $crate::progress::CancelToken) -> Self {
+            self.call.cancel = Some(token);
+            self
+        }
+    };
+    (target) => {
+        $crate::call::call_setters!();
+
+        /// Sets what happens if there is something at the target; without, the call fails with `Exists`.
+        pub fn if_exists(mut self, if_exists: $crate::if_exists::IfExists) -> Self {
+            self.call.if_exists = if_exists;
+            self
+        }
+    };
+}
+pub(crate) use call_setters;

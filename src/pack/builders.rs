@@ -1,0 +1,201 @@
+//! The verbs as builders: what to pack, how, and where to.
+
+use std::path::{Path, PathBuf};
+
+use super::compare::{ByteComparison, compare};
+use super::file_set::FileSet;
+use super::format::PackFormat;
+use super::write::{PackOptions, PackSummary, pack, unpack};
+use crate::call::{Call, call_setters};
+use crate::error::Result;
+use crate::h5::Compression;
+use crate::progress::Progress;
+use crate::table::OpenOptions;
+
+/// Packs the files of a table, and of the tables below it, into containers.
+///
+/// See [the module](super) for an example.
+#[derive(Clone)]
+#[must_use = "`write` packs"]
+pub struct Pack<'a> {
+    source: PathBuf,
+    open: OpenOptions,
+    salvage: bool,
+    format: Option<PackFormat>,
+    options: PackOptions,
+    call: Call<'a>,
+}
+
+impl<'a> Pack<'a> {
+    /// The table at `source`: a directory, or a file that holds a whole table.
+    pub fn new(source: impl AsRef<Path>) -> Self {
+        let options = PackOptions {
+            format: PackFormat::MULTI_FILE,
+            block_bytes: None,
+            checksums: false,
+            compression: Compression::NONE,
+            single_file: false,
+        };
+        let source = source.as_ref().to_owned();
+        Pack { source, open: OpenOptions::default(), salvage: false, format: None, options, call: Call::default() }
+    }
+
+    /// Sets how the source is opened and locked.
+    pub fn open_options(mut self, options: OpenOptions) -> Self {
+        self.open = options;
+        self
+    }
+
+    /// Sets the kind of container; without, MultiFile, which every casacore reads, but MultiHDF5 for a single file or with
+    /// compression.
+    pub fn format(mut self, format: PackFormat) -> Self {
+        self.format = Some(format);
+        self
+    }
+
+    /// Sets the size of a block in bytes; without, 1 MiB, and less for small tables.
+    pub fn block_bytes(mut self, bytes: u64) -> Self {
+        self.options.block_bytes = Some(bytes);
+        self
+    }
+
+    /// Gives each block a checksum.
+    pub fn checksums(mut self, checksums: bool) -> Self {
+        self.options.checksums = checksums;
+        self
+    }
+
+    /// Sets how each block is compressed; without, not at all. MultiHDF5 only.
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.options.compression = compression;
+        self
+    }
+
+    /// Makes one file with everything, subtables included, which casacore cannot open; without, a table directory for it.
+    pub fn single_file(mut self, single_file: bool) -> Self {
+        self.options.single_file = single_file;
+        self
+    }
+
+    /// Leaves out files that cannot be read, and containers and directories that cannot be opened; without, damage ends the
+    /// call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
+    call_setters!(target);
+
+    /// The options, with the format that they lead to.
+    fn options(&self) -> PackOptions {
+        let is_multi_file = !self.options.single_file && self.options.compression.is_none();
+        let default = if is_multi_file { PackFormat::MULTI_FILE } else { PackFormat::MULTI_HDF5 };
+        PackOptions { format: self.format.unwrap_or(default), ..self.options.clone() }
+    }
+
+    /// Packs into `target`, a table directory or a single file, which appears under its name when it is whole.
+    ///
+    /// # Errors
+    /// `Usage` if `target` is in the source or the options do not fit the format; `Exists` if there is something at
+    /// `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`; `Interrupted`; those of reading the source.
+    /// The target is then as it was before.
+    pub fn write(self, target: impl AsRef<Path>) -> Result<PackSummary> {
+        let (options, target) = (self.options(), target.as_ref());
+        self.call.run(|progress| {
+            let source = open(&self.source, self.open, self.salvage, progress)?;
+            progress.expect(source.bytes());
+            pack(&source, target, &options, self.call.if_exists, progress)
+        })
+    }
+}
+
+fn open(path: &Path, options: OpenOptions, salvage: bool, progress: &dyn Progress) -> Result<FileSet> {
+    if salvage { FileSet::salvage(path, options, progress) } else { FileSet::open(path, options) }
+}
+
+/// Writes the files of a packed table, and of the tables below it, each on its own.
+///
+/// See [the module](super) for an example.
+#[derive(Clone)]
+#[must_use = "`write` unpacks"]
+pub struct Unpack<'a> {
+    source: PathBuf,
+    open: OpenOptions,
+    salvage: bool,
+    call: Call<'a>,
+}
+
+impl<'a> Unpack<'a> {
+    /// The table at `source`, as for [`Pack::new`].
+    pub fn new(source: impl AsRef<Path>) -> Self {
+        let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
+        Unpack { source, open, salvage: false, call: Call::default() }
+    }
+
+    /// Sets how the source is opened and locked.
+    pub fn open_options(mut self, options: OpenOptions) -> Self {
+        self.open = options;
+        self
+    }
+
+    /// Leaves out files that cannot be read, and containers and directories that cannot be opened; without, damage ends the
+    /// call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
+    call_setters!(target);
+
+    /// Writes the table directory `target`, which appears under its name when it is whole.
+    ///
+    /// # Errors
+    /// As [`Pack::write`].
+    pub fn write(self, target: impl AsRef<Path>) -> Result<PackSummary> {
+        self.call.run(|progress| {
+            let source = open(&self.source, self.open, self.salvage, progress)?;
+            progress.expect(source.bytes());
+            unpack(&source, target.as_ref(), self.call.if_exists, progress)
+        })
+    }
+}
+
+/// Compares the files of two tables byte by byte, whatever their containers.
+///
+/// See [the module](super) for an example; [`convert::Compare`](crate::convert::Compare) compares values.
+#[derive(Clone)]
+#[must_use = "`run` compares"]
+pub struct CompareBytes<'a> {
+    left: PathBuf,
+    right: PathBuf,
+    open: OpenOptions,
+    call: Call<'a>,
+}
+
+impl<'a> CompareBytes<'a> {
+    /// Two tables, each as for [`Pack::new`].
+    pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
+        let (left, right) = (left.as_ref().to_owned(), right.as_ref().to_owned());
+        CompareBytes { left, right, open: OpenOptions::default(), call: Call::default() }
+    }
+
+    /// Sets how the sources are opened and locked.
+    pub fn open_options(mut self, options: OpenOptions) -> Self {
+        self.open = options;
+        self
+    }
+
+    call_setters!();
+
+    /// Compares; differences are a result, not an error.
+    ///
+    /// # Errors
+    /// Those of reading either table; `Interrupted`.
+    pub fn run(self) -> Result<ByteComparison> {
+        let (left, right) = (FileSet::open(&self.left, self.open)?, FileSet::open(&self.right, self.open)?);
+        self.call.run(|progress| {
+            progress.expect(left.bytes());
+            compare(&left, &right, progress)
+        })
+    }
+}

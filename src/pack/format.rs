@@ -1,0 +1,84 @@
+//! The kinds of containers that tables are packed into.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::container::{self, CasacoreStorage, ContainerMut, Format, FormatOptions};
+use crate::error::{Error, Result};
+use crate::schema::StorageOption;
+
+/// A kind of container that a table can be packed into.
+///
+/// ```
+/// use ctds_hdf5::pack::PackFormat;
+///
+/// let names: Vec<_> = PackFormat::all().map(PackFormat::name).collect();
+/// assert_eq!(names, ["multifile", "multihdf5"]);
+/// assert_eq!("multihdf5".parse::<PackFormat>()?, PackFormat::MULTI_HDF5);
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct PackFormat(&'static Format);
+
+impl PackFormat {
+    /// MultiFile, `table.mf` in a table directory; every casacore reads it.
+    pub const MULTI_FILE: Self = PackFormat(&container::MULTI_FILE);
+
+    /// MultiHDF5, `table.mfh5` in a table directory; casacore reads it if it was built with HDF5.
+    pub const MULTI_HDF5: Self = PackFormat(&container::MULTI_HDF5);
+
+    /// All formats that can be written.
+    pub fn all() -> impl Iterator<Item = Self> {
+        container::FORMATS.iter().filter(|format| format.create.is_some()).map(|format| PackFormat(format))
+    }
+
+    /// Name on the command line and in listings: `multifile`, `multihdf5`.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    pub(super) fn create(self, path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>> {
+        self.0.create(path, options)
+    }
+
+    /// How casacore has such a container in a table directory.
+    pub(super) fn in_table_directory(self) -> Result<(CasacoreStorage, StorageOption)> {
+        let storage = self.0.casacore.and_then(|casacore| Some((casacore, StorageOption::of_code(casacore.option)?)));
+        storage.ok_or_else(|| {
+            let message =
+                format!("casacore cannot open a table with a {} container: pack it into a single file", self.name());
+            Error::usage(message)
+        })
+    }
+}
+
+impl FromStr for PackFormat {
+    type Err = Error;
+
+    /// Finds a format by its name.
+    ///
+    /// # Errors
+    /// `Usage` if no format that can be written has this name.
+    fn from_str(name: &str) -> Result<Self> {
+        Self::all().find(|format| format.name() == name).ok_or_else(|| {
+            let known: Vec<_> = Self::all().map(Self::name).collect();
+            Error::usage(format!("{name:?} is not a format that can be written; expected {}", known.join(" or ")))
+        })
+    }
+}
+
+impl fmt::Debug for PackFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PackFormat").field(&self.name()).finish()
+    }
+}
+
+impl PartialEq for PackFormat {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for PackFormat {}

@@ -1,0 +1,192 @@
+//! Packs and unpacks the files of a table.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::copy::Copier;
+use super::file_set::{FileSet, Folder, ORIGINAL_DAT, TABLE_DAT};
+use super::format::PackFormat;
+use crate::container::{CasacoreStorage, Container, ContainerMut, Directory, FormatOptions};
+use crate::damage::Damage;
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5::Compression;
+use crate::if_exists::IfExists;
+use crate::io::read_all;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::schema::{StorageOption, with_storage};
+
+/// How a table is packed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PackOptions {
+    pub(super) format: PackFormat,
+    /// Size of a block in bytes; `None`: 1 MiB, less for small tables.
+    pub(super) block_bytes: Option<u64>,
+    pub(super) checksums: bool,
+    /// Compression of each block.
+    pub(super) compression: Compression,
+    /// One file with everything, subtables included.
+    pub(super) single_file: bool,
+}
+
+/// What was packed or unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PackSummary {
+    /// Files in plain form.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of what was made.
+    pub stored_bytes: u64,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// The damaged files, containers and directories that are left out; none but with [`Pack::salvage`](super::Pack::salvage)
+    /// and [`Unpack::salvage`](super::Unpack::salvage).
+    pub damage: Vec<Damage>,
+}
+
+/// Largest block that is chosen without being asked for: larger ones do not fit in a processor's cache, and HDF5 takes a
+/// block as a whole.
+pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
+
+/// Smallest such block.
+pub(super) const SMALLEST_BLOCK: u64 = 4 << 10;
+
+/// Packs the table `source` into `target`, which appears when it is whole.
+pub(super) fn pack(
+    source: &FileSet,
+    target: &Path,
+    options: &PackOptions,
+    if_exists: IfExists,
+    progress: &dyn Progress,
+) -> Result<PackSummary> {
+    source.check_apart(target)?;
+    if options.single_file {
+        let output = Output::create(target, if_exists, needed(source, options))?;
+        let blocks =
+            block_bytes(options, source.root.all().into_iter().flat_map(|folder| &folder.files).map(|file| file.len));
+        let container = options.format.create(output.partial(), &format_options(options, blocks))?;
+        return finish(source, output, progress, |copier| copy_tree(&source.root, &*container, copier));
+    }
+    let output = Output::create_directory(target, if_exists, needed(source, options))?;
+    let directory = Directory::new(output.partial());
+    finish(source, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
+}
+
+/// Writes the table `source` to the directory `target`, each file on its own.
+pub(super) fn unpack(
+    source: &FileSet,
+    target: &Path,
+    if_exists: IfExists,
+    progress: &dyn Progress,
+) -> Result<PackSummary> {
+    source.check_apart(target)?;
+    let output = Output::create_directory(target, if_exists, source.bytes())?;
+    let directory = Directory::new(output.partial());
+    finish(source, output, progress, |copier| copy_tree(&source.root, &directory, copier))
+}
+
+/// Makes what `write` writes durable and visible.
+fn finish(
+    source: &FileSet,
+    output: Output,
+    progress: &dyn Progress,
+    write: impl FnOnce(&mut Copier<'_>) -> Result<()>,
+) -> Result<PackSummary> {
+    let syncing = output.sync_behind();
+    write(&mut Copier::new(progress))?;
+    drop(syncing);
+    let stored_bytes = output.bytes()?;
+    output.commit()?;
+    Ok(PackSummary {
+        files: source.files(),
+        bytes: source.bytes(),
+        stored_bytes,
+        warnings: source.warnings(),
+        damage: source.damage().to_vec(),
+    })
+}
+
+fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>) -> Result<()> {
+    for file in &folder.files {
+        copier.copy(folder, file, target)?;
+    }
+    for (name, inner) in &folder.nested {
+        let nested = target.create_nested(name)?;
+        copy_tree(inner, &*nested, copier).context(Context::member(name))?;
+    }
+    target.commit()
+}
+
+/// Packs the table into `target`, with a container for itself and one for each table below it.
+fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier: &mut Copier<'_>) -> Result<()> {
+    let (casacore, storage) = options.format.in_table_directory()?;
+    let inside = |name: &str| folder.belongs_into_container(name);
+    let sizes = folder.files.iter().filter(|file| inside(&file.name)).map(|file| file.len);
+    let blocks = block_bytes(options, sizes);
+    let container = match folder.is_packable() {
+        Some(true) => Some(make_container(folder, target, options, casacore, blocks)?),
+        _ => None,
+    };
+    for file in &folder.files {
+        match &container {
+            Some(container) if inside(&file.name) => copier.copy(folder, file, &**container)?,
+            _ if file.name == TABLE_DAT && folder.is_packable().is_some() => {
+                let original = read_all(&file.open()?)?;
+                let packed = with_storage(&original, storage, u32::try_from(blocks).ok())?;
+                // by the rule of `FileSet`
+                let restorable = with_storage(&packed, StorageOption::SepFile, None)? == original;
+                if !restorable && let Some(container) = &container {
+                    container.create(ORIGINAL_DAT)?.write_at(0, &original)?;
+                }
+                // without a container nothing depends on it
+                let bytes = if restorable || container.is_some() { packed } else { original };
+                target.create(TABLE_DAT)?.write_at(0, &bytes)?;
+                copier.advance(file.len, folder, file)?;
+            }
+            _ => copier.copy(folder, file, target)?,
+        }
+    }
+    if let Some(container) = container {
+        container.commit()?;
+    }
+    for (name, inner) in &folder.nested {
+        target.create_nested(name)?;
+        let nested = Directory::new(target.path(name).expect("a directory has paths"));
+        pack_table(inner, &nested, options, copier).context(Context::member(name))?;
+    }
+    target.commit()
+}
+
+fn make_container(
+    folder: &Folder,
+    target: &Directory,
+    options: &PackOptions,
+    CasacoreStorage { file_name, .. }: CasacoreStorage,
+    block_bytes: u64,
+) -> Result<Arc<dyn ContainerMut>> {
+    if folder.files.iter().any(|file| file.name == file_name) {
+        let message = "a file of this name is there that is not the table's container";
+        return Err(Error::unsupported(message).context(format!("{}{file_name}", folder.prefix)));
+    }
+    let path = target.path(file_name).expect("a directory has paths");
+    options.format.create(&path, &format_options(options, block_bytes))
+}
+
+fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
+    let PackOptions { checksums, compression, single_file: archive, .. } = *options;
+    FormatOptions { block_bytes, checksums, compression, archive, appendable: false }
+}
+
+/// The size of a block for files of these sizes: so that a sixteenth of a container is waste, if they are not small.
+pub(super) fn block_bytes(options: &PackOptions, sizes: impl Iterator<Item = u64>) -> u64 {
+    let (count, bytes) = sizes.fold((0, 0), |(count, bytes): (u64, u64), size| (count + 1, bytes.saturating_add(size)));
+    let fitting = (bytes / (8 * count.max(1))).clamp(SMALLEST_BLOCK, LARGEST_BLOCK);
+    options.block_bytes.unwrap_or(1 << fitting.ilog2())
+}
+
+/// About how many bytes a packed table takes.
+fn needed(source: &FileSet, options: &PackOptions) -> u64 {
+    if options.compression.is_none() { source.bytes() } else { 0 }
+}
