@@ -66,6 +66,22 @@ impl Encode {
         Encode { level, estimator: Estimator::new(), whole: None, codes: None, runs: None, matches: None }
     }
 
+    /// The lengths of consecutive parts of a chunk, and the method for each; none for a short chunk, which is not judged.
+    fn series(&mut self, bytes: &[u8], plane: usize) -> Result<Vec<(Method, usize)>> {
+        let mut series: Vec<(Method, usize)> = Vec::new();
+        if bytes.len() <= SMALL_CHUNK {
+            return Ok(series);
+        }
+        for segment in segments(bytes, plane) {
+            let method = self.method(segment)?;
+            match series.last_mut() {
+                Some((last, len)) if *last == method => *len += segment.len(),
+                _ => series.push((method, segment.len())),
+            }
+        }
+        Ok(series)
+    }
+
     /// The fastest method of those that leave about the fewest bytes of `segment`.
     fn method(&mut self, segment: &[u8]) -> Result<Method> {
         let expected = self.estimator.estimate(segment);
@@ -147,16 +163,7 @@ impl Encode {
 impl Encoder for Encode {
     fn encode(&mut self, bytes: &[u8], plane: usize, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
-        let mut series: Vec<(Method, usize)> = Vec::new();
-        if bytes.len() > SMALL_CHUNK {
-            for segment in segments(bytes, plane) {
-                let method = self.method(segment)?;
-                match series.last_mut() {
-                    Some((last, len)) if *last == method => *len += segment.len(),
-                    _ => series.push((method, segment.len())),
-                }
-            }
-        }
+        let series = self.series(bytes, plane)?;
         if series.iter().all(|(method, _)| *method == Method::Matches) {
             return self.whole(bytes, out);
         }
@@ -192,5 +199,64 @@ fn store(bytes: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(&(!len).to_le_bytes());
         out.extend_from_slice(block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::estimate::noise;
+    use super::*;
+
+    const PLANE: usize = 80_000;
+
+    /// A plane for each method, and what may remain of it.
+    fn planes() -> Vec<(Method, Vec<u8>, f64)> {
+        let noise = noise(PLANE);
+        let of = |value: fn(u8) -> u8| noise.iter().map(|&byte| value(byte)).collect::<Vec<u8>>();
+        let repeated = noise[..5000].iter().copied().cycle().take(PLANE).collect();
+        vec![
+            (Method::Stored, noise.clone(), 1.001),
+            (Method::Codes, of(|byte| (byte & 63).leading_zeros() as u8), 0.27),
+            (Method::Runs, of(|byte| u8::from(byte > 250)), 0.045),
+            (Method::Matches, repeated, 0.08),
+        ]
+    }
+
+    #[test]
+    fn each_plane_has_its_method() {
+        let (methods, planes): (Vec<_>, Vec<_>) =
+            planes().into_iter().map(|(method, plane, _)| (method, plane)).unzip();
+        let bytes = planes.concat();
+        let expected: Vec<_> = methods.into_iter().map(|method| (method, PLANE)).collect();
+        assert_eq!(Encode::new(4).series(&bytes, PLANE).unwrap(), expected);
+    }
+
+    #[test]
+    fn others_decode_what_is_joined_and_it_is_small() {
+        let planes = planes();
+        let bytes = planes.iter().map(|(_, plane, _)| plane.as_slice()).collect::<Vec<_>>().concat();
+        let most: f64 = planes.iter().map(|(_, plane, part)| plane.len() as f64 * part).sum();
+        for level in [1, 4, 9] {
+            let mut out = Vec::new();
+            Encode::new(level).encode(&bytes, PLANE, &mut out).unwrap();
+            assert!((out.len() as f64) < most, "{} of {} bytes, at most {most} are expected", out.len(), bytes.len());
+            let mut back = vec![0; bytes.len()];
+            let config = zlib_rs::InflateConfig::default();
+            let (decoded, ended) = zlib_rs::decompress_slice(&mut back, &out, config);
+            assert_eq!((ended, decoded == bytes), (zlib_rs::ReturnCode::Ok, true));
+        }
+    }
+
+    /// The middle of a segment, which the sample is, may differ from the rest.
+    #[test]
+    fn what_the_sample_does_not_show_still_gains() {
+        let repeated = noise(1500).into_iter().cycle().take(12_000);
+        let padded: Vec<u8> = repeated.chain(std::iter::repeat_n(0, 48_000)).collect();
+        let flagged: Vec<u8> = std::iter::repeat_n(0, 16_000).chain(noise(44_000)).collect();
+        for (bytes, most) in [(padded, 2500), (flagged, 45_000)] {
+            let mut out = Vec::new();
+            Encode::new(4).encode(&bytes, bytes.len(), &mut out).unwrap();
+            assert!(out.len() < most, "{} bytes, at most {most} are expected", out.len());
+        }
     }
 }

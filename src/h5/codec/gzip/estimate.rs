@@ -140,19 +140,21 @@ fn price_with_runs(sample: &[u8], from: usize, prices: &[f32; 256]) -> f32 {
     bits
 }
 
+/// Bytes without pattern, always the same.
+#[cfg(test)]
+pub(super) fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    })
+    .take(len)
+    .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn noise(len: usize) -> Vec<u8> {
-        let mut state = 1u64;
-        std::iter::repeat_with(|| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        })
-        .take(len)
-        .collect()
-    }
 
     #[test]
     fn noise_gains_nothing() {
