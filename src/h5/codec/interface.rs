@@ -19,16 +19,22 @@ pub(crate) trait Codec: fmt::Debug + Sync {
     }
 
     /// The levels that a user can choose from; `None` if the codec has none.
-    fn levels(&self) -> Option<Levels>;
+    fn levels(&self) -> Option<Levels> {
+        None
+    }
 
     /// The software that lets other programs read the filter; `None` if every libhdf5 contains it.
     fn plugin(&self) -> Option<&'static str>;
 
     /// The parameters that HDF5 stores with the filter (`cd_values`), for data compressed at `level`.
-    fn parameters(&self, level: u8) -> Vec<u32>;
+    fn parameters(&self, _level: u8) -> Vec<u32> {
+        Vec::new()
+    }
 
     /// The level that stored parameters name; `None` if they name none that [`levels`](Self::levels) has.
-    fn level(&self, parameters: &[u32]) -> Option<u8>;
+    fn level(&self, _parameters: &[u32]) -> Option<u8> {
+        None
+    }
 
     /// The largest number of bytes that `stored` bytes can decode to. No more is allocated on the word of a file.
     fn bound(&self, stored: u64) -> u64;

@@ -12,7 +12,7 @@
 
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
-use super::interface::{Codec, Decoder, Encoder, Levels};
+use super::interface::{Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
 
 /// A byte of a length in a sequence of LZ4 stands for at most 255.
@@ -32,20 +32,8 @@ impl Codec for Lz4 {
         "lz4"
     }
 
-    fn levels(&self) -> Option<Levels> {
-        None
-    }
-
     fn plugin(&self) -> Option<&'static str> {
         Some("hdf5plugin")
-    }
-
-    fn parameters(&self, _level: u8) -> Vec<u32> {
-        Vec::new()
-    }
-
-    fn level(&self, _parameters: &[u32]) -> Option<u8> {
-        None
     }
 
     fn bound(&self, stored: u64) -> u64 {

@@ -8,7 +8,7 @@
 //! | `lllooooo` and a byte `p` | l + 2 bytes again that came `ooooopppppppp` + 1 bytes ago; l is 1 to 6 |
 //! | `111ooooo`, a byte `m`, a byte `p` | as before, m + 9 bytes |
 
-use super::interface::{Codec, Decoder, Encoder, Levels};
+use super::interface::{Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
 
 /// Three bytes repeat up to 264.
@@ -26,20 +26,8 @@ impl Codec for Lzf {
         "lzf"
     }
 
-    fn levels(&self) -> Option<Levels> {
-        None
-    }
-
     fn plugin(&self) -> Option<&'static str> {
         Some("h5py")
-    }
-
-    fn parameters(&self, _level: u8) -> Vec<u32> {
-        Vec::new()
-    }
-
-    fn level(&self, _parameters: &[u32]) -> Option<u8> {
-        None
     }
 
     fn bound(&self, stored: u64) -> u64 {
