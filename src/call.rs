@@ -54,3 +54,25 @@ macro_rules! call_setters {
     };
 }
 pub(crate) use call_setters;
+
+/// The setters of a builder that opens a source, with a field `open: OpenOptions`.
+macro_rules! open_setters {
+    () => {
+        /// Sets how what is read is opened and locked.
+        pub fn open_options(mut self, options: OpenOptions) -> Self {
+            self.open = options;
+            self
+        }
+    };
+    (native) => {
+        $crate::call::open_setters!();
+
+        /// Reads elements that a native file keeps in other files, if these are below its own directory; without, such elements
+        /// are refused.
+        pub fn follow_external(mut self, follow: bool) -> Self {
+            self.open.follow_external = follow;
+            self
+        }
+    };
+}
+pub(crate) use open_setters;

@@ -7,7 +7,7 @@ use super::conversion::{ToHdf5Summary, to_hdf5};
 use super::exact::{self, ToOriginalSummary};
 use super::to_hdf5::{Compress, Plan, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
-use crate::call::{Call, call_setters};
+use crate::call::{Call, call_setters, open_setters};
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::io::ByteOrder;
@@ -73,18 +73,7 @@ impl<'a> ToHdf5<'a> {
 
     call_setters!(target);
 
-    /// Sets how the source is opened and locked.
-    pub fn open_options(mut self, options: OpenOptions) -> Self {
-        self.open = options;
-        self
-    }
-
-    /// Reads elements that a native file keeps in other files, if these are below its own directory; without, such elements
-    /// are refused.
-    pub fn follow_external(mut self, follow: bool) -> Self {
-        self.open.follow_external = follow;
-        self
-    }
+    open_setters!(native);
 
     /// Leaves out damaged tables, columns and rows and converts everything else; without, damage ends the conversion.
     /// [`ToHdf5Summary::damage`] lists what was left out, and so does the file. Everything is read once before.
@@ -277,18 +266,7 @@ impl<'a> ToTable<'a> {
 
     call_setters!(target);
 
-    /// Sets how the source is opened and locked.
-    pub fn open_options(mut self, options: OpenOptions) -> Self {
-        self.open = options;
-        self
-    }
-
-    /// Reads elements that a native file keeps in other files, if these are below its own directory; without, such elements
-    /// are refused.
-    pub fn follow_external(mut self, follow: bool) -> Self {
-        self.open.follow_external = follow;
-        self
-    }
+    open_setters!(native);
 
     /// Leaves out damaged tables, columns and rows and writes everything else; without, damage ends the call.
     /// [`ToTableSummary::damage`] lists what was left out. Everything is read once before.
@@ -399,18 +377,7 @@ impl<'a> Compare<'a> {
         Compare { left, right, open: OpenOptions::default(), call: Call::default() }
     }
 
-    /// Sets how the sources are opened and locked.
-    pub fn open_options(mut self, options: OpenOptions) -> Self {
-        self.open = options;
-        self
-    }
-
-    /// Reads elements that native files keep in other files, if these are below their own directories; without, such elements
-    /// are refused.
-    pub fn follow_external(mut self, follow: bool) -> Self {
-        self.open.follow_external = follow;
-        self
-    }
+    open_setters!(native);
 
     call_setters!();
 
@@ -461,22 +428,11 @@ impl<'a> Digest<'a> {
         Digest { source, open, columns: Vec::new(), call: Call::default() }
     }
 
-    /// Sets how the source is opened and locked.
-    pub fn open_options(mut self, options: OpenOptions) -> Self {
-        self.open = options;
-        self
-    }
+    open_setters!(native);
 
     /// Takes only the columns with these names, of all tables.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = names.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Reads elements that a native file keeps in other files, if these are below its own directory; without, such elements
-    /// are refused.
-    pub fn follow_external(mut self, follow: bool) -> Self {
-        self.open.follow_external = follow;
         self
     }
 

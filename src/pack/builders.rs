@@ -6,7 +6,7 @@ use super::compare::{ByteComparison, compare};
 use super::file_set::FileSet;
 use super::format::PackFormat;
 use super::write::{PackOptions, PackSummary, pack, unpack};
-use crate::call::{Call, call_setters};
+use crate::call::{Call, call_setters, open_setters};
 use crate::error::Result;
 use crate::h5::Compression;
 use crate::progress::Progress;
@@ -40,11 +40,7 @@ impl<'a> Pack<'a> {
         Pack { source, open: OpenOptions::default(), salvage: false, format: None, options, call: Call::default() }
     }
 
-    /// Sets how the source is opened and locked.
-    pub fn open_options(mut self, options: OpenOptions) -> Self {
-        self.open = options;
-        self
-    }
+    open_setters!();
 
     /// Sets the kind of container; without, MultiFile, which every casacore reads, but MultiHDF5 for a single file or with
     /// compression.
@@ -132,11 +128,7 @@ impl<'a> Unpack<'a> {
         Unpack { source, open, salvage: false, call: Call::default() }
     }
 
-    /// Sets how the source is opened and locked.
-    pub fn open_options(mut self, options: OpenOptions) -> Self {
-        self.open = options;
-        self
-    }
+    open_setters!();
 
     /// Leaves out files that cannot be read, and containers and directories that cannot be opened; without, damage ends the
     /// call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
@@ -179,11 +171,7 @@ impl<'a> CompareBytes<'a> {
         CompareBytes { left, right, open: OpenOptions::default(), call: Call::default() }
     }
 
-    /// Sets how the sources are opened and locked.
-    pub fn open_options(mut self, options: OpenOptions) -> Self {
-        self.open = options;
-        self
-    }
+    open_setters!();
 
     call_setters!();
 
