@@ -166,7 +166,8 @@ fn decode_spec(bytes: &[u8]) -> Result<ColumnSpec> {
     })
 }
 
-const TYPES: [DataType; 12] = [
+/// All types that cells have, but records.
+pub(crate) const TYPES: [DataType; 12] = [
     DataType::Bool,
     DataType::UChar,
     DataType::Short,

@@ -6,3 +6,6 @@
 pub mod fuzz;
 pub mod kernels;
 mod managers;
+
+#[cfg(test)]
+pub(crate) use managers::TYPES;

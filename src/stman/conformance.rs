@@ -7,6 +7,7 @@ use super::samples::{self, column, create_args, read_both_ways};
 use super::{ColumnSpec, KINDS, Kind, ManagerMut, OpenArgs, Storage};
 use crate::ErrorKind;
 use crate::container::{Container, ContainerMut, Memory};
+use crate::internals::TYPES;
 use crate::io::{ByteOrder, read_all};
 use crate::value::{DataType, Record, Region, Shape, Value, Values};
 
@@ -40,22 +41,8 @@ fn strings(names: &[&str]) -> Value {
 
 /// Columns of all types, scalars and arrays of each storage.
 fn all_columns() -> Vec<ColumnSpec> {
-    let types = [
-        DataType::Bool,
-        DataType::UChar,
-        DataType::Short,
-        DataType::UShort,
-        DataType::Int,
-        DataType::UInt,
-        DataType::Int64,
-        DataType::Float,
-        DataType::Double,
-        DataType::Complex,
-        DataType::DComplex,
-        DataType::String,
-    ];
     let mut columns = Vec::new();
-    for data_type in types {
+    for data_type in TYPES {
         let name = |storage: &str| format!("{data_type}_{storage}");
         columns.push(column(&name("scalar"), data_type, Storage::Scalar, None));
         columns.push(column(&name("direct"), data_type, Storage::Direct, Some(&[3, 2])));

@@ -12,25 +12,11 @@ use super::{ColumnSpec, Kind, ManagerMut, Storage};
 use crate::ErrorKind;
 use crate::container::Memory;
 use crate::grid::copy_box;
+use crate::internals::TYPES;
 use crate::io::ByteOrder;
 use crate::value::{BString, Complex32, Complex64, DataType, Record, Region, Shape, Value, Values};
 
 const EDITS: usize = 150;
-
-const TYPES: [DataType; 12] = [
-    DataType::Bool,
-    DataType::UChar,
-    DataType::Short,
-    DataType::UShort,
-    DataType::Int,
-    DataType::UInt,
-    DataType::Int64,
-    DataType::Float,
-    DataType::Double,
-    DataType::Complex,
-    DataType::DComplex,
-    DataType::String,
-];
 
 /// Elements, whatever their type and number.
 #[derive(Debug, Clone, Copy)]
