@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use ctds_hdf5::convert::{ColumnDigest, Damage, Digest, DigestPolicy, Source, SourceTable, ToHdf5, ToTable};
 use ctds_hdf5::pack::Pack;
 use ctds_hdf5::value::{BString, Complex32, Complex64, DataType, Record};
-use ctds_hdf5::{Compression, ErrorKind, Table, supported_managers};
+use ctds_hdf5::{ColumnKind, Compression, ErrorKind, Table, supported_managers};
 use tempfile::TempDir;
 
 use ctds_hdf5_testing::{copy_tree, tables_below, testdata};
@@ -59,6 +59,8 @@ struct Original {
     columns: BTreeMap<Name, String>,
     /// The type of the manager of each column of the main table.
     managers: BTreeMap<String, String>,
+    /// The columns whose cells lie in a file of arrays, if their manager has one.
+    with_arrays: BTreeSet<String>,
     /// The type of the manager of each sequence number.
     sequences: BTreeMap<u32, String>,
 }
@@ -69,7 +71,10 @@ impl Original {
         let managers = table.columns().iter().map(|info| (info.desc.name.to_string(), base(&info.manager)));
         let sequences = table.managers().map(|manager| (manager.sequence, base(manager.type_name)));
         let (managers, sequences) = (managers.collect(), sequences.collect());
-        Original { path: path.to_owned(), columns: digests(path), managers, sequences }
+        let indirect =
+            table.columns().iter().filter(|info| info.desc.kind == ColumnKind::Array && !info.desc.is_direct());
+        let with_arrays = indirect.map(|info| info.desc.name.to_string()).collect();
+        Original { path: path.to_owned(), columns: digests(path), managers, with_arrays, sequences }
     }
 
     /// Whether damage in a file of the main table may show in a column.
@@ -77,7 +82,9 @@ impl Original {
         let digits: String = file.trim_start_matches("table.f").chars().take_while(char::is_ascii_digit).collect();
         let manager = &self.managers[column];
         let owner = &self.sequences[&digits.parse::<u32>().unwrap()];
-        table == "." && (manager == owner || COMPUTED.contains(&manager.as_str()))
+        // scalars and direct arrays do not lie in the file of arrays
+        let is_in_file = !file.ends_with('i') || self.with_arrays.contains(column);
+        table == "." && (manager == owner && is_in_file || COMPUTED.contains(&manager.as_str()))
     }
 }
 

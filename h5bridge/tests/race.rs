@@ -26,7 +26,7 @@ fn rounds() -> usize {
     if is_long() { 50 } else { 4 }
 }
 
-/// What ended: the status and what was said.
+/// How a process ended: its status and its messages.
 #[derive(Debug)]
 struct End {
     code: Option<i32>,
@@ -39,7 +39,7 @@ fn wait(mut child: Child) -> End {
     End { code: output.status.code(), stderr: String::from_utf8_lossy(&output.stderr).into_owned() }
 }
 
-/// Starts all commands at once; meanwhile `look` is called again and again, and once more at the end.
+/// Starts all commands at once. `look` is called until all have ended, and once after that.
 fn run_all(commands: Vec<Command>, mut look: impl FnMut() + Send) -> Vec<End> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
