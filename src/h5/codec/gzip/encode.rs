@@ -59,11 +59,21 @@ pub(super) struct Encode {
     codes: Option<Deflate>,
     runs: Option<Deflate>,
     matches: Option<Deflate>,
+    /// Where zlib writes, so that no longer output has to be cleared before.
+    blocks: Vec<u8>,
 }
 
 impl Encode {
     pub(super) fn new(level: u8) -> Self {
-        Encode { level, estimator: Estimator::new(), whole: None, codes: None, runs: None, matches: None }
+        Encode {
+            level,
+            estimator: Estimator::new(),
+            whole: None,
+            codes: None,
+            runs: None,
+            matches: None,
+            blocks: Vec::new(),
+        }
     }
 
     /// The lengths of consecutive parts of a chunk, and the method for each; none for a short chunk, which is not judged.
@@ -84,6 +94,9 @@ impl Encode {
 
     /// The fastest method of those that leave about the fewest bytes of `segment`.
     fn method(&mut self, segment: &[u8]) -> Result<Method> {
+        if is_constant(segment) {
+            return Ok(Method::Runs);
+        }
         let expected = self.estimator.estimate(segment);
         let simple = expected.codes.min(expected.runs);
         if simple.min(expected.matches) > NO_GAIN {
@@ -147,15 +160,17 @@ impl Encode {
                 ..DeflateConfig::default()
             })),
         };
-        let start = out.len();
         // zlib stores what would grow: 5 bytes a block
-        out.resize(start + bytes.len() + bytes.len() / 16 + 64, 0);
-        let ended = deflate.compress(bytes, &mut out[start..], DeflateFlush::FullFlush);
+        let bound = bytes.len() + bytes.len() / 16 + 64;
+        if self.blocks.len() < bound {
+            self.blocks.resize(bound, 0);
+        }
+        let ended = deflate.compress(bytes, &mut self.blocks, DeflateFlush::FullFlush);
         let (read, written) = (deflate.total_in() as usize, deflate.total_out() as usize);
-        if ended.is_err() || read != bytes.len() || start + written >= out.len() {
+        if ended.is_err() || read != bytes.len() || written >= self.blocks.len() {
             return Err(Error::usage(format!("deflate stopped after {read} of {} bytes", bytes.len())));
         }
-        out.truncate(start + written);
+        out.extend_from_slice(&self.blocks[..written]);
         Ok(())
     }
 }
@@ -179,6 +194,11 @@ impl Encoder for Encode {
         out.extend_from_slice(&libdeflater::adler32(bytes).to_be_bytes());
         Ok(())
     }
+}
+
+/// Whether all bytes are equal, at the speed of memory.
+fn is_constant(bytes: &[u8]) -> bool {
+    bytes.is_empty() || bytes[1..] == bytes[..bytes.len() - 1]
 }
 
 /// Cuts planes of `plane` bytes into segments of about equal length; the last plane may be shorter.

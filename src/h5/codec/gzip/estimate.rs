@@ -7,8 +7,14 @@ const PRICED: usize = 8 << 10;
 const HASH_BITS: u32 = 13;
 /// The longest repetition of deflate.
 const LONGEST: usize = 258;
-/// Bits of a byte that is in no sample.
+/// Prices are counted in parts of a bit: sums of whole numbers do not wait for each other.
+const PARTS: f32 = 256.0;
+/// Bits of a byte that was not counted.
 const RARE: f32 = 14.0;
+/// Bytes that are counted, and then as many that are not: the frequencies of half a segment are those of all of it.
+const COUNTED: usize = 1 << 10;
+/// Distance of the places in the history of the sample at which repetitions are looked for.
+const HISTORY_STEP: usize = 4;
 
 /// The expected length of a segment, as a part of the length it has, for each way to encode it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,36 +43,40 @@ impl Estimator {
 
     /// What to expect of `segment`, of at least 8 bytes.
     pub(super) fn estimate(&mut self, segment: &[u8]) -> Estimate {
-        let counts = count(segment);
+        let (counts, counted) = count(segment);
         let prices = counts.map(|count| match count {
-            0 => RARE,
+            0 => (RARE * PARTS) as u32,
             // no code is shorter than a bit, nor longer than 15
-            _ => (segment.len() as f32 / count as f32).log2().clamp(1.0, 15.0),
+            _ => ((counted as f32 / count as f32).log2().clamp(1.0, 15.0) * PARTS) as u32,
         });
-        let bits = counts.iter().zip(&prices).map(|(&count, price)| count as f32 * price).sum::<f32>();
+        let all = counts.iter().zip(&prices).map(|(&count, &price)| u64::from(count) * u64::from(price)).sum::<u64>();
         let skipped = segment.len().saturating_sub(SAMPLE) / 2;
         let sample = &segment[skipped..segment.len() - skipped];
         let from = sample.len() - PRICED.min(sample.len() / 2);
-        let relative = |bits: f32| bits / (8 * (sample.len() - from)) as f32;
+        let part = |price: f32, bytes: usize| price / (8.0 * PARTS * bytes as f32);
+        let of_priced = |price: u32| part(price as f32, sample.len() - from);
+        let codes = price(&sample[from..], &prices);
+        let runs = if has_runs(&sample[from..]) { price_with_runs(sample, from, &prices) } else { codes };
         Estimate {
-            segment: bits / (8 * segment.len()) as f32,
-            codes: relative(price(&sample[from..], &prices)),
-            runs: relative(price_with_runs(sample, from, &prices)),
-            matches: relative(self.price_with_matches(sample, from, &prices)),
+            segment: part(all as f32, counted),
+            codes: of_priced(codes),
+            runs: of_priced(runs),
+            matches: of_priced(self.price_with_matches(sample, from, &prices)),
         }
     }
 
-    /// Bits of what follows `from`, repetitions taken greedily.
-    fn price_with_matches(&mut self, sample: &[u8], from: usize, prices: &[f32; 256]) -> f32 {
+    /// The price of what follows `from`, repetitions taken greedily.
+    fn price_with_matches(&mut self, sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
         let four = |at: usize| sample[at..].first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
         let hash = |four: u32| (four.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize;
         self.places.fill(u16::MAX);
-        for at in 0..from {
+        // a repetition that begins between two of these places is found at the next one
+        for at in (0..from).step_by(HISTORY_STEP) {
             if let Some(bytes) = four(at) {
                 self.places[hash(bytes)] = at as u16;
             }
         }
-        let (mut at, mut bits, mut misses) = (from, 0.0, 0);
+        let (mut at, mut parts, mut misses) = (from, 0, 0);
         while let Some(bytes) = four(at) {
             let before = usize::from(std::mem::replace(&mut self.places[hash(bytes)], at as u16));
             if before < at && four(before) == Some(bytes) {
@@ -74,8 +84,8 @@ impl Estimator {
                 let len = (4..most).find(|&i| sample[before + i] != sample[at + i]).unwrap_or(most);
                 let repeated = price_of_match(len, at - before);
                 if repeated < price(&sample[at..at + len], prices) {
-                    bits += repeated;
-                    for inside in (at + 1..at + len).step_by(4) {
+                    parts += repeated;
+                    for inside in (at + 1..at + len).step_by(HISTORY_STEP) {
                         if let Some(bytes) = four(inside) {
                             self.places[hash(bytes)] = inside as u16;
                         }
@@ -87,57 +97,72 @@ impl Estimator {
             // the longer nothing repeats, the fewer places are looked at
             misses += 1;
             let next = (at + 1 + misses / 64).min(sample.len());
-            bits += price(&sample[at..next], prices);
+            parts += price(&sample[at..next], prices);
             at = next;
         }
-        bits + price(&sample[at..], prices)
+        parts + price(&sample[at..], prices)
     }
 }
 
-/// How often each byte occurs.
-fn count(bytes: &[u8]) -> [u32; 256] {
+/// How often each byte occurs among those that are counted, and how many these are.
+fn count(bytes: &[u8]) -> ([u32; 256], usize) {
     // in four tables, so that equal bytes next to each other do not wait for each other
     let mut counts = [[0u32; 256]; 4];
-    let (fours, rest) = bytes.as_chunks::<4>();
-    for four in fours {
-        four.iter().zip(&mut counts).for_each(|(&byte, counts)| counts[usize::from(byte)] += 1);
+    let mut counted = 0;
+    for block in bytes.chunks(2 * COUNTED) {
+        let block = &block[..block.len().min(COUNTED)];
+        let (fours, rest) = block.as_chunks::<4>();
+        for [a, b, c, d] in fours {
+            counts[0][usize::from(*a)] += 1;
+            counts[1][usize::from(*b)] += 1;
+            counts[2][usize::from(*c)] += 1;
+            counts[3][usize::from(*d)] += 1;
+        }
+        rest.iter().for_each(|&byte| counts[0][usize::from(byte)] += 1);
+        counted += block.len();
     }
-    rest.iter().for_each(|&byte| counts[0][usize::from(byte)] += 1);
-    std::array::from_fn(|byte| counts.iter().map(|counts| counts[byte]).sum())
+    (std::array::from_fn(|byte| counts.iter().map(|counts| counts[byte]).sum()), counted)
 }
 
-/// Bits of `bytes`, each by its code.
-fn price(bytes: &[u8], prices: &[f32; 256]) -> f32 {
+/// The price of `bytes`, each by its code.
+fn price(bytes: &[u8], prices: &[u32; 256]) -> u32 {
     bytes.iter().map(|&byte| prices[usize::from(byte)]).sum()
 }
 
-/// Bits of a repetition: a code of about 7 bits for the length and of 5 for the distance, and the extra bits of both.
-fn price_of_match(len: usize, distance: usize) -> f32 {
+/// The price of a repetition: a code of about 7 bits for the length and of 5 for the distance, and the extra bits of both.
+fn price_of_match(len: usize, distance: usize) -> u32 {
     let extra_of_len = if len > 10 { (len as f32).log2() - 2.5 } else { 0.0 };
     let extra_of_distance = if distance > 4 { (distance as f32).log2() - 2.0 } else { 0.0 };
-    11.5 + extra_of_len + extra_of_distance
+    ((11.5 + extra_of_len + extra_of_distance) * PARTS) as u32
 }
 
-/// Bits of what follows `from`, with runs of one byte as repetitions.
-fn price_with_runs(sample: &[u8], from: usize, prices: &[f32; 256]) -> f32 {
-    let (mut at, mut bits) = (from, 0.0);
+/// Whether so many bytes are as the one before that runs may gain.
+fn has_runs(bytes: &[u8]) -> bool {
+    let equal = bytes.iter().zip(&bytes[1..]).map(|(a, b)| usize::from(a == b)).sum::<usize>();
+    equal >= bytes.len() / 64
+}
+
+/// The price of what follows `from`, with runs of one byte as repetitions.
+fn price_with_runs(sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
+    // all distances are 1: their code has a bit or two
+    const CHEAPER: u32 = (3.5 * PARTS) as u32;
+    let (mut at, mut parts) = (from, 0);
     while let Some(&byte) = sample.get(at) {
         let literal = prices[usize::from(byte)];
         if at > 0 && sample[at - 1] == byte {
             let most = LONGEST.min(sample.len() - at);
             let len = (1..most).find(|&i| sample[at + i] != byte).unwrap_or(most);
-            // all distances are 1: their code has a bit or two
-            let run = price_of_match(len, 1) - 3.5;
-            if len >= 3 && run < literal * len as f32 {
-                bits += run;
+            let run = price_of_match(len, 1) - CHEAPER;
+            if len >= 3 && run < literal * len as u32 {
+                parts += run;
                 at += len;
                 continue;
             }
         }
-        bits += literal;
+        parts += literal;
         at += 1;
     }
-    bits
+    parts
 }
 
 /// Bytes without pattern, always the same.
