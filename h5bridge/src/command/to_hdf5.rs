@@ -137,6 +137,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if args.dry_run {
         return print_plan(&plan, global, out);
     }
+    let left = left_uncompressed(&plan);
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let summary = plan.progress(&stoppable).write(&args.out);
@@ -148,16 +149,20 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let (size, stored) = (report::bytes(*bytes), report::bytes(*file_bytes));
     let ratio = *file_bytes as f64 / (*bytes).max(1) as f64;
     let known = digest.as_ref().map_or(String::new(), |digest| format!(", digest {}", &digest[..16]));
+    let mut lines = vec![
+        format!(
+            "{}: {tables} tables, {columns} columns, {rows} rows; {size} of data in {stored} ({ratio:.2})",
+            args.out.display()
+        ),
+        report::speed(*bytes, seconds) + &known,
+    ];
+    if !left.is_empty() {
+        lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
+    }
+    lines.push(format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()));
     Ending {
         warnings,
-        summary: vec![
-            format!(
-                "{}: {tables} tables, {columns} columns, {rows} rows; {size} of data in {stored} ({ratio:.2})",
-                args.out.display()
-            ),
-            report::speed(*bytes, seconds) + &known,
-            format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()),
-        ],
+        summary: lines,
         fields: json!({
             "out": args.out.display().to_string(),
             "tables": tables,
@@ -169,12 +174,23 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
             "digest": digest,
+            "not_compressed": left,
         }),
         plugins: args.compress.plugin().into_iter().collect(),
         damage: &summary.damage,
         ..Ending::default()
     }
     .print(global, out)
+}
+
+/// The columns that `auto` does not compress because their samples did not shrink enough.
+fn left_uncompressed(plan: &ToHdf5Plan<'_>) -> Vec<String> {
+    let is_left = |column: &&ColumnPlan| column.compression.is_none() && column.sample_remains.is_some();
+    let of_table = |table: &TablePlan| -> Vec<String> {
+        let columns = table.columns.iter().filter(is_left);
+        columns.map(|column| format!("{}/{}", table.group.trim_start_matches('/'), column.link)).collect()
+    };
+    plan.tables().iter().flat_map(of_table).collect()
 }
 
 /// The options that go on after an error, if it is one of a damaged source.
@@ -225,6 +241,9 @@ fn table_json(table: &TablePlan) -> Json {
             "manager": column.manager, "form": describe(&column.form),
             "index": column.chunk_index, "deflate": column.compression.gzip_level(), "bytes": column.bytes,
         });
+        if let Some(remains) = column.sample_remains {
+            entry["sample_remains"] = ((remains * 1000.0).round() / 1000.0).into();
+        }
         if column.compression.plugin().is_some() {
             entry["compression"] = column.compression.to_string().into();
         }
@@ -238,8 +257,14 @@ fn table_json(table: &TablePlan) -> Json {
 
 fn table_lines(table: &TablePlan) -> Vec<String> {
     let column = |column: &ColumnPlan| {
-        let separator = if column.compression.is_none() { "" } else { ", " };
-        let filter = format!("{separator}{}", column.compression.describe());
+        let filter = match (column.compression.is_none(), column.sample_remains) {
+            (true, None) => String::new(),
+            (true, Some(remains)) => format!(", not compressed: a sample took {:.0} % of its bytes", 100.0 * remains),
+            (false, None) => format!(", {}", column.compression.describe()),
+            (false, Some(remains)) => {
+                format!(", {} (a sample took {:.0} % of its bytes)", column.compression.describe(), 100.0 * remains)
+            }
+        };
         let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
         let (form, index) = (describe(&column.form), column.chunk_index);
         format!("  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())

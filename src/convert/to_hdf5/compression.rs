@@ -12,6 +12,8 @@ use crate::value::{DataType, Values};
 const SMALL_DATASET_BYTES: u64 = 1 << 10;
 const PROBE_FROM_BYTES: u64 = 1 << 20;
 const PROBE_BYTES: u64 = 256 << 10;
+/// The part of its bytes that a sample of measured numbers may take for the column to be compressed.
+const WORTHWHILE: f64 = 0.95;
 /// Row numbers that are worth a filter.
 const MANY_ROWS: u64 = 128;
 
@@ -51,31 +53,49 @@ impl Compress {
         bytes: u64,
         cells: &dyn ColumnCells,
         rows: &Range<u64>,
-    ) -> Result<Compression> {
+    ) -> Result<Choice> {
         let data_type = info.data_type();
         if !data_type.is_fixed_size() || bytes == 0 {
-            return Ok(Compression::NONE);
+            return Ok(Choice::from(Compression::NONE));
         }
         if let Compress::With(compression) = self {
-            return Ok(compression);
+            return Ok(Choice::from(compression));
         }
         if bytes < SMALL_DATASET_BYTES {
-            return Ok(Compression::NONE);
+            return Ok(Choice::from(Compression::NONE));
         }
+        let compression = Compression::portable(Effort::Balanced);
+        if bytes < PROBE_FROM_BYTES {
+            return Ok(Choice::from(compression));
+        }
+        let remains = remains(&probe(info, cells, rows)?, data_type)?;
+        // whole numbers and flags are compressed anyway: a sample shows little of what repeats in them
         let noisy = matches!(data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
-        if noisy && bytes >= PROBE_FROM_BYTES && !gains(&probe(info, cells, rows)?, data_type)? {
-            return Ok(Compression::NONE);
-        }
-        Ok(Compression::portable(Effort::Balanced))
+        let gains = !noisy || remains <= WORTHWHILE;
+        Ok(Choice { compression: if gains { compression } else { Compression::NONE }, sample_remains: Some(remains) })
     }
 
-    /// How the numbers of `rows` rows are compressed.
+    /// How the numbers of `rows` rows are compressed, and what tells where the cells of so many rows are.
     pub(super) fn of_row_numbers(self, rows: u64) -> Compression {
         match self {
             Compress::With(compression) => compression,
             Compress::Auto if rows > MANY_ROWS => Compression::portable(Effort::Balanced),
             Compress::Auto => Compression::NONE,
         }
+    }
+}
+
+/// How a column is compressed, and why.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Choice {
+    pub(super) compression: Compression,
+    /// The part of its bytes that a sample of the column took when it was compressed; `None` if none was taken.
+    pub(super) sample_remains: Option<f64>,
+}
+
+impl From<Compression> for Choice {
+    fn from(compression: Compression) -> Self {
+        Choice { compression, sample_remains: None }
     }
 }
 
@@ -98,10 +118,12 @@ fn probe(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Resul
     Ok(values)
 }
 
-fn gains(values: &Values, data_type: DataType) -> Result<bool> {
-    let Some(bytes) = values.le_bytes() else { return Ok(false) };
+/// The part of their bytes that `values` take when they are compressed; 1 if there are none.
+fn remains(values: &Values, data_type: DataType) -> Result<f64> {
+    let bytes = values.le_bytes().filter(|bytes| !bytes.is_empty());
+    let Some(bytes) = bytes else { return Ok(1.0) };
     let pipeline = Compression::portable(Effort::Probe).pipeline(data_type.size());
     let mut packed = Vec::new();
     pipeline.encode(&mut FilterScratch::default(), &bytes, &mut packed)?;
-    Ok(packed.len() * 20 <= bytes.len() * 19)
+    Ok(packed.len() as f64 / bytes.len() as f64)
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bstr::ByteSlice;
 
-use super::compression::Compress;
+use super::compression::{Choice, Compress};
 use super::layout_choice::{ColumnForm, Growth, Selection, Survey};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::h5::Compression;
@@ -167,6 +167,9 @@ pub struct ColumnPlan {
     pub form: ColumnForm,
     /// How the datasets of numbers are compressed.
     pub compression: Compression,
+    /// The part of its bytes, from 0 to 1, that a sample of the column took when [`Compress::Auto`] compressed it; `None` if
+    /// no sample was taken: the compression was asked for, or the column has less than 1 MiB.
+    pub sample_remains: Option<f64>,
     /// The index of the chunks in HDF5, as `H5Dget_chunk_index_type` names it: `single`, `fixed_array`, `extensible_array`, or
     /// `none` without chunks.
     pub chunk_index: &'static str,
@@ -398,9 +401,21 @@ impl ColumnPlan {
         let has_undefined = matches!(form, ColumnForm::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &defined_flags(&link)));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
-        let compression = options.compress.of_column(info, bytes, &*cells, rows)?;
+        let Choice { compression, sample_remains } = options.compress.of_column(info, bytes, &*cells, rows)?;
         let chunk_index = form.chunk_index(options.growth());
-        Ok(ColumnPlan { index, name, link, defined_link, manager, data_type, form, compression, chunk_index, bytes })
+        Ok(ColumnPlan {
+            index,
+            name,
+            link,
+            defined_link,
+            manager,
+            data_type,
+            form,
+            compression,
+            sample_remains,
+            chunk_index,
+            bytes,
+        })
     }
 }
 

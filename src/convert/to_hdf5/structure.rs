@@ -380,7 +380,12 @@ impl Maker for ColumnMaker<'_, '_> {
             _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
         };
         let appendable = !matches!(part, Part::Values | Part::Offset);
-        let compression = self.column.compression;
+        let compression = match part {
+            Part::Data | Part::Cube(_) | Part::Values => self.column.compression,
+            Part::Offset | Part::Shape | Part::RowCube | Part::RowIndex | Part::Position | Part::Defined => {
+                self.writer.options.compress.of_row_numbers(rows)
+            }
+        };
         self.writer.create(
             group,
             name,
