@@ -253,8 +253,8 @@ fn fletcher32(bytes: &[u8]) -> u32 {
     fold(second) << 16 | fold(first)
 }
 
-/// Elements taken at a time, so that both sides stay in the cache.
-const BLOCK: usize = 256;
+/// Elements taken at a time: the same byte of each makes a word.
+const BLOCK: usize = 8;
 
 fn shuffle(size: usize, input: &[u8], out: &mut Vec<u8>) {
     out.resize(input.len(), 0);
@@ -296,12 +296,24 @@ fn unshuffle(size: usize, input: &[u8], out: &mut Vec<u8>) {
 fn transpose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, rest) = input.as_chunks::<SIZE>();
     let (planes, out_rest) = out.split_at_mut(elements.len() * SIZE);
-    for (block, elements_of_block) in elements.chunks(BLOCK).enumerate() {
-        for byte in 0..SIZE {
-            let start = byte * elements.len() + block * BLOCK;
-            let plane = &mut planes[start..start + elements_of_block.len()];
-            plane.iter_mut().zip(elements_of_block).for_each(|(to, element)| *to = element[byte]);
+    let mut planes = planes.chunks_exact_mut(elements.len().max(1));
+    let mut planes: [&mut [u8]; SIZE] = std::array::from_fn(|_| planes.next().unwrap_or_default());
+    let (blocks, last) = elements.as_chunks::<BLOCK>();
+    let width = SIZE.min(8);
+    for (number, block) in blocks.iter().enumerate() {
+        for first in (0..SIZE).step_by(8) {
+            let words = transpose_words(std::array::from_fn(|element| {
+                let mut word = [0; 8];
+                word[..width].copy_from_slice(&block[element][first..first + width]);
+                u64::from_le_bytes(word)
+            }));
+            for (plane, word) in planes[first..].iter_mut().zip(words) {
+                plane[BLOCK * number..][..BLOCK].copy_from_slice(&word.to_le_bytes());
+            }
         }
+    }
+    for (at, element) in (BLOCK * blocks.len()..).zip(last) {
+        planes.iter_mut().zip(element).for_each(|(plane, &byte)| plane[at] = byte);
     }
     out_rest.copy_from_slice(rest);
 }
@@ -310,14 +322,39 @@ fn untranspose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
     let count = elements.len();
     let (planes, rest) = input.split_at(count * SIZE);
-    for (block, elements_of_block) in elements.chunks_mut(BLOCK).enumerate() {
-        for byte in 0..SIZE {
-            let start = byte * count + block * BLOCK;
-            let plane = &planes[start..start + elements_of_block.len()];
-            elements_of_block.iter_mut().zip(plane).for_each(|(element, &from)| element[byte] = from);
+    let planes: [&[u8]; SIZE] = std::array::from_fn(|byte| &planes[byte * count..][..count]);
+    let (blocks, last) = elements.as_chunks_mut::<BLOCK>();
+    let width = SIZE.min(8);
+    for (number, block) in blocks.iter_mut().enumerate() {
+        for first in (0..SIZE).step_by(8) {
+            let mut words = [0; 8];
+            for (word, plane) in words.iter_mut().zip(&planes[first..]) {
+                *word = plane[BLOCK * number..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            }
+            for (element, word) in block.iter_mut().zip(transpose_words(words)) {
+                element[first..first + width].copy_from_slice(&word.to_le_bytes()[..width]);
+            }
         }
     }
+    for (at, element) in (BLOCK * blocks.len()..).zip(last) {
+        element.iter_mut().zip(planes).for_each(|(byte, plane)| *byte = plane[at]);
+    }
     out_rest.copy_from_slice(rest);
+}
+
+/// Byte `i` of word `j` becomes byte `j` of word `i`, for words whose first byte is the lowest.
+fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
+    // halves of words change places with halves of the words 4 away, then quarters, then bytes
+    const STEPS: [(usize, u32, u64); 3] =
+        [(4, 32, 0x0000_0000_ffff_ffff), (2, 16, 0x0000_ffff_0000_ffff), (1, 8, 0x00ff_00ff_00ff_00ff)];
+    for (distance, bits, mask) in STEPS {
+        for i in (0..8).filter(|i| i & distance == 0) {
+            let differing = (words[i] >> bits ^ words[i + distance]) & mask;
+            words[i + distance] ^= differing;
+            words[i] ^= differing << bits;
+        }
+    }
+    words
 }
 
 #[cfg(test)]
@@ -330,6 +367,25 @@ mod tests {
         let mut out = Vec::new();
         shuffle(4, &[1, 2, 3, 4, 5, 6, 7, 8, 99], &mut out);
         assert_eq!(out, [1, 5, 2, 6, 3, 7, 4, 8, 99]);
+    }
+
+    #[test]
+    fn words_and_bytes_shuffle_alike() {
+        let bytes: Vec<u8> = (0..300u32).map(|i| (i * i >> 2) as u8).collect();
+        for size in [2, 4, 8, 16] {
+            for len in [0, 1, size, 7 * size + 1, 8 * size, 17 * size + size / 2] {
+                let (mut out, mut back) = (Vec::new(), Vec::new());
+                shuffle(size, &bytes[..len], &mut out);
+                let count = len / size;
+                let expected = |at: usize| match at < count * size {
+                    true => bytes[at % count * size + at / count],
+                    false => bytes[at],
+                };
+                assert_eq!(out, (0..len).map(expected).collect::<Vec<_>>(), "{len} bytes of {size}");
+                unshuffle(size, &out, &mut back);
+                assert_eq!(back, bytes[..len], "{len} bytes of {size}");
+            }
+        }
     }
 
     #[test]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use ctds_hdf5_testing::{tables_below, testdata};
 
-use super::Table;
+use super::read::Wanted;
+use super::{ColumnCells, Table};
 use crate::ErrorKind;
 use crate::stman::samples::read_both_ways;
 use crate::stman::{self, read_part};
-use crate::value::{Region, Shape, Values};
+use crate::value::{Element, Region, Shape, Values, for_each_type};
 
 /// More rows take too long one by one.
 const MOST_ROWS: u64 = 5000;
@@ -21,6 +22,7 @@ const NOT_IN_TESTDATA: [&str; 4] =
 #[test]
 fn all_ways_to_read_agree() {
     let mut tried: BTreeMap<String, usize> = BTreeMap::new();
+    let mut at_once = 0;
     for path in tables_below(&testdata()) {
         let Ok(table) = Table::open(&path) else { continue };
         // rows that were removed: casacore leaves managers that state another number
@@ -49,6 +51,8 @@ fn all_ways_to_read_agree() {
                     continue;
                 }
             };
+            let read_at_once = for_each_type!(&all, elements => many_rows(cells, table.rows(), elements, &place));
+            at_once += read_at_once;
             let mut read = 0;
             for row in 0..table.rows() {
                 let shape = cells.cell_shape(row).unwrap();
@@ -87,11 +91,52 @@ fn all_ways_to_read_agree() {
             *tried.entry(name).or_default() += 1;
         }
     }
-    println!("columns of each manager: {tried:?}");
+    println!("columns of each manager: {tried:?}; {at_once} stretches of rows read at once");
+    assert!(at_once > 1000, "{at_once}");
     for name in stman::supported() {
         let is_in_testdata = tried.contains_key(name);
         assert!(is_in_testdata != NOT_IN_TESTDATA.contains(&name), "{name} is in testdata/: {is_in_testdata}");
     }
+}
+
+/// Reads stretches of rows with one shape at once, whole and a region of each cell; returns how many. `all` are the elements
+/// of all defined cells.
+fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &str) -> usize {
+    const MOST_STRETCHES: usize = 16;
+    let shapes: Vec<_> = (0..rows).map(|row| cells.cell_shape(row).unwrap()).collect();
+    let (mut first, mut row, mut stretches) = (0, 0, 0);
+    for stretch in shapes.chunk_by(|a, b| a == b) {
+        let rows = row..row + stretch.len() as u64;
+        row = rows.end;
+        let Some(cell) = &stretch[0] else { continue };
+        let len = cell.elements().unwrap() as usize;
+        let elements = &all[first..first + len * stretch.len()];
+        first += elements.len();
+        stretches += 1;
+        if stretches > MOST_STRETCHES {
+            continue;
+        }
+        let whole = Wanted { cells, rows: rows.clone(), cell, region: None };
+        let mut found = T::zeros(elements.len()).unwrap();
+        whole.read(&mut found).unwrap();
+        let values = |elements: &[T]| T::values(elements.to_vec());
+        assert!(same_bits(&values(&found), &values(elements)), "{place}, rows {rows:?}");
+        assert_eq!(whole.read(&mut T::zeros(elements.len() + 1).unwrap()).unwrap_err().kind(), ErrorKind::Usage);
+        if cell.is_empty() || len == 0 {
+            continue;
+        }
+        let start: Shape = cell.iter().map(|extent| extent / 2).collect();
+        let region = Region { shape: cell.iter().map(|extent| extent.div_ceil(2)).collect(), start };
+        let mut expected = Values::new(T::DATA_TYPE);
+        for cell_elements in elements.chunks(len) {
+            let one = values(cell_elements);
+            read_part(Some(&region), cell, &mut expected, |out: &mut Values| out.extend_from(&one, 0..len)).unwrap();
+        }
+        let mut found = T::zeros(expected.len()).unwrap();
+        Wanted { cells, rows: rows.clone(), cell, region: Some(&region) }.read(&mut found).unwrap();
+        assert!(same_bits(&values(&found), &expected), "{place}, rows {rows:?}, {region:?}");
+    }
+    stretches
 }
 
 fn same_bits(a: &Values, b: &Values) -> bool {

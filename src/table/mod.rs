@@ -9,6 +9,7 @@ mod lock;
 mod open;
 mod open_chain;
 mod open_managers;
+mod read;
 mod record;
 mod subtable;
 mod view;

@@ -18,13 +18,24 @@ pub(crate) fn unpack(bits: &[u8], first_bit: usize, count: usize, out: &mut Vec<
     }
     let (whole, rest) = to.as_chunks_mut::<8>();
     for (eight, &byte) in whole.iter_mut().zip(&bits[bit / 8..]) {
-        *eight = std::array::from_fn(|i| byte >> i & 1 != 0);
+        *eight = SPREAD[usize::from(byte)];
     }
     bit += whole.len() * 8;
     for (i, value) in rest.iter_mut().enumerate() {
         *value = bits[bit / 8] >> i & 1 != 0;
     }
 }
+
+/// The bits of every byte, each as a Bool.
+static SPREAD: [[bool; 8]; 256] = {
+    let mut table = [[false; 8]; 256];
+    let mut at = 0;
+    while at < 256 * 8 {
+        table[at / 8][at % 8] = (at / 8) >> (at % 8) & 1 != 0;
+        at += 1;
+    }
+    table
+};
 
 /// Appends `values` packed; the unused bits of the last byte are 0.
 pub(crate) fn pack(values: &[bool], out: &mut Vec<u8>) {

@@ -10,6 +10,9 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
+    /// That of this machine.
+    pub(crate) const NATIVE: Self = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
+
     /// `big` or `little`.
     pub fn name(self) -> &'static str {
         match self {

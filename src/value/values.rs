@@ -260,12 +260,19 @@ pub trait Element: sealed::Sealed + Clone + Default + 'static {
     const DATA_TYPE: DataType;
     /// The vector inside `values`, if it is of this type.
     fn of(values: Values) -> Option<Vec<Self>>;
+    /// The elements inside `values`, if they are of this type.
+    fn slice(values: &Values) -> Option<&[Self]>;
     /// The elements as [`Values`], from which [`of`](Self::of) takes them again.
     fn values(elements: Vec<Self>) -> Values;
+    /// `count` zeros, `false`s, empty strings or empty records; `None` if there is no memory for them.
+    fn zeros(count: usize) -> Option<Vec<Self>>;
+    /// The bytes of numbers in the order of this machine; `None` for Bools, of which not every byte is one, strings and
+    /// records.
+    fn bytes_mut(elements: &mut [Self]) -> Option<&mut [u8]>;
 }
 
 macro_rules! elements {
-    ($($rust:ty => $variant:ident),* $(,)?) => {$(
+    ($($rust:ty => $variant:ident, $zeros:expr, $bytes:expr;)*) => {$(
         impl sealed::Sealed for $rust {}
         impl Element for $rust {
             const DATA_TYPE: DataType = DataType::$variant;
@@ -275,15 +282,49 @@ macro_rules! elements {
                     _ => None,
                 }
             }
+            fn slice(values: &Values) -> Option<&[Self]> {
+                match values {
+                    Values::$variant(v) => Some(v),
+                    _ => None,
+                }
+            }
             fn values(elements: Vec<Self>) -> Values {
                 Values::$variant(elements)
             }
+            fn zeros(count: usize) -> Option<Vec<Self>> {
+                $zeros(count)
+            }
+            fn bytes_mut(elements: &mut [Self]) -> Option<&mut [u8]> {
+                $bytes(elements)
+            }
         }
     )*};
+    (numbers: $($number:ty => $number_variant:ident),*; others: $($other:ty => $other_variant:ident),*) => {
+        elements! {
+            $($number => $number_variant, zeroed, |elements| Some(bytemuck::cast_slice_mut(elements));)*
+            $($other => $other_variant, defaults, |_| None;)*
+        }
+    };
 }
 elements! {
-    bool => Bool, u8 => UChar, i16 => Short, u16 => UShort, i32 => Int, u32 => UInt, i64 => Int64, f32 => Float,
-    f64 => Double, Complex32 => Complex, Complex64 => DComplex, BString => String, Record => Record,
+    numbers: u8 => UChar, i16 => Short, u16 => UShort, i32 => Int, u32 => UInt, i64 => Int64, f32 => Float, f64 => Double,
+        Complex32 => Complex, Complex64 => DComplex;
+    others: BString => String, Record => Record
+}
+elements! {
+    bool => Bool, zeroed, |_| None;
+}
+
+/// Memory that the system gives as zeros is not touched before it is used.
+fn zeroed<T: bytemuck::Zeroable>(count: usize) -> Option<Vec<T>> {
+    bytemuck::allocation::try_zeroed_vec(count).ok()
+}
+
+fn defaults<T: Default>(count: usize) -> Option<Vec<T>> {
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(count).ok()?;
+    elements.resize_with(count, T::default);
+    Some(elements)
 }
 
 #[cfg(test)]
