@@ -1,5 +1,6 @@
 //! A bounded cache of decoded chunks, for reads that are smaller than a chunk.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::Result;
@@ -17,9 +18,14 @@ pub(crate) struct ChunkCache {
     inner: Mutex<Inner>,
 }
 
+/// How many chunks that were asked for are remembered, besides those that are kept.
+const ASKED_FOR: usize = 8;
+
 #[derive(Debug, Default)]
 struct Inner {
     bytes: usize,
+    /// Those asked for last, of which only parts were read; the oldest first.
+    asked_for: VecDeque<ChunkKey>,
     /// Least recently used first; a handful suffices for sweeps, so the search is linear.
     chunks: Vec<(ChunkKey, Arc<Values>)>,
 }
@@ -51,6 +57,19 @@ impl ChunkCache {
             inner.bytes -= bytes(&oldest);
         }
         Ok(values)
+    }
+
+    /// Whether the chunk is here, or was asked for shortly before: the reads go through it, and it pays to have all of it.
+    pub(crate) fn expects(&self, key: ChunkKey) -> bool {
+        let mut inner = self.lock();
+        if inner.asked_for.contains(&key) || inner.chunks.iter().any(|(known, _)| *known == key) {
+            return true;
+        }
+        if inner.asked_for.len() == ASKED_FOR {
+            inner.asked_for.pop_front();
+        }
+        inner.asked_for.push_back(key);
+        false
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

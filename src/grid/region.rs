@@ -2,11 +2,17 @@
 
 use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
-use crate::value::{Region, Shape, Values};
+use crate::value::{ByteOrder, Region, Shape, Values, swap_bytes, swap_width};
+
+/// A part of a chunk is read by itself if it has at most this part of the chunk's elements, ...
+const SMALL_PART: u64 = 8;
+/// ... in at most so many pieces.
+const FEW_RUNS: usize = 8;
 
 /// Appends the elements of `region`, which must lie within the grid, to `out`.
 ///
-/// Chunks come through `cache`, in which `grid_number` tells this grid from others.
+/// Chunks come through `cache`, in which `grid_number` tells this grid from others. Of a chunk that was not read lately a
+/// small part is read by itself: cells here and there do not cost a chunk each.
 pub(crate) fn read_region(
     from: &dyn ChunkRead,
     cache: &ChunkCache,
@@ -19,7 +25,12 @@ pub(crate) fn read_region(
     let base = out.len();
     out.extend_default(region.shape.elements()? as usize);
     for_each_chunk(grid, region, |index, part| {
-        let chunk = cache.get((grid_number, grid.number(index)), || {
+        let key = (grid_number, grid.number(index));
+        let is_small = part.extent.elements()?.saturating_mul(SMALL_PART) <= grid.chunk.elements()?;
+        if is_small && !cache.expects(key) && read_part(from, key.1, part, &region.shape, out, base)? {
+            return Ok(());
+        }
+        let chunk = cache.get(key, || {
             let mut values = Values::new(from.data_type());
             from.read_chunk(index, &mut values)?;
             Ok(values)
@@ -27,6 +38,38 @@ pub(crate) fn read_region(
         copy_box(&chunk, &grid.chunk, &part.in_chunk, out, base, &region.shape, &part.in_region, &part.extent);
         Ok(())
     })
+}
+
+/// Reads a part of chunk `number` without the rest of it into `out`, which has the region from element `base` on; `false` if
+/// that cannot be done.
+fn read_part(
+    from: &dyn ChunkRead,
+    number: u64,
+    part: &Part,
+    region: &Shape,
+    out: &mut Values,
+    base: usize,
+) -> Result<bool> {
+    let Some(order) = from.raw_order() else { return Ok(false) };
+    let mut runs = Vec::new();
+    for_each_run(&from.grid().chunk, &part.in_chunk, region, &part.in_region, &part.extent, |at, to, run| {
+        if runs.len() <= FEW_RUNS {
+            runs.push((at, to, run));
+        }
+    });
+    if runs.len() > FEW_RUNS {
+        return Ok(false);
+    }
+    for (at, to, run) in runs {
+        let Some(bytes) = out.bytes_mut(base + to..base + to + run) else { return Ok(false) };
+        if !from.read_elements(number, at as u64, bytes)? {
+            return Ok(false);
+        }
+        if order != ByteOrder::NATIVE {
+            swap_bytes(bytes, swap_width(from.data_type()));
+        }
+    }
+    Ok(true)
 }
 
 /// What a chunk and a region share.
@@ -180,10 +223,17 @@ mod tests {
             Ok(())
         }
         fn raw_order(&self) -> Option<ByteOrder> {
-            None
+            Some(ByteOrder::NATIVE)
         }
         fn read_raw(&self, _: u64, _: &mut [u8]) -> Result<()> {
             unreachable!()
+        }
+        fn read_elements(&self, number: u64, first: u64, out: &mut [u8]) -> Result<bool> {
+            let mut chunk = Values::new(DataType::Int);
+            self.read_chunk(&crate::grid::unravel(number, &self.0.counts()), &mut chunk)?;
+            let elements = first as usize..first as usize + out.len() / 4;
+            out.copy_from_slice(chunk.bytes_mut(elements).unwrap());
+            Ok(true)
         }
     }
 

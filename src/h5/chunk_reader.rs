@@ -148,6 +148,15 @@ impl ChunkRead for ChunkReader {
         };
         read().with_context(|| self.place.clone())
     }
+
+    fn read_elements(&self, number: u64, first: u64, out: &mut [u8]) -> Result<bool> {
+        let Some(info) = self.chunks.get(&number).filter(|_| self.pipeline.is_empty()) else { return Ok(false) };
+        let start = first * self.element.size() as u64;
+        if start + out.len() as u64 > info.stored_bytes {
+            return Ok(false);
+        }
+        self.source.read_at(info.address + start, out).with_context(|| self.place.clone()).map(|()| true)
+    }
 }
 
 impl fmt::Debug for ChunkReader {

@@ -186,6 +186,33 @@ impl Values {
         }
     }
 
+    /// The bytes of some of the elements, in the order of this machine; `None` where they are not numbers.
+    pub(crate) fn bytes_mut(&mut self, elements: Range<usize>) -> Option<&mut [u8]> {
+        for_each_type!(self, v => Element::bytes_mut(&mut v[elements]))
+    }
+
+    /// Appends `count` numbers, whose bytes `read` fills in.
+    ///
+    /// # Errors
+    /// Those of `read`; `Usage` if the elements are not numbers.
+    pub(crate) fn extend_by_reading(
+        &mut self,
+        count: usize,
+        order: ByteOrder,
+        read: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (start, width) = (self.len(), swap_width(self.data_type()));
+        self.extend_default(count);
+        let Some(bytes) = self.bytes_mut(start..start + count) else {
+            return Err(Error::usage(format!("{} elements are not plain bytes", self.data_type())));
+        };
+        read(bytes)?;
+        if order != ByteOrder::NATIVE {
+            super::swap_bytes(bytes, width);
+        }
+        Ok(())
+    }
+
     /// Appends `count` Bools from packed bits, starting at `first_bit`; bit `i` is bit `i % 8` of byte `i / 8`.
     ///
     /// `bits` holds at least `first_bit + count` bits; the buffer is of Bools.
@@ -255,7 +282,7 @@ mod sealed {
 }
 
 /// A Rust type that is the element of some column: `bool`, `u8` … `f64`, complex, [`BString`], [`Record`].
-pub trait Element: sealed::Sealed + Clone + Default + 'static {
+pub trait Element: sealed::Sealed + Clone + Default + Send + 'static {
     /// The casacore type it stands for.
     const DATA_TYPE: DataType;
     /// The vector inside `values`, if it is of this type.

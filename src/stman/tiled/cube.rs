@@ -9,6 +9,9 @@ use crate::io::{ByteOrder, PagedMut, ReadAt, WriteAt};
 use crate::stman::elements::ElementsMut;
 use crate::value::{DataType, Region, Shape, Values, bits};
 
+/// Bytes of packed Bools that are read at a time.
+const BITS_BYTES: usize = 16 << 10;
+
 /// The tiles of one column of a hypercube.
 ///
 /// ```text
@@ -145,12 +148,18 @@ impl<F: ReadAt + ?Sized> ChunkRead for CubeColumn<F> {
     }
 
     fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()> {
-        let mut bytes = vec![0; self.bytes as usize];
-        self.read(self.tile_offset(self.grid.number(index)), &mut bytes)?;
-        if self.data_type == DataType::Bool {
-            out.extend_from_bits(&bytes, 0, self.grid.chunk.elements()? as usize);
-        } else {
-            out.extend_from_bytes(&bytes, self.order);
+        let offset = self.tile_offset(self.grid.number(index));
+        let mut left = self.grid.chunk.elements()? as usize;
+        if self.data_type != DataType::Bool {
+            return out.extend_by_reading(left, self.order, |bytes| self.read(offset, bytes));
+        }
+        let mut piece = [0; BITS_BYTES];
+        for start in (0..self.bytes).step_by(BITS_BYTES) {
+            let len = (self.bytes - start).min(BITS_BYTES as u64) as usize;
+            self.read(offset + start, &mut piece[..len])?;
+            let count = left.min(8 * len);
+            out.extend_from_bits(&piece[..len], 0, count);
+            left -= count;
         }
         Ok(())
     }
@@ -168,6 +177,13 @@ impl<F: ReadAt + ?Sized> ChunkRead for CubeColumn<F> {
             self.read(start + tile as u64 * self.stride, out)?;
         }
         Ok(())
+    }
+
+    fn read_elements(&self, number: u64, first: u64, out: &mut [u8]) -> Result<bool> {
+        if self.data_type == DataType::Bool {
+            return Ok(false);
+        }
+        self.read(self.tile_offset(number) + first * self.data_type.size() as u64, out).map(|()| true)
     }
 }
 

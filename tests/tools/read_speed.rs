@@ -1,0 +1,62 @@
+//! Times reading a column of a table in several patterns, for `scripts/bench read`.
+//!
+//! `read_speed TABLE COLUMN ROUNDS STEP` prints a line of JSON: for each pattern the seconds of each round.
+
+use std::path::Path;
+use std::time::Instant;
+
+use ctds_hdf5::value::{BString, Complex32, Complex64, DataType, Element, Region};
+use ctds_hdf5::{Column, Result, Table};
+
+fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [path, name, rounds, step] = &words[..] else { panic!("read_speed TABLE COLUMN ROUNDS STEP") };
+    let (rounds, step) = (rounds.parse().expect("a number"), step.parse().expect("a number"));
+    let data_type = Table::open(path)?.column(name)?.info().data_type();
+    match data_type {
+        DataType::Bool => time::<bool>(path.as_ref(), name, rounds, step),
+        DataType::Int => time::<i32>(path.as_ref(), name, rounds, step),
+        DataType::Float => time::<f32>(path.as_ref(), name, rounds, step),
+        DataType::Double => time::<f64>(path.as_ref(), name, rounds, step),
+        DataType::Complex => time::<Complex32>(path.as_ref(), name, rounds, step),
+        DataType::DComplex => time::<Complex64>(path.as_ref(), name, rounds, step),
+        DataType::String => time::<BString>(path.as_ref(), name, rounds, step),
+        other => panic!("{other} is not timed"),
+    }
+}
+
+fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize) -> Result<()> {
+    let rows = Table::open(path)?.rows();
+    let cell = Table::open(path)?.column(name)?.cell_shape(0)?.unwrap_or_default();
+    // the middle of the slowest axis of the cell
+    let channel = cell.split_last().map(|(rest, channels)| Region {
+        start: rest.iter().map(|_| 0).chain([channels / 2]).collect(),
+        shape: rest.with_axis(1),
+    });
+    let whole = |column: &Column<'_>| column.rows::<T>(0..rows).map(drop);
+    let one_channel = |column: &Column<'_>| match &channel {
+        Some(region) => column.parts::<T>(0..rows, region).map(drop),
+        None => Ok(()),
+    };
+    let one_baseline = |column: &Column<'_>| (0..rows).step_by(step).try_for_each(|row| column.cell::<T>(row).map(drop));
+    let scattered = |column: &Column<'_>| {
+        (0..1000).try_for_each(|i: u64| column.cell::<T>(i.wrapping_mul(2_654_435_761) % rows).map(drop))
+    };
+    let patterns: [(&str, &dyn Fn(&Column<'_>) -> Result<()>); 4] =
+        [("whole", &whole), ("channel", &one_channel), ("baseline", &one_baseline), ("cells", &scattered)];
+    let mut found = Vec::new();
+    for (pattern, read) in patterns {
+        let mut seconds = Vec::new();
+        for _ in 0..rounds {
+            // a table of its own: what is cached belongs to the time
+            let table = Table::open(path)?;
+            let column = table.column(name)?;
+            let start = Instant::now();
+            read(&column)?;
+            seconds.push(start.elapsed().as_secs_f64().to_string());
+        }
+        found.push(format!("\"{pattern}\": [{}]", seconds.join(", ")));
+    }
+    println!("{{{}}}", found.join(", "));
+    Ok(())
+}
