@@ -4,9 +4,9 @@ use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
 use crate::value::{ByteOrder, Region, Shape, Values, swap_bytes, swap_width};
 
-/// A part of a chunk is read by itself if it has at most this part of the chunk's elements, ...
+/// A part of a chunk that is read by itself is at least this many times smaller than the chunk.
 const SMALL_PART: u64 = 8;
-/// ... in at most so many pieces.
+/// The most contiguous pieces of a part that is read by itself.
 const FEW_RUNS: usize = 8;
 
 /// Appends the elements of `region`, which must lie within the grid, to `out`.

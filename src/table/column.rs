@@ -88,7 +88,7 @@ impl<'a> Column<'a> {
     /// reads use all processors.
     ///
     /// # Errors
-    /// As [`cell`](Self::cell); `Usage` if the shapes differ; `Limit` if there is no memory for the array.
+    /// As [`cell`](Self::cell); `Usage` if the shapes differ; `Limit` if the array exceeds the memory.
     pub fn rows<T: Element>(&self, rows: Range<u64>) -> Result<ArrayD<T>> {
         self.array_of(rows, None)
     }
@@ -151,7 +151,7 @@ impl<'a> Column<'a> {
             let shape = wanted.part()?.with_axis(count);
             let len = shape.elements()?;
             let elements = usize::try_from(len).ok().and_then(T::zeros);
-            let no_memory = || Error::new(ErrorKind::Limit, format!("there is no memory for {len} elements"));
+            let no_memory = || Error::new(ErrorKind::Limit, format!("{len} elements exceed the memory"));
             let mut elements = elements.ok_or_else(no_memory)?;
             wanted.read(&mut elements)?;
             Ok((shape, elements))

@@ -21,7 +21,7 @@ const PARALLEL_BYTES: usize = 1 << 20;
 /// Columns of more hypercubes are read cell by cell.
 const MAX_CUBES: usize = 1 << 10;
 
-/// The shape that all cells of `rows` have; that of the column, or none, if there are no rows.
+/// The shape that all cells of `rows` have; for an empty range that of the column, if it is known.
 ///
 /// # Errors
 /// `NotFound` if a cell is undefined; `Usage` if the shapes differ.
@@ -45,8 +45,9 @@ pub(super) fn common_shape(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Ra
 pub(super) struct Wanted<'a> {
     pub(super) cells: &'a dyn ColumnCells,
     pub(super) rows: Range<u64>,
-    /// Of each cell.
+    /// The shape of each cell.
     pub(super) cell: &'a Shape,
+    /// The part of each cell; `None`: all of it.
     pub(super) region: Option<&'a Region>,
 }
 

@@ -291,7 +291,7 @@ pub trait Element: sealed::Sealed + Clone + Default + Send + 'static {
     fn slice(values: &Values) -> Option<&[Self]>;
     /// The elements as [`Values`], from which [`of`](Self::of) takes them again.
     fn values(elements: Vec<Self>) -> Values;
-    /// `count` zeros, `false`s, empty strings or empty records; `None` if there is no memory for them.
+    /// `count` zeros, `false`s, empty strings or empty records; `None` if they exceed the memory.
     fn zeros(count: usize) -> Option<Vec<Self>>;
     /// The bytes of numbers in the order of this machine; `None` for Bools, of which not every byte is one, strings and
     /// records.

@@ -75,7 +75,7 @@ impl Compress {
         Ok(Choice { compression: if gains { compression } else { Compression::NONE }, sample_remains: Some(remains) })
     }
 
-    /// How the numbers of `rows` rows are compressed, and what tells where the cells of so many rows are.
+    /// How the numbers of `rows` rows are compressed, and the arrays that say where the cells of `rows` rows are.
     pub(super) fn of_row_numbers(self, rows: u64) -> Compression {
         match self {
             Compress::With(compression) => compression,

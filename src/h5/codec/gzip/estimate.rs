@@ -136,7 +136,7 @@ fn price_of_match(len: usize, distance: usize) -> u32 {
     ((11.5 + extra_of_len + extra_of_distance) * PARTS) as u32
 }
 
-/// Whether so many bytes are as the one before that runs may gain.
+/// Whether enough bytes equal the one before for runs to gain.
 fn has_runs(bytes: &[u8]) -> bool {
     let equal = bytes.iter().zip(&bytes[1..]).map(|(a, b)| usize::from(a == b)).sum::<usize>();
     equal >= bytes.len() / 64
