@@ -1,20 +1,20 @@
 //! What the builders of all long calls have in common.
 
 use crate::error::Result;
-use crate::if_exists::IfExists;
 use crate::progress::{CancelToken, Progress};
+use crate::publishing::Publishing;
 
-/// Where reports go, what stops the call, what happens to an existing target.
+/// Where reports go, what stops the call, how the target gets its name.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) progress: &'a dyn Progress,
     pub(crate) cancel: Option<&'a CancelToken>,
-    pub(crate) if_exists: IfExists,
+    pub(crate) publishing: Publishing,
 }
 
 impl Default for Call<'_> {
     fn default() -> Self {
-        Call { progress: &(), cancel: None, if_exists: IfExists::Fail }
+        Call { progress: &(), cancel: None, publishing: Publishing::default() }
     }
 }
 
@@ -47,8 +47,14 @@ macro_rules! call_setters {
         $crate::call::call_setters!();
 
         /// Sets what happens if there is something at the target; without, the call fails with `Exists`.
-        pub fn if_exists(mut self, if_exists: $crate::if_exists::IfExists) -> Self {
-            self.call.if_exists = if_exists;
+        pub fn if_exists(mut self, if_exists: $crate::publishing::IfExists) -> Self {
+            self.call.publishing.if_exists = if_exists;
+            self
+        }
+
+        /// Sets when what is written is made durable; without, while it is written and before it gets its name.
+        pub fn sync(mut self, sync: $crate::publishing::SyncPolicy) -> Self {
+            self.call.publishing.sync = sync;
             self
         }
     };

@@ -43,7 +43,7 @@ mod damage;
 mod error;
 mod grid;
 mod h5;
-mod if_exists;
+
 #[cfg(any(test, feature = "internals"))]
 #[doc(hidden)]
 pub mod internals;
@@ -55,6 +55,7 @@ mod output;
 pub mod pack;
 mod pool;
 mod progress;
+mod publishing;
 mod schema;
 mod sha;
 mod source;
@@ -69,10 +70,10 @@ pub use container::{
 };
 pub use error::{Context, Error, ErrorKind, Result};
 pub use h5::{Compression, Plugin};
-pub use if_exists::IfExists;
 /// The arrays of this interface, in the version that it uses.
 pub use ndarray;
 pub use progress::{CancelToken, Cancellable, Progress};
+pub use publishing::{IfExists, SyncPolicy};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use table::{

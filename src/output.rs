@@ -19,7 +19,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::if_exists::IfExists;
+use crate::publishing::{IfExists, Publishing, SyncPolicy};
 
 /// How often what is written is made durable meanwhile.
 const SYNC_EVERY: Duration = Duration::from_millis(100);
@@ -219,7 +219,7 @@ pub(crate) struct Output {
     target: PathBuf,
     partial: Partial,
     kind: OutputKind,
-    if_exists: IfExists,
+    publishing: Publishing,
 }
 
 impl Output {
@@ -229,27 +229,27 @@ impl Output {
     ///
     /// # Errors
     /// `Exists` if there is something that is not to be replaced, `Usage` if the directory is missing, `NoSpace`.
-    pub(crate) fn create(target: &Path, if_exists: IfExists, bytes: u64) -> Result<Self> {
-        Self::begin(target, OutputKind::File, if_exists, bytes)
+    pub(crate) fn create(target: &Path, publishing: Publishing, bytes: u64) -> Result<Self> {
+        Self::begin(target, OutputKind::File, publishing, bytes)
     }
 
     /// A table directory, empty so far.
     ///
     /// # Errors
     /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table, even with [`IfExists::Replace`].
-    pub(crate) fn create_directory(target: &Path, if_exists: IfExists, bytes: u64) -> Result<Self> {
-        let output = Self::begin(target, OutputKind::Directory, if_exists, bytes)?;
+    pub(crate) fn create_directory(target: &Path, publishing: Publishing, bytes: u64) -> Result<Self> {
+        let output = Self::begin(target, OutputKind::Directory, publishing, bytes)?;
         fs::create_dir(output.partial()).with_context(|| output.partial().display())?;
         Ok(output)
     }
 
-    fn begin(target: &Path, kind: OutputKind, if_exists: IfExists, bytes: u64) -> Result<Self> {
+    fn begin(target: &Path, kind: OutputKind, publishing: Publishing, bytes: u64) -> Result<Self> {
         let place = Context::path(target);
         if target.file_name().is_none() {
             return Err(Error::usage("the target has no name of its own").context(place));
         }
-        let target = &resolve(target, if_exists)?;
-        check_target(target, kind, if_exists)?;
+        let target = &resolve(target, publishing.if_exists)?;
+        check_target(target, kind, publishing.if_exists)?;
         let directory = parent(target);
         if !directory.is_dir() {
             return Err(Error::usage(format!("there is no directory {}", directory.display())).context(place));
@@ -260,7 +260,7 @@ impl Output {
             let message = format!("about {bytes} bytes are needed, but only {free} are free");
             return Err(Error::new(ErrorKind::NoSpace, message).context(place));
         }
-        Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, if_exists })
+        Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, publishing })
     }
 
     /// Where to write.
@@ -268,8 +268,12 @@ impl Output {
         self.partial.path()
     }
 
-    /// Begins to make durable what is written, so that there is little left to do at the end.
+    /// Begins to make durable what is written, so that there is little left to do at the end; nothing with another policy
+    /// than [`SyncPolicy::Behind`].
     pub(crate) fn sync_behind(&self) -> SyncBehind {
+        if self.publishing.sync != SyncPolicy::Behind {
+            return SyncBehind { stop: None, thread: None };
+        }
         let partial = self.partial().to_owned();
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
@@ -293,7 +297,7 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Makes all durable and gives it its name, at once: other processes see the old target, or all of the new one.
+    /// Makes all durable, unless that is not wanted, and gives it its name, at once: other processes see the old target, or all of the new one.
     ///
     /// # Errors
     /// `Exists` if another process was faster, unless what it has made is to be replaced.
@@ -317,15 +321,22 @@ impl Output {
     }
 
     fn publish(&self) -> Result<()> {
-        self.sync()?;
-        check_target(&self.target, self.kind, self.if_exists)?;
+        let Publishing { if_exists, sync } = self.publishing;
+        let is_durable = sync != SyncPolicy::Never;
+        if is_durable {
+            self.sync()?;
+        }
+        check_target(&self.target, self.kind, if_exists)?;
         let (new, target) = (self.partial(), &self.target);
-        match (self.if_exists, self.kind) {
+        match (if_exists, self.kind) {
             (IfExists::Fail, kind) => rename_new(new, target, kind)?,
             (IfExists::Replace, OutputKind::File) => replace_file(new, target)?,
             (IfExists::Replace, OutputKind::Directory) => replace_with_directory(new, target)?,
         }
-        Ok(File::open(parent(target))?.sync_all()?)
+        if is_durable {
+            File::open(parent(target))?.sync_all()?;
+        }
+        Ok(())
     }
 }
 
@@ -538,25 +549,25 @@ mod tests {
     fn appears_whole_or_not_at_all() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("x.h5");
-        let output = Output::create(&target, IfExists::Fail, 10).unwrap();
+        let output = Output::create(&target, IfExists::Fail.into(), 10).unwrap();
         fs::write(output.partial(), b"half").unwrap();
         drop(output);
         assert!(names(directory.path()).is_empty());
 
-        let output = Output::create(&target, IfExists::Fail, 10).unwrap();
+        let output = Output::create(&target, IfExists::Fail.into(), 10).unwrap();
         fs::write(output.partial(), b"whole").unwrap();
         output.commit().unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"whole");
-        assert_eq!(Output::create(&target, IfExists::Fail, 10).unwrap_err().kind(), ErrorKind::Exists);
-        assert_eq!(Output::create(&target, IfExists::Replace, u64::MAX).unwrap_err().kind(), ErrorKind::NoSpace);
+        assert_eq!(Output::create(&target, IfExists::Fail.into(), 10).unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(Output::create(&target, IfExists::Replace.into(), u64::MAX).unwrap_err().kind(), ErrorKind::NoSpace);
     }
 
     #[test]
     fn directories_replace_tables_only() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("x.ms");
-        let make = |if_exists, text: &str| -> Result<Output> {
-            let output = Output::create_directory(&target, if_exists, 10)?;
+        let make = |if_exists: IfExists, text: &str| -> Result<Output> {
+            let output = Output::create_directory(&target, if_exists.into(), 10)?;
             let syncing = output.sync_behind();
             fs::create_dir(output.partial().join("SUB"))?;
             fs::write(output.partial().join("SUB/table.dat"), text)?;
@@ -574,7 +585,7 @@ mod tests {
         assert_eq!(names(directory.path()), ["x.ms"]);
 
         // a file is no directory, a directory of other things no table
-        assert_eq!(Output::create(&target, IfExists::Replace, 10).unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(Output::create(&target, IfExists::Replace.into(), 10).unwrap_err().kind(), ErrorKind::Exists);
         fs::remove_file(target.join("table.dat")).unwrap();
         assert_eq!(make(IfExists::Replace, "three").unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(names(&target), ["SUB"]);
@@ -599,7 +610,7 @@ mod tests {
         let target = folder.path().join("x.h5");
         for with_lock in [true, false] {
             let left = abandon(&target, with_lock);
-            drop(Output::create(&target, IfExists::Fail, 0).unwrap());
+            drop(Output::create(&target, IfExists::Fail.into(), 0).unwrap());
             assert!(!left.exists());
         }
         // of another target, of a process that lives, of the user
@@ -614,12 +625,12 @@ mod tests {
         fs::write(&file, b"mine").unwrap();
         let link = folder.path().join(format!("x.h5.7-abcdefgj{SUFFIX}"));
         std::os::unix::fs::symlink(&alive, &link).unwrap();
-        let output = Output::create(&target, IfExists::Fail, 0).unwrap();
+        let output = Output::create(&target, IfExists::Fail.into(), 0).unwrap();
         fs::write(output.partial(), b"whole").unwrap();
         output.commit().unwrap();
         assert!(other.exists() && alive.exists() && mine.join("notes").exists() && file.exists() && link.is_symlink());
         drop(lock);
-        drop(Output::create(&target, IfExists::Replace, 0).unwrap());
+        drop(Output::create(&target, IfExists::Replace.into(), 0).unwrap());
         assert!(!alive.exists());
         assert_eq!(fs::read(&target).unwrap(), b"whole");
     }
@@ -628,13 +639,15 @@ mod tests {
     fn each_run_has_a_partial_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("x.h5");
-        let (one, two) =
-            (Output::create(&target, IfExists::Fail, 0).unwrap(), Output::create(&target, IfExists::Fail, 0).unwrap());
-        let three = Output::create(&target, IfExists::Replace, 0).unwrap();
+        let (one, two) = (
+            Output::create(&target, IfExists::Fail.into(), 0).unwrap(),
+            Output::create(&target, IfExists::Fail.into(), 0).unwrap(),
+        );
+        let three = Output::create(&target, IfExists::Replace.into(), 0).unwrap();
         fs::write(one.partial(), b"one").unwrap();
         fs::write(two.partial(), b"two").unwrap();
         fs::write(three.partial(), b"three").unwrap();
-        drop(Output::create(&target, IfExists::Replace, 0).unwrap());
+        drop(Output::create(&target, IfExists::Replace.into(), 0).unwrap());
         two.commit().unwrap();
         assert_eq!(one.commit().unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(fs::read(&target).unwrap(), b"two");
@@ -649,8 +662,8 @@ mod tests {
         let run = |number: u8| -> Result<()> {
             let text = vec![number; 1000];
             let output = match kind {
-                OutputKind::File => Output::create(target, if_exists, 0)?,
-                OutputKind::Directory => Output::create_directory(target, if_exists, 0)?,
+                OutputKind::File => Output::create(target, if_exists.into(), 0)?,
+                OutputKind::Directory => Output::create_directory(target, if_exists.into(), 0)?,
             };
             match kind {
                 OutputKind::File => fs::write(output.partial(), &text)?,
@@ -702,19 +715,19 @@ mod tests {
         let (real, link) = (elsewhere.path().join("real"), folder.path().join("link"));
         symlink(&real, &link).unwrap();
         for if_exists in [IfExists::Fail, IfExists::Replace] {
-            let error = Output::create(&link, if_exists, 0).unwrap_err();
+            let error = Output::create(&link, if_exists.into(), 0).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Exists, "it leads to nothing");
         }
         fs::write(&real, b"old").unwrap();
-        assert_eq!(Output::create(&link, IfExists::Fail, 0).unwrap_err().kind(), ErrorKind::Exists);
-        let output = Output::create(&link, IfExists::Replace, 0).unwrap();
+        assert_eq!(Output::create(&link, IfExists::Fail.into(), 0).unwrap_err().kind(), ErrorKind::Exists);
+        let output = Output::create(&link, IfExists::Replace.into(), 0).unwrap();
         fs::write(output.partial(), b"new").unwrap();
         output.commit().unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read(&real).unwrap(), b"new");
         // a table too, and one in the place of a file
         for text in ["one", "two"] {
-            let output = Output::create_directory(&link, IfExists::Replace, 0).unwrap();
+            let output = Output::create_directory(&link, IfExists::Replace.into(), 0).unwrap();
             fs::write(output.partial().join("table.dat"), text).unwrap();
             output.commit().unwrap();
             assert_eq!(fs::read(real.join("table.dat")).unwrap(), text.as_bytes());
@@ -749,7 +762,7 @@ mod tests {
                 .path()
                 .join(OsStr::from_bytes(&[&stem(OsStr::new(&name))[..], b".1-abcdefgh", SUFFIX.as_bytes()].concat()));
             fs::create_dir(&left).unwrap();
-            let output = Output::create(&target, IfExists::Fail, 0).unwrap();
+            let output = Output::create(&target, IfExists::Fail.into(), 0).unwrap();
             assert!(!left.exists());
             fs::write(output.partial(), b"whole").unwrap();
             output.commit().unwrap();

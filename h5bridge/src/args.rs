@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use ctds_hdf5::{IfExists, OpenOptions};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ctds_hdf5::{IfExists, OpenOptions, SyncPolicy};
 
 /// Help of an argument that takes anything with a table in it.
 pub const SOURCE: &str =
@@ -50,6 +51,22 @@ impl External {
     }
 }
 
+/// An option of the verbs that write a file or table.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Durable {
+    /// When the output is made durable (fsync): "behind", while it is written and at the end; "end"; "never", which is
+    /// faster, but a power failure in the next half minute can damage the output
+    #[arg(long, value_name = "WHEN", default_value = "behind", value_parser = sync_policy())]
+    sync: SyncPolicy,
+}
+
+impl Durable {
+    /// When the output is made durable.
+    pub fn policy(self) -> SyncPolicy {
+        self.sync
+    }
+}
+
 impl Global {
     /// How tables are opened.
     pub fn open_options(&self) -> OpenOptions {
@@ -75,6 +92,10 @@ impl Global {
             .with_ansi(colours)
             .init();
     }
+}
+
+fn sync_policy() -> impl TypedValueParser<Value = SyncPolicy> {
+    PossibleValuesParser::new(["behind", "end", "never"]).try_map(|word| SyncPolicy::parse(&word))
 }
 
 /// What `--overwrite` asks for.

@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['error'],
-    ['clock', 'damage', 'if_exists', 'limits', 'sha', 'sync'],
+    ['clock', 'damage', 'limits', 'publishing', 'sha', 'sync'],
     ['value'],
     ['io'],
     ['grid', 'progress', 'pool', 'output'],
@@ -128,7 +128,7 @@ PROSE = {
     'P4': (r"\b(?:is|are|was|were|be|been) (?:not )?there\b(?! (?:a|an|are|is|any|no)\b)|\bthere (?:is|are|was|were) not?\b(?!h)",
            '"existing", "missing", "present" instead of "there"'),
     'P5': (r"\b(?:is|are|was|were|be) no (?!longer|more\b)\w+", '"is not a …", "does not contain …" instead of "is no …"'),
-    'P6': (r"\bbehind\b", '"after" for an order, "beyond" for a place'),
+    'P6': (r'(?<!["`])\bbehind\b(?!["`])', '"after" for an order, "beyond" for a place'),
     'P7': (r"\bso (?:many|long|much|few)\b(?! as\b)|\blikewise\b", 'give the number a name'),
     'P8': (r"\banew\b|\bmeanwhile\b|,? too[.;:]", '"again", "concurrently", "also"'),
     'P9': (r"\b(?:whoever|somebody|nobody|anybody|everybody|whose turn)\b|\bhe\b|\bhis\b|\bwho (?:is|was|has|had|reads?|writes?|wrote|holds?|opens?|locks?|asks?|makes?|made)\b",

@@ -239,8 +239,8 @@ impl<'a> ToHdf5Plan<'a> {
     /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
     /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
     pub fn write(&self, target: impl AsRef<Path>) -> Result<ToHdf5Summary> {
-        let (target, if_exists) = (target.as_ref(), self.call.if_exists);
-        self.call.run(|progress| to_hdf5(&self.source, &self.plan, &self.options, target, if_exists, progress))
+        let (target, publishing) = (target.as_ref(), self.call.publishing);
+        self.call.run(|progress| to_hdf5(&self.source, &self.plan, &self.options, target, publishing, progress))
     }
 }
 
@@ -306,7 +306,7 @@ impl<'a> ToTable<'a> {
             if self.salvage {
                 source.salvage(|_, _| true, progress)?;
             }
-            to_table(&source, &self.options, target.as_ref(), self.call.if_exists, progress)
+            to_table(&source, &self.options, target.as_ref(), self.call.publishing, progress)
         })
     }
 }
@@ -341,8 +341,8 @@ impl<'a> ToOriginal<'a> {
     /// because columns, which are named, were changed since. `Exists`, `NoSpace` and `Interrupted` as for
     /// [`ToTable::write`].
     pub fn write(self, target: impl AsRef<Path>) -> Result<ToOriginalSummary> {
-        let (if_exists, threads) = (self.call.if_exists, self.threads);
-        self.call.run(|progress| exact::restore(&self.source, target.as_ref(), if_exists, threads, progress))
+        let (publishing, threads) = (self.call.publishing, self.threads);
+        self.call.run(|progress| exact::restore(&self.source, target.as_ref(), publishing, threads, progress))
     }
 }
 

@@ -8,11 +8,11 @@ use super::to_hdf5::{ColumnPlan, Plan, ToHdf5Options, Writer};
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::File;
-use crate::if_exists::IfExists;
 use crate::io::{FileSource, ReadAt};
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
+use crate::publishing::Publishing;
 use crate::sha::Sha256;
 use crate::source::Source;
 
@@ -50,14 +50,14 @@ pub(crate) fn to_hdf5(
     plan: &Plan,
     options: &ToHdf5Options,
     target: &Path,
-    if_exists: IfExists,
+    publishing: Publishing,
     progress: &dyn Progress,
 ) -> Result<ToHdf5Summary> {
     // metadata of a dataset takes some KiB; what compresses needs less than this
     let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
     progress.expect(plan.bytes());
-    let output = Output::create(target, if_exists, needed)?;
+    let output = Output::create(target, publishing, needed)?;
     let file = File::create(output.partial())?;
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;

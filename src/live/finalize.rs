@@ -6,8 +6,8 @@ use super::lock::WriterLock;
 use crate::call::{Call, call_setters};
 use crate::convert::{Compress, Plan, ToHdf5Options, ToHdf5Summary, to_hdf5};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::if_exists::IfExists;
 use crate::output::Output;
+use crate::publishing::IfExists;
 use crate::source::{Comparison, Source, compare};
 use crate::table::{ColumnInfo, OpenOptions};
 
@@ -115,10 +115,13 @@ impl<'a> Finalize<'a> {
         }
         let source = source.as_ref().unwrap_or(&own);
         let plan = Plan::new(source, &self.options)?;
-        let if_exists = if same_file(live, target) { IfExists::Replace } else { self.call.if_exists };
-        let output = Output::create(target, if_exists, 0)?;
+        let mut publishing = self.call.publishing;
+        if same_file(live, target) {
+            publishing.if_exists = IfExists::Replace;
+        }
+        let output = Output::create(target, publishing, 0)?;
         let (summary, comparison) = self.call.run(|progress| {
-            let summary = to_hdf5(source, &plan, &self.options, output.partial(), IfExists::Replace, progress)?;
+            let summary = to_hdf5(source, &plan, &self.options, output.partial(), IfExists::Replace.into(), progress)?;
             Ok((summary, compare(source, &Source::open(output.partial())?, progress)?))
         })?;
         if let Some(difference) = comparison.differences.first() {

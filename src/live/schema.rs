@@ -9,8 +9,8 @@ use super::layout;
 use super::lock::WriterLock;
 use super::writer::Writer;
 use crate::error::{Context, Result, ResultExt};
-use crate::if_exists::IfExists;
 use crate::output::Output;
+use crate::publishing::IfExists;
 
 /// The tables of a live file that does not exist yet.
 ///
@@ -58,7 +58,7 @@ impl Schema {
     pub fn create(self, path: impl AsRef<Path>) -> Result<Writer> {
         let path = path.as_ref();
         let lock = WriterLock::take(path)?;
-        let output = Output::create(path, self.if_exists, 0)?;
+        let output = Output::create(path, self.if_exists.into(), 0)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let (layout, file) = create::create(output.partial(), &name, &self.tables)
             .and_then(|file| Ok((layout::read(&file.root()?)?, file)))

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::if_exists::IfExists;
+use crate::publishing::IfExists;
 use crate::source::Source;
 use crate::value::{BString, Complex32, DataType, Record, Shape, Value, Values};
 

@@ -100,7 +100,7 @@ impl<'a> Pack<'a> {
         self.call.run(|progress| {
             let source = open(&self.source, self.open, self.salvage, progress)?;
             progress.expect(source.bytes());
-            pack(&source, target, &options, self.call.if_exists, progress)
+            pack(&source, target, &options, self.call.publishing, progress)
         })
     }
 }
@@ -147,7 +147,7 @@ impl<'a> Unpack<'a> {
         self.call.run(|progress| {
             let source = open(&self.source, self.open, self.salvage, progress)?;
             progress.expect(source.bytes());
-            unpack(&source, target.as_ref(), self.call.if_exists, progress)
+            unpack(&source, target.as_ref(), self.call.publishing, progress)
         })
     }
 }

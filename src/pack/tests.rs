@@ -10,11 +10,11 @@ use crate::schema::{StorageOption, with_storage};
 use crate::{Compression, ErrorKind, IfExists, OpenOptions, Result, Table};
 
 fn pack(source: &FileSet, target: &Path, options: &PackOptions) -> Result<PackSummary> {
-    super::write::pack(source, target, options, IfExists::Fail, &())
+    super::write::pack(source, target, options, IfExists::Fail.into(), &())
 }
 
 fn unpack(source: &FileSet, target: &Path, if_exists: IfExists) -> Result<PackSummary> {
-    super::write::unpack(source, target, if_exists, &())
+    super::write::unpack(source, target, if_exists.into(), &())
 }
 
 const ALL: [(PackFormat, bool); 4] = [

@@ -10,10 +10,10 @@ use crate::container::{CasacoreStorage, Container, ContainerMut, Directory, Form
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
-use crate::if_exists::IfExists;
 use crate::io::read_all;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::publishing::Publishing;
 use crate::schema::{StorageOption, with_storage};
 
 /// How a table is packed.
@@ -58,18 +58,18 @@ pub(super) fn pack(
     source: &FileSet,
     target: &Path,
     options: &PackOptions,
-    if_exists: IfExists,
+    publishing: Publishing,
     progress: &dyn Progress,
 ) -> Result<PackSummary> {
     source.check_apart(target)?;
     if options.single_file {
-        let output = Output::create(target, if_exists, needed(source, options))?;
+        let output = Output::create(target, publishing, needed(source, options))?;
         let blocks =
             block_bytes(options, source.root.all().into_iter().flat_map(|folder| &folder.files).map(|file| file.len));
         let container = options.format.create(output.partial(), &format_options(options, blocks))?;
         return finish(source, output, progress, |copier| copy_tree(&source.root, &*container, copier));
     }
-    let output = Output::create_directory(target, if_exists, needed(source, options))?;
+    let output = Output::create_directory(target, publishing, needed(source, options))?;
     let directory = Directory::new(output.partial());
     finish(source, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
 }
@@ -78,11 +78,11 @@ pub(super) fn pack(
 pub(super) fn unpack(
     source: &FileSet,
     target: &Path,
-    if_exists: IfExists,
+    publishing: Publishing,
     progress: &dyn Progress,
 ) -> Result<PackSummary> {
     source.check_apart(target)?;
-    let output = Output::create_directory(target, if_exists, source.bytes())?;
+    let output = Output::create_directory(target, publishing, source.bytes())?;
     let directory = Directory::new(output.partial());
     finish(source, output, progress, |copier| copy_tree(&source.root, &directory, copier))
 }

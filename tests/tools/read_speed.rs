@@ -38,7 +38,8 @@ fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize) -> Resu
         Some(region) => column.parts::<T>(0..rows, region).map(drop),
         None => Ok(()),
     };
-    let one_baseline = |column: &Column<'_>| (0..rows).step_by(step).try_for_each(|row| column.cell::<T>(row).map(drop));
+    let one_baseline =
+        |column: &Column<'_>| (0..rows).step_by(step).try_for_each(|row| column.cell::<T>(row).map(drop));
     let scattered = |column: &Column<'_>| {
         (0..1000).try_for_each(|i: u64| column.cell::<T>(i.wrapping_mul(2_654_435_761) % rows).map(drop))
     };

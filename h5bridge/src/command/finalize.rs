@@ -10,7 +10,7 @@ use ctds_hdf5::live::Finalize;
 use serde_json::json;
 
 use super::to_hdf5::{compress, compress_help, memory};
-use crate::args::{Global, if_exists};
+use crate::args::{Durable, Global, if_exists};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -38,6 +38,8 @@ pub struct Args {
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
+    #[command(flatten)]
+    durable: Durable,
     /// Threads that decode and compress; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
@@ -60,6 +62,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         .threads(args.threads)
         .max_memory(args.max_memory)
         .if_exists(if_exists(args.overwrite))
+        .sync(args.durable.policy())
         .progress(&stoppable);
     if let Some(source) = &args.source {
         finalize = finalize.source(source);

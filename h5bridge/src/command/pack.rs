@@ -10,7 +10,7 @@ use ctds_hdf5::Compression;
 use ctds_hdf5::pack::{Listing, Pack, PackFormat, PackSummary};
 use serde_json::json;
 
-use crate::args::{Global, if_exists, size};
+use crate::args::{Durable, Global, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -45,6 +45,8 @@ pub struct Args {
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
+    #[command(flatten)]
+    durable: Durable,
     /// Leave out files that cannot be read, name them, and pack the rest; the exit code is then 6
     #[arg(long)]
     salvage: bool,
@@ -76,6 +78,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         .single_file(args.single_file)
         .salvage(args.salvage)
         .if_exists(if_exists(args.overwrite))
+        .sync(args.durable.policy())
         .progress(&stoppable);
     if let Some(format) = args.format {
         pack = pack.format(format);

@@ -13,7 +13,7 @@ use ctds_hdf5::convert::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::args::{External, Global, SOURCE, if_exists, size};
+use crate::args::{Durable, External, Global, SOURCE, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -53,6 +53,8 @@ pub struct Args {
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
+    #[command(flatten)]
+    durable: Durable,
     /// Print what would be done, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -122,7 +124,8 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         .salvage(args.salvage)
         .threads(args.threads)
         .max_memory(args.max_memory)
-        .if_exists(if_exists(args.overwrite));
+        .if_exists(if_exists(args.overwrite))
+        .sync(args.durable.policy());
     if let Some(rows) = args.rows {
         to_hdf5 = to_hdf5.rows(rows);
     }

@@ -9,7 +9,7 @@ use ctds_hdf5::convert::{ToOriginal, ToTable, ToTableSummary};
 use ctds_hdf5::io::ByteOrder;
 use serde_json::json;
 
-use crate::args::{External, Global, SOURCE, if_exists};
+use crate::args::{Durable, External, Global, SOURCE, if_exists};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -30,6 +30,8 @@ pub struct Args {
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
+    #[command(flatten)]
+    durable: Durable,
     /// Restore the original directory, every file and every byte; needs a file made with `to-hdf5 --restorable`
     #[arg(long, conflicts_with = "byte_order")]
     exact: bool,
@@ -70,6 +72,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         .engines(args.engines)
         .threads(args.threads)
         .if_exists(if_exists(args.overwrite))
+        .sync(args.durable.policy())
         .progress(&stoppable);
     if let Some(order) = args.byte_order {
         to_table = to_table.byte_order(order);
@@ -113,8 +116,11 @@ fn run_exact(
 ) -> Result<Status> {
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
-    let to_original =
-        ToOriginal::new(&args.source).threads(args.threads).if_exists(if_exists(args.overwrite)).progress(&stoppable);
+    let to_original = ToOriginal::new(&args.source)
+        .threads(args.threads)
+        .if_exists(if_exists(args.overwrite))
+        .sync(args.durable.policy())
+        .progress(&stoppable);
     let restored = to_original.write(&args.out);
     bar.finish();
     let restored = restored?;

@@ -9,7 +9,7 @@ use ctds_hdf5::Compression;
 use ctds_hdf5::pack::Unpack;
 
 use super::pack;
-use crate::args::{Global, if_exists};
+use crate::args::{Durable, Global, if_exists};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -27,6 +27,8 @@ pub struct Args {
     /// Replace OUT if it exists and is a table
     #[arg(long)]
     overwrite: bool,
+    #[command(flatten)]
+    durable: Durable,
     /// Leave out files that cannot be read, name them, and unpack the rest; the exit code is then 6
     #[arg(long)]
     salvage: bool,
@@ -42,6 +44,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         .open_options(global.open_options())
         .salvage(args.salvage)
         .if_exists(if_exists(args.overwrite))
+        .sync(args.durable.policy())
         .progress(&stoppable);
     let summary = unpack.write(&args.out);
     bar.finish();

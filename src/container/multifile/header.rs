@@ -346,7 +346,7 @@ impl Header {
 
     /// The header as version 2, continued in the set `target`, which has blocks enough, if it must be continued.
     ///
-    /// With checksums it takes all bytes of its blocks, so that there are none without: what is behind the fields is
+    /// With checksums it takes all bytes of its blocks, so that there are none without: what follows the fields is
     /// zeros, and casacore does not mind.
     pub(super) fn encode(&mut self, target: usize) -> Encoded {
         let mut bytes = self.body();
@@ -498,7 +498,7 @@ struct Logical<'a> {
     rest: Rest<'a>,
 }
 
-/// Where the bytes behind block 0 are.
+/// Where the bytes after block 0 are.
 #[derive(Debug)]
 enum Rest<'a> {
     None,

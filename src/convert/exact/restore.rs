@@ -9,11 +9,11 @@ use super::rebuild::rebuild;
 use super::recipe::{Archive, relative};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::File;
-use crate::if_exists::IfExists;
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::output::Output;
 use crate::pool::{Buffers, thread_pool};
 use crate::progress::Progress;
+use crate::publishing::Publishing;
 use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::stored_digests::changed_columns;
@@ -38,7 +38,7 @@ pub struct ToOriginalSummary {
 pub(crate) fn restore(
     path: &Path,
     target: &Path,
-    if_exists: IfExists,
+    publishing: Publishing,
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<ToOriginalSummary> {
@@ -51,7 +51,7 @@ pub(crate) fn restore(
     let bytes = recipe.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.len));
     progress.expect(bytes);
     let create = if recipe.is_file() { Output::create } else { Output::create_directory };
-    let output = create(target, if_exists, bytes)?;
+    let output = create(target, publishing, bytes)?;
     // what files do not show
     let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
     let (pool, buffers) = (thread_pool(threads)?, Buffers::default());

@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use super::plan::{Filling, TableBlueprint, ToTableOptions, plan};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
-use crate::if_exists::IfExists;
 use crate::output::Output;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
+use crate::publishing::Publishing;
 use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
 use crate::table::{OpenOptions, Table, TableWriter};
@@ -45,19 +45,19 @@ pub(crate) fn to_table(
     source: &Source,
     options: &ToTableOptions,
     target: &Path,
-    if_exists: IfExists,
+    publishing: Publishing,
     progress: &dyn Progress,
 ) -> Result<ToTableSummary> {
     let mut warnings = Vec::new();
     let mut plans = plan(source, target, options, &mut warnings)?;
     let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
     progress.expect(bytes);
-    let mut output = Output::create_directory(target, if_exists, bytes)?;
+    let mut output = Output::create_directory(target, publishing, bytes)?;
     let mut told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
     let inexact = store_inexact(source, &mut plans, output.partial(), progress)?;
     if !inexact.is_empty() {
         drop(output);
-        output = Output::create_directory(target, if_exists, bytes)?;
+        output = Output::create_directory(target, publishing, bytes)?;
         told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
     }
     output.commit()?;
