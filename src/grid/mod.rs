@@ -75,9 +75,9 @@ pub(crate) trait ChunkRead: Send + Sync {
     /// Only where [`raw_order`](Self::raw_order) is known; `out` holds whole chunks.
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Fills `out` with the bytes of consecutive elements of chunk `number`, from element `first` on, in the order of
-    /// [`raw_order`](Self::raw_order), without reading the rest of the chunk; `false` if that cannot be done.
-    fn read_elements(&self, number: u64, first: u64, out: &mut [u8]) -> Result<bool>;
+    /// Replaces the elements `to` of `out` by as many consecutive elements of chunk `number`, from its element `first` on,
+    /// without reading the rest of the chunk; `false` if that cannot be done.
+    fn read_elements(&self, number: u64, first: u64, out: &mut Values, to: Range<usize>) -> Result<bool>;
 }
 
 impl<T: ChunkRead + ?Sized> ChunkRead for &T {
@@ -101,8 +101,8 @@ impl<T: ChunkRead + ?Sized> ChunkRead for &T {
         (**self).read_raw(first, out)
     }
 
-    fn read_elements(&self, number: u64, first: u64, out: &mut [u8]) -> Result<bool> {
-        (**self).read_elements(number, first, out)
+    fn read_elements(&self, number: u64, first: u64, out: &mut Values, to: Range<usize>) -> Result<bool> {
+        (**self).read_elements(number, first, out, to)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
-use crate::value::{ByteOrder, Region, Shape, Values, swap_bytes, swap_width};
+use crate::value::{Region, Shape, Values};
 
 /// A part of a chunk that is read by itself is at least this many times smaller than the chunk.
 const SMALL_PART: u64 = 8;
@@ -50,7 +50,6 @@ fn read_part(
     out: &mut Values,
     base: usize,
 ) -> Result<bool> {
-    let Some(order) = from.raw_order() else { return Ok(false) };
     let mut runs = Vec::new();
     for_each_run(&from.grid().chunk, &part.in_chunk, region, &part.in_region, &part.extent, |at, to, run| {
         if runs.len() <= FEW_RUNS {
@@ -61,12 +60,8 @@ fn read_part(
         return Ok(false);
     }
     for (at, to, run) in runs {
-        let Some(bytes) = out.bytes_mut(base + to..base + to + run) else { return Ok(false) };
-        if !from.read_elements(number, at as u64, bytes)? {
+        if !from.read_elements(number, at as u64, out, base + to..base + to + run)? {
             return Ok(false);
-        }
-        if order != ByteOrder::NATIVE {
-            swap_bytes(bytes, swap_width(from.data_type()));
         }
     }
     Ok(true)
@@ -194,6 +189,8 @@ pub(crate) fn for_each_run(
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::io::ByteOrder;
     use crate::value::DataType;
@@ -223,16 +220,16 @@ mod tests {
             Ok(())
         }
         fn raw_order(&self) -> Option<ByteOrder> {
-            Some(ByteOrder::NATIVE)
+            None
         }
         fn read_raw(&self, _: u64, _: &mut [u8]) -> Result<()> {
             unreachable!()
         }
-        fn read_elements(&self, number: u64, first: u64, out: &mut [u8]) -> Result<bool> {
+        fn read_elements(&self, number: u64, first: u64, out: &mut Values, to: Range<usize>) -> Result<bool> {
             let mut chunk = Values::new(DataType::Int);
             self.read_chunk(&crate::grid::unravel(number, &self.0.counts()), &mut chunk)?;
-            let elements = first as usize..first as usize + out.len() / 4;
-            out.copy_from_slice(chunk.bytes_mut(elements).unwrap());
+            let (Values::Int(chunk), Values::Int(out)) = (chunk, out) else { panic!() };
+            out[to.clone()].copy_from_slice(&chunk[first as usize..][..to.len()]);
             Ok(true)
         }
     }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ChunkInfo, Dataset, FilterScratch, Pipeline};
@@ -10,7 +11,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkRead, Grid};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
-use crate::value::{DataType, Shape, Values};
+use crate::value::{DataType, Shape, Values, swap_bytes, swap_width};
 
 thread_local! {
     static SCRATCH: RefCell<(FilterScratch, Vec<u8>, Vec<u8>)> = RefCell::default();
@@ -149,13 +150,18 @@ impl ChunkRead for ChunkReader {
         read().with_context(|| self.place.clone())
     }
 
-    fn read_elements(&self, number: u64, first: u64, out: &mut [u8]) -> Result<bool> {
+    fn read_elements(&self, number: u64, first: u64, out: &mut Values, to: Range<usize>) -> Result<bool> {
         let Some(info) = self.chunks.get(&number).filter(|_| self.pipeline.is_empty()) else { return Ok(false) };
+        let Some(bytes) = out.bytes_mut(to) else { return Ok(false) };
         let start = first * self.element.size() as u64;
-        if start + out.len() as u64 > info.stored_bytes {
+        if start + bytes.len() as u64 > info.stored_bytes {
             return Ok(false);
         }
-        self.source.read_at(info.address + start, out).with_context(|| self.place.clone()).map(|()| true)
+        self.source.read_at(info.address + start, bytes).with_context(|| self.place.clone())?;
+        if ByteOrder::NATIVE != ByteOrder::Little {
+            swap_bytes(bytes, swap_width(self.element));
+        }
+        Ok(true)
     }
 }
 

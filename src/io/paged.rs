@@ -10,7 +10,7 @@ const PAGE_BYTES: u64 = 1 << 16;
 /// All pages kept of a file.
 const CACHE_BYTES: u64 = 1 << 22;
 
-/// Reads pages of a file and keeps those used last; larger reads pass it by.
+/// Reads pages of a file and keeps those used last; larger reads pass it by, and so do the first few of a page.
 #[derive(Debug)]
 pub(crate) struct Paged {
     file: Arc<dyn ReadAt>,
@@ -46,6 +46,10 @@ impl ReadAt for Paged {
             return Err(past_end(offset, wanted, self.len));
         }
         if wanted >= PAGE_BYTES {
+            return self.file.read_at(offset, out);
+        }
+        let (first, last) = (offset / PAGE_BYTES, (offset + wanted).saturating_sub(1) / PAGE_BYTES);
+        if wanted > 0 && first == last && !self.pages.expects(first) {
             return self.file.read_at(offset, out);
         }
         let mut done = 0;

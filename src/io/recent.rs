@@ -1,5 +1,6 @@
 //! A bounded cache of things that are costly to read again.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
@@ -11,14 +12,34 @@ pub(crate) struct Recent<T> {
     capacity: usize,
     /// Number and item, least recently used first.
     items: Mutex<Vec<(u64, Arc<T>)>>,
+    /// The numbers asked about last, the oldest first.
+    asked: Mutex<VecDeque<u64>>,
 }
+
+/// How many questions are remembered.
+const REMEMBERED: usize = 32;
+/// An item that was asked about so often is worth being read.
+const OFTEN: usize = 3;
 
 impl<T> Recent<T> {
     /// Keeps about `bytes` of items of `item_bytes` each, and at least one.
     pub(crate) fn new(bytes: u64, item_bytes: u64) -> Self {
         // the search is linear, so there are never many
         let capacity = (bytes / item_bytes.max(1)).clamp(1, 64) as usize;
-        Recent { capacity, items: Mutex::new(Vec::new()) }
+        Recent { capacity, items: Mutex::default(), asked: Mutex::default() }
+    }
+
+    /// Whether the item `number` is here, or should be read now: it was asked about several times lately.
+    pub(crate) fn expects(&self, number: u64) -> bool {
+        if self.items.lock_unpoisoned().iter().any(|(known, _)| *known == number) {
+            return true;
+        }
+        let mut asked = self.asked.lock_unpoisoned();
+        if asked.len() == REMEMBERED {
+            asked.pop_front();
+        }
+        asked.push_back(number);
+        asked.iter().filter(|&&other| other == number).count() >= OFTEN
     }
 
     /// The item `number`, from `read` if it is not here.
@@ -46,6 +67,16 @@ impl<T> Recent<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn expects_what_is_asked_about_often() {
+        let recent = Recent::new(2, 1);
+        assert_eq!([1, 2, 1, 1].map(|number| recent.expects(number)), [false, false, false, true]);
+        assert_eq!(*recent.get(2, || Ok(20)).unwrap(), 20);
+        assert!(recent.expects(2));
+        (3..).take(REMEMBERED).for_each(|number| assert!(!recent.expects(number)));
+        assert!(!recent.expects(1));
+    }
 
     #[test]
     fn drops_what_was_used_longest_ago() {

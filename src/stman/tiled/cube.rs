@@ -1,5 +1,6 @@
 //! One data column of one hypercube: where its tiles are. formats/stman.md 6.4.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::header::CubeEntry;
@@ -7,7 +8,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkRead, ChunkWrite, Grid, Part, for_each_chunk, for_each_run};
 use crate::io::{ByteOrder, PagedMut, ReadAt, WriteAt};
 use crate::stman::elements::ElementsMut;
-use crate::value::{DataType, Region, Shape, Values, bits};
+use crate::value::{DataType, Region, Shape, Values, bits, swap_bytes, swap_width};
 
 /// Bytes of packed Bools that are read at a time.
 const BITS_BYTES: usize = 16 << 10;
@@ -179,11 +180,23 @@ impl<F: ReadAt + ?Sized> ChunkRead for CubeColumn<F> {
         Ok(())
     }
 
-    fn read_elements(&self, number: u64, first: u64, out: &mut [u8]) -> Result<bool> {
-        if self.data_type == DataType::Bool {
-            return Ok(false);
+    fn read_elements(&self, number: u64, first: u64, out: &mut Values, to: Range<usize>) -> Result<bool> {
+        let tile = self.tile_offset(number);
+        if let Values::Bool(out) = out {
+            let bytes = first / 8..(first + to.len() as u64).div_ceil(8);
+            let mut bits = vec![0; (bytes.end - bytes.start) as usize];
+            self.read(tile + bytes.start, &mut bits)?;
+            let mut bools = Vec::with_capacity(to.len());
+            bits::unpack(&bits, (first % 8) as usize, to.len(), &mut bools);
+            out[to].copy_from_slice(&bools);
+            return Ok(true);
         }
-        self.read(self.tile_offset(number) + first * self.data_type.size() as u64, out).map(|()| true)
+        let Some(bytes) = out.bytes_mut(to) else { return Ok(false) };
+        self.read(tile + first * self.data_type.size() as u64, bytes)?;
+        if self.order != ByteOrder::NATIVE {
+            swap_bytes(bytes, swap_width(self.data_type));
+        }
+        Ok(true)
     }
 }
 
