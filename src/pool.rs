@@ -5,13 +5,17 @@ use std::sync::{Mutex, MutexGuard};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::LockUnpoisoned;
 
-/// `threads` threads; 0: one for each processor.
-pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
-    let threads = match threads {
+/// The number of threads that `wanted` stands for: 0 is one for each processor.
+pub(crate) fn threads(wanted: usize) -> usize {
+    match wanted {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        wanted => wanted,
+    }
+}
+
+/// `wanted` threads; 0: one for each processor.
+pub(crate) fn thread_pool(wanted: usize) -> Result<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(wanted)).build();
     pool.map_err(|error| Error::new(ErrorKind::Io, "threads cannot be started").caused_by(error))
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::conversion::{ToHdf5Summary, to_hdf5};
 use super::exact::{self, ToOriginalSummary};
-use super::to_hdf5::{Compress, Plan, TablePlan, ToHdf5Options};
+use super::to_hdf5::{Compress, Plan, Prediction, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
 use crate::damage::Damage;
@@ -218,6 +218,11 @@ impl<'a> ToHdf5Plan<'a> {
     /// About how many bytes of memory the conversion will hold.
     pub fn peak_memory(&self) -> u64 {
         self.plan.memory(self.options.max_memory)
+    }
+
+    /// How large the file will be and how long it will take, about.
+    pub fn prediction(&self) -> Prediction {
+        self.plan.prediction(&self.options)
     }
 
     /// Whether the datasets can grow along `row`.

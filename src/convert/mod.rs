@@ -44,6 +44,6 @@ pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal
 pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;
 pub use exact::{SpaceUsage, ToOriginalSummary};
-pub use to_hdf5::{ColumnForm, ColumnPlan, Compress, MissingColumn, ReadStrategy, TablePlan};
+pub use to_hdf5::{ColumnForm, ColumnPlan, Compress, MissingColumn, Prediction, ReadStrategy, TablePlan};
 pub(crate) use to_hdf5::{Plan, ToHdf5Options};
 pub use to_table::ToTableSummary;

@@ -36,8 +36,6 @@ pub struct Plugin {
 /// How hard to compress what no user chooses the compression of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// The least that shows whether data can be compressed.
-    Probe,
     /// What `auto` chooses.
     Balanced,
     /// Suits data that is written once and rarely read.
@@ -120,7 +118,6 @@ impl Compression {
     /// Compression that every libhdf5 can read.
     pub(crate) fn portable(effort: Effort) -> Self {
         Self::gzip(match effort {
-            Effort::Probe => 1,
             Effort::Balanced => 4,
             Effort::Thorough => 6,
             Effort::Most => 9,

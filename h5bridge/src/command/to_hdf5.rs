@@ -8,8 +8,8 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 use ctds_hdf5::Context;
 use ctds_hdf5::convert::{
-    ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, ReadStrategy, Sha256, TablePlan, ToHdf5, ToHdf5Plan,
-    ToHdf5Summary,
+    ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Prediction, ReadStrategy, Sha256, TablePlan, ToHdf5,
+    ToHdf5Plan, ToHdf5Summary,
 };
 use serde_json::{Value as Json, json};
 
@@ -141,6 +141,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         return print_plan(&plan, global, out);
     }
     let left = left_uncompressed(&plan);
+    let expected = plan.prediction();
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let summary = plan.progress(&stoppable).write(&args.out);
@@ -157,7 +158,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "{}: {tables} tables, {columns} columns, {rows} rows; {size} of data in {stored} ({ratio:.2})",
             args.out.display()
         ),
-        report::speed(*bytes, seconds) + &known,
+        format!("{}{known}; expected: {}", report::speed(*bytes, seconds), describe_expected(&expected)),
     ];
     if !left.is_empty() {
         lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
@@ -178,6 +179,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "peak_memory": report::peak_memory(),
             "digest": digest,
             "not_compressed": left,
+            "expected": expected_json(&expected),
         }),
         plugins: args.compress.plugin().into_iter().collect(),
         damage: &summary.damage,
@@ -188,7 +190,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
 
 /// The columns that `auto` does not compress because their samples did not shrink enough.
 fn left_uncompressed(plan: &ToHdf5Plan<'_>) -> Vec<String> {
-    let is_left = |column: &&ColumnPlan| column.compression.is_none() && column.sample_remains.is_some();
+    let is_left = |column: &&ColumnPlan| column.compression.is_none() && column.sample_remains().is_some();
     let of_table = |table: &TablePlan| -> Vec<String> {
         let columns = table.columns.iter().filter(is_left);
         columns.map(|column| format!("{}/{}", table.group.trim_start_matches('/'), column.link)).collect()
@@ -220,13 +222,12 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
     let restorable = plan.restorable()?;
     let mut fields = json!({
         "bytes": plan.bytes(), "peak_memory": memory,
+        "expected": expected_json(&plan.prediction()),
         "tables": plan.tables().iter().map(table_json).collect::<Vec<_>>(),
     });
     let mut found: Vec<_> = plan.tables().iter().flat_map(table_lines).collect();
     let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
-    found.push(format!(
-        "the file: {bytes} and some KiB a column, less what compression gains; peak memory about {memory}"
-    ));
+    found.push(format!("{bytes} of data; expected: {}, peak memory {memory}", describe_expected(&plan.prediction())));
     if let Some((files, bytes)) = restorable {
         fields["restorable"] = json!({"files": files, "bytes": bytes});
         let bytes = report::bytes(bytes);
@@ -237,6 +238,14 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
     Ending { warnings: plan.warnings(), damage: plan.damage(), found, fields, ..Ending::default() }.print(global, out)
 }
 
+fn expected_json(expected: &Prediction) -> Json {
+    json!({"file_bytes": expected.file_bytes, "seconds": expected.seconds})
+}
+
+fn describe_expected(expected: &Prediction) -> String {
+    format!("a file of {} in {:.1} s", report::bytes(expected.file_bytes), expected.seconds)
+}
+
 fn table_json(table: &TablePlan) -> Json {
     let column = |column: &ColumnPlan| {
         let mut entry = json!({
@@ -244,7 +253,7 @@ fn table_json(table: &TablePlan) -> Json {
             "manager": column.manager, "form": describe(&column.form),
             "index": column.chunk_index, "deflate": column.compression.gzip_level(), "bytes": column.bytes,
         });
-        if let Some(remains) = column.sample_remains {
+        if let Some(remains) = column.sample_remains() {
             entry["sample_remains"] = ((remains * 1000.0).round() / 1000.0).into();
         }
         if column.compression.plugin().is_some() {
@@ -260,7 +269,7 @@ fn table_json(table: &TablePlan) -> Json {
 
 fn table_lines(table: &TablePlan) -> Vec<String> {
     let column = |column: &ColumnPlan| {
-        let filter = match (column.compression.is_none(), column.sample_remains) {
+        let filter = match (column.compression.is_none(), column.sample_remains()) {
             (true, None) => String::new(),
             (true, Some(remains)) => format!(", not compressed: a sample took {:.0} % of its bytes", 100.0 * remains),
             (false, None) => format!(", {}", column.compression.describe()),

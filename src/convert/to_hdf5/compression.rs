@@ -1,6 +1,7 @@
 //! Which columns are compressed: where it gains.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use crate::error::Result;
 use crate::h5::{Compression, Effort, FilterScratch, Plugin};
@@ -58,21 +59,19 @@ impl Compress {
         if !data_type.is_fixed_size() || bytes == 0 {
             return Ok(Choice::from(Compression::NONE));
         }
-        if let Compress::With(compression) = self {
+        let compression = match self {
+            Compress::With(compression) => compression,
+            Compress::Auto if bytes < SMALL_DATASET_BYTES => Compression::NONE,
+            Compress::Auto => Compression::portable(Effort::Balanced),
+        };
+        if compression.is_none() || bytes < PROBE_FROM_BYTES {
             return Ok(Choice::from(compression));
         }
-        if bytes < SMALL_DATASET_BYTES {
-            return Ok(Choice::from(Compression::NONE));
-        }
-        let compression = Compression::portable(Effort::Balanced);
-        if bytes < PROBE_FROM_BYTES {
-            return Ok(Choice::from(compression));
-        }
-        let remains = remains(&probe(info, cells, rows)?, data_type)?;
+        let sample = Sample::take(&probe(info, cells, rows)?, data_type, compression)?;
         // whole numbers and flags are compressed anyway: a sample shows little of what repeats in them
         let noisy = matches!(data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
-        let gains = !noisy || remains <= WORTHWHILE;
-        Ok(Choice { compression: if gains { compression } else { Compression::NONE }, sample_remains: Some(remains) })
+        let is_left = self == Compress::Auto && noisy && sample.remains > WORTHWHILE;
+        Ok(Choice { compression: if is_left { Compression::NONE } else { compression }, sample: Some(sample) })
     }
 
     /// How the numbers of `rows` rows are compressed, and the arrays that say where the cells of `rows` rows are.
@@ -89,13 +88,40 @@ impl Compress {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Choice {
     pub(super) compression: Compression,
-    /// The part of its bytes that a sample of the column took when it was compressed; `None` if none was taken.
-    pub(super) sample_remains: Option<f64>,
+    /// `None` if no sample was taken.
+    pub(super) sample: Option<Sample>,
+}
+
+/// What compressing a sample of a column showed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sample {
+    /// The part of its bytes that the sample took.
+    pub(crate) remains: f64,
+    /// Processor time for a byte.
+    pub(crate) seconds_per_byte: f64,
+}
+
+impl Sample {
+    fn take(values: &Values, data_type: DataType, compression: Compression) -> Result<Self> {
+        let bytes = values.le_bytes().filter(|bytes| !bytes.is_empty());
+        let Some(bytes) = bytes else { return Ok(Sample { remains: 1.0, seconds_per_byte: 0.0 }) };
+        let pipeline = compression.pipeline(data_type.size());
+        let (mut scratch, mut packed) = (FilterScratch::default(), Vec::new());
+        // the first round also pays for the memory that is used again later
+        let mut seconds = 0.0;
+        for _ in 0..2 {
+            let started = Instant::now();
+            pipeline.encode(&mut scratch, &bytes, &mut packed)?;
+            seconds = started.elapsed().as_secs_f64();
+        }
+        let len = bytes.len() as f64;
+        Ok(Sample { remains: packed.len() as f64 / len, seconds_per_byte: seconds / len })
+    }
 }
 
 impl From<Compression> for Choice {
     fn from(compression: Compression) -> Self {
-        Choice { compression, sample_remains: None }
+        Choice { compression, sample: None }
     }
 }
 
@@ -116,14 +142,4 @@ fn probe(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Resul
         }
     }
     Ok(values)
-}
-
-/// The part of their bytes that `values` take when they are compressed; 1 if there are none.
-fn remains(values: &Values, data_type: DataType) -> Result<f64> {
-    let bytes = values.le_bytes().filter(|bytes| !bytes.is_empty());
-    let Some(bytes) = bytes else { return Ok(1.0) };
-    let pipeline = Compression::portable(Effort::Probe).pipeline(data_type.size());
-    let mut packed = Vec::new();
-    pipeline.encode(&mut FilterScratch::default(), &bytes, &mut packed)?;
-    Ok(packed.len() as f64 / bytes.len() as f64)
 }

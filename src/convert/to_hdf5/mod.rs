@@ -6,10 +6,12 @@ mod compression;
 mod lanes;
 mod layout_choice;
 mod plan;
+mod prediction;
 mod structure;
 
 pub use compression::Compress;
 pub use layout_choice::{ColumnForm, ReadStrategy};
 pub use plan::{ColumnPlan, MissingColumn, TablePlan};
 pub(crate) use plan::{Plan, ToHdf5Options};
+pub use prediction::Prediction;
 pub(super) use structure::Writer;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bstr::ByteSlice;
 
-use super::compression::{Choice, Compress};
+use super::compression::{Choice, Compress, Sample};
 use super::layout_choice::{ColumnForm, Growth, Selection, Survey};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::h5::Compression;
@@ -167,9 +167,8 @@ pub struct ColumnPlan {
     pub form: ColumnForm,
     /// How the datasets of numbers are compressed.
     pub compression: Compression,
-    /// The part of its bytes, from 0 to 1, that a sample of the column took when [`Compress::Auto`] compressed it; `None` if
-    /// no sample was taken: the compression was asked for, or the column has less than 1 MiB.
-    pub sample_remains: Option<f64>,
+    /// `None` if the column is not to be compressed, or has less than 1 MiB.
+    pub(crate) sample: Option<Sample>,
     /// The index of the chunks in HDF5, as `H5Dget_chunk_index_type` names it: `single`, `fixed_array`, `extensible_array`, or
     /// `none` without chunks.
     pub chunk_index: &'static str,
@@ -369,6 +368,12 @@ fn is_named(wanted: &str, name: &str) -> bool {
 }
 
 impl ColumnPlan {
+    /// The part of its bytes, from 0 to 1, that a sample of the column took when it was compressed; `None` if no sample was
+    /// taken because the column is not to be compressed, or has less than 1 MiB.
+    pub fn sample_remains(&self) -> Option<f64> {
+        self.sample.map(|sample| sample.remains)
+    }
+
     /// The form of the column in the file.
     pub(crate) fn stored_form(&self) -> StoredForm {
         let kind = match (&self.form, self.data_type) {
@@ -401,7 +406,7 @@ impl ColumnPlan {
         let has_undefined = matches!(form, ColumnForm::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &defined_flags(&link)));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
-        let Choice { compression, sample_remains } = options.compress.of_column(info, bytes, &*cells, rows)?;
+        let Choice { compression, sample } = options.compress.of_column(info, bytes, &*cells, rows)?;
         let chunk_index = form.chunk_index(options.growth());
         Ok(ColumnPlan {
             index,
@@ -412,7 +417,7 @@ impl ColumnPlan {
             data_type,
             form,
             compression,
-            sample_remains,
+            sample,
             chunk_index,
             bytes,
         })
