@@ -43,7 +43,7 @@ impl ColumnPlan {
 }
 
 impl Plan {
-    /// From what samples of the columns showed, and the rates of an ordinary machine.
+    /// The prediction, by what samples of the columns showed and the rates of an ordinary machine.
     pub(crate) fn prediction(&self, options: &ToHdf5Options) -> Prediction {
         let (bytes, columns) = (self.bytes() as f64, self.columns().count() as f64);
         let file_bytes = self.columns().map(ColumnPlan::expected_bytes).sum::<f64>();

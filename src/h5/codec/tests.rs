@@ -39,7 +39,7 @@ fn names_and_numbers_differ() {
         assert!(!["none", "auto"].contains(&codec.name()) && !codec.name().contains(':'));
     }
     // what is written without a user's choice must be readable everywhere
-    for effort in [Effort::Probe, Effort::Balanced, Effort::Thorough, Effort::Most] {
+    for effort in [Effort::Balanced, Effort::Thorough, Effort::Most] {
         assert_eq!(Compression::portable(effort).plugin(), None);
     }
 }
