@@ -55,7 +55,7 @@ pub enum Contents {
     /// A container of files that are not those of a table.
     Container(Box<Listing>),
     /// A file in a container.
-    File(StoredFile),
+    File(Box<StoredFile>),
 }
 
 /// A file in a container, to be read.
@@ -89,7 +89,7 @@ impl Contents {
             match file.find() {
                 Ok(Found::File(container, name)) => {
                     let listed = ListedFile::of(&*container, name)?;
-                    Ok(Contents::File(StoredFile { listed, container }))
+                    Ok(Contents::File(Box::new(StoredFile { listed, container })))
                 }
                 Ok(Found::Container(container)) => {
                     let format = Format::named(container.describe().format);

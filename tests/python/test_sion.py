@@ -126,25 +126,40 @@ def test_negative(entry, tmp_path):
 
 @needs_fixtures
 @pytest.mark.parametrize('path', SALVAGED)
-def test_salvage(path, tmp_path):
-    """Chunks of files without META2 are taken with all their space."""
+def test_salvage_of_negatives(path, tmp_path):
     source = os.path.join(FIXTURES, path)
     process = h5bridge('unpack', source, tmp_path / 'out', code=support.DAMAGED)
     assert '--salvage' in process.stderr
     process = h5bridge('unpack', source, tmp_path / 'out', '--salvage', code=support.WARNINGS)
     assert 'zeros included' in process.stderr
     h5bridge('to-hdf5', source, tmp_path / 'out.h5', '--salvage', code=support.WARNINGS)
-    files = tree(tmp_path / 'out')
-    intact = files_of(os.path.join(FIXTURES, 'doc_ff4.sion'))
-    assert sorted(files) == sorted(intact)
-    h5bridge('unpack', os.path.join(FIXTURES, 'doc_ff4.sion'), tmp_path / 'intact')
-    first = tree(tmp_path / 'intact')['TASK0']
-    info = json.loads(h5bridge('info', '--json', os.path.join(FIXTURES, 'doc_ff4.sion', 'TASK0')).stdout)
-    written, space = info['properties']['sion_written_bytes'], info['properties']['sion_chunk_bytes']
-    at = 0
-    for number, count in enumerate(written):
-        assert files['TASK0'][number * space:][:count] == first[at:at + count]
-        at += count
+    assert len(tree(tmp_path / 'out')) == 3
+
+
+@needs_fixtures
+@pytest.mark.parametrize('name', ['ser_4tasks.sion', 'be_4tasks.sion', 'mpi_coll.sion', 'doc_ff3_gaps.sion'])
+def test_salvage(name, tmp_path):
+    """Chunks of a file that was never closed are taken with all their space."""
+    intact = os.path.join(FIXTURES, name)
+    entry = [entry for entry in manifest(False) if entry['name'] == name][0]
+    tasks = entry['expect']['tasks']
+    with open(intact, 'rb') as f:
+        data = bytearray(f.read())
+    end = 1076 + 16 * len(tasks)
+    data[end:end + 12] = bytes(12)
+    (tmp_path / 'a.sion').write_bytes(data)
+    assert 'never closed' in h5bridge('ls', tmp_path / 'a.sion', code=support.DAMAGED).stderr
+    h5bridge('unpack', tmp_path / 'a.sion', tmp_path / 'out', '--salvage', code=support.WARNINGS)
+    h5bridge('unpack', intact, tmp_path / 'intact')
+    found, expected = tree(tmp_path / 'out'), tree(tmp_path / 'intact')
+    block = entry['expect']['header']['fsblk']
+    assert sorted(found) == sorted(expected)
+    for n, task in enumerate(tasks):
+        stream, whole, at = found['TASK%d' % n], expected['TASK%d' % n], 0
+        space = task['chunksize'] if entry['expect']['header']['ff'] > 3 else -(-task['chunksize'] // block) * block
+        for number, count in enumerate(task['chunks']):
+            assert stream[number * space:][:count] == whole[at:at + count]
+            at += count
 
 
 def test_files_with_names(tmp_path):

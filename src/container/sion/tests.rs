@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::container::{Announced, AnnouncedFile, Container, ContainerMut, Format, FormatOptions, Memory, Properties};
+use crate::container::{Announced, AnnouncedFile, Container, Format, FormatOptions, Memory, Properties};
 use crate::error::ErrorKind;
 use crate::h5::Compression;
 use crate::io::read_all;
