@@ -84,7 +84,9 @@ impl Outermost<'_> {
     pub(crate) fn open(&self) -> Result<Arc<dyn Container>> {
         match self.find()? {
             Found::Container(container) => Ok(container),
-            Found::File(_, name) => Err(not_a_container().context(Context::member(name))),
+            Found::File(_, name) => {
+                Err(Error::not_found("a file that is not a container").context(Context::member(name)))
+            }
         }
     }
 

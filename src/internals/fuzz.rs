@@ -421,6 +421,7 @@ mod tests {
         dysco: 6 seeds, 2000 changes;
         sisco: 1 seeds, 2000 changes;
         multifile: 3 seeds, 3000 changes;
+        sion: 20 seeds, 3000 changes;
         seal: 3 seeds, 2000 changes;
         document: 200 seeds, 3000 changes;
     }
