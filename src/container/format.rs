@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Container, ContainerMut, Damage, FORMATS, FormatOptions};
+use super::{Announced, Container, ContainerMut, Damage, FORMATS, FormatOptions};
 use crate::error::{Error, Result};
 
 /// Answers a question about the container that is the file `name` of `inside`.
@@ -11,6 +11,13 @@ type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
 
 /// Creates a file with an empty container, in place of an existing file.
 type Create = fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
+
+/// Creates a file with a container for the files that are announced, in place of an existing file. Those files, and no
+/// others, are then written in their order, each container is committed after its files, and the outermost last.
+type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
+
+/// A damaged container, as far as it can be read, and what is wrong with it.
+pub(crate) type Salvaged = (Arc<dyn Container>, Error);
 
 /// A kind of container.
 ///
@@ -28,8 +35,12 @@ pub(crate) struct Format {
     pub(crate) damage: OfFile<Vec<Damage>>,
     /// Opens the container.
     pub(crate) open: OfFile<Arc<dyn Container>>,
-    /// `None`: containers of this kind are only read.
+    /// Opens a container of which [`open`](Self::open) says that it is damaged; `None` if nothing can be read then.
+    pub(crate) salvage: Option<OfFile<Salvaged>>,
+    /// `None`: containers of this kind cannot be changed.
     pub(crate) create: Option<Create>,
+    /// `None`: containers of this kind are not made in one go. A format that is written has this or `create`.
+    pub(crate) create_for: Option<CreateFor>,
     /// `None`: casacore does not know them.
     pub(crate) casacore: Option<CasacoreStorage>,
 }
@@ -56,7 +67,9 @@ impl Format {
             parts: |_, _| Ok(Vec::new()),
             damage: |_, _| Ok(Vec::new()),
             open,
+            salvage: None,
             create: None,
+            create_for: None,
             casacore: None,
         }
     }
@@ -72,18 +85,53 @@ impl Format {
         FORMATS.iter().find(|format| format.is_file_name(name)).copied()
     }
 
+    /// The format of this name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| format.name == name).copied()
+    }
+
     /// Whether casacore expects a container of this format in a file of this name.
     pub(crate) fn is_file_name(&self, name: &str) -> bool {
         self.casacore.is_some_and(|casacore| casacore.file_name == name)
     }
 
+    /// Whether containers of this kind can be made.
+    pub(crate) fn is_written(&self) -> bool {
+        self.create.is_some() || self.create_for.is_some()
+    }
+
+    /// Whether containers of this kind hold the files of tables only, as casacore expects.
+    pub(crate) fn is_for_tables(&self) -> bool {
+        self.casacore.is_some()
+    }
+
+    /// Creates a file with a container for these files, in place of an existing file.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub(crate) fn create_for(
+        &self,
+        path: &Path,
+        files: &Announced,
+        options: &FormatOptions,
+    ) -> Result<Arc<dyn ContainerMut>> {
+        match self.create_for {
+            Some(create) => create(path, files, options),
+            None => self.create(path, options),
+        }
+    }
+
     /// Creates a file with an empty container, in place of an existing file.
     ///
     /// # Errors
-    /// `Unsupported` if the format is only read; `Usage` for options that it does not have; `Io`, `NoSpace`.
+    /// `Unsupported` if the format is only read, or not file by file; `Usage` for options that it does not have; `Io`,
+    /// `NoSpace`.
     pub(crate) fn create(&self, path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>> {
         match self.create {
             Some(create) => create(path, options),
+            None if self.create_for.is_some() => {
+                Err(Error::unsupported(format!("a container of the format {} is written as a whole", self.name)))
+            }
             None => Err(Error::unsupported(format!("containers of the format {} are only read", self.name))),
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::special::{self, Special};
-use crate::container::{self, Container, Format};
+use crate::container::{self, Announced, AnnouncedFile, Container, Format, Properties};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
@@ -40,10 +40,20 @@ pub(super) struct FileSet {
     damage: Vec<Damage>,
 }
 
+/// What a source has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// A table, or a container of a format that is not for tables only.
+    Table,
+    /// Any files.
+    Files,
+}
+
 /// How files are found.
 #[derive(Clone, Copy)]
 struct Search {
     options: OpenOptions,
+    wanted: Wanted,
     /// Files, containers and directories that cannot be read are noted and left out.
     salvage: bool,
 }
@@ -55,6 +65,8 @@ pub(super) struct Folder {
     pub(super) prefix: String,
     pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
+    /// Where its files were found; those of a table may be in a container in this one.
+    container: Arc<dyn Container>,
     /// The sequence numbers of the managers whose files can be in a container; `None` if it has no managers at all.
     packable: Option<Vec<u32>>,
     warnings: Vec<String>,
@@ -90,6 +102,14 @@ impl SetFile {
         }
     }
 
+    /// What the format of its container says of it.
+    fn properties(&self) -> Result<Properties> {
+        match &self.stored {
+            Stored::In(container) => container.file_properties(&self.name),
+            Stored::Bytes(_) => Ok(Properties::default()),
+        }
+    }
+
     /// Reads all bytes, to see whether that is possible.
     fn read_through(&self, progress: &dyn Progress) -> Result<()> {
         let (file, mut at) = (self.open()?, 0);
@@ -105,13 +125,14 @@ impl SetFile {
 }
 
 impl FileSet {
-    /// Finds all files of the table at `path`: a table directory, a file that holds a whole table, or a table in one.
+    /// Finds all files of what is at `path`: a table directory, a file that holds a whole table, a table in one, or a container
+    /// of other files.
     ///
     /// # Errors
     /// `Locked` if a program writes to one of the tables for too long, `Format` if there is no table at `path`, if a
     /// container is damaged, or holds a file whose name is none.
-    pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Self> {
-        Self::find(path, Search { options, salvage: false })
+    pub(super) fn open(path: &Path, wanted: Wanted, options: OpenOptions) -> Result<Self> {
+        Self::find(path, Search { options, wanted, salvage: false })
     }
 
     /// As [`open`](Self::open), but files that cannot be read as a whole, and containers and directories that cannot be
@@ -120,10 +141,11 @@ impl FileSet {
     /// # Errors
     /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything is damaged;
     /// `Interrupted` if `progress` says so.
-    pub(super) fn salvage(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
-        let mut found = Self::find(path, Search { options, salvage: true })?;
+    pub(super) fn salvage(path: &Path, wanted: Wanted, options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
+        let mut found = Self::find(path, Search { options, wanted, salvage: true })?;
+        let was_table = found.root.is_table();
         found.root.leave_out_damaged(progress)?;
-        if !found.root.files.iter().any(|file| file.name == TABLE_DAT) {
+        if was_table && !found.root.is_table() {
             return Err(Error::format("its table.dat cannot be read").context(Context::path(path)));
         }
         found.damage = found.root.all().iter().flat_map(|folder| folder.damage.clone()).collect();
@@ -133,8 +155,15 @@ impl FileSet {
     fn find(path: &Path, search: Search) -> Result<Self> {
         let open = || {
             let path = std::path::absolute(path)?;
-            let root = Folder::open(container::locate(&path)?, String::new(), search, 0)?;
-            match root.files.iter().any(|file| file.name == TABLE_DAT) {
+            let (container, damage) = match search.salvage {
+                true => container::locate_damaged(&path)?,
+                false => (container::locate(&path)?, None),
+            };
+            let is_for_tables = Format::named(container.describe().format).is_none_or(Format::is_for_tables);
+            let mut root = Folder::open(container, String::new(), search, 0)?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            root.damage.extend(damage.map(|error| Damage::of_file(".", &name, &error)));
+            match root.is_table() || search.wanted == Wanted::Files || !is_for_tables {
                 true => Ok(FileSet { path, root, damage: Vec::new() }),
                 false => Err(Error::format("not a table: there is no table.dat")),
             }
@@ -158,6 +187,11 @@ impl FileSet {
             return Err(Error::usage("the target is the source, in it, or around it").context(Context::path(&target)));
         }
         Ok(())
+    }
+
+    /// All files, for a container that has to know them before the first is written.
+    pub(super) fn announce(&self) -> Result<Announced> {
+        self.root.announce()
     }
 
     /// The number of files.
@@ -188,6 +222,7 @@ impl Folder {
             prefix,
             files: Vec::new(),
             nested: Vec::new(),
+            container: container.clone(),
             packable: None,
             warnings: Vec::new(),
             damage: Vec::new(),
@@ -230,6 +265,25 @@ impl Folder {
             Some(pair) => Err(Error::format(format!("there are two files named {:?}", pair[0]))),
             None => Ok(folder),
         }
+    }
+
+    /// Whether it is a table.
+    fn is_table(&self) -> bool {
+        self.files.iter().any(|file| file.name == TABLE_DAT)
+    }
+
+    fn announce(&self) -> Result<Announced> {
+        let file = |file: &SetFile| {
+            let properties = file.properties().context(Context::member(&file.name))?;
+            Ok(AnnouncedFile { name: file.name.clone(), len: file.len, properties })
+        };
+        let nested =
+            |(name, folder): &(String, Folder)| Ok((name.clone(), folder.announce().context(Context::member(name))?));
+        Ok(Announced {
+            properties: self.container.properties()?,
+            files: self.files.iter().map(file).collect::<Result<_>>()?,
+            nested: self.nested.iter().map(nested).collect::<Result<_>>()?,
+        })
     }
 
     /// Notes a file that cannot be read.

@@ -62,11 +62,15 @@ pub(super) fn pack(
     progress: &dyn Progress,
 ) -> Result<PackSummary> {
     source.check_apart(target)?;
-    if options.single_file {
+    if options.single_file || !options.format.is_for_tables() {
         let output = Output::create(target, publishing, needed(source, options))?;
-        let blocks =
-            block_bytes(options, source.root.all().into_iter().flat_map(|folder| &folder.files).map(|file| file.len));
-        let container = options.format.create(output.partial(), &format_options(options, blocks))?;
+        let blocks = if options.format.is_for_tables() {
+            block_bytes(options, source.root.all().into_iter().flat_map(|folder| &folder.files).map(|file| file.len))
+        } else {
+            options.block_bytes.unwrap_or(SMALLEST_BLOCK)
+        };
+        let files = source.announce()?;
+        let container = options.format.create_for(output.partial(), &files, &format_options(options, blocks))?;
         return finish(source, output, progress, |copier| copy_tree(&source.root, &*container, copier));
     }
     let output = Output::create_directory(target, publishing, needed(source, options))?;

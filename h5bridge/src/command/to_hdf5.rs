@@ -11,8 +11,10 @@ use ctds_hdf5::convert::{
     ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Prediction, ReadStrategy, Sha256, TablePlan, ToHdf5,
     ToHdf5Plan, ToHdf5Summary,
 };
+use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::{Value as Json, json};
 
+use super::pack;
 use crate::args::{Durable, External, Global, SOURCE, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
@@ -100,11 +102,45 @@ pub fn memory(text: &str) -> Result<u64> {
     if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
 }
 
+/// Writes the files of a container that is not a table as datasets of bytes.
+fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let of_tables = [
+        (!args.columns.is_empty(), "--columns"),
+        (!args.exclude.is_empty(), "--exclude"),
+        (args.rows.is_some(), "--rows"),
+        (!args.tables.is_empty(), "--tables"),
+        (args.appendable, "--appendable"),
+        (args.restorable, "--restorable"),
+        (args.dry_run, "--dry-run"),
+        (args.digest, "--digest"),
+    ];
+    if let Some((_, option)) = of_tables.iter().find(|(given, _)| *given) {
+        let message = format!("{option} is for tables; {} is a container of other files", args.source.display());
+        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
+    }
+    let compression = match args.compress {
+        Compress::With(compression) => compression,
+        Compress::Auto => Compression::NONE,
+    };
+    pack::write(&args.source, &args.out, global, out, compression, |pack| {
+        pack.format(PackFormat::HDF5)
+            .salvage(args.salvage)
+            .if_exists(if_exists(args.overwrite))
+            .sync(args.durable.policy())
+    })
+}
+
 /// Converts, or prints the plan.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if !args.dry_run {
         report::check_target(&args.out, args.overwrite)?;
+    }
+    match Contents::of(&args.source) {
+        Ok(Contents::Container(_)) => return files_to_hdf5(&args, global, out),
+        Ok(_) => {}
+        Err(_) if args.salvage && Contents::can_be_salvaged(&args.source) => return files_to_hdf5(&args, global, out),
+        Err(error) => return Err(pack::suggest(error, &args.source)),
     }
     let interrupts = Interrupts::listen()?;
     let digest = match (args.digest, args.no_digest) {
@@ -158,7 +194,12 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "{}: {tables} tables, {columns} columns, {rows} rows; {size} of data in {stored} ({ratio:.2})",
             args.out.display()
         ),
-        format!("{}{known}; expected: {}", report::speed(*bytes, seconds), describe_expected(&expected)),
+        format!(
+            "{}{known}; expected: {} in {:.1} s",
+            report::speed(*bytes, seconds),
+            report::bytes(expected.file_bytes),
+            expected.seconds
+        ),
     ];
     if !left.is_empty() {
         lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
@@ -227,7 +268,11 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
     });
     let mut found: Vec<_> = plan.tables().iter().flat_map(table_lines).collect();
     let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
-    found.push(format!("{bytes} of data; expected: {}, peak memory {memory}", describe_expected(&plan.prediction())));
+    let Prediction { file_bytes, seconds, .. } = plan.prediction();
+    found.push(format!(
+        "the file: about {} for {bytes} of data, in about {seconds:.1} s; peak memory about {memory}",
+        report::bytes(file_bytes)
+    ));
     if let Some((files, bytes)) = restorable {
         fields["restorable"] = json!({"files": files, "bytes": bytes});
         let bytes = report::bytes(bytes);
@@ -240,10 +285,6 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
 
 fn expected_json(expected: &Prediction) -> Json {
     json!({"file_bytes": expected.file_bytes, "seconds": expected.seconds})
-}
-
-fn describe_expected(expected: &Prediction) -> String {
-    format!("a file of {} in {:.1} s", report::bytes(expected.file_bytes), expected.seconds)
 }
 
 fn table_json(table: &TablePlan) -> Json {
