@@ -155,9 +155,6 @@ pub(crate) fn for_each_run(
     if extent.contains(&0) {
         return;
     }
-    let offset = |shape: &[u64], at: &dyn Fn(usize) -> u64| {
-        (0..shape.len()).rev().fold(0, |sum, axis| sum * shape[axis] + at(axis))
-    };
     // leading axes that the box spans in both arrays join into one run
     let mut joined = 0;
     let mut elements = 1;
@@ -168,23 +165,39 @@ pub(crate) fn for_each_run(
             break;
         }
     }
-    let mut at = vec![0u64; extent.len()];
+    let (from_steps, mut source) = steps(from_shape, from_start);
+    let (to_steps, mut target) = steps(to_shape, to_start);
+    let mut left = extent.to_vec();
     loop {
-        let source = offset(from_shape, &|axis| from_start[axis] + at[axis]);
-        let target = offset(to_shape, &|axis| to_start[axis] + at[axis]);
-        run(source as usize, target as usize, elements as usize);
-        let more = (joined..extent.len()).any(|axis| {
-            at[axis] += 1;
-            if at[axis] < extent[axis] {
-                return true;
+        run(source, target, elements as usize);
+        let mut axis = joined;
+        loop {
+            let Some(left) = left.get_mut(axis) else { return };
+            *left -= 1;
+            if *left > 0 {
+                break;
             }
-            at[axis] = 0;
-            false
-        });
-        if !more {
-            return;
+            // back to the start of this axis, and one on along the next
+            *left = extent[axis];
+            source -= from_steps[axis] * (extent[axis] - 1) as usize;
+            target -= to_steps[axis] * (extent[axis] - 1) as usize;
+            axis += 1;
         }
+        source += from_steps[axis];
+        target += to_steps[axis];
     }
+}
+
+/// Elements from one position to the next along each axis of an array, and those before the element at `start`.
+fn steps(shape: &[u64], start: &[u64]) -> (Vec<usize>, usize) {
+    let (mut step, mut first) = (1, 0);
+    let mut steps = Vec::with_capacity(shape.len());
+    for (&extent, &at) in shape.iter().zip(start) {
+        steps.push(step);
+        first += at as usize * step;
+        step *= extent as usize;
+    }
+    (steps, first)
 }
 
 #[cfg(test)]

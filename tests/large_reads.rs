@@ -1,0 +1,109 @@
+//! What needs more rows than the tables of testdata/ have: reads by several threads, and predictions of a conversion.
+
+use ctds_hdf5::convert::{Compress, Compression, ToHdf5};
+use ctds_hdf5::value::{Complex32, Region, Shape};
+use ctds_hdf5::{ColumnDesc, ErrorKind, ManagerSpec, NewTable, Result, Table};
+use ndarray::ArrayD;
+use tempfile::TempDir;
+
+const ROWS: usize = 20_000;
+const CHANNELS: usize = 16;
+const CORRELATIONS: usize = 4;
+
+/// Numbers without pattern in their last bytes, always the same.
+fn noise(at: usize) -> f32 {
+    let bits = (at as u64 + 1).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    1.0 + (bits >> 41) as f32 / (1 << 23) as f32
+}
+
+fn data() -> ArrayD<Complex32> {
+    let elements = (0..ROWS * CHANNELS * CORRELATIONS).map(|at| Complex32::new(noise(2 * at), noise(2 * at + 1)));
+    ArrayD::from_shape_vec(vec![ROWS, CHANNELS, CORRELATIONS], elements.collect()).unwrap()
+}
+
+fn flags() -> ArrayD<bool> {
+    let elements = (0..ROWS * CHANNELS * CORRELATIONS).map(|at| at % 7 == 3).collect();
+    ArrayD::from_shape_vec(vec![ROWS, CHANNELS, CORRELATIONS], elements).unwrap()
+}
+
+/// The rows, channels and correlations of a tile are in none of their columns divisors of those of the table.
+fn make(folder: &TempDir) -> Result<Table> {
+    let path = folder.path().join("large.ms");
+    let mut table = NewTable::new()
+        .column(ColumnDesc::array::<Complex32>("DATA").ndim(2))
+        .column(ColumnDesc::array::<Complex32>("WHOLE_CELLS").ndim(2))
+        .column(ColumnDesc::array::<bool>("FLAG").ndim(2))
+        .column(ColumnDesc::scalar::<f64>("TIME"))
+        .column(ColumnDesc::scalar::<i32>("ANTENNA1"))
+        .bind(ManagerSpec::tiled_shape("TiledData", &Shape::from([3, 5, 700])), ["DATA"])
+        .bind(ManagerSpec::tiled_shape("TiledWhole", &Shape::from([4, 16, 900])), ["WHOLE_CELLS"])
+        .bind(ManagerSpec::tiled_shape("TiledFlag", &Shape::from([4, 7, 1100])), ["FLAG"])
+        .bind(ManagerSpec::incremental("Slow"), ["TIME"])
+        .create(&path)?;
+    table.add_rows(ROWS as u64)?;
+    table.column("DATA")?.put_rows(0, &data())?;
+    table.column("WHOLE_CELLS")?.put_rows(0, &data())?;
+    table.column("FLAG")?.put_rows(0, &flags())?;
+    table.column("TIME")?.put_scalars(0, (0..ROWS).map(|row| (row / 100) as f64).collect())?;
+    table.column("ANTENNA1")?.put_scalars(0, (0..ROWS as i32).map(|row| row % 28).collect())?;
+    table.close()?;
+    Table::open(&path)
+}
+
+#[test]
+fn many_threads_read_what_was_written() -> Result<()> {
+    let folder = TempDir::new().unwrap();
+    let table = make(&folder)?;
+    let (data, flags, all) = (data(), flags(), 0..ROWS as u64);
+    for name in ["DATA", "WHOLE_CELLS"] {
+        assert!(table.column(name)?.rows::<Complex32>(all.clone())? == data, "{name}");
+        let rows = table.column(name)?.rows::<Complex32>(777..18_001)?;
+        assert!(rows == data.slice(ndarray::s![777..18_001, .., ..]).into_dyn(), "{name}");
+        let channels = Region::c_order(&[7, 1], &[2, 3]);
+        let parts = table.column(name)?.parts::<Complex32>(all.clone(), &channels)?;
+        assert!(parts == data.slice(ndarray::s![.., 7..9, 1..4]).into_dyn(), "{name}");
+        for row in (0..ROWS as u64).step_by(997) {
+            assert_eq!(table.column(name)?.cell::<Complex32>(row)?, data.index_axis(ndarray::Axis(0), row as usize));
+        }
+    }
+    assert!(table.column("FLAG")?.rows::<bool>(all.clone())? == flags);
+    let channel = table.column("FLAG")?.parts::<bool>(5..19_999, &Region::c_order(&[8, 0], &[1, 4]))?;
+    assert!(channel == flags.slice(ndarray::s![5..19_999, 8..9, ..]).into_dyn());
+    for row in (0..ROWS as u64).step_by(997) {
+        assert_eq!(table.column("FLAG")?.cell::<bool>(row)?, flags.index_axis(ndarray::Axis(0), row as usize));
+    }
+    let mut times = vec![0.0; ROWS];
+    table.column("TIME")?.read_into::<f64>(all.clone(), None, &mut times)?;
+    assert!(times.iter().enumerate().all(|(row, &time)| time == (row / 100) as f64));
+    for row in (0..ROWS as u64).rev().step_by(61) {
+        assert_eq!(table.column("ANTENNA1")?.scalar::<i32>(row)?, row as i32 % 28);
+    }
+
+    let column = table.column("DATA")?;
+    let too_short = column.read_into::<Complex32>(0..2, None, &mut [Complex32::default(); 3]).unwrap_err();
+    assert_eq!(too_short.kind(), ErrorKind::Usage);
+    assert_eq!(column.read_into::<f64>(all.clone(), None, &mut times).unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(column.rows::<Complex32>(0..ROWS as u64 + 1).unwrap_err().kind(), ErrorKind::Usage);
+    let outside = Region::c_order(&[15, 0], &[2, 4]);
+    assert_eq!(column.parts::<Complex32>(all, &outside).unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(column.rows::<Complex32>(7..7)?.shape(), [0, CHANNELS, CORRELATIONS]);
+    Ok(())
+}
+
+#[test]
+fn predictions_hold_for_the_size_of_the_file() -> Result<()> {
+    let folder = TempDir::new().unwrap();
+    drop(make(&folder)?);
+    let (source, target) = (folder.path().join("large.ms"), folder.path().join("large.h5"));
+    let gzip = Compress::With(Compression::parse("gzip:1")?);
+    for compress in [Compress::Auto, gzip, Compress::With(Compression::NONE)] {
+        let plan = ToHdf5::new(&source).compression(compress).plan()?;
+        let expected = plan.prediction();
+        let found = plan.write(&target)?.file_bytes as f64;
+        let ratio = expected.file_bytes as f64 / found;
+        assert!((0.75..1.25).contains(&ratio), "{compress:?}: {expected:?}, but {found} bytes");
+        assert!(expected.seconds > 0.0);
+        std::fs::remove_file(&target).unwrap();
+    }
+    Ok(())
+}
