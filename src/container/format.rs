@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Container, ContainerMut, Damage, FORMATS, FormatOptions};
 use crate::error::{Error, Result};
+use crate::progress::Progress;
 
 /// Answers a question about the container that is the file `name` of `inside`.
 type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
@@ -12,13 +13,37 @@ type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
 /// Creates a file with an empty container, in place of an existing file.
 type Create = fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
+/// Writes the files of `source` and of its nested containers to `target`, and returns the bytes added to the file system.
+///
+/// The function itself decides what an existing target means, and leaves nothing half-written under a final name.
+pub(crate) type WriteTree =
+    fn(source: &dyn Container, target: &Path, options: &WriteOptions, progress: &dyn Progress) -> Result<Written>;
+
+/// Options of a format that is written at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriteOptions {
+    /// Size of a block in bytes; `None`: as the format prefers.
+    pub(crate) block_bytes: Option<u64>,
+}
+
+/// The result of writing a container at once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Written {
+    /// Bytes added to the file system.
+    pub(crate) stored_bytes: u64,
+    /// Remarks for the user.
+    pub(crate) warnings: Vec<String>,
+}
+
 /// A kind of container.
 ///
 /// A container is known by one file, of which every question names the directory (or container) that holds it. It may
-/// consist of more files in that directory, which `parts` lists.
+/// consist of more files in that directory, which `parts` lists. Some kinds are known by a directory in place of a file.
 pub(crate) struct Format {
     /// Name on the command line and in listings.
     pub(crate) name: &'static str,
+    /// Whether the questions are about directories (nested containers), not about files.
+    pub(crate) is_directory: bool,
     /// Whether the file is such a container, or may be one, by its first bytes. Of several files that make up one, this
     /// is true for one.
     pub(crate) recognise: OfFile<bool>,
@@ -28,8 +53,10 @@ pub(crate) struct Format {
     pub(crate) damage: OfFile<Vec<Damage>>,
     /// Opens the container.
     pub(crate) open: OfFile<Arc<dyn Container>>,
-    /// `None`: containers of this kind are only read.
+    /// `None`: containers of this kind are only read, or only written by `write_tree`.
     pub(crate) create: Option<Create>,
+    /// Writes all files at once; `None`: containers of this kind are not written that way.
+    pub(crate) write_tree: Option<WriteTree>,
     /// `None`: casacore does not know them.
     pub(crate) casacore: Option<CasacoreStorage>,
 }
@@ -52,11 +79,13 @@ impl Format {
     ) -> Self {
         Format {
             name,
+            is_directory: false,
             recognise,
             parts: |_, _| Ok(Vec::new()),
             damage: |_, _| Ok(Vec::new()),
             open,
             create: None,
+            write_tree: None,
             casacore: None,
         }
     }
@@ -65,6 +94,12 @@ impl Format {
     pub(crate) fn of_option(option: i32) -> Option<&'static Self> {
         let has = |format: &&&Self| format.casacore.is_some_and(|casacore| casacore.option == option);
         FORMATS.iter().find(has).copied()
+    }
+
+    /// Whether containers of this format, by its name, hold any files. Those that casacore knows hold files of tables;
+    /// a directory is judged by its files.
+    pub(crate) fn holds_any(name: &str) -> bool {
+        FORMATS.iter().any(|format| format.name == name && format.casacore.is_none())
     }
 
     /// The format of a container of this name in a table directory.

@@ -15,6 +15,7 @@ mod multifile;
 mod multihdf5;
 #[cfg(test)]
 mod toy;
+mod vt;
 
 use std::fmt::{self, Debug};
 use std::ops::Range;
@@ -26,8 +27,8 @@ use crate::h5::Compression;
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
-pub(crate) use format::{CasacoreStorage, Format};
-pub(crate) use locate::{locate, of_table, outermost, recognise};
+pub(crate) use format::{CasacoreStorage, Format, WriteOptions, WriteTree, Written};
+pub(crate) use locate::{locate, of_table, outermost, recognise, recognise_directory};
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use memory::Memory;
 pub(crate) use multifile::FORMAT as MULTI_FILE;
@@ -71,6 +72,23 @@ pub trait Container: Debug + Send + Sync {
     /// The path of a file in the file system, if the file lies there by itself: only a directory has one.
     fn path(&self, _name: &str) -> Option<PathBuf> {
         None
+    }
+
+    /// The names of earlier states of the container, oldest first, which [`enter`](Self::enter) opens. They are not among
+    /// [`nested`](Self::nested). A format without a history has none.
+    ///
+    /// # Errors
+    /// `Io` if they cannot be listed.
+    fn history(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Entries that are neither files nor containers, with a description of each: symbolic links, for instance.
+    ///
+    /// # Errors
+    /// `Io` if they cannot be listed.
+    fn left_out(&self) -> Result<Vec<(String, String)>> {
+        Ok(Vec::new())
     }
 
     /// Format, block size and other properties of the container as a whole.
@@ -219,6 +237,8 @@ pub struct FormatOptions {
 pub(crate) static FORMATS: &[&Format] = &[
     &multifile::FORMAT,
     &multihdf5::FORMAT,
+    &vt::FORMAT,
+    &vt::STORE,
     #[cfg(test)]
     &toy::FORMAT,
 ];

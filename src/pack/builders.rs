@@ -98,7 +98,11 @@ impl<'a> Pack<'a> {
     pub fn write(self, target: impl AsRef<Path>) -> Result<PackSummary> {
         let (options, target) = (self.options(), target.as_ref());
         self.call.run(|progress| {
-            let source = open(&self.source, self.open, self.salvage, progress)?;
+            let any = options.format.write_tree().is_some() && !self.salvage;
+            let source = match any {
+                true => FileSet::open_any(&self.source, self.open)?,
+                false => open(&self.source, self.open, self.salvage, progress)?,
+            };
             progress.expect(source.bytes());
             pack(&source, target, &options, self.call.if_exists, progress)
         })
@@ -180,7 +184,12 @@ impl<'a> CompareBytes<'a> {
     /// # Errors
     /// Those of reading either table; `Interrupted`.
     pub fn run(self) -> Result<ByteComparison> {
-        let (left, right) = (FileSet::open(&self.left, self.open)?, FileSet::open(&self.right, self.open)?);
+        let [left, right] = [&self.left, &self.right].map(|path| FileSet::open_any(path, self.open));
+        let (left, right) = (left?, right?);
+        if !left.holds_any && !right.holds_any {
+            left.check_table()?;
+            right.check_table()?;
+        }
         self.call.run(|progress| {
             progress.expect(left.bytes());
             compare(&left, &right, progress)

@@ -1,10 +1,11 @@
 //! A table as it would lie in directories, without containers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::special::{self, Special};
-use crate::container::{self, Container, Format};
+use crate::container::{self, Container, ContainerInfo, Format};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
@@ -38,12 +39,16 @@ pub(super) struct FileSet {
     path: PathBuf,
     pub(super) root: Folder,
     damage: Vec<Damage>,
+    /// Whether it lies in a container of any files, not only in one of a table's files.
+    pub(super) holds_any: bool,
 }
 
 /// How files are found.
 #[derive(Clone, Copy)]
 struct Search {
     options: OpenOptions,
+    /// Directories need not be tables.
+    any: bool,
     /// Files, containers and directories that cannot be read are noted and left out.
     salvage: bool,
 }
@@ -53,6 +58,8 @@ struct Search {
 pub(super) struct Folder {
     /// Where it is in the source: `ANTENNA/`; empty for the source itself.
     pub(super) prefix: String,
+    /// The directory that it is; `None` in a container.
+    path: Option<PathBuf>,
     pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
     /// The sequence numbers of the managers whose files can be in a container; `None` if it has no managers at all.
@@ -71,7 +78,7 @@ pub(super) struct SetFile {
     stored: Stored,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Stored {
     In(Arc<dyn Container>),
     Bytes(Arc<Vec<u8>>),
@@ -84,10 +91,7 @@ impl SetFile {
     }
 
     pub(super) fn open(&self) -> Result<Arc<dyn ReadAt>> {
-        match &self.stored {
-            Stored::In(container) => container.open(&self.name),
-            Stored::Bytes(bytes) => Ok(bytes.clone()),
-        }
+        self.stored.open(&self.name)
     }
 
     /// Reads all bytes, to see whether that is possible.
@@ -104,6 +108,74 @@ impl SetFile {
     }
 }
 
+impl Stored {
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        match self {
+            Stored::In(container) => container.open(name),
+            Stored::Bytes(bytes) => Ok(bytes.clone()),
+        }
+    }
+}
+
+/// The files of a [`FileSet`] as a container, for formats that are written at once.
+#[derive(Debug)]
+struct Plain {
+    /// The directory in which the files lie, if they lie in one.
+    path: Option<PathBuf>,
+    files: BTreeMap<String, Stored>,
+    nested: BTreeMap<String, Arc<Plain>>,
+}
+
+impl Plain {
+    fn new(folder: &Folder) -> Self {
+        let nested = folder.nested.iter().map(|(name, inner)| (name.clone(), Arc::new(Plain::new(inner))));
+        Plain {
+            path: folder.path.clone(),
+            files: folder.files.iter().map(|file| (file.name.clone(), file.stored.clone())).collect(),
+            nested: nested.collect(),
+        }
+    }
+}
+
+impl Container for Plain {
+    fn names(&self) -> Result<Vec<String>> {
+        Ok(self.files.keys().cloned().collect())
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        match self.files.get(name) {
+            Some(stored) => stored.open(name),
+            None => Err(Error::not_found("no such file").context(Context::member(name))),
+        }
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        Ok(self.nested.keys().cloned().collect())
+    }
+
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        match self.nested.get(name) {
+            Some(inner) => Ok(inner.clone()),
+            None => Err(Error::not_found("no such directory").context(Context::member(name))),
+        }
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        if name.is_empty() {
+            return self.path.clone();
+        }
+        match self.files.get(name) {
+            Some(Stored::In(container)) => container.path(name),
+            Some(Stored::Bytes(_)) => Some(self.path.as_ref()?.join(name)),
+            None => self.nested.get(name)?.path(""),
+        }
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        ContainerInfo { format: "directory", ..ContainerInfo::default() }
+    }
+}
+
 impl FileSet {
     /// Finds all files of the table at `path`: a table directory, a file that holds a whole table, or a table in one.
     ///
@@ -111,7 +183,15 @@ impl FileSet {
     /// `Locked` if a program writes to one of the tables for too long, `Format` if there is no table at `path`, if a
     /// container is damaged, or holds a file whose name is none.
     pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Self> {
-        Self::find(path, Search { options, salvage: false })
+        Self::find(path, Search { options, any: false, salvage: false })
+    }
+
+    /// As [`open`](Self::open); a directory at `path` need not be a table.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(super) fn open_any(path: &Path, options: OpenOptions) -> Result<Self> {
+        Self::find(path, Search { options, any: true, salvage: false })
     }
 
     /// As [`open`](Self::open), but files that cannot be read as a whole, and containers and directories that cannot be
@@ -121,9 +201,10 @@ impl FileSet {
     /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything is damaged;
     /// `Interrupted` if `progress` says so.
     pub(super) fn salvage(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
-        let mut found = Self::find(path, Search { options, salvage: true })?;
+        let mut found = Self::find(path, Search { options, any: false, salvage: true })?;
+        let was_table = found.is_table();
         found.root.leave_out_damaged(progress)?;
-        if !found.root.files.iter().any(|file| file.name == TABLE_DAT) {
+        if !found.is_table() && (was_table || !found.holds_any) {
             return Err(Error::format("its table.dat cannot be read").context(Context::path(path)));
         }
         found.damage = found.root.all().iter().flat_map(|folder| folder.damage.clone()).collect();
@@ -133,13 +214,37 @@ impl FileSet {
     fn find(path: &Path, search: Search) -> Result<Self> {
         let open = || {
             let path = std::path::absolute(path)?;
-            let root = Folder::open(container::locate(&path)?, String::new(), search, 0)?;
-            match root.files.iter().any(|file| file.name == TABLE_DAT) {
-                true => Ok(FileSet { path, root, damage: Vec::new() }),
-                false => Err(Error::format("not a table: there is no table.dat")),
+            let container = container::locate(&path)?;
+            let holds_any = Format::holds_any(container.describe().format);
+            let root = Folder::open(container, String::new(), search, 0)?;
+            let set = FileSet { path, root, damage: Vec::new(), holds_any };
+            match set.is_table() || set.holds_any || search.any {
+                true => Ok(set),
+                false => Err(not_a_table()),
             }
         };
         open().with_context(|| Context::path(path))
+    }
+
+    /// Whether the files are those of a table.
+    pub(super) fn is_table(&self) -> bool {
+        self.root.files.iter().any(|file| file.name == TABLE_DAT)
+    }
+
+    /// Refuses files that are not those of a table.
+    ///
+    /// # Errors
+    /// `Format`.
+    pub(super) fn check_table(&self) -> Result<()> {
+        match self.is_table() {
+            true => Ok(()),
+            false => Err(not_a_table().context(Context::path(&self.path))),
+        }
+    }
+
+    /// The files as a container.
+    pub(super) fn as_container(&self) -> Arc<dyn Container> {
+        Arc::new(Plain::new(&self.root))
     }
 
     /// The files and directories that [`salvage`](Self::salvage) left out.
@@ -176,6 +281,10 @@ impl FileSet {
     }
 }
 
+fn not_a_table() -> Error {
+    Error::format("not a table: there is no table.dat")
+}
+
 impl Folder {
     fn open(container: Arc<dyn Container>, prefix: String, search: Search, depth: usize) -> Result<Self> {
         limits::depth(depth, "directories and containers")?;
@@ -186,6 +295,7 @@ impl Folder {
         };
         let mut folder = Folder {
             prefix,
+            path: path.clone(),
             files: Vec::new(),
             nested: Vec::new(),
             packable: None,
@@ -204,6 +314,9 @@ impl Folder {
                 Err(error) if error.kind() == crate::ErrorKind::Io => folder.warn(&name, &format!("left out: {error}")),
                 Err(error) => return Err(error),
             }
+        }
+        for (name, what) in container.left_out()? {
+            folder.warn(&name, &format!("left out: {what}"));
         }
         let packed = folder.open_table(&container, search.salvage)?;
         for container in [container].into_iter().chain(packed) {
