@@ -65,7 +65,7 @@ pub mod value;
 
 pub use container::{
     Container, ContainerInfo, ContainerMut, Directory, FileLayout, FormatOptions, LiveContainer, LiveContainerReader,
-    MultiFile, MultiFileMut, MultiHdf5Mut,
+    MultiFile, MultiFileMut, MultiHdf5Mut, Properties, Property,
 };
 pub use error::{Context, Error, ErrorKind, Result};
 pub use h5::{Compression, Plugin};

@@ -180,6 +180,12 @@ fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     })
 }
 
+/// Whether a file beside the one named `name` is a part of it, as `NAME.000001`.
+fn is_part(name: &OsStr, other: &OsStr) -> bool {
+    let number = other.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"."));
+    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+}
+
 fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
     let stem = stem(name);
     if !directory.symlink_metadata()?.is_dir() {
@@ -188,7 +194,7 @@ fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?.file_name();
         // a verb may write by means of another one
-        if entry != LOCK && entry != name && !is_partial_of(&stem, &entry) {
+        if entry != LOCK && entry != name && !is_part(name, &entry) && !is_partial_of(&stem, &entry) {
             return Ok(());
         }
     }
@@ -263,9 +269,29 @@ impl Output {
         Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, if_exists })
     }
 
-    /// Where to write.
+    /// Where to write. A file may have parts beside it, named `NAME.` and digits; they are published before it.
     pub(crate) fn partial(&self) -> &Path {
         self.partial.path()
+    }
+
+    /// The paths of the parts of a file.
+    fn parts(&self) -> Result<Vec<PathBuf>> {
+        let name = self.partial().file_name().unwrap_or_default();
+        let mut parts = Vec::new();
+        for entry in fs::read_dir(parent(self.partial()))? {
+            let entry = entry?;
+            if self.kind == OutputKind::File && is_part(name, &entry.file_name()) {
+                parts.push(entry.path());
+            }
+        }
+        parts.sort();
+        Ok(parts)
+    }
+
+    /// All that was written, see [`walk`].
+    fn walk(&self, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+        self.parts()?.iter().try_for_each(|part| walk(part, visit))?;
+        walk(self.partial(), visit)
     }
 
     /// Begins to make durable what is written, so that there is little left to do at the end.
@@ -285,7 +311,7 @@ impl Output {
     /// Bytes of all that was written.
     pub(crate) fn bytes(&self) -> Result<u64> {
         let mut bytes = 0;
-        walk(self.partial(), &mut |path| {
+        self.walk(&mut |path| {
             let metadata = path.metadata()?;
             bytes += if metadata.is_file() { metadata.len() } else { 0 };
             Ok(())
@@ -303,7 +329,7 @@ impl Output {
 
     fn sync(&self) -> Result<()> {
         let mut paths = Vec::new();
-        walk(self.partial(), &mut |path| {
+        self.walk(&mut |path| {
             paths.push(path.to_owned());
             Ok(())
         })?;
@@ -320,6 +346,14 @@ impl Output {
         self.sync()?;
         check_target(&self.target, self.kind, self.if_exists)?;
         let (new, target) = (self.partial(), &self.target);
+        for part in self.parts()? {
+            let place = target.with_file_name(part.file_name().unwrap_or_default());
+            match self.if_exists {
+                IfExists::Fail => rename_new(&part, &place, OutputKind::File),
+                IfExists::Replace => replace_file(&part, &place),
+            }
+            .with_context(|| Context::path(&place))?;
+        }
         match (self.if_exists, self.kind) {
             (IfExists::Fail, kind) => rename_new(new, target, kind)?,
             (IfExists::Replace, OutputKind::File) => replace_file(new, target)?,

@@ -57,6 +57,8 @@ REGISTRIES = {
     'stman/incremental': 'its KIND opens and creates; the parts share the opened file',
     'stman/standard': 'its KIND opens and creates; the parts share the opened file',
     'stman/tiled': 'its four Kinds open and create; the parts share the hypercubes',
+    'container/hdf5': 'its FORMAT opens and creates; the parts use the constants of the format',
+    'container/sion': 'its FORMAT opens and creates; the parts use the constants of the format',
     'container/multifile': 'its FORMAT opens and creates; the parts use the constants of the format',
     'io': 'the traits of positioned reading and writing, and the file that implements both',
 }

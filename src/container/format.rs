@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Container, ContainerMut, Damage, FORMATS, FormatOptions};
+use super::{Announced, Container, ContainerMut, Damage, FORMATS, FormatOptions};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
@@ -34,6 +34,12 @@ pub(crate) struct Written {
     /// Remarks for the user.
     pub(crate) warnings: Vec<String>,
 }
+/// Creates a file with a container for the files that are announced, in place of an existing file. Those files, and no
+/// others, are then written in their order, each container is committed after its files, and the outermost last.
+type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
+
+/// A damaged container, as far as it can be read, and what is wrong with it.
+pub(crate) type Salvaged = (Arc<dyn Container>, Error);
 
 /// A kind of container.
 ///
@@ -53,9 +59,13 @@ pub(crate) struct Format {
     pub(crate) damage: OfFile<Vec<Damage>>,
     /// Opens the container.
     pub(crate) open: OfFile<Arc<dyn Container>>,
-    /// `None`: containers of this kind are only read, or only written by `write_tree`.
+    /// Opens a container of which [`open`](Self::open) says that it is damaged; `None` if nothing can be read then.
+    pub(crate) salvage: Option<OfFile<Salvaged>>,
+    /// `None`: containers of this kind cannot be changed.
     pub(crate) create: Option<Create>,
-    /// Writes all files at once; `None`: containers of this kind are not written that way.
+    /// `None`: containers of this kind are not made in one go. A format that is written has this, `create` or `write_tree`.
+    pub(crate) create_for: Option<CreateFor>,
+    /// Writes all files at once to a final path; `None`: containers of this kind are not written that way.
     pub(crate) write_tree: Option<WriteTree>,
     /// `None`: casacore does not know them.
     pub(crate) casacore: Option<CasacoreStorage>,
@@ -84,8 +94,10 @@ impl Format {
             parts: |_, _| Ok(Vec::new()),
             damage: |_, _| Ok(Vec::new()),
             open,
+            salvage: None,
             create: None,
             write_tree: None,
+            create_for: None,
             casacore: None,
         }
     }
@@ -96,15 +108,14 @@ impl Format {
         FORMATS.iter().find(has).copied()
     }
 
-    /// Whether containers of this format, by its name, hold any files. Those that casacore knows hold files of tables;
-    /// a directory is judged by its files.
-    pub(crate) fn holds_any(name: &str) -> bool {
-        FORMATS.iter().any(|format| format.name == name && format.casacore.is_none())
-    }
-
     /// The format of a container of this name in a table directory.
     pub(crate) fn of_file_name(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.is_file_name(name)).copied()
+    }
+
+    /// The format of this name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| format.name == name).copied()
     }
 
     /// Whether casacore expects a container of this format in a file of this name.
@@ -112,13 +123,43 @@ impl Format {
         self.casacore.is_some_and(|casacore| casacore.file_name == name)
     }
 
+    /// Whether containers of this kind can be made.
+    pub(crate) fn is_written(&self) -> bool {
+        self.create.is_some() || self.create_for.is_some() || self.write_tree.is_some()
+    }
+
+    /// Whether containers of this kind hold the files of tables only, as casacore expects.
+    pub(crate) fn is_for_tables(&self) -> bool {
+        self.casacore.is_some()
+    }
+
+    /// Creates a file with a container for these files, in place of an existing file.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub(crate) fn create_for(
+        &self,
+        path: &Path,
+        files: &Announced,
+        options: &FormatOptions,
+    ) -> Result<Arc<dyn ContainerMut>> {
+        match self.create_for {
+            Some(create) => create(path, files, options),
+            None => self.create(path, options),
+        }
+    }
+
     /// Creates a file with an empty container, in place of an existing file.
     ///
     /// # Errors
-    /// `Unsupported` if the format is only read; `Usage` for options that it does not have; `Io`, `NoSpace`.
+    /// `Unsupported` if the format is only read, or not file by file; `Usage` for options that it does not have; `Io`,
+    /// `NoSpace`.
     pub(crate) fn create(&self, path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>> {
         match self.create {
             Some(create) => create(path, options),
+            None if self.create_for.is_some() => {
+                Err(Error::unsupported(format!("a container of the format {} is written as a whole", self.name)))
+            }
             None => Err(Error::unsupported(format!("containers of the format {} are only read", self.name))),
         }
     }

@@ -1,12 +1,15 @@
-//! Paths that lead into containers: `/d/one.mfh5/ANTENNA`.
+//! Paths that lead into containers: `/d/one.mfh5/ANTENNA`, `/d/run.sion/TASK3`.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
 
+use super::format::Salvaged;
 use super::{Container, Directory, FORMATS, Format};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::limits;
 
-/// The files at `path`: a directory, a file that is a container, or what is nested in one.
+/// The files at `path`: a directory, a file that is a container, or what is nested in one. A virtual file that is a
+/// container itself is opened in place.
 ///
 /// A missing directory is reported when one of its files is opened.
 ///
@@ -17,6 +20,30 @@ pub(crate) fn locate(path: &Path) -> Result<Arc<dyn Container>> {
         Some(found) => found.open(),
         None => Ok(Arc::new(Directory::new(path))),
     }
+}
+
+/// The files at `path`, see [`locate`]. A container that is damaged as a whole is opened as far as its format can; its
+/// damage is returned with it.
+pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<Error>)> {
+    match outermost(path)? {
+        Some(found) if found.below.as_os_str().is_empty() => {
+            let (container, damage) = found.salvage()?;
+            Ok((container, damage))
+        }
+        _ => Ok((locate(path)?, None)),
+    }
+}
+
+/// What a path leads to.
+pub(crate) enum Found {
+    /// A directory or a container.
+    Container(Arc<dyn Container>),
+    /// A virtual file that is not a container: what it is in, and its name there.
+    File(Arc<dyn Container>, String),
+}
+
+fn not_a_container() -> Error {
+    Error::format("neither a table directory, nor a container, nor an HDF5 file")
 }
 
 /// A file or directory that is a container, and the path in it.
@@ -44,7 +71,7 @@ pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
     let name = name.ok_or_else(|| Error::unsupported("the file's name is not UTF-8"))?;
     let Some(format) = recognise(&directory, name)? else {
         return Err(match below.as_os_str().is_empty() {
-            true => Error::format("neither a table directory, nor a container, nor an HDF5 file"),
+            true => not_a_container(),
             false => Error::not_found(format!("{} is neither a directory nor a container", found.display())),
         });
     };
@@ -52,13 +79,40 @@ pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
 }
 
 impl Outermost<'_> {
-    /// Opens the container, and follows the path in it.
+    /// Whether the path is that of the file, and does not lead into it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.below.as_os_str().is_empty()
+    }
+
+    /// Opens the container, and follows the path in it to another one.
     pub(crate) fn open(&self) -> Result<Arc<dyn Container>> {
+        match self.find()? {
+            Found::Container(container) => Ok(container),
+            Found::File(_, name) => {
+                Err(Error::not_found("a file that is not a container").context(Context::member(name)))
+            }
+        }
+    }
+
+    /// Opens the container, and follows the path in it.
+    pub(crate) fn find(&self) -> Result<Found> {
         let mut levels = vec![(self.format.open)(&self.directory, self.name)?];
-        for component in self.below.components() {
+        let mut components = self.below.components().peekable();
+        while let Some(component) = components.next() {
             match component {
                 Component::Normal(name) => {
-                    let inner = levels[levels.len() - 1].enter(&name.to_string_lossy())?;
+                    limits::depth(levels.len(), "containers")?;
+                    let (last, name) = (&levels[levels.len() - 1], name.to_string_lossy());
+                    let inner = match enter(&**last, &name)? {
+                        Some(inner) => inner,
+                        None if components.peek().is_none() => {
+                            return Ok(Found::File(last.clone(), name.into_owned()));
+                        }
+                        None => {
+                            let message = "a file that is not a container, where the path goes on";
+                            return Err(Error::not_found(message).context(Context::member(name)));
+                        }
+                    };
                     levels.push(inner);
                 }
                 Component::ParentDir if levels.len() > 1 => drop(levels.pop()),
@@ -66,7 +120,39 @@ impl Outermost<'_> {
                 _ => {}
             }
         }
-        Ok(levels.swap_remove(levels.len() - 1))
+        Ok(Found::Container(levels.swap_remove(levels.len() - 1)))
+    }
+
+    /// Opens the container, as far as it can be read if it is damaged.
+    fn salvage(&self) -> Result<(Arc<dyn Container>, Option<Error>)> {
+        match ((self.format.open)(&self.directory, self.name), self.format.salvage) {
+            (Err(error), Some(salvage)) if error.is_damage() => {
+                let (container, damage): Salvaged = salvage(&self.directory, self.name)?;
+                Ok((container, Some(damage)))
+            }
+            (opened, _) => Ok((opened?, None)),
+        }
+    }
+}
+
+/// A container in another one: nested, or a virtual file that is a container; `None` for any other virtual file.
+///
+/// # Errors
+/// `NotFound` if the container has neither.
+fn enter(container: &dyn Container, name: &str) -> Result<Option<Arc<dyn Container>>> {
+    match container.enter(name) {
+        Err(error) if error.kind() == ErrorKind::NotFound => match recognise(container, name) {
+            Ok(Some(format)) => match (format.open)(container, name) {
+                // libhdf5 opens files of the file system only
+                Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
+                opened => opened.context(Context::member(name)).map(Some),
+            },
+            Ok(None) => Ok(None),
+            // neither a container nor a file has this name
+            Err(missing) if missing.kind() == ErrorKind::NotFound => Err(error),
+            Err(error) => Err(error),
+        },
+        entered => entered.map(Some),
     }
 }
 

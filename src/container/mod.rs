@@ -8,11 +8,15 @@
 mod conformance;
 mod directory;
 mod format;
+mod hdf5;
 mod locate;
 #[cfg(any(test, feature = "internals"))]
 mod memory;
 mod multifile;
 mod multihdf5;
+mod properties;
+mod seal_end;
+mod sion;
 #[cfg(test)]
 mod toy;
 mod vt;
@@ -28,7 +32,8 @@ use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
 pub(crate) use format::{CasacoreStorage, Format, WriteOptions, WriteTree, Written};
-pub(crate) use locate::{locate, of_table, outermost, recognise, recognise_directory};
+pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files};
+pub(crate) use locate::{Found, locate, locate_damaged, of_table, outermost, recognise, recognise_directory};
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use memory::Memory;
 pub(crate) use multifile::FORMAT as MULTI_FILE;
@@ -37,10 +42,14 @@ pub(crate) use multifile::crc_of;
 pub use multifile::{MultiFile, MultiFileMut};
 pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, is_multi_hdf5};
 pub use multihdf5::{LiveContainer, LiveContainerReader, MultiHdf5Mut};
+pub(crate) use properties::{Announced, AnnouncedFile};
+pub use properties::{Properties, Property};
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use sion::FORMAT as SION;
 
 /// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {
-    /// The names of all files, sorted.
+    /// The names of all files, in the order of the container if its format has one, else sorted.
     ///
     /// # Errors
     /// `Io` if they cannot be listed.
@@ -102,6 +111,22 @@ pub trait Container: Debug + Send + Sync {
         Ok(FileLayout { stored_bytes: self.open(name)?.len()?, ..FileLayout::default() })
     }
 
+    /// Properties of the container that only its format knows.
+    ///
+    /// # Errors
+    /// Those of reading the container.
+    fn properties(&self) -> Result<Properties> {
+        Ok(Properties::default())
+    }
+
+    /// Properties of a file that only the format of the container knows.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn file_properties(&self, _name: &str) -> Result<Properties> {
+        Ok(Properties::default())
+    }
+
     /// Checks the parts of the container that belong to none of its files, as far as opening it did not. Returns whether
     /// checksums protect them, or nothing has to be protected.
     ///
@@ -115,7 +140,7 @@ pub trait Container: Debug + Send + Sync {
 /// A container as a whole. What its format does not have is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContainerInfo {
-    /// Name of the format: `directory`, `multifile`, `multihdf5`.
+    /// Name of the format: `directory`, `multifile`, `multihdf5`, `sion`.
     pub format: &'static str,
     /// Of the format.
     pub version: Option<u32>,
@@ -193,6 +218,15 @@ pub trait ContainerMut: Container {
     /// `Io` or `NoSpace`; `Format` if no file can have this name.
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>>;
 
+    /// Whether the file has all its bytes already, because the container was told of all files before and another one has
+    /// the same content. Nothing is written to such a file.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    fn is_complete(&self, _name: &str) -> Result<bool> {
+        Ok(false)
+    }
+
     /// A file that is there, to be changed.
     ///
     /// # Errors
@@ -236,9 +270,12 @@ pub struct FormatOptions {
 /// The kinds of containers, in the order in which a file is tried.
 pub(crate) static FORMATS: &[&Format] = &[
     &multifile::FORMAT,
+    // only one of them takes an HDF5 file without looking into it
+    &hdf5::FORMAT,
     &multihdf5::FORMAT,
     &vt::FORMAT,
     &vt::STORE,
+    &sion::FORMAT,
     #[cfg(test)]
     &toy::FORMAT,
 ];

@@ -213,7 +213,6 @@ impl Group {
     }
 
     /// Makes another link, to the object at the path `target`.
-    #[cfg(test)]
     pub(crate) fn link(&self, name: &str, target: &str) -> Result<()> {
         self.group.link_hard(target, name).with_context(|| self.path_of(name))
     }

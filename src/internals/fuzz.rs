@@ -12,7 +12,8 @@ use bstr::ByteSlice;
 use super::managers;
 use crate::aipsio::{Decoder, Encoder};
 use crate::container::{
-    Container, ContainerMut, FormatOptions, MULTI_HDF5, Memory, MultiFile, MultiFileMut, MultiHdf5Mut,
+    Announced, AnnouncedFile, Container, ContainerMut, FormatOptions, MULTI_HDF5, Memory, MultiFile, MultiFileMut,
+    MultiHdf5Mut, SION,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::Compression;
@@ -57,6 +58,7 @@ pub static TARGETS: &[Target] = &[
         seeds: |tables| of_each(tables, |files| managers::seeds(Some("SiscoStMan"), files)),
     },
     Target { name: "multifile", run: multifile, seeds: |tables| of_each(tables, |files| named(files, "table.mf")) },
+    Target { name: "sion", run: sion, seeds: sion_seeds },
     Target { name: "seal", run: seal, seeds: seal_seeds },
     Target { name: "document", run: native::read_any, seeds: |tables| of_each(tables, document_seeds) },
 ];
@@ -276,6 +278,58 @@ fn multifile(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// A SION file, its streams, and those that are key-value records.
+fn sion(bytes: &[u8]) -> Result<()> {
+    let inside = Memory::new([("a.sion", bytes.to_vec())]);
+    let container = match (SION.open)(&inside, "a.sion") {
+        Ok(container) => container,
+        Err(error) => SION.salvage.map_or(Err(error), |salvage| Ok(salvage(&inside, "a.sion")?.0))?,
+    };
+    container.properties()?;
+    for name in container.names()? {
+        let file = container.open(&name)?;
+        assert!(container.layout(&name)?.stored_bytes >= file.len()?);
+        container.file_properties(&name)?;
+        read_all(&*file)?;
+        if let Ok(keys) = container.enter(&format!("{name}.keys")) {
+            keys.names()?.iter().try_for_each(|key| read_all(&*keys.open(key)?).map(drop))?;
+        }
+    }
+    Ok(())
+}
+
+/// SION files with the files of each table.
+fn sion_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
+    of_each(tables, |files| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let announced = Announced {
+            files: files
+                .iter()
+                .map(|(name, bytes)| AnnouncedFile {
+                    name: name.clone(),
+                    len: bytes.len() as u64,
+                    ..AnnouncedFile::default()
+                })
+                .collect(),
+            ..Announced::default()
+        };
+        let options = FormatOptions {
+            block_bytes: 512,
+            checksums: false,
+            compression: Compression::NONE,
+            archive: true,
+            appendable: false,
+        };
+        let path = folder.path().join("a.sion");
+        let container = SION.create_for(&path, &announced, &options).expect("a SION file of a table");
+        for (name, bytes) in files {
+            container.create(name).and_then(|file| file.write_at(0, bytes)).expect("a stream is written");
+        }
+        container.commit().expect("a SION file is finished");
+        vec![std::fs::read(path).expect("it was written")]
+    })
+}
+
 /// The end of a MultiHDF5: checksums of what is before it.
 fn seal(bytes: &[u8]) -> Result<()> {
     for damage in (MULTI_HDF5.damage)(&Memory::new([("a.mfh5", bytes.to_vec())]), "a.mfh5")? {
@@ -367,6 +421,7 @@ mod tests {
         dysco: 6 seeds, 2000 changes;
         sisco: 1 seeds, 2000 changes;
         multifile: 3 seeds, 3000 changes;
+        sion: 20 seeds, 3000 changes;
         seal: 3 seeds, 2000 changes;
         document: 200 seeds, 3000 changes;
     }

@@ -24,9 +24,11 @@ use crate::schema::TableInfo;
 use crate::table::{ColumnCells, ColumnInfo, OpenOptions};
 use crate::value::{Record, Shape, Value};
 
-/// Whether the file at `path` is HDF5 and not a container of casacore's.
+/// Whether the file at `path` is HDF5 and not a container.
 pub(crate) fn is_native(path: &Path) -> Result<bool> {
-    Ok(h5::is_hdf5(&FileSource::open(path)?)? && !container::is_multi_hdf5(path)?)
+    let may_be = h5::is_hdf5(&FileSource::open(path)?)? && !container::is_multi_hdf5(path)?;
+    // a file that another process has locked is not told apart here
+    Ok(may_be && !container::is_hdf5_files(path).unwrap_or(false))
 }
 
 /// A table of a native file: where it is in the tree of tables, and its content.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::compare::{ByteComparison, compare};
-use super::file_set::FileSet;
+use super::file_set::{FileSet, Wanted};
 use super::format::PackFormat;
 use super::write::{PackOptions, PackSummary, pack, unpack};
 use crate::call::{Call, call_setters, open_setters};
@@ -98,19 +98,16 @@ impl<'a> Pack<'a> {
     pub fn write(self, target: impl AsRef<Path>) -> Result<PackSummary> {
         let (options, target) = (self.options(), target.as_ref());
         self.call.run(|progress| {
-            let any = options.format.write_tree().is_some() && !self.salvage;
-            let source = match any {
-                true => FileSet::open_any(&self.source, self.open)?,
-                false => open(&self.source, self.open, self.salvage, progress)?,
-            };
+            let wanted = if options.format.is_for_tables() { Wanted::Table } else { Wanted::Files };
+            let source = open(&self.source, wanted, self.open, self.salvage, progress)?;
             progress.expect(source.bytes());
             pack(&source, target, &options, self.call.if_exists, progress)
         })
     }
 }
 
-fn open(path: &Path, options: OpenOptions, salvage: bool, progress: &dyn Progress) -> Result<FileSet> {
-    if salvage { FileSet::salvage(path, options, progress) } else { FileSet::open(path, options) }
+fn open(path: &Path, wanted: Wanted, options: OpenOptions, salvage: bool, progress: &dyn Progress) -> Result<FileSet> {
+    if salvage { FileSet::salvage(path, wanted, options, progress) } else { FileSet::open(path, wanted, options) }
 }
 
 /// Writes the files of a packed table, and of the tables below it, each on its own.
@@ -149,7 +146,7 @@ impl<'a> Unpack<'a> {
     /// As [`Pack::write`].
     pub fn write(self, target: impl AsRef<Path>) -> Result<PackSummary> {
         self.call.run(|progress| {
-            let source = open(&self.source, self.open, self.salvage, progress)?;
+            let source = open(&self.source, Wanted::Table, self.open, self.salvage, progress)?;
             progress.expect(source.bytes());
             unpack(&source, target.as_ref(), self.call.if_exists, progress)
         })
@@ -184,12 +181,8 @@ impl<'a> CompareBytes<'a> {
     /// # Errors
     /// Those of reading either table; `Interrupted`.
     pub fn run(self) -> Result<ByteComparison> {
-        let [left, right] = [&self.left, &self.right].map(|path| FileSet::open_any(path, self.open));
-        let (left, right) = (left?, right?);
-        if !left.holds_any && !right.holds_any {
-            left.check_table()?;
-            right.check_table()?;
-        }
+        let open = |path: &Path| FileSet::open(path, Wanted::Files, self.open);
+        let (left, right) = (open(&self.left)?, open(&self.right)?);
         self.call.run(|progress| {
             progress.expect(left.bytes());
             compare(&left, &right, progress)

@@ -30,6 +30,9 @@ impl<'a> Copier<'a> {
     /// Copies a file to one of the same name.
     pub(super) fn copy(&mut self, folder: &Folder, file: &SetFile, target: &dyn ContainerMut) -> Result<()> {
         self.progress.go_on()?;
+        if target.is_complete(&file.name)? {
+            return self.advance(file.len, folder, file);
+        }
         let (from, to) = (file.open()?, target.create(&file.name)?);
         to.reserve(file.len).context(Context::member(&file.name))?;
         let mut at = 0;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::special::{self, Special};
-use crate::container::{self, Container, ContainerInfo, Format};
+use crate::container::{self, Announced, AnnouncedFile, Container, ContainerInfo, Format, Properties};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
@@ -39,16 +39,22 @@ pub(super) struct FileSet {
     path: PathBuf,
     pub(super) root: Folder,
     damage: Vec<Damage>,
-    /// Whether it lies in a container of any files, not only in one of a table's files.
-    pub(super) holds_any: bool,
+}
+
+/// What a source has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// A table, or a container of a format that is not for tables only.
+    Table,
+    /// Any files.
+    Files,
 }
 
 /// How files are found.
 #[derive(Clone, Copy)]
 struct Search {
     options: OpenOptions,
-    /// Directories need not be tables.
-    any: bool,
+    wanted: Wanted,
     /// Files, containers and directories that cannot be read are noted and left out.
     salvage: bool,
 }
@@ -62,6 +68,8 @@ pub(super) struct Folder {
     path: Option<PathBuf>,
     pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
+    /// Where its files were found; those of a table may be in a container in this one.
+    container: Arc<dyn Container>,
     /// The sequence numbers of the managers whose files can be in a container; `None` if it has no managers at all.
     packable: Option<Vec<u32>>,
     warnings: Vec<String>,
@@ -94,6 +102,14 @@ impl SetFile {
         self.stored.open(&self.name)
     }
 
+    /// What the format of its container says of it.
+    fn properties(&self) -> Result<Properties> {
+        match &self.stored {
+            Stored::In(container) => container.file_properties(&self.name),
+            Stored::Bytes(_) => Ok(Properties::default()),
+        }
+    }
+
     /// Reads all bytes, to see whether that is possible.
     fn read_through(&self, progress: &dyn Progress) -> Result<()> {
         let (file, mut at) = (self.open()?, 0);
@@ -122,18 +138,20 @@ impl Stored {
 struct Plain {
     /// The directory in which the files lie, if they lie in one.
     path: Option<PathBuf>,
+    properties: Properties,
     files: BTreeMap<String, Stored>,
     nested: BTreeMap<String, Arc<Plain>>,
 }
 
 impl Plain {
-    fn new(folder: &Folder) -> Self {
-        let nested = folder.nested.iter().map(|(name, inner)| (name.clone(), Arc::new(Plain::new(inner))));
-        Plain {
+    fn new(folder: &Folder) -> Result<Self> {
+        let nested = folder.nested.iter().map(|(name, inner)| Ok((name.clone(), Arc::new(Plain::new(inner)?))));
+        Ok(Plain {
             path: folder.path.clone(),
+            properties: folder.container.properties()?,
             files: folder.files.iter().map(|file| (file.name.clone(), file.stored.clone())).collect(),
-            nested: nested.collect(),
-        }
+            nested: nested.collect::<Result<_>>()?,
+        })
     }
 }
 
@@ -171,27 +189,31 @@ impl Container for Plain {
         }
     }
 
+    fn properties(&self) -> Result<Properties> {
+        Ok(self.properties.clone())
+    }
+
+    fn file_properties(&self, name: &str) -> Result<Properties> {
+        match self.files.get(name) {
+            Some(Stored::In(container)) => container.file_properties(name),
+            _ => Ok(Properties::default()),
+        }
+    }
+
     fn describe(&self) -> ContainerInfo {
         ContainerInfo { format: "directory", ..ContainerInfo::default() }
     }
 }
 
 impl FileSet {
-    /// Finds all files of the table at `path`: a table directory, a file that holds a whole table, or a table in one.
+    /// Finds all files of what is at `path`: a table directory, a file that holds a whole table, a table in one, or a container
+    /// of other files.
     ///
     /// # Errors
     /// `Locked` if a program writes to one of the tables for too long, `Format` if there is no table at `path`, if a
     /// container is damaged, or holds a file whose name is none.
-    pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Self> {
-        Self::find(path, Search { options, any: false, salvage: false })
-    }
-
-    /// As [`open`](Self::open); a directory at `path` need not be a table.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub(super) fn open_any(path: &Path, options: OpenOptions) -> Result<Self> {
-        Self::find(path, Search { options, any: true, salvage: false })
+    pub(super) fn open(path: &Path, wanted: Wanted, options: OpenOptions) -> Result<Self> {
+        Self::find(path, Search { options, wanted, salvage: false })
     }
 
     /// As [`open`](Self::open), but files that cannot be read as a whole, and containers and directories that cannot be
@@ -200,11 +222,11 @@ impl FileSet {
     /// # Errors
     /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything is damaged;
     /// `Interrupted` if `progress` says so.
-    pub(super) fn salvage(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
-        let mut found = Self::find(path, Search { options, any: false, salvage: true })?;
-        let was_table = found.is_table();
+    pub(super) fn salvage(path: &Path, wanted: Wanted, options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
+        let mut found = Self::find(path, Search { options, wanted, salvage: true })?;
+        let was_table = found.root.is_table();
         found.root.leave_out_damaged(progress)?;
-        if !found.is_table() && (was_table || !found.holds_any) {
+        if was_table && !found.root.is_table() {
             return Err(Error::format("its table.dat cannot be read").context(Context::path(path)));
         }
         found.damage = found.root.all().iter().flat_map(|folder| folder.damage.clone()).collect();
@@ -214,37 +236,25 @@ impl FileSet {
     fn find(path: &Path, search: Search) -> Result<Self> {
         let open = || {
             let path = std::path::absolute(path)?;
-            let container = container::locate(&path)?;
-            let holds_any = Format::holds_any(container.describe().format);
-            let root = Folder::open(container, String::new(), search, 0)?;
-            let set = FileSet { path, root, damage: Vec::new(), holds_any };
-            match set.is_table() || set.holds_any || search.any {
-                true => Ok(set),
-                false => Err(not_a_table()),
+            let (container, damage) = match search.salvage {
+                true => container::locate_damaged(&path)?,
+                false => (container::locate(&path)?, None),
+            };
+            let is_for_tables = Format::named(container.describe().format).is_none_or(Format::is_for_tables);
+            let mut root = Folder::open(container, String::new(), search, 0)?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            root.damage.extend(damage.map(|error| Damage::of_file(".", &name, &error)));
+            match root.is_table() || search.wanted == Wanted::Files || !is_for_tables {
+                true => Ok(FileSet { path, root, damage: Vec::new() }),
+                false => Err(Error::format("not a table: there is no table.dat")),
             }
         };
         open().with_context(|| Context::path(path))
     }
 
-    /// Whether the files are those of a table.
-    pub(super) fn is_table(&self) -> bool {
-        self.root.files.iter().any(|file| file.name == TABLE_DAT)
-    }
-
-    /// Refuses files that are not those of a table.
-    ///
-    /// # Errors
-    /// `Format`.
-    pub(super) fn check_table(&self) -> Result<()> {
-        match self.is_table() {
-            true => Ok(()),
-            false => Err(not_a_table().context(Context::path(&self.path))),
-        }
-    }
-
     /// The files as a container.
-    pub(super) fn as_container(&self) -> Arc<dyn Container> {
-        Arc::new(Plain::new(&self.root))
+    pub(super) fn as_container(&self) -> Result<Arc<dyn Container>> {
+        Ok(Arc::new(Plain::new(&self.root)?))
     }
 
     /// The files and directories that [`salvage`](Self::salvage) left out.
@@ -265,6 +275,11 @@ impl FileSet {
         Ok(())
     }
 
+    /// All files, for a container that has to know them before the first is written.
+    pub(super) fn announce(&self) -> Result<Announced> {
+        self.root.announce()
+    }
+
     /// The number of files.
     pub(super) fn files(&self) -> usize {
         self.root.all().iter().map(|folder| folder.files.len()).sum()
@@ -281,10 +296,6 @@ impl FileSet {
     }
 }
 
-fn not_a_table() -> Error {
-    Error::format("not a table: there is no table.dat")
-}
-
 impl Folder {
     fn open(container: Arc<dyn Container>, prefix: String, search: Search, depth: usize) -> Result<Self> {
         limits::depth(depth, "directories and containers")?;
@@ -298,6 +309,7 @@ impl Folder {
             path: path.clone(),
             files: Vec::new(),
             nested: Vec::new(),
+            container: container.clone(),
             packable: None,
             warnings: Vec::new(),
             damage: Vec::new(),
@@ -343,6 +355,25 @@ impl Folder {
             Some(pair) => Err(Error::format(format!("there are two files named {:?}", pair[0]))),
             None => Ok(folder),
         }
+    }
+
+    /// Whether it is a table.
+    fn is_table(&self) -> bool {
+        self.files.iter().any(|file| file.name == TABLE_DAT)
+    }
+
+    fn announce(&self) -> Result<Announced> {
+        let file = |file: &SetFile| {
+            let properties = file.properties().context(Context::member(&file.name))?;
+            Ok(AnnouncedFile { name: file.name.clone(), len: file.len, properties })
+        };
+        let nested =
+            |(name, folder): &(String, Folder)| Ok((name.clone(), folder.announce().context(Context::member(name))?));
+        Ok(Announced {
+            properties: self.container.properties()?,
+            files: self.files.iter().map(file).collect::<Result<_>>()?,
+            nested: self.nested.iter().map(nested).collect::<Result<_>>()?,
+        })
     }
 
     /// Notes a file that cannot be read.

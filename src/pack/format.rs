@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::container::{self, CasacoreStorage, ContainerMut, Format, FormatOptions, WriteTree};
+use crate::container::{self, Announced, CasacoreStorage, ContainerMut, Format, FormatOptions, WriteTree};
 use crate::error::{Error, Result};
 use crate::schema::StorageOption;
 
@@ -15,7 +15,7 @@ use crate::schema::StorageOption;
 /// use ctds_hdf5::pack::PackFormat;
 ///
 /// let names: Vec<_> = PackFormat::all().map(PackFormat::name).collect();
-/// assert_eq!(names, ["multifile", "multihdf5", "vt"]);
+/// assert_eq!(names, ["multifile", "hdf5", "multihdf5", "vt", "sion"]);
 /// assert_eq!("multihdf5".parse::<PackFormat>()?, PackFormat::MULTI_HDF5);
 /// # Ok::<(), ctds_hdf5::Error>(())
 /// ```
@@ -29,15 +29,31 @@ impl PackFormat {
     /// MultiHDF5, `table.mfh5` in a table directory; casacore reads it if it was built with HDF5.
     pub const MULTI_HDF5: Self = PackFormat(&container::MULTI_HDF5);
 
+    /// A dataset of bytes for each file, in an HDF5 file that every HDF5 reader opens.
+    pub const HDF5: Self = PackFormat(&container::HDF5_FILES);
+
     /// All formats that can be written.
     pub fn all() -> impl Iterator<Item = Self> {
-        let written = container::FORMATS.iter().filter(|format| format.create.is_some() || format.write_tree.is_some());
-        written.map(|format| PackFormat(format))
+        container::FORMATS.iter().filter(|format| format.is_written()).map(|format| PackFormat(format))
     }
 
     /// Name on the command line and in listings: `multifile`, `multihdf5`, `vt`.
     pub fn name(self) -> &'static str {
         self.0.name
+    }
+
+    /// Whether casacore opens tables with such containers. Others are single files, and hold any files.
+    pub fn is_for_tables(self) -> bool {
+        self.0.is_for_tables()
+    }
+
+    pub(super) fn create_for(
+        self,
+        path: &Path,
+        files: &Announced,
+        options: &FormatOptions,
+    ) -> Result<Arc<dyn ContainerMut>> {
+        self.0.create_for(path, files, options)
     }
 
     pub(super) fn create(self, path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>> {

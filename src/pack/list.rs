@@ -8,7 +8,8 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256 as Hasher};
 
 use super::copy::PIECE_BYTES;
-use crate::container::{self, Container, ContainerInfo, Directory, FileLayout, Format};
+use super::file_set::TABLE_DAT;
+use crate::container::{self, Container, ContainerInfo, Directory, FileLayout, Format, Found, Properties};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 use crate::progress::Progress;
@@ -22,6 +23,8 @@ pub struct Listing {
     pub name: String,
     /// What it is.
     pub info: ContainerInfo,
+    /// Properties that only its format knows.
+    pub properties: Properties,
     /// Sorted by name.
     pub files: Vec<ListedFile>,
     /// Directories, containers, and files of directories that are containers; sorted by name.
@@ -34,7 +37,7 @@ pub struct Listing {
 }
 
 /// A file, and how it is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ListedFile {
     /// As stored: it need not be one that a file in a directory can have.
@@ -43,6 +46,92 @@ pub struct ListedFile {
     pub len: u64,
     /// How the container stores it.
     pub layout: FileLayout,
+    /// Properties that only the format of the container knows.
+    pub properties: Properties,
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Contents {
+    /// A table, wherever it lies; also whatever is neither of the others, which opening it as a table tells.
+    Table,
+    /// A container of files that are not those of a table.
+    Container(Box<Listing>),
+    /// A file in a container.
+    File(Box<StoredFile>),
+}
+
+/// A file in a container, to be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct StoredFile {
+    /// Name, length, and how it is stored.
+    pub listed: ListedFile,
+    container: Arc<dyn Container>,
+}
+
+impl Contents {
+    /// Whether the file at `path` is a damaged container of which some files can be salvaged.
+    pub fn can_be_salvaged(path: impl AsRef<Path>) -> bool {
+        container::locate_damaged(path.as_ref()).is_ok_and(|(_, damage)| damage.is_some())
+    }
+
+    /// Finds out what is at `path`.
+    ///
+    /// # Errors
+    /// Those of opening a container that is not for tables.
+    pub fn of(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let of = || {
+            let absolute = std::path::absolute(path)?;
+            let Ok(Some(file)) = container::outermost(&absolute) else { return Ok(Contents::Table) };
+            let for_tables = file.format.is_for_tables();
+            if for_tables && file.is_whole() {
+                return Ok(Contents::Table);
+            }
+            match file.find() {
+                Ok(Found::File(container, name)) => {
+                    let listed = ListedFile::of(&*container, name)?;
+                    Ok(Contents::File(Box::new(StoredFile { listed, container })))
+                }
+                Ok(Found::Container(container)) => {
+                    let format = Format::named(container.describe().format);
+                    let is_table = container.open(TABLE_DAT).is_ok() || format.is_some_and(Format::is_for_tables);
+                    if is_table {
+                        return Ok(Contents::Table);
+                    }
+                    let name = path.display().to_string();
+                    let listing = Listing::of("", name, container, &mut |_, _, _, _| Ok(true), 0)?;
+                    Ok(Contents::Container(Box::new(listing)))
+                }
+                Err(_) if for_tables => Ok(Contents::Table),
+                Err(error) => Err(error),
+            }
+        };
+        of().with_context(|| Context::path(path))
+    }
+}
+
+impl StoredFile {
+    /// The SHA-256 of its bytes.
+    ///
+    /// # Errors
+    /// Those of reading it; `Interrupted` if `progress` says so.
+    pub fn sha256(&self, progress: &dyn Progress) -> Result<Sha256> {
+        hash(&*self.container, &self.listed, progress)
+    }
+}
+
+impl ListedFile {
+    fn of(container: &dyn Container, name: String) -> Result<Self> {
+        let of = || -> Result<_> {
+            let (len, layout) = (container.open(&name)?.len()?, container.layout(&name)?);
+            Ok((len, layout, container.file_properties(&name)?))
+        };
+        let (len, layout, properties) = of().context(Context::member(&name))?;
+        Ok(ListedFile { name, len, layout, properties })
+    }
 }
 
 /// Whether a container is opened, by its path below the outermost, its format, and its file: the name in a directory.
@@ -107,9 +196,7 @@ impl Listing {
                     Err(_) => {}
                 }
             }
-            let (len, layout) =
-                (container.open(&name)?.len()?, container.layout(&name).context(Context::member(&name))?);
-            files.push(ListedFile { name, len, layout });
+            files.push(ListedFile::of(&*container, name)?);
         }
         for name in container.nested()? {
             let format = match container.path(&name) {
@@ -129,7 +216,8 @@ impl Listing {
         }
         nested.sort_by(|a, b| a.name.cmp(&b.name));
         let (history, left_out) = (container.history()?, container.left_out()?);
-        Ok(Listing { name, info: container.describe(), files, nested, history, left_out, container })
+        let (info, properties) = (container.describe(), container.properties()?);
+        Ok(Listing { name, info, properties, files, nested, history, left_out, container })
     }
 
     /// What is to be checked in it and below; `is_covered` if a container around it has checksums of all its bytes.
@@ -144,6 +232,32 @@ impl Listing {
             is_covered,
         }));
         self.nested.iter().for_each(|inner| inner.all(&format!("{prefix}{}/", inner.name), is_covered, found));
+    }
+
+    /// The SHA-256 of each file in it and below, by its path, in the order of the listing. `each` is called with one at a time.
+    ///
+    /// # Errors
+    /// Those of reading the files; `Interrupted` if `progress` says so; that of `each`.
+    pub fn digest(
+        &self,
+        progress: &dyn Progress,
+        each: &mut dyn FnMut(&str, &ListedFile, Sha256) -> Result<()>,
+    ) -> Result<()> {
+        self.digest_below("", progress, each)
+    }
+
+    fn digest_below(
+        &self,
+        prefix: &str,
+        progress: &dyn Progress,
+        each: &mut dyn FnMut(&str, &ListedFile, Sha256) -> Result<()>,
+    ) -> Result<()> {
+        for file in &self.files {
+            let path = format!("{prefix}{}", file.name);
+            let sha = hash(&*self.container, file, progress).context(Context::member(&path))?;
+            each(&path, file, sha)?;
+        }
+        self.nested.iter().try_for_each(|inner| inner.digest_below(&format!("{prefix}{}/", inner.name), progress, each))
     }
 
     /// Bytes of all files in it and below.
@@ -255,22 +369,39 @@ impl Checked<'_> {
     }
 }
 
+/// The SHA-256 of a file.
+fn hash(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -> Result<Sha256> {
+    let mut sha = Hasher::new();
+    read_pieces(container, file, progress, &mut |piece| sha.update(piece))?;
+    Ok(Sha256::from(sha.finalize()))
+}
+
+/// Reads a file and compares it with its checksums.
 fn read(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -> Result<()> {
+    match &file.layout.sha256 {
+        Some(expected) if hash(container, file, progress)?.to_string() != *expected => {
+            Err(Error::format("the SHA-256 of the bytes is not the one that was stored"))
+        }
+        Some(_) => Ok(()),
+        None => read_pieces(container, file, progress, &mut |_| ()),
+    }
+}
+
+fn read_pieces(
+    container: &dyn Container,
+    file: &ListedFile,
+    progress: &dyn Progress,
+    each: &mut dyn FnMut(&[u8]),
+) -> Result<()> {
     let source = container.open(&file.name)?;
-    let mut sha = file.layout.sha256.as_ref().map(|expected| (Hasher::new(), expected));
     let mut piece = vec![0; file.len.min(PIECE_BYTES as u64) as usize];
     let mut at = 0;
     while at < file.len {
         progress.go_on()?;
         let count = (file.len - at).min(piece.len() as u64) as usize;
         source.read_at(at, &mut piece[..count])?;
-        if let Some((sha, _)) = &mut sha {
-            sha.update(&piece[..count]);
-        }
+        each(&piece[..count]);
         at += count as u64;
     }
-    match sha.map(|(sha, expected)| Sha256::from(sha.finalize()).to_string() == *expected) {
-        Some(false) => Err(Error::format("the SHA-256 of the bytes is not the one that was stored")),
-        _ => Ok(()),
-    }
+    Ok(())
 }

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::compare::compare;
-use super::file_set::{FileSet, TABLE_DAT};
+use super::file_set::{FileSet, TABLE_DAT, Wanted};
 use super::write::{LARGEST_BLOCK, PackOptions, SMALLEST_BLOCK, block_bytes};
 use super::*;
 use crate::io::read_all;
@@ -43,7 +43,7 @@ fn source(folder: &Path) -> PathBuf {
 }
 
 fn open(path: &Path) -> FileSet {
-    FileSet::open(path, OpenOptions::default()).unwrap()
+    FileSet::open(path, Wanted::Table, OpenOptions::default()).unwrap()
 }
 
 #[test]

@@ -65,11 +65,15 @@ pub(super) fn pack(
     if let Some(write_tree) = options.format.write_tree() {
         return pack_at_once(source, target, options, write_tree, if_exists, progress);
     }
-    if options.single_file {
+    if options.single_file || !options.format.is_for_tables() {
         let output = Output::create(target, if_exists, needed(source, options))?;
-        let blocks =
-            block_bytes(options, source.root.all().into_iter().flat_map(|folder| &folder.files).map(|file| file.len));
-        let container = options.format.create(output.partial(), &format_options(options, blocks))?;
+        let blocks = if options.format.is_for_tables() {
+            block_bytes(options, source.root.all().into_iter().flat_map(|folder| &folder.files).map(|file| file.len))
+        } else {
+            options.block_bytes.unwrap_or(SMALLEST_BLOCK)
+        };
+        let files = source.announce()?;
+        let container = options.format.create_for(output.partial(), &files, &format_options(options, blocks))?;
         return finish(source, output, progress, |copier| copy_tree(&source.root, &*container, copier));
     }
     let output = Output::create_directory(target, if_exists, needed(source, options))?;
@@ -94,8 +98,8 @@ fn pack_at_once(
         return Err(Error::usage(format!("the format {name} has neither a choice of compression nor of checksums")));
     }
     let write_options = WriteOptions { block_bytes: options.block_bytes };
-    let written =
-        write_tree(&*source.as_container(), target, &write_options, progress).with_context(|| Context::path(target))?;
+    let written = write_tree(&*source.as_container()?, target, &write_options, progress)
+        .with_context(|| Context::path(target))?;
     Ok(PackSummary {
         files: source.files(),
         bytes: source.bytes(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{Digest, Sha256, TableDigest};
+use ctds_hdf5::pack::{Contents, Listing};
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::{Map, Value as Json, json};
 
@@ -26,8 +27,17 @@ pub struct Args {
     external: External,
 }
 
-/// Prints the fingerprints; columns that cannot be read show their error, and the status is that of the first.
+/// Prints the fingerprints of a table, or the SHA-256 of each file of a container; columns that cannot be read show their error, and the status is that of the first.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    match Contents::of(&args.source)? {
+        Contents::Container(listing) => return digest_files(&listing, global, out),
+        Contents::File(file) => {
+            let sha = file.sha256(&())?;
+            let mut files = Map::new();
+            return finish_files(&mut files, [(file.listed.name.as_str(), sha)], global, out);
+        }
+        _ => {}
+    }
     let digest = Digest::new(&args.source).open_options(args.external.open_options(global)).columns(args.columns);
     let tables = digest.run()?;
     let mut status = Status::Done;
@@ -61,6 +71,42 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         }
     }
     Ok(status)
+}
+
+/// Prints the SHA-256 of each file of a container, as `sha256sum` does.
+fn digest_files(listing: &Listing, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let mut files = Map::new();
+    let mut written = Ok(());
+    listing.digest(&(), &mut |path, _, sha| {
+        if global.json {
+            files.insert(path.to_owned(), sha.to_string().into());
+        } else if written.is_ok() {
+            written = writeln!(out, "{sha}  {path}");
+        }
+        Ok(())
+    })?;
+    written?;
+    finish_files(&mut files, [], global, out)
+}
+
+/// Prints some files, and the document with all of them.
+fn finish_files<'a>(
+    files: &mut Map<String, Json>,
+    more: impl IntoIterator<Item = (&'a str, Sha256)>,
+    global: &Global,
+    out: &mut impl Write,
+) -> Result<Status> {
+    for (path, sha) in more {
+        if global.json {
+            files.insert(path.to_owned(), sha.to_string().into());
+        } else {
+            writeln!(out, "{sha}  {path}")?;
+        }
+    }
+    if global.json {
+        writeln!(out, "{:#}", json!({ "format": "SHA-256", "files": files }))?;
+    }
+    Ok(Status::Done)
 }
 
 fn to_json(table: &TableDigest) -> Json {

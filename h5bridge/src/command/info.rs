@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, display_name};
+use ctds_hdf5::pack::{Contents, Listing, StoredFile};
 use ctds_hdf5::value::{Shape, Value, Values};
 use ctds_hdf5::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Plugin, Table, TableKind};
 use serde::Serialize;
@@ -20,7 +21,8 @@ use crate::report;
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge info my.ms
-  h5bridge info my.h5 --json")]
+  h5bridge info my.h5 --json
+  h5bridge info run.sion/TASK3")]
 pub struct Args {
     #[arg(help = SOURCE)]
     source: PathBuf,
@@ -28,8 +30,52 @@ pub struct Args {
     external: External,
 }
 
+/// Prints a container of files that are not those of a table: format, number of files, properties.
+fn run_container(listing: &Listing, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let files = files_below(listing);
+    if global.json {
+        let info = &listing.info;
+        let mut document = json!({
+            "source": listing.name, "format": info.format, "version": info.version, "block_size": info.block_bytes,
+            "checksum": info.checksum, "files": files, "bytes": listing.bytes(),
+        });
+        ls::add_properties(&mut document, &listing.properties);
+        writeln!(out, "{document:#}")?;
+        return Ok(Status::Done);
+    }
+    let bytes = report::bytes(listing.bytes());
+    writeln!(out, "{}  {}: {files} files of {bytes}", ls::printable(&listing.name), ls::describe(&listing.info))?;
+    ls::property_lines(&listing.properties).try_for_each(|line| writeln!(out, "{line}"))?;
+    Ok(Status::Done)
+}
+
+fn files_below(listing: &Listing) -> usize {
+    listing.files.len() + listing.nested.iter().map(files_below).sum::<usize>()
+}
+
+/// Prints a file in a container: length, how it is stored, properties.
+fn run_file(args: &Args, file: &StoredFile, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let listed = &file.listed;
+    if global.json {
+        let mut document = ls::file_json(listed);
+        document["source"] = args.source.display().to_string().into();
+        writeln!(out, "{document:#}")?;
+        return Ok(Status::Done);
+    }
+    let layout = &listed.layout;
+    let stored = format!("{} stored in {} blocks", report::bytes(layout.stored_bytes), layout.blocks);
+    writeln!(out, "{}  {} bytes, {stored}", ls::printable(&listed.name), listed.len)?;
+    ls::property_lines(&listed.properties).try_for_each(|line| writeln!(out, "{line}"))?;
+    Ok(Status::Done)
+}
+
 /// Prints every table and column. Shapes are slowest axis first, as HDF5 and numpy show them.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    match Contents::of(&args.source)? {
+        Contents::Container(listing) => return run_container(&listing, global, out),
+        Contents::File(file) => return run_file(&args, &file, global, out),
+        _ => {}
+    }
     let source = Source::open_with(&args.source, args.external.open_options(global))?;
     if global.json {
         let mut tables = Map::new();

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use ctds_hdf5::ContainerInfo;
 use ctds_hdf5::pack::{ListedFile, Listing};
+use ctds_hdf5::{ContainerInfo, Properties, Property};
 use serde_json::{Value as Json, json};
 
 use crate::args::Global;
@@ -35,7 +35,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
 
 fn to_json(listing: &Listing) -> Json {
     let info = &listing.info;
-    json!({
+    let mut document = json!({
         "name": listing.name,
         "format": info.format,
         "version": info.version,
@@ -48,12 +48,37 @@ fn to_json(listing: &Listing) -> Json {
         "left_out": listing.left_out.iter().map(|(name, what)| json!({ "name": name, "what": what })).collect::<Vec<_>>(),
         "files": listing.files.iter().map(file_json).collect::<Vec<_>>(),
         "nested": listing.nested.iter().map(to_json).collect::<Vec<_>>(),
-    })
+    });
+    add_properties(&mut document, &listing.properties);
+    document
 }
 
-fn file_json(file: &ListedFile) -> Json {
+/// The member of a document with the properties that only the format of a container knows; none without such properties.
+pub(super) fn add_properties(document: &mut Json, properties: &Properties) {
+    if !properties.values.is_empty() {
+        let values = properties.values.iter().map(|(name, value)| (name.clone(), property_json(value)));
+        document["properties"] = Json::Object(values.collect());
+    }
+}
+
+fn property_json(value: &Property) -> Json {
+    match value {
+        Property::Int(value) => (*value).into(),
+        Property::Ints(values) => values.clone().into(),
+        Property::Float(value) => (*value).into(),
+        Property::Text(text) => text.clone().into(),
+    }
+}
+
+/// Lines with the properties that only the format of a container knows.
+pub(super) fn property_lines(properties: &Properties) -> impl Iterator<Item = String> {
+    properties.values.iter().map(|(name, value)| format!("  {name}: {}", property_json(value)))
+}
+
+/// The document of a file.
+pub(super) fn file_json(file: &ListedFile) -> Json {
     let layout = &file.layout;
-    json!({
+    let mut document = json!({
         "name": file.name,
         "size": file.len,
         "stored_bytes": layout.stored_bytes,
@@ -65,7 +90,9 @@ fn file_json(file: &ListedFile) -> Json {
         "filters": layout.filters,
         "checksum": layout.checksum,
         "sha256": layout.sha256,
-    })
+    });
+    add_properties(&mut document, &file.properties);
+    document
 }
 
 /// A container in words.
@@ -115,6 +142,6 @@ fn print(listing: &Listing, depth: usize, out: &mut impl Write) -> Result<()> {
 }
 
 /// Names come from files and may hold terminal commands.
-fn printable(name: &str) -> String {
+pub(super) fn printable(name: &str) -> String {
     if name.is_empty() || name.chars().any(char::is_control) { format!("{name:?}") } else { name.to_owned() }
 }

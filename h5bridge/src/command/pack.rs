@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Compression;
-use ctds_hdf5::pack::{Listing, Pack, PackFormat, PackSummary};
+use ctds_hdf5::pack::{Contents, Listing, Pack, PackFormat, PackSummary};
 use serde_json::json;
 
 use crate::args::{Global, if_exists, size};
@@ -22,15 +22,17 @@ use crate::report::{self, Ending};
   h5bridge pack my.ms packed.ms
   h5bridge pack my.ms archive.h5 --single-file --compress gzip --crc
   h5bridge pack packed.ms again.ms --format multihdf5
+  h5bridge pack streams run.sion --format sion
   h5bridge pack my.ms /archive/my.vt --format vt")]
 pub struct Args {
-    /// A table directory, packed or not, or a single file that holds a whole table; with --format vt any directory
+    /// A table directory, packed or not, or a single file that holds a whole table; any directory or container for a format
+    /// that is not for tables only
     source: PathBuf,
-    /// The table directory to make, or with --single-file the file; with --format vt the archive that gets an entry
+    /// The table directory to make, or with --single-file the file; with --format vt the archive
     out: PathBuf,
     /// The kind of container: multifile, which every casacore reads; or multihdf5, which casacore reads if it was built
-    /// with HDF5, and which is the default with --single-file and --compress; or vt, an archive whose blocks go into the
-    /// store beside it, each once
+    /// with HDF5, and which is the default with --single-file and --compress. Others are always single files; vt is an
+    /// archive that gets an entry, with the blocks in the store beside it
     #[arg(long, value_parser = formats())]
     format: Option<PackFormat>,
     /// Size of a block in bytes, at least 128; 1M by default, less for small tables
@@ -67,35 +69,47 @@ fn compress_help() -> String {
 
 /// Packs, and says what came of it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    write(&args.source, &args.out, global, out, args.compress, |mut pack| {
+        pack = pack
+            .checksums(args.crc)
+            .single_file(args.single_file)
+            .salvage(args.salvage)
+            .if_exists(if_exists(args.overwrite));
+        if let Some(format) = args.format {
+            pack = pack.format(format);
+        }
+        if let Some(bytes) = args.block_size {
+            pack = pack.block_bytes(bytes);
+        }
+        pack
+    })
+}
+
+/// Packs with these options, and says what came of it.
+pub(super) fn write(
+    source: &Path,
+    target: &Path,
+    global: &Global,
+    out: &mut impl Write,
+    compression: Compression,
+    options: impl FnOnce(Pack<'_>) -> Pack<'_>,
+) -> Result<Status> {
     let started = Instant::now();
     let interrupts = Interrupts::listen()?;
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
-    let mut pack = Pack::new(&args.source)
-        .open_options(global.open_options())
-        .checksums(args.crc)
-        .compression(args.compress)
-        .single_file(args.single_file)
-        .salvage(args.salvage)
-        .if_exists(if_exists(args.overwrite))
-        .progress(&stoppable);
-    if let Some(format) = args.format {
-        pack = pack.format(format);
-    }
-    if let Some(bytes) = args.block_size {
-        pack = pack.block_bytes(bytes);
-    }
-    let summary = pack.write(&args.out);
+    let pack = Pack::new(source).open_options(global.open_options()).compression(compression).progress(&stoppable);
+    let summary = options(pack).write(target);
     bar.finish();
-    let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    let summary = summary.map_err(|error| suggest(error, &args.source))?;
-    finish(&summary, &args.out, started, &next, args.compress, global, out)
+    let next = format!("h5bridge verify --bytes {} {}", source.display(), target.display());
+    let summary = summary.map_err(|error| suggest(error, source))?;
+    finish(&summary, target, started, &next, compression, global, out)
 }
 
 /// An error of packing or unpacking, with the option that goes on if the source is damaged. A single file that cannot be
 /// opened is lost as a whole.
 pub(super) fn suggest(error: ctds_hdf5::Error, source: &Path) -> anyhow::Error {
-    let may_go_on = source.is_dir() || Listing::open(source).is_ok();
+    let may_go_on = source.is_dir() || Listing::open(source).is_ok() || Contents::can_be_salvaged(source);
     if may_go_on { report::suggest(error, report::SALVAGE_FILES) } else { error.into() }
 }
 

@@ -11,8 +11,10 @@ use ctds_hdf5::convert::{
     ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, ReadStrategy, Sha256, TablePlan, ToHdf5, ToHdf5Plan,
     ToHdf5Summary,
 };
+use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::{Value as Json, json};
 
+use super::pack;
 use crate::args::{External, Global, SOURCE, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
@@ -98,11 +100,42 @@ pub fn memory(text: &str) -> Result<u64> {
     if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
 }
 
+/// Writes the files of a container that is not a table as datasets of bytes.
+fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let of_tables = [
+        (!args.columns.is_empty(), "--columns"),
+        (!args.exclude.is_empty(), "--exclude"),
+        (args.rows.is_some(), "--rows"),
+        (!args.tables.is_empty(), "--tables"),
+        (args.appendable, "--appendable"),
+        (args.restorable, "--restorable"),
+        (args.dry_run, "--dry-run"),
+        (args.digest, "--digest"),
+    ];
+    if let Some((_, option)) = of_tables.iter().find(|(given, _)| *given) {
+        let message = format!("{option} is for tables; {} is a container of other files", args.source.display());
+        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
+    }
+    let compression = match args.compress {
+        Compress::With(compression) => compression,
+        Compress::Auto => Compression::NONE,
+    };
+    pack::write(&args.source, &args.out, global, out, compression, |pack| {
+        pack.format(PackFormat::HDF5).salvage(args.salvage).if_exists(if_exists(args.overwrite))
+    })
+}
+
 /// Converts, or prints the plan.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if !args.dry_run {
         report::check_target(&args.out, args.overwrite)?;
+    }
+    match Contents::of(&args.source) {
+        Ok(Contents::Container(_)) => return files_to_hdf5(&args, global, out),
+        Ok(_) => {}
+        Err(_) if args.salvage && Contents::can_be_salvaged(&args.source) => return files_to_hdf5(&args, global, out),
+        Err(error) => return Err(pack::suggest(error, &args.source)),
     }
     let interrupts = Interrupts::listen()?;
     let digest = match (args.digest, args.no_digest) {

@@ -20,9 +20,9 @@ use crate::progress::Bar;
   h5bridge unpack packed.ms my.ms
   h5bridge unpack archive.h5 my.ms")]
 pub struct Args {
-    /// A table directory whose files are in containers, or a file that holds a whole table
+    /// A table directory whose files are in containers, a file that holds a whole table, or a container of other files
     source: PathBuf,
-    /// The table directory to make
+    /// The directory to make
     out: PathBuf,
     /// Replace OUT if it exists and is a table
     #[arg(long)]

@@ -21,17 +21,16 @@ use rayon::prelude::*;
 use super::header::file_paths;
 use super::names::DATA;
 use crate::container::Damage;
+pub(super) use crate::container::seal_end::Seal;
+use crate::container::seal_end::{ENTRY_BYTES, MAGIC};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Group};
-use crate::io::{ReadAt, WriteAt, read_array, read_bytes};
+use crate::io::{ReadAt, WriteAt, read_bytes};
 
 /// Longest region.
 const REGION_BYTES: u64 = 1 << 22;
 /// Read at once.
 const PIECE_BYTES: u64 = 1 << 16;
-const MAGIC: [u8; 8] = *b"ctdsseal";
-const ENTRY_BYTES: usize = 16;
-const END_BYTES: usize = 36;
 
 /// Which bytes of an HDF5 file belong to virtual files.
 #[derive(Debug, Default)]
@@ -65,17 +64,6 @@ impl Owners {
     }
 }
 
-/// The last bytes of a seal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seal {
-    /// Of the HDF5 file before it.
-    len: u64,
-    regions: u64,
-    names_bytes: u64,
-    magic: [u8; 8],
-    checksum: u32,
-}
-
 /// Bytes that have a checksum of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Region {
@@ -87,26 +75,6 @@ struct Region {
 }
 
 impl Seal {
-    /// The seal of `file`, if it has one, be it damaged.
-    pub(super) fn find(file: &dyn ReadAt) -> Result<Option<Self>> {
-        let file_len = file.len()?;
-        let Some(start) = file_len.checked_sub(END_BYTES as u64) else { return Ok(None) };
-        let end: [u8; END_BYTES] = read_array(file, start)?;
-        let (numbers, _) = end.as_chunks::<8>();
-        let [len, regions, names_bytes] = [0, 1, 2].map(|at| u64::from_le_bytes(numbers[at]));
-        let checksum = u32::from_le_bytes([end[32], end[33], end[34], end[35]]);
-        let seal = Seal { len, regions, names_bytes, magic: numbers[3], checksum };
-        // either alone is enough: a byte that is flipped does not make the seal disappear
-        Ok((seal.fits(file_len) || seal.magic == MAGIC).then_some(seal))
-    }
-
-    /// Whether file and seal together have `file_len` bytes.
-    fn fits(&self, file_len: u64) -> bool {
-        let entries = self.regions.checked_mul(ENTRY_BYTES as u64);
-        let parts = [entries, Some(self.names_bytes), Some(END_BYTES as u64)];
-        parts.into_iter().try_fold(self.len, |sum, part| sum.checked_add(part?)) == Some(file_len)
-    }
-
     /// Puts a seal behind the last byte of `file`.
     pub(super) fn put(file: &dyn WriteAt, Owners { paths, extents }: Owners) -> Result<()> {
         let len = file.len()?;

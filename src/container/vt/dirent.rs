@@ -46,7 +46,11 @@ pub(super) struct Dirent {
 
 /// Metadata of an entry by their short keys: `m` time of modification, `a` access, `u` and `g` owner, `x` extended attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Meta(pub(super) Map<String, Value>);
+pub(super) struct Meta {
+    pub(super) fields: Map<String, Value>,
+    /// As stored.
+    text: String,
+}
 
 impl EntryKind {
     pub(super) const ALL: [Self; 4] = [EntryKind::File, EntryKind::Directory, EntryKind::Symlink, EntryKind::HardLink];
@@ -112,7 +116,8 @@ impl Meta {
     pub(super) fn parse(text: &str) -> Result<Self> {
         if text.starts_with('{') {
             let parsed = serde_json::from_str(text);
-            return Ok(Meta(parsed.map_err(|error| Error::format(format!("metadata that are not JSON: {error}")))?));
+            let fields = parsed.map_err(|error| Error::format(format!("metadata that are not JSON: {error}")))?;
+            return Ok(Meta { fields, text: text.to_owned() });
         }
         let mut fields = Map::new();
         for field in text.split(';').map(str::trim).filter(|field| !field.is_empty()) {
@@ -121,7 +126,17 @@ impl Meta {
             };
             fields.insert(key.to_owned(), value.into());
         }
-        Ok(Meta(fields))
+        Ok(Meta { fields, text: text.to_owned() })
+    }
+
+    /// Metadata that were not text.
+    pub(super) fn of_fields(fields: Map<String, Value>) -> Self {
+        Meta { text: Value::Object(fields.clone()).to_string(), fields }
+    }
+
+    /// All as stored; `None` if nothing is.
+    pub(super) fn stored(&self) -> Option<&str> {
+        (!self.fields.is_empty()).then_some(&self.text)
     }
 
     /// Metadata of a file or directory, in the short form: time of modification in seconds, permission bits.
@@ -147,20 +162,18 @@ impl Meta {
     }
 
     pub(super) fn text(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.as_str()
+        self.fields.get(key)?.as_str()
     }
 
     /// Time of modification in seconds since 1970.
-    #[cfg(test)]
     pub(super) fn modified(&self) -> Option<f64> {
-        match self.0.get("m")? {
+        match self.fields.get("m")? {
             Value::String(text) => text.parse().ok(),
             other => other.as_f64(),
         }
     }
 
     /// Permission bits that the access list allows, with the bits for changed owners.
-    #[cfg(test)]
     pub(super) fn mode(&self) -> u32 {
         let bits = |allowed: &str| {
             allowed.chars().fold(0, |bits, name| {
@@ -183,7 +196,7 @@ impl Meta {
             };
             mode |= bits(access.split('-').next().unwrap_or_default()) << shift;
         }
-        let is_set = |key: &str| match self.0.get(key) {
+        let is_set = |key: &str| match self.fields.get(key) {
             None | Some(Value::Null) => false,
             Some(Value::Bool(set)) => *set,
             Some(value) => value.as_str() != Some("False"),

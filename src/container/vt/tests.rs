@@ -133,7 +133,7 @@ fn metadata_are_those_of_the_manifests() {
                 }
             }
             if expected["xattrs"].is_object() {
-                assert_eq!(entry.meta.0["x"], expected["xattrs"], "{path}");
+                assert_eq!(entry.meta.fields["x"], expected["xattrs"], "{path}");
             }
             if let Some(uuid) = expected["uuid"].as_str() {
                 let digits: String = entry.uuid.unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -549,4 +549,60 @@ fn what_is_not_an_archive_is_not_written_to() {
     assert_eq!(pack(&sample(), &folder.path().join("a.vt"), None).unwrap_err().kind(), ErrorKind::Usage);
     pack(&sample(), &folder.path().join("one/a.vt"), None).unwrap();
     assert_eq!(tree_of(&*locate(&folder.path().join("one/a.vt")).unwrap()), tree_of(&sample()));
+}
+
+/// An archive becomes an HDF5 file and an archive again: the same tree, to the hash of its root.
+#[test]
+fn archives_become_hdf5_files_and_come_back() {
+    use crate::pack::{Pack, PackFormat};
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("my.dir");
+    std::fs::create_dir_all(source.join("sub/empty")).unwrap();
+    std::fs::write(source.join("a"), [5; 50_000]).unwrap();
+    std::fs::write(source.join("sub/copy"), [5; 50_000]).unwrap();
+    std::fs::write(source.join("sub/few"), b"few").unwrap();
+    std::fs::write(source.join("none"), b"").unwrap();
+    let [first, second] = ["one", "two"].map(|name| {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        folder.path().join(name).join("my.vt")
+    });
+    let hdf5 = folder.path().join("my.h5");
+    let format: PackFormat = "vt".parse().unwrap();
+    Pack::new(&source).format(format).write(&first).unwrap();
+    Pack::new(&first).format(PackFormat::HDF5).write(&hdf5).unwrap();
+    assert!(std::fs::metadata(&hdf5).unwrap().len() < 90_000, "the same content is stored twice");
+    Pack::new(&hdf5).format(format).write(&second).unwrap();
+    assert_eq!(tree_of(&*locate(&second).unwrap()), tree_of(&*locate(&first).unwrap()));
+    let root = |archive: &Path| {
+        let line = std::fs::read_to_string(archive).unwrap();
+        line[line.find("sha1:").unwrap()..].to_owned()
+    };
+    assert_eq!(root(&second), root(&first));
+}
+
+/// A table in a MultiFile in an archive is opened in place, by each of its names, and is the one that was packed.
+#[test]
+fn tables_are_opened_in_place() {
+    use crate::pack::{CompareBytes, Pack, PackFormat, Unpack};
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut writer =
+        crate::NewTable::new().column(crate::ColumnDesc::scalar::<f64>("TIME")).create(&path("my.ms")).unwrap();
+    writer.add_rows(3).unwrap();
+    writer.close().unwrap();
+    Pack::new(path("my.ms")).write(path("packed.ms")).unwrap();
+    let format: PackFormat = "vt".parse().unwrap();
+    for (source, archive) in [("my.ms", "a.vt"), ("packed.ms", "b.vt")] {
+        Pack::new(path(source)).format(format).write(path(archive)).unwrap();
+        let date = locate(&path(archive)).unwrap().history().unwrap().remove(0);
+        for below in [String::new(), source.to_owned(), date.clone(), format!("{date}/{source}")] {
+            let place = if below.is_empty() { path(archive) } else { path(archive).join(below) };
+            let table = crate::Table::open(&place).unwrap();
+            assert_eq!(table.rows(), 3, "{}", place.display());
+            assert!(CompareBytes::new(path("my.ms"), &place).run().unwrap().differences.is_empty());
+        }
+        let copy = path(&format!("{archive}.copy"));
+        Unpack::new(path(archive)).write(&copy).unwrap();
+        assert!(CompareBytes::new(path("my.ms"), &copy).run().unwrap().differences.is_empty());
+    }
 }

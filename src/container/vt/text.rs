@@ -159,7 +159,7 @@ impl<'a> Text<'a> {
     fn meta(&mut self) -> Result<Meta> {
         if self.peek() == Some('{') {
             return match self.json()? {
-                Value::Object(fields) => Ok(Meta(fields)),
+                Value::Object(fields) => Ok(Meta::of_fields(fields)),
                 _ => Err(Error::format("metadata that are not an object")),
             };
         }
@@ -185,7 +185,7 @@ impl<'a> Text<'a> {
             }
         }
         self.expect('}')?;
-        Ok(Meta(fields))
+        Ok(Meta::of_fields(fields))
     }
 
     /// A number, or a word of Python or JSON for a value.

@@ -8,7 +8,7 @@ use super::data::{Reader, VtFile};
 use super::dirent::{Dirent, EntryKind};
 use super::hash::HashKind;
 use super::store::{self, Store};
-use crate::container::{Container, ContainerInfo, FileLayout};
+use crate::container::{Container, ContainerInfo, FileLayout, Properties, Property};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
 use crate::limits;
@@ -142,6 +142,19 @@ impl Container for Archive {
     fn left_out(&self) -> Result<Vec<(String, String)>> {
         self.root.left_out()
     }
+
+    fn properties(&self) -> Result<Properties> {
+        let mut properties = self.root.properties()?;
+        properties.push("vt_name", Property::Text(self.name.clone()));
+        if let Some(current) = self.lines.last() {
+            properties.push("vt_date", Property::Text(current.date.clone()));
+        }
+        Ok(properties)
+    }
+
+    fn file_properties(&self, name: &str) -> Result<Properties> {
+        self.root.file_properties(name)
+    }
 }
 
 impl Folder {
@@ -272,6 +285,14 @@ impl Container for Folder {
         Ok(FileLayout { stored_bytes, checksum: kind.map(HashKind::name), ..FileLayout::default() })
     }
 
+    fn properties(&self) -> Result<Properties> {
+        Ok(Properties { content: None, ..properties_of(&self.dirent) })
+    }
+
+    fn file_properties(&self, name: &str) -> Result<Properties> {
+        Ok(properties_of(&self.file(name)?))
+    }
+
     fn left_out(&self) -> Result<Vec<(String, String)>> {
         let links = self.children()?.values().filter(|entry| entry.kind == EntryKind::Symlink);
         let describe = |entry: &Dirent| {
@@ -281,6 +302,32 @@ impl Container for Folder {
         Ok(links.map(describe).collect())
     }
 }
+
+/// Text forms of references longer than this are replaced by their hash.
+const LONGEST_CONTENT: usize = 256;
+
+/// What a format keeps of an entry besides its bytes.
+fn properties_of(entry: &Dirent) -> Properties {
+    let mut properties = Properties::default();
+    if let Some(block) = entry.block.as_ref().filter(|_| entry.kind == EntryKind::File) {
+        let text = block.to_string();
+        properties.content = Some(match text.len() > LONGEST_CONTENT {
+            true => HashKind::Sha256.hash(text.as_bytes()).to_string(),
+            false => text,
+        });
+    }
+    if let Some(meta) = entry.meta.stored() {
+        properties.push(META, Property::Text(meta.to_owned()));
+        if let Some(modified) = entry.meta.modified() {
+            properties.push("vt_modified", Property::Float(modified));
+        }
+        properties.push("vt_mode", Property::Int(i64::from(entry.meta.mode())));
+    }
+    properties
+}
+
+/// Property with the metadata of an entry as stored.
+pub(super) const META: &str = "vt_meta";
 
 /// A store by itself: data files without the archives that say what their blocks make up.
 #[derive(Debug)]

@@ -25,6 +25,7 @@ use super::records::LARGEST_BLOCK;
 use super::reference::BlockRef;
 use super::store::{self, DATA, Store};
 use super::text;
+use super::tree::META;
 use super::wire::{put_data, put_uint};
 use crate::container::{Container, Directory, WriteOptions, Written, check_name};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
@@ -171,16 +172,24 @@ impl<'a> Writer<'a> {
         let mut data = Vec::new();
         for (name, kind) in entries {
             check_name(&name)?;
+            let properties;
             let block = match kind {
                 EntryKind::Directory => {
                     let inner = source.enter(&name)?;
+                    properties = inner.properties().context(Context::member(&name))?;
                     let path = if table.is_empty() { name.clone() } else { format!("{table}/{name}") };
                     let data = self.directory(&*inner, &path, depth + 1).context(Context::member(&name))?;
                     self.whole(&data)?
                 }
-                _ => self.file(&*source.open(&name)?, table, &name).context(Context::member(&name))?,
+                _ => {
+                    properties = source.file_properties(&name).context(Context::member(&name))?;
+                    self.file(&*source.open(&name)?, table, &name).context(Context::member(&name))?
+                }
             };
-            Dirent::encode(&mut data, kind, &name, &metadata(source.path(&name)), &block);
+            // what comes from an archive, by way of another container, keeps its metadata
+            let stored = properties.text(META).filter(|stored| Meta::parse(stored).is_ok());
+            let meta = stored.map_or_else(|| metadata(source.path(&name)), str::to_owned);
+            Dirent::encode(&mut data, kind, &name, &meta, &block);
         }
         if data.len() > LARGEST_BLOCK {
             let message = format!("a directory whose entries have {} bytes; the limit is {LARGEST_BLOCK}", data.len());

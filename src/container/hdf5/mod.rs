@@ -1,0 +1,65 @@
+//! Any files as datasets of bytes in an HDF5 file. docs/layout.md, "Files".
+//!
+//! | in HDF5                              | is                                                                        |
+//! |--------------------------------------|---------------------------------------------------------------------------|
+//! | root attribute `ctds_files`          | the version of this layout, 1                                             |
+//! | dataset of 8-bit integers, one axis  | the bytes of a file                                                       |
+//! | group                                | a container in this one                                                   |
+//! | attribute of a dataset or group      | a property of the file or container, see [`Properties`](super::Properties) |
+//! | attribute `content`                  | identity of the bytes, as a hash; files that have the same are hard links |
+//! | attribute `link.NAME` of a group     | the properties of file `NAME`, if they are not those of its dataset: JSON |
+//!
+//! The properties of a container of another format are all that this format needs to make the container again.
+
+mod properties;
+mod read;
+mod write;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::seal_end::Seal;
+use super::{Container, Format};
+use crate::error::Result;
+use crate::h5;
+
+pub(crate) static FORMAT: Format = Format {
+    create_for: Some(|path, files, options| Ok(Arc::new(write::FilesMut::create(path, files, options)?))),
+    ..Format::read_only("hdf5", is_files, |inside, name| Ok(read::Files::open(inside, name)?))
+};
+
+/// Root attribute that tells such files from other HDF5 files.
+const MARK: &str = "ctds_files";
+
+/// Version of the layout.
+const VERSION: i64 = 1;
+
+/// Attribute with the identity of the bytes of a file.
+const CONTENT: &str = "content";
+
+/// Attribute of a group with the properties of a file that shares its dataset.
+fn link_attribute(name: &str) -> String {
+    format!("link.{name}")
+}
+
+/// Bytes of a chunk of a compressed dataset.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {
+    let file = inside.open(name)?;
+    // libhdf5 reads files of the file system only, and a damaged file with a seal is not for it
+    let Some(path) = inside.path(name).filter(|path| path.is_file()) else { return Ok(false) };
+    if !h5::is_hdf5(&*file)? || Seal::find(&*file)?.is_some() {
+        return Ok(false);
+    }
+    // a file that libhdf5 does not open is not one that it wrote
+    Ok(is_hdf5_files(&path).unwrap_or(false))
+}
+
+/// Whether the HDF5 file at `path`, which is not a sealed container, has this layout.
+///
+/// # Errors
+/// Those of opening it.
+pub(crate) fn is_hdf5_files(path: &Path) -> Result<bool> {
+    Ok(h5::File::open_shared(path)?.root()?.attribute(MARK)?.is_some())
+}

@@ -1,0 +1,210 @@
+//! A container that is read.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use super::{FORMAT, MARK, VERSION, link_attribute, properties};
+use crate::container::{Container, ContainerInfo, FileLayout, Properties, check_name};
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5::{self, Attribute, Dataset, Group, LinkKind, Storage};
+use crate::io::{FileSource, Raw, ReadAt, past_end};
+use crate::limits;
+use crate::sync::LockUnpoisoned;
+use crate::value::{DataType, Region, Shape, Values};
+
+/// The open file.
+#[derive(Debug)]
+struct Opened {
+    _file: h5::File,
+    source: FileSource,
+}
+
+/// The root group, or one below it.
+pub(super) struct Files {
+    opened: Arc<Opened>,
+    group: Group,
+    /// The names in it, in order of creation, and where each is in the list.
+    links: Vec<(String, LinkKind)>,
+    by_name: HashMap<String, usize>,
+    depth: usize,
+}
+
+impl Files {
+    pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Arc<Self>> {
+        let path = inside.path(name).ok_or_else(|| Error::unsupported("an HDF5 file within another container"));
+        let path = path.context(Context::member(name))?;
+        let open = || {
+            let file = h5::File::open_shared(&path)?;
+            let root = file.root()?;
+            let version = root.attribute(MARK)?;
+            if version != Some(Attribute::Scalar(Values::Int64(vec![VERSION]))) {
+                return Err(Error::format(format!("attribute {MARK}: {VERSION} is expected, not {version:?}")));
+            }
+            let opened = Arc::new(Opened { _file: file, source: FileSource::open(&path)? });
+            Ok(Arc::new(Self::new(opened, root, 0)?))
+        };
+        open().context(Context::path(&path))
+    }
+
+    fn new(opened: Arc<Opened>, group: Group, depth: usize) -> Result<Self> {
+        limits::depth(depth, "containers")?;
+        // soft links, and those into other files, are not followed
+        let is_own = |(_, kind): &(String, LinkKind)| matches!(kind, LinkKind::Dataset | LinkKind::Group);
+        let links: Vec<_> = group.links()?.into_iter().filter(is_own).collect();
+        let by_name = links.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
+        Ok(Files { opened, group, links, by_name, depth })
+    }
+
+    fn of_kind(&self, wanted: LinkKind) -> Vec<String> {
+        self.links.iter().filter(|(_, kind)| *kind == wanted).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn is(&self, name: &str, wanted: LinkKind) -> bool {
+        self.by_name.get(name).is_some_and(|&at| self.links[at].1 == wanted)
+    }
+
+    /// The dataset of a file, and the number of its bytes.
+    fn dataset(&self, name: &str) -> Result<(Dataset, u64)> {
+        let open = || {
+            if !self.is(name, LinkKind::Dataset) {
+                return Err(Error::not_found("no such file"));
+            }
+            check_name(name)?;
+            let dataset = self.group.dataset(name)?;
+            let shape = dataset.shape()?;
+            match (dataset.data_type()?, &shape[..]) {
+                (DataType::UChar, &[len]) => Ok((dataset, len)),
+                (found, _) => Err(Error::format(format!(
+                    "a file is a dataset of 8-bit integers with one axis, not of {} with {} axes",
+                    found.name(),
+                    shape.len()
+                ))),
+            }
+        };
+        open().context(Context::member(name))
+    }
+}
+
+impl Container for Files {
+    fn names(&self) -> Result<Vec<String>> {
+        Ok(self.of_kind(LinkKind::Dataset))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        let (dataset, len) = self.dataset(name)?;
+        let position = match dataset.storage()? {
+            Storage::Block(position) => position,
+            _ => None,
+        };
+        Ok(Arc::new(StoredBytes { opened: self.opened.clone(), dataset: Mutex::new(dataset), position, len }))
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        Ok(self.of_kind(LinkKind::Group))
+    }
+
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        let enter = || {
+            if !self.is(name, LinkKind::Group) {
+                return Err(Error::not_found("no such container"));
+            }
+            check_name(name)?;
+            let group = self.group.group(name)?;
+            // so none is found in itself
+            match group.link_count()? {
+                1 => Self::new(self.opened.clone(), group, self.depth + 1),
+                links => Err(Error::format(format!("{links} links lead to the group, 1 is expected"))),
+            }
+        };
+        Ok(Arc::new(enter().context(Context::member(name))?))
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        ContainerInfo { format: FORMAT.name, version: Some(VERSION as u32), ..ContainerInfo::default() }
+    }
+
+    fn layout(&self, name: &str) -> Result<FileLayout> {
+        let (dataset, len) = self.dataset(name)?;
+        let chunk = dataset.chunk()?.and_then(|chunk| chunk.first().copied());
+        let filters = dataset.filters()?;
+        Ok(FileLayout {
+            stored_bytes: dataset.stored_bytes(),
+            block_bytes: chunk,
+            blocks: chunk.map_or(1, |chunk| len.div_ceil(chunk.max(1))),
+            block_numbers: Vec::new(),
+            checksum: filters.iter().any(|filter| filter == "fletcher32").then_some("fletcher32"),
+            filters,
+            index: Some(dataset.index_kind()?.to_string()),
+            sha256: None,
+        })
+    }
+
+    fn properties(&self) -> Result<Properties> {
+        properties::read(self.group.attributes()?, |name| self.group.attribute(name))
+    }
+
+    fn file_properties(&self, name: &str) -> Result<Properties> {
+        let dataset = self.group.header(name).context(Context::member(name))?;
+        let own = properties::read(dataset.attributes()?, |name| dataset.attribute(name))?;
+        let attribute = link_attribute(name);
+        match self.group.attribute(&attribute)?.as_ref().map(Attribute::values) {
+            Some(Values::String(text)) if text.len() == 1 => {
+                let linked = properties::of_json(&text[0].to_string()).context(attribute)?;
+                Ok(Properties { content: own.content, ..linked })
+            }
+            _ => Ok(own),
+        }
+    }
+
+    /// HDF5's own checksums cover its metadata only.
+    fn check(&self) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Files").field(&self.group.path()).finish()
+    }
+}
+
+/// The bytes of a dataset.
+#[derive(Debug)]
+struct StoredBytes {
+    opened: Arc<Opened>,
+    dataset: Mutex<Dataset>,
+    /// Position in the file of the first byte, if all follow it as they are.
+    position: Option<u64>,
+    len: u64,
+}
+
+impl ReadAt for StoredBytes {
+    fn len(&self) -> Result<u64> {
+        Ok(self.len)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        if offset.checked_add(out.len() as u64).is_none_or(|end| end > self.len) {
+            return Err(past_end(offset, out.len() as u64, self.len));
+        }
+        if let Some(position) = self.position {
+            let position = position.checked_add(offset);
+            return self.opened.source.read_at(position.ok_or_else(|| Error::format("beyond any file"))?, out);
+        }
+        let region = Region { start: Shape::from([offset]), shape: Shape::from([out.len() as u64]) };
+        let mut values = Values::UChar(Vec::new());
+        self.dataset.lock_unpoisoned().read_region(&region, &mut values)?;
+        match values {
+            Values::UChar(bytes) if bytes.len() == out.len() => out.copy_from_slice(&bytes),
+            _ => return Err(Error::format("other elements than bytes")),
+        }
+        Ok(())
+    }
+
+    fn raw(&self, offset: u64) -> Option<Raw<'_>> {
+        let rest = self.len.checked_sub(offset)?;
+        let raw = self.opened.source.raw(self.position?.checked_add(offset)?)?;
+        Some(Raw { len: raw.len.min(rest), ..raw })
+    }
+}

@@ -1,0 +1,198 @@
+//! A container that is written, all files of which are known before.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::{CHUNK_BYTES, FORMAT, MARK, VERSION, link_attribute, properties};
+use crate::container::{Announced, AnnouncedFile, Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5::{self, Attribute, Compression, Dataset, DatasetSpec, Group};
+use crate::io::{ReadAt, WriteAt};
+use crate::sync::LockUnpoisoned;
+use crate::value::{DataType, Region, Shape, Values};
+
+/// The file that is written, with its groups.
+#[derive(Debug)]
+struct Open {
+    file: h5::File,
+    /// Path, length and properties of the first file with each content.
+    first: HashMap<String, (String, AnnouncedFile)>,
+}
+
+/// What the container and those in it have in common; `None` after the commit.
+type Shared = Arc<Mutex<Option<Open>>>;
+
+/// The container, or one in it.
+#[derive(Debug)]
+pub(super) struct FilesMut {
+    shared: Shared,
+    group: Group,
+    announced: Announced,
+    /// Where the files are in the announcement, by name.
+    by_name: HashMap<String, usize>,
+    compression: Compression,
+    is_outermost: bool,
+}
+
+impl FilesMut {
+    pub(super) fn create(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Self> {
+        if options.checksums || options.appendable {
+            return Err(Error::usage("files as HDF5 datasets have no checksums, and do not grow"));
+        }
+        let file = h5::File::create(path)?;
+        let group = file.root()?;
+        group.set_attribute(MARK, &Attribute::Scalar(Values::Int64(vec![VERSION])))?;
+        let shared = Arc::new(Mutex::new(Some(Open { file, first: HashMap::new() })));
+        Self::new(shared, group, files.clone(), options.compression, true)
+    }
+
+    fn new(
+        shared: Shared,
+        group: Group,
+        files: Announced,
+        compression: Compression,
+        is_outermost: bool,
+    ) -> Result<Self> {
+        properties::write(&files.properties, |name, value| group.set_attribute(name, value))?;
+        let by_name = files.files.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
+        Ok(FilesMut { shared, group, announced: files, by_name, compression, is_outermost })
+    }
+
+    fn announced(&self, name: &str) -> Result<&AnnouncedFile> {
+        let found = self.by_name.get(name).map(|&at| &self.announced.files[at]);
+        found.ok_or_else(|| Error::not_found("this file was not announced").context(Context::member(name)))
+    }
+
+    fn open_file(&self) -> MutexGuard<'_, Option<Open>> {
+        self.shared.lock_unpoisoned()
+    }
+}
+
+fn committed() -> Error {
+    Error::usage("the container is written already")
+}
+
+impl Container for FilesMut {
+    fn names(&self) -> Result<Vec<String>> {
+        Ok(self.announced.files.iter().map(|file| file.name.clone()).collect())
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        Err(Error::unsupported("the file is being written").context(Context::member(name)))
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        let block_bytes = (!self.compression.is_none()).then_some(CHUNK_BYTES);
+        ContainerInfo { format: FORMAT.name, version: Some(VERSION as u32), block_bytes, ..ContainerInfo::default() }
+    }
+}
+
+impl ContainerMut for FilesMut {
+    fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
+        let create = || -> Result<_> {
+            check_name(name)?;
+            let file = self.announced(name)?;
+            let mut open = self.open_file();
+            let open = open.as_mut().ok_or_else(committed)?;
+            let shape = Shape::from([file.len]);
+            let chunk = (!self.compression.is_none()).then(|| Shape::from([file.len.clamp(1, CHUNK_BYTES)]));
+            let spec = DatasetSpec {
+                element: DataType::UChar,
+                shape: &shape,
+                chunk,
+                appendable: false,
+                compression: self.compression,
+            };
+            let dataset = self.group.create_dataset(name, &spec)?;
+            properties::write(&file.properties, |name, value| dataset.set_attribute(name, value))?;
+            if let Some(content) = &file.properties.content {
+                let path = format!("/{}", dataset.path().trim_start_matches('/'));
+                open.first.entry(content.clone()).or_insert_with(|| (path, file.clone()));
+            }
+            Ok(DatasetBytes { shared: self.shared.clone(), dataset, len: file.len })
+        };
+        Ok(Arc::new(create().context(Context::member(name))?))
+    }
+
+    /// Files with a content that another one had are links to its dataset.
+    fn is_complete(&self, name: &str) -> Result<bool> {
+        let file = self.announced(name)?;
+        let open = self.open_file();
+        let first = file.properties.content.as_ref().and_then(|content| open.as_ref()?.first.get(content));
+        let Some((path, first)) = first.filter(|(_, first)| first.len == file.len) else { return Ok(false) };
+        check_name(name)?;
+        self.group.link(name, path)?;
+        if first.properties != file.properties {
+            let own = Attribute::string(properties::to_json(&file.properties));
+            self.group.set_attribute(&link_attribute(name), &own)?;
+        }
+        Ok(true)
+    }
+
+    fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
+        Err(Error::unsupported("the file is written as a whole").context(Context::member(name)))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.edit(name).map(drop)
+    }
+
+    fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>> {
+        check_name(name)?;
+        let found = self.announced.nested.iter().find(|(found, _)| found == name);
+        let missing = || Error::not_found("this container was not announced").context(Context::member(name));
+        let files = found.map(|(_, files)| files.clone()).ok_or_else(missing)?;
+        let _open = self.open_file();
+        let group = self.group.create_group(name)?;
+        Ok(Arc::new(Self::new(self.shared.clone(), group, files, self.compression, false)?))
+    }
+
+    fn commit(&self) -> Result<()> {
+        if !self.is_outermost {
+            return Ok(());
+        }
+        let open = self.open_file().take().ok_or_else(committed)?;
+        open.file.close()
+    }
+}
+
+/// The dataset of a file that is written.
+#[derive(Debug)]
+struct DatasetBytes {
+    shared: Shared,
+    dataset: Dataset,
+    len: u64,
+}
+
+impl ReadAt for DatasetBytes {
+    fn len(&self) -> Result<u64> {
+        Ok(self.len)
+    }
+
+    fn read_at(&self, _offset: u64, _out: &mut [u8]) -> Result<()> {
+        Err(Error::unsupported("the file is being written"))
+    }
+}
+
+impl WriteAt for DatasetBytes {
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let open = self.shared.lock_unpoisoned();
+        if open.is_none() {
+            return Err(committed());
+        }
+        let region = Region { start: Shape::from([offset]), shape: Shape::from([data.len() as u64]) };
+        self.dataset.write_region(&region, &Values::UChar(data.to_vec()))
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        match len == self.len {
+            true => Ok(()),
+            false => Err(Error::usage(format!("{} bytes were announced, and not {len}", self.len))),
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}

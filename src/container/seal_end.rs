@@ -1,0 +1,47 @@
+//! The end of the seal of a MultiHDF5 container: tells sealed files from all others without libhdf5, which some damage of such
+//! a file sends round in circles.
+
+use crate::error::Result;
+use crate::io::{ReadAt, read_array};
+
+/// First bytes of the last two fields.
+pub(super) const MAGIC: [u8; 8] = *b"ctdsseal";
+
+/// Bytes of a region's entry.
+pub(super) const ENTRY_BYTES: usize = 16;
+
+/// Bytes of the fields of fixed length, which are the last ones.
+pub(super) const END_BYTES: usize = 36;
+
+/// The last bytes of a seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seal {
+    /// Length in bytes of the HDF5 file before it.
+    pub(super) len: u64,
+    pub(super) regions: u64,
+    pub(super) names_bytes: u64,
+    pub(super) magic: [u8; 8],
+    pub(super) checksum: u32,
+}
+
+impl Seal {
+    /// The seal of `file`, if it has one, be it damaged.
+    pub(super) fn find(file: &dyn ReadAt) -> Result<Option<Self>> {
+        let file_len = file.len()?;
+        let Some(start) = file_len.checked_sub(END_BYTES as u64) else { return Ok(None) };
+        let end: [u8; END_BYTES] = read_array(file, start)?;
+        let (numbers, _) = end.as_chunks::<8>();
+        let [len, regions, names_bytes] = [0, 1, 2].map(|at| u64::from_le_bytes(numbers[at]));
+        let checksum = u32::from_le_bytes([end[32], end[33], end[34], end[35]]);
+        let seal = Seal { len, regions, names_bytes, magic: numbers[3], checksum };
+        // either alone is enough: a byte that is flipped does not make the seal disappear
+        Ok((seal.fits(file_len) || seal.magic == MAGIC).then_some(seal))
+    }
+
+    /// Whether file and seal together have `file_len` bytes.
+    pub(super) fn fits(&self, file_len: u64) -> bool {
+        let entries = self.regions.checked_mul(ENTRY_BYTES as u64);
+        let parts = [entries, Some(self.names_bytes), Some(END_BYTES as u64)];
+        parts.into_iter().try_fold(self.len, |sum, part| sum.checked_add(part?)) == Some(file_len)
+    }
+}

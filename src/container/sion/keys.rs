@@ -1,0 +1,67 @@
+//! The key-value records in a stream: u64 key, u64 length, and the value, in the byte order of the metadata.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::extents::{Extents, Stream};
+use crate::container::{Container, ContainerInfo};
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::io::{ReadAt, read_array};
+use crate::value::ByteOrder;
+
+/// Ends the name of the container with the values of a task, as in `TASK3.keys`. It is not listed: the stream has all of it.
+const SUFFIX: &str = ".keys";
+
+/// The virtual file whose values the container with this name has.
+pub(super) fn stream_of(name: &str) -> Option<&str> {
+    name.strip_suffix(SUFFIX)
+}
+
+/// The values in a stream: a file for each key, named by its decimal number.
+#[derive(Debug)]
+pub(super) struct Keys {
+    stream: Arc<dyn ReadAt>,
+    values: BTreeMap<u64, Extents>,
+}
+
+impl Keys {
+    /// Reads the key and length of each record. Records with one key have one value, in their order.
+    ///
+    /// # Errors
+    /// `Format` if a record is longer than the stream.
+    pub(super) fn read(stream: Arc<dyn ReadAt>, order: ByteOrder) -> Result<Self> {
+        let (mut at, len) = (0, stream.len()?);
+        let mut values: BTreeMap<u64, Extents> = BTreeMap::new();
+        while at < len {
+            let record = || -> Result<(u64, u64)> {
+                let [key, count] =
+                    [read_array(&*stream, at)?, read_array(&*stream, at + 8)?].map(|number| order.u64(number));
+                match count <= len - at - 16 {
+                    true => Ok((key, count)),
+                    false => Err(Error::format(format!("key {key} has {count} bytes, the stream {len} in all"))),
+                }
+            };
+            let (key, count) = record().context(Context::offset("key-value record", at))?;
+            values.entry(key).or_default().push(at + 16, count);
+            at += 16 + count;
+        }
+        Ok(Keys { stream, values })
+    }
+}
+
+impl Container for Keys {
+    fn names(&self) -> Result<Vec<String>> {
+        Ok(self.values.keys().map(u64::to_string).collect())
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        let key = name.parse().ok().filter(|key: &u64| key.to_string() == name);
+        let extents = key.and_then(|key| self.values.get(&key));
+        let extents = extents.ok_or_else(|| Error::not_found("no such key").context(Context::member(name)))?;
+        Ok(Arc::new(Stream { file: self.stream.clone(), extents: extents.clone() }))
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        ContainerInfo { format: super::FORMAT.name, ..ContainerInfo::default() }
+    }
+}

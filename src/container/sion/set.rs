@@ -1,0 +1,122 @@
+//! The physical files of a set, and which logical task is where.
+
+use std::sync::Arc;
+
+use super::physical::Physical;
+use crate::container::Container;
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::io::ReadAt;
+
+/// The mark of copies of a set on other nodes: `NAME_BUDDY_00`.
+const BUDDY: &str = "_BUDDY_";
+
+/// A set of files, or the part of one that a single file of it is.
+#[derive(Debug)]
+pub(super) struct Set {
+    pub(super) files: Vec<Physical>,
+    /// File and task in it of each logical task.
+    pub(super) tasks: Vec<(u32, u32)>,
+}
+
+/// Opens a physical file.
+type Open = fn(Arc<dyn ReadAt>) -> Result<Physical>;
+
+impl Set {
+    /// Opens the file `name` and, if it is the first of a set, the others.
+    ///
+    /// # Errors
+    /// `Format` if a file is damaged or missing.
+    pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
+        Self::open_by(inside, name, Physical::open)
+    }
+
+    /// Opens files without META2 as far as that is possible, and returns what is wrong with the set.
+    ///
+    /// # Errors
+    /// `Format` if META1 of a file is damaged, or a file is missing.
+    pub(super) fn salvage(inside: &dyn Container, name: &str) -> Result<(Self, Error)> {
+        let open = |file: Arc<dyn ReadAt>| match Physical::open(file.clone()) {
+            Err(error) if error.is_damage() => Physical::salvage(file),
+            opened => opened,
+        };
+        let damage = match Self::open(inside, name) {
+            Ok(_) => Error::format("the file is intact"),
+            Err(error) => {
+                let message = "the lengths of the chunks (META2) are missing: each chunk is taken with all its space, zeros included";
+                Error::format(message).caused_by(error)
+            }
+        };
+        Ok((Self::open_by(inside, name, open)?, damage))
+    }
+
+    fn open_by(inside: &dyn Container, name: &str, open: Open) -> Result<Self> {
+        let first = open(inside.open(name)?).context(Context::member(name))?;
+        let count = first.meta1.files as u32;
+        if count == 1 || first.meta1.file_number != 0 {
+            let tasks = (0..first.tasks() as u32).map(|task| (0, task)).collect();
+            return Ok(Set { files: vec![first], tasks });
+        }
+        let mut files = vec![first];
+        for number in 1..count {
+            let member = member_name(name, number);
+            let file = inside.open(&member).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => {
+                    Error::format(format!("file {number} of the {count} files of the set is missing"))
+                        .context(Context::member(&member))
+                }
+                _ => error,
+            })?;
+            files.push(open(file).context(Context::member(member))?);
+        }
+        let tasks = logical_tasks(&files).context(Context::member(name))?;
+        Ok(Set { files, tasks })
+    }
+
+    /// The file of a logical task, and its number there.
+    pub(super) fn task(&self, task: usize) -> (&Physical, usize) {
+        let (file, local) = self.tasks[task];
+        (&self.files[file as usize], local as usize)
+    }
+}
+
+/// The name of file `number` of a set.
+pub(super) fn member_name(name: &str, number: u32) -> String {
+    format!("{name}.{number:06}")
+}
+
+/// File and task in it of each logical task: as the mapping says, else in order of the files.
+fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
+    let stored = files[0].mapping.as_deref().unwrap_or_default();
+    if stored.is_empty() {
+        let of_file =
+            |(number, file): (usize, &Physical)| (0..file.tasks() as u32).map(move |task| (number as u32, task));
+        return Ok(files.iter().enumerate().flat_map(of_file).collect());
+    }
+    let place = |(task, &[file, local]): (usize, &[i32; 2])| {
+        let exists = usize::try_from(file)
+            .ok()
+            .and_then(|file| files.get(file))
+            .is_some_and(|found| usize::try_from(local).is_ok_and(|local| local < found.tasks()));
+        match exists {
+            true => Ok((file as u32, local as u32)),
+            false => {
+                let message = format!("task {task} is given as task {local} of file {file}, which does not exist");
+                Err(Error::format(message).context("mapping"))
+            }
+        }
+    };
+    stored.iter().enumerate().map(place).collect()
+}
+
+/// The other files of the set of which `name` is the first, and copies of them.
+pub(super) fn parts(inside: &dyn Container, name: &str) -> Result<Vec<String>> {
+    let is_part = |other: &String| {
+        let rest = other.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with(BUDDY) || rest.strip_prefix('.').is_some_and(is_number))
+    };
+    Ok(inside.names()?.into_iter().filter(is_part).collect())
+}
+
+fn is_number(text: &str) -> bool {
+    text.len() == 6 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
