@@ -46,6 +46,8 @@ pub(crate) use properties::{Announced, AnnouncedFile};
 pub use properties::{Properties, Property};
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use sion::FORMAT as SION;
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use vt::{FORMAT as VT, archive_of as vt_archive_of};
 
 /// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {

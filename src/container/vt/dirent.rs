@@ -48,7 +48,7 @@ pub(super) struct Dirent {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Meta {
     pub(super) fields: Map<String, Value>,
-    /// As stored.
+    /// The text in the entry.
     text: String,
 }
 

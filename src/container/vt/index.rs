@@ -14,6 +14,7 @@
 //!       for each entry: 16 first bytes of the hash, 8 place: number of the data file * 2^44 + offset of the record
 //! ```
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -220,12 +221,22 @@ impl IndexFile {
             let last = (first + WINDOW).min(high);
             bytes.resize((last - first) as usize * ENTRY_BYTES, 0);
             self.file.read_at(self.start + first * ENTRY_BYTES as u64, &mut bytes)?;
-            let entries: Vec<Entry> = bytes.chunks_exact(ENTRY_BYTES).map(Entry::decode).collect();
-            match entries.binary_search_by_key(&key, |entry| entry.key) {
-                Ok(found) => return Ok(Some(entries[found].renumbered(&self.numbers).place)),
-                Err(0) => (high, high_key) = (first, entries[0].key[0]),
-                Err(at) if at == entries.len() => (low, low_key) = (last, entries[at - 1].key[0]),
-                Err(_) => return Ok(None),
+            let entry = |at: usize| Entry::decode(&bytes[at * ENTRY_BYTES..][..ENTRY_BYTES]);
+            let count = (last - first) as usize;
+            let (mut from, mut to) = (0, count);
+            while from < to {
+                let middle = from + (to - from) / 2;
+                let found = entry(middle);
+                match found.key.cmp(&key) {
+                    Ordering::Equal => return Ok(Some(found.renumbered(&self.numbers).place)),
+                    Ordering::Less => from = middle + 1,
+                    Ordering::Greater => to = middle,
+                }
+            }
+            match from {
+                0 => (high, high_key) = (first, entry(0).key[0]),
+                at if at == count => (low, low_key) = (last, entry(at - 1).key[0]),
+                _ => return Ok(None),
             }
         }
         Ok(None)

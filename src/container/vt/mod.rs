@@ -30,6 +30,10 @@ mod write;
 use std::sync::Arc;
 
 use super::Format;
+#[cfg(any(test, feature = "internals"))]
+use dirent::{Dirent, EntryKind};
+#[cfg(any(test, feature = "internals"))]
+use reference::BlockRef;
 use tree::{Archive, BareStore};
 
 pub(crate) static FORMAT: Format = Format {
@@ -42,3 +46,24 @@ pub(crate) static STORE: Format = Format {
     is_directory: true,
     ..Format::read_only(tree::STORE_NAME, tree::is_store, |inside, name| Ok(Arc::new(BareStore::open(inside, name)?)))
 };
+
+/// An archive with these files, and the data file of its store: each file is a literal, and the first one also a block.
+#[cfg(any(test, feature = "internals"))]
+pub(crate) fn archive_of(files: &[(String, Vec<u8>)]) -> [Vec<u8>; 2] {
+    let (mut directory, mut data) = (Vec::new(), Vec::new());
+    for (name, bytes) in files {
+        let mut block = Vec::new();
+        BlockRef::encode_literal(&mut block, bytes);
+        Dirent::encode(&mut directory, EntryKind::File, name, "a:o:rw-x;m:1.5", &block);
+    }
+    if let Some((_, bytes)) = files.first() {
+        let mut block = Vec::new();
+        BlockRef::encode_hash(&mut block, &hash::HashKind::Sha1.hash(bytes), bytes.len() as u64, false);
+        Dirent::encode(&mut directory, EntryKind::File, "block", "", &block);
+        data.push(0);
+        wire::put_data(&mut data, bytes);
+    }
+    let root = BlockRef::Literal(directory.into());
+    let line = format!("2020-01-01T00:00:00+00:00 1577836800.0 D{{{}:block:{root}}} comment\n", text::quote("a table"));
+    [line.into_bytes(), data]
+}

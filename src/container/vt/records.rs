@@ -24,7 +24,10 @@ pub(super) const LARGEST_BLOCK: usize = 64 << 20;
 const LONGEST_HEAD: usize = 2 * LONGEST_UINT;
 
 /// Bytes that are read for a record before its length is known.
-const GUESS: u64 = 16 << 10;
+const GUESS: u64 = 4 << 10;
+
+/// Room for a block before its length is known.
+const INFLATED_GUESS: usize = 16 << 10;
 
 /// Bytes that are read at a time where a file is read front to back.
 const PIECE_BYTES: usize = 4 << 20;
@@ -175,7 +178,7 @@ thread_local! {
 
 /// The bytes of a zlib stream.
 fn inflate(stream: &[u8]) -> Result<Vec<u8>> {
-    let mut size = (stream.len() * 4).clamp(GUESS as usize, LARGEST_BLOCK);
+    let mut size = (stream.len() * 4).clamp(INFLATED_GUESS, LARGEST_BLOCK);
     loop {
         let mut out = vec![0; size];
         match DECOMPRESSOR.with_borrow_mut(|decompressor| decompressor.zlib_decompress(stream, &mut out)) {
