@@ -33,7 +33,9 @@ use crate::io::{ReadAt, WriteAt};
 pub use directory::Directory;
 pub(crate) use format::{CasacoreStorage, Format, WriteOptions, WriteTree, Written};
 pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files};
-pub(crate) use locate::{Found, locate, locate_damaged, of_table, outermost, recognise, recognise_directory};
+pub(crate) use locate::{
+    Found, Outermost, locate, locate_damaged, of_table, outermost, recognise, recognise_directory,
+};
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use memory::Memory;
 pub(crate) use multifile::FORMAT as MULTI_FILE;
