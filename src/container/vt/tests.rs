@@ -587,7 +587,7 @@ fn tables_are_opened_in_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let mut writer =
-        crate::NewTable::new().column(crate::ColumnDesc::scalar::<f64>("TIME")).create(&path("my.ms")).unwrap();
+        crate::NewTable::new().column(crate::ColumnDesc::scalar::<f64>("TIME")).create(path("my.ms")).unwrap();
     writer.add_rows(3).unwrap();
     writer.close().unwrap();
     Pack::new(path("my.ms")).write(path("packed.ms")).unwrap();
