@@ -7,6 +7,7 @@
 //! | convert to HDF5 and back, compare              | [`convert`]                                            |
 //! | append rows while others read them             | [`live`]                                               |
 //! | put a table into one file, byte for byte       | [`pack`]                                               |
+//! | convert BLZ arrays to HDF5                     | [`blz`]                                                |
 //!
 //! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, column, row and byte.
 //!
@@ -35,6 +36,7 @@
 #![deny(missing_docs)]
 
 mod aipsio;
+pub mod blz;
 mod call;
 mod clock;
 mod container;

@@ -19,7 +19,7 @@ LAYERS = [
     ['table'],
     ['native'],
     ['source'],
-    ['convert', 'pack', 'live'],
+    ['convert', 'pack', 'live', 'blz'],
     ['internals'],
     ['lib'],
     ['h5bridge/exit', 'h5bridge/args'],
@@ -68,7 +68,7 @@ RECURSIONS = [
     ({'value/record', 'value/values'}, 'a record has values, and a value may be a record'),
     ({'table', 'table/column', 'table/open', 'table/open_managers', 'table/subtable', 'table/view'}, 'tables open tables'),
     ({'table/create', 'table/writer'}, 'a builder and what it builds'),
-    ({'h5/attribute', 'h5/byte_rows', 'h5/dataset', 'h5/file', 'h5/group', 'h5/live', 'h5/values'},
+    ({'h5/attribute', 'h5/byte_rows', 'h5/dataset', 'h5/element', 'h5/file', 'h5/group', 'h5/live', 'h5/values'},
      'a group has datasets, a dataset attributes, an attribute references to datasets; a file becomes a live file'),
 ]
 

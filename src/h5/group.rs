@@ -10,7 +10,8 @@ use hdf5_sys::h5::H5_index_t;
 
 use super::sys::{Charset, Link};
 use super::{
-    Attribute, Bounds, ByteRows, Dataset, DatasetSpec, Elsewhere, Header, LiveSpec, Reach, attribute, elsewhere, sys,
+    Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach, attribute,
+    elsewhere, sys,
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
@@ -179,6 +180,16 @@ impl Group {
 
     /// Creates a dataset in this group.
     pub(crate) fn create_dataset(&self, name: &str, spec: &DatasetSpec<'_>) -> Result<Dataset> {
+        let path = self.path_of(name);
+        let create = || {
+            self.check_new(name)?;
+            spec.create(&self.group, name)
+        };
+        Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
+    }
+
+    /// Creates a dataset in this group whose chunks are written as they are to be stored.
+    pub(crate) fn create_elements(&self, name: &str, spec: &ElementSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;

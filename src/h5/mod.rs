@@ -18,6 +18,7 @@ mod codec;
 mod compression;
 mod dataset;
 mod datatype;
+mod element;
 mod elsewhere;
 mod error;
 mod file;
@@ -25,6 +26,7 @@ mod filter;
 mod group;
 mod live;
 mod repair;
+mod stored_element;
 mod stored_filter;
 mod sys;
 
@@ -39,6 +41,7 @@ pub use compression::{Compression, Plugin};
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;
 pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Header, Storage};
+pub(crate) use element::ElementSpec;
 pub(crate) use elsewhere::{Elsewhere, Reach};
 pub(crate) use file::{Bounds, File, is_hdf5};
 pub(crate) use filter::{Filter, FilterScratch, Pipeline};
@@ -48,3 +51,4 @@ pub(crate) use repair::Superblock;
 
 #[cfg(test)]
 mod tests;
+pub(crate) use stored_element::StoredElement;

@@ -25,6 +25,7 @@ use hdf5_sys::h5t::{H5T_VARIABLE, H5T_class_t, H5T_cset_t, H5T_str_t};
 use hdf5_sys::{h5a, h5d, h5f, h5l, h5p, h5s, h5t, h5z};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
+use super::StoredElement;
 use super::codec::{self, CODECS};
 use crate::error::{Error, Result};
 use crate::value::DataType;
@@ -335,6 +336,64 @@ pub(super) fn int_record_type(names: &[&str]) -> Result<Datatype> {
         call!(h5t::H5Tinsert(record.id(), name.as_ptr(), 4 * number, *H5T_STD_I32LE))?;
     }
     Ok(record)
+}
+
+/// A type that is neither a record nor an array.
+pub(super) fn simple_type(element: &StoredElement) -> Result<Datatype> {
+    let standard = match *element {
+        StoredElement::Bool => return bool_type(),
+        StoredElement::Complex(8) => return complex_type(DataType::Complex),
+        StoredElement::Complex(_) => return complex_type(DataType::DComplex),
+        StoredElement::Text(bytes) => return fixed_string_type(bytes),
+        StoredElement::Bytes(bytes) => {
+            let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
+            call!(h5t::H5Tset_size(string.id(), bytes))?;
+            call!(h5t::H5Tset_strpad(string.id(), H5T_str_t::H5T_STR_NULLPAD))?;
+            return Ok(string);
+        }
+        StoredElement::Opaque(bytes) => return Ok(create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_OPAQUE, bytes))?),
+        StoredElement::Float(2) => return half_type(),
+        StoredElement::Int(1) => *H5T_STD_I8LE,
+        StoredElement::Int(2) => *H5T_STD_I16LE,
+        StoredElement::Int(4) => *H5T_STD_I32LE,
+        StoredElement::Int(8) => *H5T_STD_I64LE,
+        StoredElement::UInt(1) => *H5T_STD_U8LE,
+        StoredElement::UInt(2) => *H5T_STD_U16LE,
+        StoredElement::UInt(4) => *H5T_STD_U32LE,
+        StoredElement::UInt(8) => *H5T_STD_U64LE,
+        StoredElement::Float(4) => *H5T_IEEE_F32LE,
+        StoredElement::Float(8) => *H5T_IEEE_F64LE,
+        ref other => return Err(Error::unsupported(format!("HDF5 has no elements {other:?}"))),
+    };
+    Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
+}
+
+/// IEEE 754 numbers of 16 bits.
+fn half_type() -> Result<Datatype> {
+    let half = create!(Datatype, h5t::H5Tcopy(*H5T_IEEE_F32LE))?;
+    // sign at bit 15, 5 bits of the exponent from bit 10 on, 10 bits of the mantissa
+    call!(h5t::H5Tset_fields(half.id(), 15, 10, 5, 0, 10))?;
+    call!(h5t::H5Tset_size(half.id(), 2))?;
+    call!(h5t::H5Tset_ebias(half.id(), 15))?;
+    Ok(half)
+}
+
+/// Members one after the other.
+pub(super) fn record_type(members: &[(&str, Datatype)]) -> Result<Datatype> {
+    let size = members.iter().map(|(_, member)| member.size()).sum();
+    let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size))?;
+    let mut offset = 0;
+    for (name, member) in members {
+        let name = c_name(name)?;
+        call!(h5t::H5Tinsert(record.id(), name.as_ptr(), offset, member.id()))?;
+        offset += member.size();
+    }
+    Ok(record)
+}
+
+/// Arrays with these extents, slowest axis first.
+pub(super) fn array_type(element: &Datatype, extents: &[u64]) -> Result<Datatype> {
+    Ok(create!(Datatype, h5t::H5Tarray_create2(element.id(), extents.len() as c_uint, extents.as_ptr()))?)
 }
 
 /// `enum int8 {FALSE = 0, TRUE = 1}`, h5py's bool.

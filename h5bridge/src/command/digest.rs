@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use ctds_hdf5::blz::Arrays;
 use ctds_hdf5::convert::{Digest, Sha256, TableDigest};
 use ctds_hdf5::pack::{Contents, Listing};
 use ctds_hdf5::{Error, ErrorKind};
@@ -29,6 +30,11 @@ pub struct Args {
 
 /// Prints the fingerprints of a table, or the SHA-256 of each file of a container; columns that cannot be read show their error, and the status is that of the first.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    if Arrays::are_at(&args.source) {
+        let digests = Arrays::open(&args.source)?.digest(&())?;
+        let digests = digests.iter().map(|(name, sha)| (name.as_str(), *sha));
+        return finish_files(&mut Map::new(), digests, global, out);
+    }
     match Contents::of(&args.source)? {
         Contents::Container(listing) => return digest_files(&listing, global, out),
         Contents::File(file) => {

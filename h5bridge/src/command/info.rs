@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use ctds_hdf5::blz::{ArrayInfo, Arrays};
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, display_name};
 use ctds_hdf5::pack::{Contents, Listing, StoredFile};
 use ctds_hdf5::value::{Shape, Value, Values};
@@ -28,6 +29,37 @@ pub struct Args {
     source: PathBuf,
     #[command(flatten)]
     external: External,
+}
+
+/// Prints arrays: name, element type, shape, chunks.
+fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let arrays = Arrays::open(&args.source)?;
+    let list = arrays.list()?;
+    if global.json {
+        let array = |array: &ArrayInfo| {
+            json!({
+                "name": array.name, "dtype": array.dtype, "shape": array.shape, "chunk_rows": array.chunk_rows,
+                "bytes": array.bytes, "codec": array.codec, "checksum": array.checksum, "version": array.version,
+            })
+        };
+        let document = json!({
+            "source": args.source.display().to_string(),
+            "arrays": list.iter().map(array).collect::<Vec<_>>(),
+            "attributes": arrays.attributes(),
+        });
+        writeln!(out, "{document:#}")?;
+        return Ok(Status::Done);
+    }
+    for array in list {
+        let ArrayInfo { name, dtype, shape, chunk_rows, codec, checksum, .. } = array;
+        let codec = codec.map_or(String::new(), |codec| format!(", {codec}"));
+        let checksum = checksum.filter(|kind| kind != "none").map_or(String::new(), |kind| format!(", {kind}"));
+        writeln!(out, "{:24} {dtype} {shape:?} in chunks of {chunk_rows} rows{codec}{checksum}", ls::printable(&name))?;
+    }
+    for (name, value) in arrays.attributes() {
+        writeln!(out, "  {}: {value}", ls::printable(name))?;
+    }
+    Ok(Status::Done)
 }
 
 /// Prints a container of files that are not those of a table: format, number of files, properties.
@@ -71,6 +103,9 @@ fn run_file(args: &Args, file: &StoredFile, global: &Global, out: &mut impl Writ
 
 /// Prints every table and column. Shapes are slowest axis first, as HDF5 and numpy show them.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    if Arrays::are_at(&args.source) {
+        return run_arrays(&args, global, out);
+    }
     match Contents::of(&args.source)? {
         Contents::Container(listing) => return run_container(&listing, global, out),
         Contents::File(file) => return run_file(&args, &file, global, out),

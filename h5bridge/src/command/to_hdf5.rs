@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use ctds_hdf5::Context;
+use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
     ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Prediction, ReadStrategy, Sha256, TablePlan, ToHdf5,
     ToHdf5Plan, ToHdf5Summary,
@@ -102,8 +103,8 @@ pub fn memory(text: &str) -> Result<u64> {
     if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
 }
 
-/// Writes the files of a container that is not a table as datasets of bytes.
-fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+/// Refuses options that are for tables.
+fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
     let of_tables = [
         (!args.columns.is_empty(), "--columns"),
         (!args.exclude.is_empty(), "--exclude"),
@@ -115,14 +116,60 @@ fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<S
         (args.digest, "--digest"),
     ];
     if let Some((_, option)) = of_tables.iter().find(|(given, _)| *given) {
-        let message = format!("{option} is for tables; {} is a container of other files", args.source.display());
+        let message = format!("{option} is for tables; {} is {what}", args.source.display());
         return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
     }
-    let compression = match args.compress {
+    Ok(())
+}
+
+/// Compression of data that is not that of a table: none unless asked for.
+fn compression(args: &Args) -> Compression {
+    match args.compress {
         Compress::With(compression) => compression,
         Compress::Auto => Compression::NONE,
-    };
-    pack::write(&args.source, &args.out, global, out, compression, |pack| {
+    }
+}
+
+/// Writes arrays as datasets with their chunks.
+fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    check_no_table_options(args, "an array")?;
+    let arrays = Arrays::open(&args.source)?;
+    let interrupts = Interrupts::listen()?;
+    let bar = Bar::new(arrays.bytes(), global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let to_hdf5 = blz::ToHdf5::new(&arrays)
+        .compression(compression(args))
+        .if_exists(if_exists(args.overwrite))
+        .sync(args.durable.policy());
+    let summary = to_hdf5.progress(&stoppable).write(&args.out);
+    bar.finish();
+    let summary = summary?;
+    let seconds = started.elapsed().as_secs_f64();
+    let (size, stored) = (report::bytes(summary.bytes), report::bytes(summary.file_bytes));
+    Ending {
+        summary: vec![
+            format!("{}: {} arrays; {size} of data in {stored}", args.out.display(), summary.arrays),
+            report::speed(summary.bytes, seconds),
+        ],
+        fields: json!({
+            "out": args.out.display().to_string(),
+            "arrays": summary.arrays,
+            "bytes": summary.bytes,
+            "file_bytes": summary.file_bytes,
+            "seconds": seconds,
+            "peak_memory": report::peak_memory(),
+        }),
+        plugins: args.compress.plugin().into_iter().collect(),
+        ..Ending::default()
+    }
+    .print(global, out)
+}
+
+/// Writes the files of a container that is not a table as datasets of bytes.
+fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    check_no_table_options(args, "a container of other files")?;
+    pack::write(&args.source, &args.out, global, out, compression(args), |pack| {
         pack.format(PackFormat::HDF5)
             .salvage(args.salvage)
             .if_exists(if_exists(args.overwrite))
@@ -135,6 +182,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     let started = Instant::now();
     if !args.dry_run {
         report::check_target(&args.out, args.overwrite)?;
+    }
+    if Arrays::are_at(&args.source) {
+        return arrays_to_hdf5(&args, global, out);
     }
     match Contents::of(&args.source) {
         Ok(Contents::Container(_)) => return files_to_hdf5(&args, global, out),

@@ -1,0 +1,73 @@
+//! Checksums of chunks and metadata.
+
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+
+use crate::error::{Error, Result};
+
+/// Kind of a checksum, by its number in a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Checksum(u8);
+
+/// Name and bytes of each kind.
+const KINDS: [(&str, usize); 9] = [
+    ("none", 0),
+    ("adler32", 4),
+    ("crc32", 4),
+    ("md5", 16),
+    ("sha1", 20),
+    ("sha224", 28),
+    ("sha256", 32),
+    ("sha384", 48),
+    ("sha512", 64),
+];
+
+impl Checksum {
+    /// No checksum.
+    pub(super) const NONE: Self = Checksum(0);
+
+    /// # Errors
+    /// `Format` for an unknown number.
+    pub(super) fn of_number(number: u8) -> Result<Self> {
+        match usize::from(number) < KINDS.len() {
+            true => Ok(Checksum(number)),
+            false => Err(Error::format(format!("checksums of kind {number}: 0 to 8 are known"))),
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        KINDS[usize::from(self.0)].0
+    }
+
+    /// Length in bytes of a stored checksum.
+    pub(super) fn len(self) -> usize {
+        KINDS[usize::from(self.0)].1
+    }
+
+    /// Compares bytes with their stored checksum.
+    ///
+    /// # Errors
+    /// `Format` if they differ.
+    pub(super) fn verify(self, bytes: &[u8], stored: &[u8]) -> Result<()> {
+        let found = match self.0 {
+            0 => Vec::new(),
+            1 => {
+                let mut adler = libdeflater::Adler32::new();
+                adler.update(bytes);
+                adler.sum().to_le_bytes().to_vec()
+            }
+            2 => libdeflater::crc32(bytes).to_le_bytes().to_vec(),
+            3 => Md5::digest(bytes).to_vec(),
+            4 => Sha1::digest(bytes).to_vec(),
+            5 => Sha224::digest(bytes).to_vec(),
+            6 => Sha256::digest(bytes).to_vec(),
+            7 => Sha384::digest(bytes).to_vec(),
+            _ => Sha512::digest(bytes).to_vec(),
+        };
+        match found == stored {
+            true => Ok(()),
+            false => Err(Error::format(format!("the {} of the bytes is not the one that was stored", self.name()))),
+        }
+    }
+}
