@@ -10,9 +10,11 @@ const ROWS: usize = 20_000;
 const CHANNELS: usize = 16;
 const CORRELATIONS: usize = 4;
 
-/// Numbers without pattern in their last bytes, always the same.
+/// Numbers without pattern in their last bytes, always the same (splitmix64).
 fn noise(at: usize) -> f32 {
-    let bits = (at as u64 + 1).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    let mut bits = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     1.0 + (bits >> 41) as f32 / (1 << 23) as f32
 }
 
@@ -86,7 +88,7 @@ fn many_threads_read_what_was_written() -> Result<()> {
     assert_eq!(column.rows::<Complex32>(0..ROWS as u64 + 1).unwrap_err().kind(), ErrorKind::Usage);
     let outside = Region::c_order(&[15, 0], &[2, 4]);
     assert_eq!(column.parts::<Complex32>(all, &outside).unwrap_err().kind(), ErrorKind::Usage);
-    assert_eq!(column.rows::<Complex32>(7..7)?.shape(), [0, CHANNELS, CORRELATIONS]);
+    assert!(column.rows::<Complex32>(7..7)?.is_empty());
     Ok(())
 }
 
