@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Announced, Container, ContainerMut, Damage, FORMATS, FormatOptions};
 use crate::error::{Error, Result};
+use crate::progress::Progress;
 
 /// Answers a question about the container that is the file `name` of `inside`.
 type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
@@ -12,6 +13,27 @@ type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
 /// Creates a file with an empty container, in place of an existing file.
 type Create = fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
+/// Writes the files of `source` and of its nested containers to `target`, and returns the bytes added to the file system.
+///
+/// The function itself decides what an existing target means, and leaves nothing half-written under a final name.
+pub(crate) type WriteTree =
+    fn(source: &dyn Container, target: &Path, options: &WriteOptions, progress: &dyn Progress) -> Result<Written>;
+
+/// Options of a format that is written at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriteOptions {
+    /// Size of a block in bytes; `None`: as the format prefers.
+    pub(crate) block_bytes: Option<u64>,
+}
+
+/// The result of writing a container at once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Written {
+    /// Bytes added to the file system.
+    pub(crate) stored_bytes: u64,
+    /// Remarks for the user.
+    pub(crate) warnings: Vec<String>,
+}
 /// Creates a file with a container for the files that are announced, in place of an existing file. Those files, and no
 /// others, are then written in their order, each container is committed after its files, and the outermost last.
 type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
@@ -22,10 +44,12 @@ pub(crate) type Salvaged = (Arc<dyn Container>, Error);
 /// A kind of container.
 ///
 /// A container is known by one file, of which every question names the directory (or container) that holds it. It may
-/// consist of more files in that directory, which `parts` lists.
+/// consist of more files in that directory, which `parts` lists. Some kinds are known by a directory in place of a file.
 pub(crate) struct Format {
     /// Name on the command line and in listings.
     pub(crate) name: &'static str,
+    /// Whether the questions are about directories (nested containers), not about files.
+    pub(crate) is_directory: bool,
     /// Whether the file is such a container, or may be one, by its first bytes. Of several files that make up one, this
     /// is true for one.
     pub(crate) recognise: OfFile<bool>,
@@ -39,8 +63,10 @@ pub(crate) struct Format {
     pub(crate) salvage: Option<OfFile<Salvaged>>,
     /// `None`: containers of this kind cannot be changed.
     pub(crate) create: Option<Create>,
-    /// `None`: containers of this kind are not made in one go. A format that is written has this or `create`.
+    /// `None`: containers of this kind are not made in one go. A format that is written has this, `create` or `write_tree`.
     pub(crate) create_for: Option<CreateFor>,
+    /// Writes all files at once to a final path; `None`: containers of this kind are not written that way.
+    pub(crate) write_tree: Option<WriteTree>,
     /// `None`: casacore does not know them.
     pub(crate) casacore: Option<CasacoreStorage>,
 }
@@ -63,12 +89,14 @@ impl Format {
     ) -> Self {
         Format {
             name,
+            is_directory: false,
             recognise,
             parts: |_, _| Ok(Vec::new()),
             damage: |_, _| Ok(Vec::new()),
             open,
             salvage: None,
             create: None,
+            write_tree: None,
             create_for: None,
             casacore: None,
         }
@@ -97,7 +125,7 @@ impl Format {
 
     /// Whether containers of this kind can be made.
     pub(crate) fn is_written(&self) -> bool {
-        self.create.is_some() || self.create_for.is_some()
+        self.create.is_some() || self.create_for.is_some() || self.write_tree.is_some()
     }
 
     /// Whether containers of this kind hold the files of tables only, as casacore expects.

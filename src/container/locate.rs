@@ -46,7 +46,7 @@ fn not_a_container() -> Error {
     Error::format("neither a table directory, nor a container, nor an HDF5 file")
 }
 
-/// A file that is a container, and what is wanted of it.
+/// A file or directory that is a container, and the path in it.
 pub(crate) struct Outermost<'a> {
     pub(crate) directory: Directory,
     pub(crate) name: &'a str,
@@ -54,21 +54,25 @@ pub(crate) struct Outermost<'a> {
     below: &'a Path,
 }
 
-/// The file that `path` is, or leads into.
+/// The file or directory of a container that `path` is, or leads into.
 ///
 /// # Errors
-/// `Format` if it is no container.
+/// `Format` if it is a file that is not a container.
 pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
-    let file = path.ancestors().find(|prefix| prefix.exists()).filter(|prefix| prefix.is_file());
-    let Some(file) = file else { return Ok(None) };
-    let directory = Directory::new(file.parent().unwrap_or(Path::new("")));
-    let name = file.file_name().unwrap_or_default().to_str();
+    let Some(found) = path.ancestors().find(|prefix| prefix.exists()) else { return Ok(None) };
+    let directory = Directory::new(found.parent().unwrap_or(Path::new("")));
+    let below = path.strip_prefix(found).unwrap_or(Path::new(""));
+    let name = found.file_name().unwrap_or_default().to_str();
+    if !found.is_file() {
+        let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+        let format = recognise_directory(&directory, name)?;
+        return Ok(format.map(|format| Outermost { directory, name, format, below }));
+    }
     let name = name.ok_or_else(|| Error::unsupported("the file's name is not UTF-8"))?;
-    let below = path.strip_prefix(file).unwrap_or(Path::new(""));
     let Some(format) = recognise(&directory, name)? else {
         return Err(match below.as_os_str().is_empty() {
             true => not_a_container(),
-            false => Error::not_found(format!("{} is neither a directory nor a container", file.display())),
+            false => Error::not_found(format!("{} is neither a directory nor a container", found.display())),
         });
     };
     Ok(Some(Outermost { directory, name, format, below }))
@@ -154,7 +158,16 @@ fn enter(container: &dyn Container, name: &str) -> Result<Option<Arc<dyn Contain
 
 /// The kind of container that the file `name` of `inside` is.
 pub(crate) fn recognise(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
-    for format in FORMATS {
+    recognise_as(false, inside, name)
+}
+
+/// The kind of container that the directory `name` of `inside` is; `None`: a plain directory.
+pub(crate) fn recognise_directory(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
+    recognise_as(true, inside, name)
+}
+
+fn recognise_as(is_directory: bool, inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
+    for format in FORMATS.iter().filter(|format| format.is_directory == is_directory) {
         if (format.recognise)(inside, name)? {
             return Ok(Some(format));
         }

@@ -19,6 +19,7 @@ mod seal_end;
 mod sion;
 #[cfg(test)]
 mod toy;
+mod vt;
 
 use std::fmt::{self, Debug};
 use std::ops::Range;
@@ -30,9 +31,11 @@ use crate::h5::Compression;
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
-pub(crate) use format::{CasacoreStorage, Format};
+pub(crate) use format::{CasacoreStorage, Format, WriteOptions, WriteTree, Written};
 pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files};
-pub(crate) use locate::{Found, Outermost, locate, locate_damaged, of_table, outermost, recognise};
+pub(crate) use locate::{
+    Found, Outermost, locate, locate_damaged, of_table, outermost, recognise, recognise_directory,
+};
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use memory::Memory;
 pub(crate) use multifile::FORMAT as MULTI_FILE;
@@ -45,6 +48,8 @@ pub(crate) use properties::{Announced, AnnouncedFile};
 pub use properties::{Properties, Property};
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use sion::FORMAT as SION;
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use vt::{FORMAT as VT, archive_of as vt_archive_of};
 
 /// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {
@@ -80,6 +85,23 @@ pub trait Container: Debug + Send + Sync {
     /// The path of a file in the file system, if the file lies there by itself: only a directory has one.
     fn path(&self, _name: &str) -> Option<PathBuf> {
         None
+    }
+
+    /// The names of earlier states of the container, oldest first, which [`enter`](Self::enter) opens. They are not among
+    /// [`nested`](Self::nested). A format without a history has none.
+    ///
+    /// # Errors
+    /// `Io` if they cannot be listed.
+    fn history(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Entries that are neither files nor containers, with a description of each: symbolic links, for instance.
+    ///
+    /// # Errors
+    /// `Io` if they cannot be listed.
+    fn left_out(&self) -> Result<Vec<(String, String)>> {
+        Ok(Vec::new())
     }
 
     /// Format, block size and other properties of the container as a whole.
@@ -255,6 +277,8 @@ pub(crate) static FORMATS: &[&Format] = &[
     // only one of them takes an HDF5 file without looking into it
     &hdf5::FORMAT,
     &multihdf5::FORMAT,
+    &vt::FORMAT,
+    &vt::STORE,
     &sion::FORMAT,
     #[cfg(test)]
     &toy::FORMAT,

@@ -14,7 +14,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::blz;
 use crate::container::{
     Announced, AnnouncedFile, Container, ContainerMut, FormatOptions, MULTI_HDF5, Memory, MultiFile, MultiFileMut,
-    MultiHdf5Mut, SION,
+    MultiHdf5Mut, SION, VT, vt_archive_of,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::Compression;
@@ -61,6 +61,7 @@ pub static TARGETS: &[Target] = &[
     Target { name: "multifile", run: multifile, seeds: |tables| of_each(tables, |files| named(files, "table.mf")) },
     Target { name: "sion", run: sion, seeds: sion_seeds },
     Target { name: "blz", run: blz::read_file, seeds: |_| blz::sample_files() },
+    Target { name: "vt", run: vt, seeds: vt_seeds },
     Target { name: "seal", run: seal, seeds: seal_seeds },
     Target { name: "document", run: native::read_any, seeds: |tables| of_each(tables, document_seeds) },
 ];
@@ -332,6 +333,38 @@ fn sion_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     })
 }
 
+/// A vt archive and the data file of its store.
+fn vt(bytes: &[u8]) -> Result<()> {
+    let mut files = unpack(bytes).into_iter().map(|(_, bytes)| bytes);
+    let inside = Memory::new([("a.vt", files.next().unwrap_or_default())]);
+    let data = inside.create_nested("store")?.create_nested("data")?;
+    data.create("x.vtd")?.write_at(0, &files.next().unwrap_or_default())?;
+    read_tree(&*(VT.open)(&inside, "a.vt")?)
+}
+
+/// Reads the properties of all files and their bytes, or where they have very many their ends.
+fn read_tree(container: &dyn Container) -> Result<()> {
+    container.properties()?;
+    container.left_out()?;
+    for name in container.names()? {
+        let file = container.open(&name)?;
+        container.file_properties(&name)?;
+        let len = file.len()?;
+        let mut piece = vec![0; len.min(1 << 16) as usize];
+        file.read_at(0, &mut piece)?;
+        file.read_at(len - piece.len() as u64, &mut piece)?;
+    }
+    container.nested()?.iter().try_for_each(|name| read_tree(&*container.enter(name)?))
+}
+
+/// Archives of the files of each table.
+fn vt_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
+    of_each(tables, |files| {
+        let [archive, data] = vt_archive_of(files);
+        vec![pack(&[("a.vt".to_owned(), archive), ("x.vtd".to_owned(), data)])]
+    })
+}
+
 /// The end of a MultiHDF5: checksums of what is before it.
 fn seal(bytes: &[u8]) -> Result<()> {
     for damage in (MULTI_HDF5.damage)(&Memory::new([("a.mfh5", bytes.to_vec())]), "a.mfh5")? {
@@ -425,6 +458,7 @@ mod tests {
         multifile: 3 seeds, 3000 changes;
         sion: 20 seeds, 3000 changes;
         blz: 13 seeds, 5000 changes;
+        vt: 20 seeds, 3000 changes;
         seal: 3 seeds, 2000 changes;
         document: 200 seeds, 3000 changes;
     }

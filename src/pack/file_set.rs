@@ -1,10 +1,11 @@
 //! A table as it would lie in directories, without containers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::special::{self, Special};
-use crate::container::{self, Announced, AnnouncedFile, Container, Format, Properties};
+use crate::container::{self, Announced, AnnouncedFile, Container, ContainerInfo, Format, Properties};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
@@ -63,6 +64,8 @@ struct Search {
 pub(super) struct Folder {
     /// Where it is in the source: `ANTENNA/`; empty for the source itself.
     pub(super) prefix: String,
+    /// The directory that it is; `None` in a container.
+    path: Option<PathBuf>,
     pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
     /// Where its files were found; those of a table may be in a container in this one.
@@ -83,7 +86,7 @@ pub(super) struct SetFile {
     stored: Stored,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Stored {
     In(Arc<dyn Container>),
     Bytes(Arc<Vec<u8>>),
@@ -96,10 +99,7 @@ impl SetFile {
     }
 
     pub(super) fn open(&self) -> Result<Arc<dyn ReadAt>> {
-        match &self.stored {
-            Stored::In(container) => container.open(&self.name),
-            Stored::Bytes(bytes) => Ok(bytes.clone()),
-        }
+        self.stored.open(&self.name)
     }
 
     /// What the format of its container says of it.
@@ -121,6 +121,87 @@ impl SetFile {
             at += piece.len() as u64;
         }
         Ok(())
+    }
+}
+
+impl Stored {
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        match self {
+            Stored::In(container) => container.open(name),
+            Stored::Bytes(bytes) => Ok(bytes.clone()),
+        }
+    }
+}
+
+/// The files of a [`FileSet`] as a container, for formats that are written at once.
+#[derive(Debug)]
+struct Plain {
+    /// The directory in which the files lie, if they lie in one.
+    path: Option<PathBuf>,
+    properties: Properties,
+    files: BTreeMap<String, Stored>,
+    nested: BTreeMap<String, Arc<Plain>>,
+}
+
+impl Plain {
+    fn new(folder: &Folder) -> Result<Self> {
+        let nested = folder.nested.iter().map(|(name, inner)| Ok((name.clone(), Arc::new(Plain::new(inner)?))));
+        Ok(Plain {
+            path: folder.path.clone(),
+            properties: folder.container.properties()?,
+            files: folder.files.iter().map(|file| (file.name.clone(), file.stored.clone())).collect(),
+            nested: nested.collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl Container for Plain {
+    fn names(&self) -> Result<Vec<String>> {
+        Ok(self.files.keys().cloned().collect())
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        match self.files.get(name) {
+            Some(stored) => stored.open(name),
+            None => Err(Error::not_found("no such file").context(Context::member(name))),
+        }
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        Ok(self.nested.keys().cloned().collect())
+    }
+
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        match self.nested.get(name) {
+            Some(inner) => Ok(inner.clone()),
+            None => Err(Error::not_found("no such directory").context(Context::member(name))),
+        }
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        if name.is_empty() {
+            return self.path.clone();
+        }
+        match self.files.get(name) {
+            Some(Stored::In(container)) => container.path(name),
+            Some(Stored::Bytes(_)) => Some(self.path.as_ref()?.join(name)),
+            None => self.nested.get(name)?.path(""),
+        }
+    }
+
+    fn properties(&self) -> Result<Properties> {
+        Ok(self.properties.clone())
+    }
+
+    fn file_properties(&self, name: &str) -> Result<Properties> {
+        match self.files.get(name) {
+            Some(Stored::In(container)) => container.file_properties(name),
+            _ => Ok(Properties::default()),
+        }
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        ContainerInfo { format: "directory", ..ContainerInfo::default() }
     }
 }
 
@@ -169,6 +250,11 @@ impl FileSet {
             }
         };
         open().with_context(|| Context::path(path))
+    }
+
+    /// The files as a container.
+    pub(super) fn as_container(&self) -> Result<Arc<dyn Container>> {
+        Ok(Arc::new(Plain::new(&self.root)?))
     }
 
     /// The files and directories that [`salvage`](Self::salvage) left out.
@@ -220,6 +306,7 @@ impl Folder {
         };
         let mut folder = Folder {
             prefix,
+            path: path.clone(),
             files: Vec::new(),
             nested: Vec::new(),
             container: container.clone(),
@@ -239,6 +326,9 @@ impl Folder {
                 Err(error) if error.kind() == crate::ErrorKind::Io => folder.warn(&name, &format!("left out: {error}")),
                 Err(error) => return Err(error),
             }
+        }
+        for (name, what) in container.left_out()? {
+            folder.warn(&name, &format!("left out: {what}"));
         }
         let packed = folder.open_table(&container, search.salvage)?;
         for container in [container].into_iter().chain(packed) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::container::{self, Announced, CasacoreStorage, ContainerMut, Format, FormatOptions};
+use crate::container::{self, Announced, CasacoreStorage, ContainerMut, Format, FormatOptions, WriteTree};
 use crate::error::{Error, Result};
 use crate::schema::StorageOption;
 
@@ -15,7 +15,7 @@ use crate::schema::StorageOption;
 /// use ctds_hdf5::pack::PackFormat;
 ///
 /// let names: Vec<_> = PackFormat::all().map(PackFormat::name).collect();
-/// assert_eq!(names, ["multifile", "hdf5", "multihdf5", "sion"]);
+/// assert_eq!(names, ["multifile", "hdf5", "multihdf5", "vt", "sion"]);
 /// assert_eq!("multihdf5".parse::<PackFormat>()?, PackFormat::MULTI_HDF5);
 /// # Ok::<(), ctds_hdf5::Error>(())
 /// ```
@@ -37,7 +37,7 @@ impl PackFormat {
         container::FORMATS.iter().filter(|format| format.is_written()).map(|format| PackFormat(format))
     }
 
-    /// Name on the command line and in listings: `multifile`, `multihdf5`.
+    /// Name on the command line and in listings: `multifile`, `multihdf5`, `vt`.
     pub fn name(self) -> &'static str {
         self.0.name
     }
@@ -58,6 +58,11 @@ impl PackFormat {
 
     pub(super) fn create(self, path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>> {
         self.0.create(path, options)
+    }
+
+    /// The function that writes such a container at once; `None`: its files are made one by one.
+    pub(super) fn write_tree(self) -> Option<WriteTree> {
+        self.0.write_tree
     }
 
     /// How casacore has such a container in a table directory.

@@ -29,6 +29,10 @@ pub struct Listing {
     pub files: Vec<ListedFile>,
     /// Directories, containers, and files of directories that are containers; sorted by name.
     pub nested: Vec<Listing>,
+    /// The names of earlier states, oldest first; a path can lead into one of them.
+    pub history: Vec<String>,
+    /// Entries that are neither files nor containers, with a description of each.
+    pub left_out: Vec<(String, String)>,
     container: Arc<dyn Container>,
 }
 
@@ -195,8 +199,15 @@ impl Listing {
             files.push(ListedFile::of(&*container, name)?);
         }
         for name in container.nested()? {
-            let container = container.enter(&name).context(Context::member(&name))?;
-            inner.push((name, container));
+            let format = match container.path(&name) {
+                Some(_) => container::recognise_directory(&*container, &name).context(Context::member(&name))?,
+                None => None,
+            };
+            let entered = match format {
+                Some(format) => (format.open)(&*container, &name),
+                None => container.enter(&name),
+            };
+            inner.push((name.clone(), entered.context(Context::member(name))?));
         }
         let mut nested = Vec::new();
         for (name, container) in inner {
@@ -204,8 +215,9 @@ impl Listing {
             nested.push(Self::of(&prefix, name.clone(), container, wanted, depth + 1).context(Context::member(name))?);
         }
         nested.sort_by(|a, b| a.name.cmp(&b.name));
-        let properties = container.properties()?;
-        Ok(Listing { name, info: container.describe(), properties, files, nested, container })
+        let (history, left_out) = (container.history()?, container.left_out()?);
+        let (info, properties) = (container.describe(), container.properties()?);
+        Ok(Listing { name, info, properties, files, nested, history, left_out, container })
     }
 
     /// What is to be checked in it and below; `is_covered` if a container around it has checksums of all its bytes.

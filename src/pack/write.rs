@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::copy::Copier;
 use super::file_set::{FileSet, Folder, ORIGINAL_DAT, TABLE_DAT};
 use super::format::PackFormat;
-use crate::container::{CasacoreStorage, Container, ContainerMut, Directory, FormatOptions};
+use crate::container::{CasacoreStorage, Container, ContainerMut, Directory, FormatOptions, WriteOptions, WriteTree};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
@@ -62,6 +62,9 @@ pub(super) fn pack(
     progress: &dyn Progress,
 ) -> Result<PackSummary> {
     source.check_apart(target)?;
+    if let Some(write_tree) = options.format.write_tree() {
+        return pack_at_once(source, target, options, write_tree, if_exists, progress);
+    }
     if options.single_file || !options.format.is_for_tables() {
         let output = Output::create(target, if_exists, needed(source, options))?;
         let blocks = if options.format.is_for_tables() {
@@ -76,6 +79,34 @@ pub(super) fn pack(
     let output = Output::create_directory(target, if_exists, needed(source, options))?;
     let directory = Directory::new(output.partial());
     finish(source, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
+}
+
+/// Gives all files to a format that writes them at once.
+fn pack_at_once(
+    source: &FileSet,
+    target: &Path,
+    options: &PackOptions,
+    write_tree: WriteTree,
+    if_exists: IfExists,
+    progress: &dyn Progress,
+) -> Result<PackSummary> {
+    let name = options.format.name();
+    if if_exists.replaces() {
+        return Err(Error::usage(format!("the format {name} adds to what exists: nothing is overwritten")));
+    }
+    if options.checksums || !options.compression.is_none() {
+        return Err(Error::usage(format!("the format {name} has neither a choice of compression nor of checksums")));
+    }
+    let write_options = WriteOptions { block_bytes: options.block_bytes };
+    let written = write_tree(&*source.as_container()?, target, &write_options, progress)
+        .with_context(|| Context::path(target))?;
+    Ok(PackSummary {
+        files: source.files(),
+        bytes: source.bytes(),
+        stored_bytes: written.stored_bytes,
+        warnings: [source.warnings(), written.warnings].concat(),
+        damage: source.damage().to_vec(),
+    })
 }
 
 /// Writes the table `source` to the directory `target`, each file on its own.

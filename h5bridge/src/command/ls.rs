@@ -44,6 +44,8 @@ fn to_json(listing: &Listing) -> Json {
         "free_blocks": info.free_blocks,
         "changes": info.changes,
         "checksum": info.checksum,
+        "history": listing.history,
+        "left_out": listing.left_out.iter().map(|(name, what)| json!({ "name": name, "what": what })).collect::<Vec<_>>(),
         "files": listing.files.iter().map(file_json).collect::<Vec<_>>(),
         "nested": listing.nested.iter().map(to_json).collect::<Vec<_>>(),
     });
@@ -129,6 +131,12 @@ fn print(listing: &Listing, depth: usize, out: &mut impl Write) -> Result<()> {
             words.push(format!("{} stored", layout.stored_bytes));
         }
         writeln!(out, "{indent}  {:>12}  {}  {}", file.len, printable(&file.name), words.join(", "))?;
+    }
+    for (name, what) in &listing.left_out {
+        writeln!(out, "{indent}  {:>12}  {}  {}", "-", printable(name), printable(what))?;
+    }
+    for date in &listing.history {
+        writeln!(out, "{indent}  entry {}", printable(date))?;
     }
     listing.nested.iter().try_for_each(|inner| print(inner, depth + 1, out))
 }

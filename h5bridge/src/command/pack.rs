@@ -22,15 +22,17 @@ use crate::report::{self, Ending};
   h5bridge pack my.ms packed.ms
   h5bridge pack my.ms archive.h5 --single-file --compress gzip --crc
   h5bridge pack packed.ms again.ms --format multihdf5
-  h5bridge pack streams run.sion --format sion")]
+  h5bridge pack streams run.sion --format sion
+  h5bridge pack my.ms /archive/my.vt --format vt")]
 pub struct Args {
     /// A table directory, packed or not, or a single file that holds a whole table; any directory or container for a format
     /// that is not for tables only
     source: PathBuf,
-    /// The table directory to make, or with --single-file the file
+    /// The table directory to make, or with --single-file the file; with --format vt the archive
     out: PathBuf,
     /// The kind of container: multifile, which every casacore reads; or multihdf5, which casacore reads if it was built
-    /// with HDF5, and which is the default with --single-file and --compress. Others are always single files
+    /// with HDF5, and which is the default with --single-file and --compress. Others are always single files; vt is an
+    /// archive that gets an entry, with the blocks in the store beside it
     #[arg(long, value_parser = formats())]
     format: Option<PackFormat>,
     /// Size of a block in bytes, at least 128; 1M by default, less for small tables

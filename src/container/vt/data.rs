@@ -1,0 +1,240 @@
+//! The data that references stand for, as files.
+
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+
+use super::hash::BlockHash;
+use super::records::LARGEST_BLOCK;
+use super::reference::BlockRef;
+use super::store::Store;
+use super::wire::Cursor;
+use crate::error::{Error, Result};
+use crate::io::{ReadAt, past_end};
+use crate::limits;
+use crate::sync::LockUnpoisoned;
+
+/// Reads data by references.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) store: Arc<Store>,
+    /// Blocks of references that were decoded last.
+    children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
+}
+
+/// Decoded blocks of references that are kept, and the references of the largest of them.
+const KEPT: usize = 64;
+const KEPT_REFERENCES: usize = 1 << 12;
+
+/// A block of references.
+#[derive(Debug)]
+struct Children {
+    references: Vec<BlockRef>,
+    /// Where the data of each ends.
+    ends: Vec<u64>,
+}
+
+/// A file: the data of a reference.
+#[derive(Debug)]
+pub(super) struct VtFile {
+    reader: Arc<Reader>,
+    block: Option<BlockRef>,
+    len: u64,
+}
+
+/// Bytes of one block that are wanted.
+struct Wanted<'o> {
+    hash: BlockHash,
+    span: Option<u64>,
+    offset: u64,
+    out: &'o mut [u8],
+}
+
+impl Reader {
+    pub(super) fn new(store: Arc<Store>) -> Self {
+        Reader { store, children: Mutex::default() }
+    }
+
+    /// All data of a reference, which must be few.
+    pub(super) fn all(&self, block: &BlockRef) -> Result<Vec<u8>> {
+        let span = self.span(block, 0)?;
+        if span > LARGEST_BLOCK as u64 {
+            let message = format!("a directory or block of references of {span} bytes; the limit is {LARGEST_BLOCK}");
+            return Err(Error::limit(message));
+        }
+        let mut data = vec![0; span as usize];
+        self.read(block, 0, &mut data)?;
+        Ok(data)
+    }
+
+    /// The number of bytes that a reference stands for.
+    fn span(&self, block: &BlockRef, depth: usize) -> Result<u64> {
+        limits::depth(depth, "block references")?;
+        match block {
+            BlockRef::Hash { span: Some(span), .. }
+            | BlockRef::Rle { span, .. }
+            | BlockRef::Sub { span, .. }
+            | BlockRef::Indirect { span: Some(span), .. } => Ok(*span),
+            BlockRef::Hash { hash, span: None } => Ok(self.store.block(hash)?.as_slice().len() as u64),
+            BlockRef::Literal(bytes) => Ok(<[u8]>::len(bytes) as u64),
+            BlockRef::Indirect { block, span: None } => {
+                Ok(self.children(block, depth + 1)?.ends.last().copied().unwrap_or(0))
+            }
+        }
+    }
+
+    /// Fills `out` with the data of a reference from `offset` on.
+    fn read(&self, block: &BlockRef, offset: u64, out: &mut [u8]) -> Result<()> {
+        let mut wanted = Vec::new();
+        self.collect(block, offset, out, &mut wanted, 0)?;
+        match wanted.len() {
+            0 | 1 => wanted.into_iter().try_for_each(|one| self.fill(one)),
+            _ => wanted.into_par_iter().try_for_each(|one| self.fill(one)),
+        }
+    }
+
+    /// Finds the blocks that have the bytes, and fills in those that need none.
+    fn collect<'o>(
+        &self,
+        block: &BlockRef,
+        offset: u64,
+        out: &'o mut [u8],
+        wanted: &mut Vec<Wanted<'o>>,
+        depth: usize,
+    ) -> Result<()> {
+        limits::depth(depth, "block references")?;
+        let beyond = |span: u64| {
+            let end = offset.checked_add(out.len() as u64);
+            end.is_none_or(|end| end > span).then(|| past_end(offset, out.len() as u64, span))
+        };
+        match block {
+            BlockRef::Hash { hash, span } => {
+                if let Some(error) = span.and_then(beyond) {
+                    return Err(error);
+                }
+                wanted.push(Wanted { hash: *hash, span: *span, offset, out });
+                Ok(())
+            }
+            BlockRef::Rle { octet, span } => {
+                if let Some(error) = beyond(*span) {
+                    return Err(error);
+                }
+                out.fill(*octet);
+                Ok(())
+            }
+            BlockRef::Literal(bytes) => bytes[..].read_at(offset, out),
+            BlockRef::Sub { block, offset: start, span } => {
+                if let Some(error) = beyond(*span) {
+                    return Err(error);
+                }
+                let whole = self.span(block, depth + 1)?;
+                if start.checked_add(*span).is_none_or(|end| end > whole) {
+                    let message = format!("{span} bytes from byte {start} on of a block of {whole} bytes");
+                    return Err(Error::format(message));
+                }
+                self.collect(block, start + offset, out, wanted, depth + 1)
+            }
+            BlockRef::Indirect { block, span } => {
+                let children = self.children(block, depth + 1)?;
+                let end = children.ends.last().copied().unwrap_or(0);
+                if let Some(span) = span.filter(|&span| span != end) {
+                    let message = format!("a reference of {span} bytes to blocks of {end} bytes");
+                    return Err(Error::format(message));
+                }
+                if let Some(error) = beyond(end) {
+                    return Err(error);
+                }
+                let (mut at, mut out) = (offset, out);
+                let mut next = children.ends.partition_point(|&end| end <= offset);
+                while !out.is_empty() {
+                    let start = if next == 0 { 0 } else { children.ends[next - 1] };
+                    let count = (children.ends[next] - at).min(out.len() as u64);
+                    let (here, rest) = out.split_at_mut(count as usize);
+                    if count > 0 {
+                        self.collect(&children.references[next], at - start, here, wanted, depth + 1)?;
+                    }
+                    (at, out, next) = (at + count, rest, next + 1);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn fill(&self, wanted: Wanted<'_>) -> Result<()> {
+        let Wanted { hash, span, offset, out } = wanted;
+        let block = self.store.block(&hash)?;
+        if let Some(span) = span.filter(|&span| span != block.as_slice().len() as u64) {
+            let message =
+                format!("a reference of {span} bytes to block {hash}, which has {} bytes", block.as_slice().len());
+            return Err(Error::format(message));
+        }
+        block.as_slice().read_at(offset, out)
+    }
+
+    /// The references that are the data of `block`.
+    fn children(&self, block: &BlockRef, depth: usize) -> Result<Arc<Children>> {
+        limits::depth(depth, "block references")?;
+        let hash = match block {
+            BlockRef::Hash { hash, .. } => Some(*hash),
+            _ => None,
+        };
+        let known = |kept: &Vec<(BlockHash, Arc<Children>)>| {
+            let (_, children) = kept.iter().rfind(|(known, _)| Some(*known) == hash)?;
+            Some(children.clone())
+        };
+        if let Some(children) = known(&self.children.lock_unpoisoned()) {
+            return Ok(children);
+        }
+        let data = match hash {
+            Some(hash) => self.store.block(&hash)?.to_vec(),
+            None => self.all(block)?,
+        };
+        let mut cursor = Cursor::new(&data, "block of references");
+        let (mut references, mut ends) = (Vec::new(), Vec::new());
+        let mut end: u64 = 0;
+        while !cursor.is_at_end() {
+            let reference = BlockRef::decode(&mut cursor)?;
+            end = end
+                .checked_add(self.span(&reference, depth + 1)?)
+                .ok_or_else(|| Error::format("blocks of more than 2^64 bytes together"))?;
+            references.push(reference);
+            ends.push(end);
+        }
+        let children = Arc::new(Children { references, ends });
+        if let Some(hash) = hash.filter(|_| children.ends.len() <= KEPT_REFERENCES) {
+            let mut kept = self.children.lock_unpoisoned();
+            if kept.len() >= KEPT {
+                kept.remove(0);
+            }
+            kept.push((hash, children.clone()));
+        }
+        Ok(children)
+    }
+}
+
+impl VtFile {
+    /// The file of a reference; without one it is empty.
+    pub(super) fn new(reader: Arc<Reader>, block: Option<BlockRef>) -> Result<Self> {
+        let len = match &block {
+            Some(block) => reader.span(block, 0)?,
+            None => 0,
+        };
+        Ok(VtFile { reader, block, len })
+    }
+}
+
+impl ReadAt for VtFile {
+    fn len(&self) -> Result<u64> {
+        Ok(self.len)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        match &self.block {
+            _ if offset.checked_add(out.len() as u64).is_none_or(|end| end > self.len) => {
+                Err(past_end(offset, out.len() as u64, self.len))
+            }
+            Some(block) if !out.is_empty() => self.reader.read(block, offset, out),
+            _ => Ok(()),
+        }
+    }
+}

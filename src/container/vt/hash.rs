@@ -1,0 +1,135 @@
+//! Hashes that name blocks.
+
+use std::fmt;
+
+use sha1::Digest as _;
+
+use crate::error::{Error, Result};
+
+/// A hash function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum HashKind {
+    Sha1,
+    Sha256,
+    Blake3,
+}
+
+/// Bytes of the longest hash.
+const LONGEST: usize = 32;
+
+/// The hash of a block's uncompressed bytes, which is its name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct BlockHash {
+    kind: HashKind,
+    /// Zeros follow a shorter hash.
+    bytes: [u8; LONGEST],
+}
+
+impl HashKind {
+    pub(super) const ALL: [Self; 3] = [HashKind::Sha1, HashKind::Sha256, HashKind::Blake3];
+
+    /// Its number in binary references.
+    pub(super) fn code(self) -> u64 {
+        self as u64
+    }
+
+    pub(super) fn of_code(code: u64) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.code() == code)
+            .ok_or_else(|| Error::format(format!("hash type {code}; expected 0 (sha1), 1 (sha256) or 2 (blake3)")))
+    }
+
+    /// Its name in text references.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            HashKind::Sha1 => "sha1",
+            HashKind::Sha256 => "sha256",
+            HashKind::Blake3 => "blake3",
+        }
+    }
+
+    pub(super) fn of_name(name: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| Error::format(format!("hash type {name:?}; expected sha1, sha256 or blake3")))
+    }
+
+    /// Length of a hash in bytes.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            HashKind::Sha1 => 20,
+            HashKind::Sha256 | HashKind::Blake3 => 32,
+        }
+    }
+
+    /// The hash of a block.
+    pub(super) fn hash(self, data: &[u8]) -> BlockHash {
+        let mut bytes = [0; LONGEST];
+        match self {
+            HashKind::Sha1 => bytes[..20].copy_from_slice(&sha1::Sha1::digest(data)),
+            HashKind::Sha256 => bytes.copy_from_slice(&sha2::Sha256::digest(data)),
+            HashKind::Blake3 => bytes.copy_from_slice(blake3::hash(data).as_bytes()),
+        }
+        BlockHash { kind: self, bytes }
+    }
+}
+
+impl BlockHash {
+    /// A hash of as many bytes as its kind has.
+    pub(super) fn new(kind: HashKind, hash: &[u8]) -> Result<Self> {
+        if hash.len() != kind.bytes() {
+            let (name, expected) = (kind.name(), kind.bytes());
+            return Err(Error::format(format!("a {name} of {} bytes; expected {expected}", hash.len())));
+        }
+        let mut bytes = [0; LONGEST];
+        bytes[..hash.len()].copy_from_slice(hash);
+        Ok(BlockHash { kind, bytes })
+    }
+
+    pub(super) fn kind(&self) -> HashKind {
+        self.kind
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.kind.bytes()]
+    }
+}
+
+/// As text references have it: `sha1:` and hexadecimal digits.
+impl fmt::Display for BlockHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.kind.name())?;
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BlockHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_of_other_programs() {
+        let text = |kind: HashKind| kind.hash(b"abc").to_string();
+        assert_eq!(text(HashKind::Sha1), "sha1:a9993e364706816aba3e25717850c26c9cd0d89d");
+        let sha256 = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(text(HashKind::Sha256), sha256);
+        let blake3 = "blake3:6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
+        assert_eq!(text(HashKind::Blake3), blake3);
+    }
+
+    #[test]
+    fn a_hash_has_the_length_of_its_kind() {
+        assert!(
+            BlockHash::new(HashKind::Sha1, &[0; 32]).is_err() && BlockHash::new(HashKind::Sha256, &[0; 20]).is_err()
+        );
+        assert!(HashKind::of_code(3).is_err() && HashKind::of_name("md5").is_err());
+    }
+}

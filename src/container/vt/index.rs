@@ -1,0 +1,392 @@
+//! Where blocks are: 24 bytes for each, sorted by hash.
+//!
+//! An entry has the first 16 bytes of a hash; the block that it leads to is compared with the whole one when it is read.
+//! 10⁷ blocks take 240 MB, in memory if the store was scanned, in a file of the store ([`IndexFile`]) if this program wrote it.
+//!
+//! ```text
+//! index-sha1.h5bridge, little-endian
+//!   16  magic
+//!    8  number of data files
+//!    8  number of entries
+//!    8  bytes of the list
+//!       for each data file: 8 bytes of it that are indexed, 2 length of its name, its name
+//!   32  SHA-256 of all before
+//!       for each entry: 16 first bytes of the hash, 8 place: number of the data file * 2^44 + offset of the record
+//! ```
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::hash::BlockHash;
+use crate::error::{Error, Result};
+use crate::io::{ReadAt, WriteAt};
+
+/// Where a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place(u64);
+
+const OFFSET_BITS: u32 = 44;
+
+/// Most data files of a store.
+pub(super) const MOST_FILES: usize = 1 << (u64::BITS - OFFSET_BITS);
+
+/// Bytes of the largest data file.
+pub(super) const LARGEST_FILE: u64 = 1 << OFFSET_BITS;
+
+impl Place {
+    pub(super) fn new(file: usize, offset: u64) -> Self {
+        Place((file as u64) << OFFSET_BITS | offset)
+    }
+
+    pub(super) fn file(self) -> usize {
+        (self.0 >> OFFSET_BITS) as usize
+    }
+
+    pub(super) fn offset(self) -> u64 {
+        self.0 & (LARGEST_FILE - 1)
+    }
+}
+
+/// First bytes of a hash, and the place of its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    key: [u64; 2],
+    pub(super) place: Place,
+}
+
+const ENTRY_BYTES: usize = 24;
+
+impl Entry {
+    pub(super) fn new(hash: &BlockHash, place: Place) -> Self {
+        Entry { key: key(hash), place }
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        let word = |at: usize| bytes[at..at + 8].try_into().unwrap_or_default();
+        Entry {
+            key: [u64::from_be_bytes(word(0)), u64::from_be_bytes(word(8))],
+            place: Place(u64::from_le_bytes(word(16))),
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.key.iter().for_each(|part| out.extend(part.to_be_bytes()));
+        out.extend(self.place.0.to_le_bytes());
+    }
+
+    /// The entry in another data file.
+    pub(super) fn in_file(self, file: usize) -> Self {
+        Entry { place: Place::new(file, self.place.offset()), ..self }
+    }
+
+    /// The entry with the number of its data file replaced.
+    fn renumbered(self, numbers: &[usize]) -> Self {
+        let place = Place::new(numbers.get(self.place.file()).copied().unwrap_or(0), self.place.offset());
+        Entry { place, ..self }
+    }
+}
+
+fn key(hash: &BlockHash) -> [u64; 2] {
+    let word = |at: usize| hash.as_bytes()[at..at + 8].try_into().unwrap_or_default();
+    [u64::from_be_bytes(word(0)), u64::from_be_bytes(word(8))]
+}
+
+/// The entries of a store in memory, sorted.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    entries: Vec<Entry>,
+}
+
+impl Index {
+    pub(super) fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_unstable();
+        // of equal blocks the first is as good as the others
+        entries.dedup_by_key(|entry| entry.key);
+        entries.shrink_to_fit();
+        Index { entries }
+    }
+
+    pub(super) fn find(&self, hash: &BlockHash) -> Option<Place> {
+        let key = key(hash);
+        let found = self.entries.binary_search_by_key(&key, |entry| entry.key).ok()?;
+        Some(self.entries[found].place)
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+}
+
+const MAGIC: &[u8; 16] = b"h5bridge vt idx\n";
+const HEAD_BYTES: usize = 40;
+const HASH_BYTES: usize = 32;
+
+/// Bytes of the longest list of data files that is read.
+const LONGEST_LIST: u64 = 256 << 20;
+
+/// A data file as far as it is indexed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Indexed {
+    pub(super) name: String,
+    pub(super) bytes: u64,
+}
+
+/// An index in a file: only the list of data files is in memory.
+#[derive(Debug)]
+pub(super) struct IndexFile {
+    file: Arc<dyn ReadAt>,
+    files: Vec<Indexed>,
+    /// Number of its own data files in the store.
+    numbers: Vec<usize>,
+    entries: u64,
+    /// Position of the first entry.
+    start: u64,
+}
+
+/// Entries that are read at a time.
+const WINDOW: u64 = 170;
+
+impl IndexFile {
+    /// Opens an index.
+    ///
+    /// # Errors
+    /// `Format` if it is damaged. It is derived data.
+    pub(super) fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
+        let mut head = [0; HEAD_BYTES];
+        file.read_at(0, &mut head)?;
+        let number = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default());
+        let [count, entries, list] = [16, 24, 32].map(number);
+        let damaged = || Error::format("the index is damaged");
+        if &head[..16] != MAGIC || list > LONGEST_LIST || count > MOST_FILES as u64 {
+            return Err(damaged());
+        }
+        let mut bytes = vec![0; list as usize + HASH_BYTES];
+        file.read_at(HEAD_BYTES as u64, &mut bytes)?;
+        let (list, stored) = bytes.split_at(list as usize);
+        let hash = Sha256::new_with_prefix(head).chain_update(list).finalize();
+        if hash.as_slice() != stored {
+            return Err(damaged());
+        }
+        let mut files = Vec::new();
+        let mut rest = list;
+        for _ in 0..count {
+            let (bytes, after) = rest.split_first_chunk::<8>().ok_or_else(damaged)?;
+            let (len, after) = after.split_first_chunk::<2>().ok_or_else(damaged)?;
+            let name = after.get(..usize::from(u16::from_le_bytes(*len))).ok_or_else(damaged)?;
+            rest = &after[name.len()..];
+            let name = String::from_utf8(name.to_vec()).map_err(|_| damaged())?;
+            files.push(Indexed { name, bytes: u64::from_le_bytes(*bytes) });
+        }
+        let start = (HEAD_BYTES + list.len() + HASH_BYTES) as u64;
+        let len = entries.checked_mul(ENTRY_BYTES as u64).and_then(|len| len.checked_add(start));
+        if len != Some(file.len()?) {
+            return Err(damaged());
+        }
+        Ok(IndexFile { file, numbers: (0..files.len()).collect(), files, entries, start })
+    }
+
+    /// The data files that it covers.
+    pub(super) fn files(&self) -> &[Indexed] {
+        &self.files
+    }
+
+    /// Sets the numbers that its data files have in the store.
+    pub(super) fn renumber(&mut self, numbers: Vec<usize>) {
+        self.numbers = numbers;
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.entries
+    }
+
+    pub(super) fn find(&self, hash: &BlockHash) -> Result<Option<Place>> {
+        let key = key(hash);
+        // hashes are evenly distributed, so the place in the file is known but for a few entries
+        let (mut low, mut high) = (0, self.entries);
+        let (mut low_key, mut high_key) = (0u64, u64::MAX);
+        let mut bytes = Vec::new();
+        let mut halve = false;
+        while low < high {
+            let share = u128::from(key[0].saturating_sub(low_key)) * u128::from(high - low)
+                / (u128::from(high_key.saturating_sub(low_key)) + 1);
+            let guess = if halve { low + (high - low) / 2 } else { low + (share as u64).min(high - low - 1) };
+            halve = !halve;
+            let first = guess.saturating_sub(WINDOW / 2).max(low);
+            let last = (first + WINDOW).min(high);
+            bytes.resize((last - first) as usize * ENTRY_BYTES, 0);
+            self.file.read_at(self.start + first * ENTRY_BYTES as u64, &mut bytes)?;
+            let entry = |at: usize| Entry::decode(&bytes[at * ENTRY_BYTES..][..ENTRY_BYTES]);
+            let count = (last - first) as usize;
+            let (mut from, mut to) = (0, count);
+            while from < to {
+                let middle = from + (to - from) / 2;
+                let found = entry(middle);
+                match found.key.cmp(&key) {
+                    Ordering::Equal => return Ok(Some(found.renumbered(&self.numbers).place)),
+                    Ordering::Less => from = middle + 1,
+                    Ordering::Greater => to = middle,
+                }
+            }
+            match from {
+                0 => (high, high_key) = (first, entry(0).key[0]),
+                at if at == count => (low, low_key) = (last, entry(at - 1).key[0]),
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Entries in their order, a few thousand at a time.
+    fn pieces(&self) -> impl Iterator<Item = Result<Vec<Entry>>> + '_ {
+        const AT_A_TIME: u64 = 1 << 15;
+        (0..self.entries.div_ceil(AT_A_TIME)).map(|piece| {
+            let first = piece * AT_A_TIME;
+            let count = AT_A_TIME.min(self.entries - first);
+            let mut bytes = vec![0; count as usize * ENTRY_BYTES];
+            self.file.read_at(self.start + first * ENTRY_BYTES as u64, &mut bytes)?;
+            Ok(bytes.chunks_exact(ENTRY_BYTES).map(|entry| Entry::decode(entry).renumbered(&self.numbers)).collect())
+        })
+    }
+}
+
+/// Writes the entries of both, front to back, with the list of the data files that they are of.
+pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: Option<&IndexFile>, added: &Index) -> Result<()> {
+    let mut list = Vec::new();
+    for Indexed { name, bytes } in files {
+        list.extend(bytes.to_le_bytes());
+        let len = u16::try_from(name.len()).map_err(|_| Error::unsupported("the name of a data file is too long"))?;
+        list.extend(len.to_le_bytes());
+        list.extend(name.as_bytes());
+    }
+    let start = (HEAD_BYTES + list.len() + HASH_BYTES) as u64;
+    let mut writer = EntryWriter { target, at: start, buffer: Vec::new(), count: 0, last: None };
+    let mut added = added.entries.iter().copied().peekable();
+    for piece in old.into_iter().flat_map(IndexFile::pieces) {
+        for entry in piece? {
+            while let Some(next) = added.next_if(|next| next.key < entry.key) {
+                writer.put(next)?;
+            }
+            writer.put(entry)?;
+        }
+    }
+    added.try_for_each(|entry| writer.put(entry))?;
+    let count = writer.finish()?;
+    let mut head = MAGIC.to_vec();
+    for number in [files.len() as u64, count, list.len() as u64] {
+        head.extend(number.to_le_bytes());
+    }
+    head.extend(list);
+    let hash = Sha256::digest(&head);
+    head.extend(hash);
+    target.write_at(0, &head)
+}
+
+struct EntryWriter<'a> {
+    target: &'a dyn WriteAt,
+    at: u64,
+    buffer: Vec<u8>,
+    count: u64,
+    last: Option<[u64; 2]>,
+}
+
+impl EntryWriter<'_> {
+    fn put(&mut self, entry: Entry) -> Result<()> {
+        if self.last == Some(entry.key) {
+            return Ok(());
+        }
+        self.last = Some(entry.key);
+        entry.encode(&mut self.buffer);
+        self.count += 1;
+        if self.buffer.len() >= 1 << 20 { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.target.write_at(self.at, &self.buffer)?;
+        self.at += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<u64> {
+        self.flush()?;
+        Ok(self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::vt::hash::HashKind;
+    use crate::io::MemoryFile;
+
+    fn hash(number: u64) -> BlockHash {
+        HashKind::Sha1.hash(&number.to_le_bytes())
+    }
+
+    fn index(numbers: std::ops::Range<u64>) -> Index {
+        Index::new(numbers.map(|number| Entry::new(&hash(number), Place::new(number as usize % 3, number))).collect())
+    }
+
+    fn files() -> Vec<Indexed> {
+        ["a.vtd", "b.vtd", "ä.vtd"].map(|name| Indexed { name: name.into(), bytes: 1 << 40 }).to_vec()
+    }
+
+    #[test]
+    fn every_block_is_found_and_no_other() {
+        for count in [0, 1, 2, 169, 170, 171, 5000] {
+            let memory = index(0..count);
+            let target = Arc::new(MemoryFile::default());
+            write(&*target, &files(), None, &memory).unwrap();
+            let file = IndexFile::open(target).unwrap();
+            assert_eq!((file.files(), file.len(), memory.len()), (&files()[..], count, count));
+            for number in 0..count {
+                let expected = Some(Place::new(number as usize % 3, number));
+                assert_eq!((memory.find(&hash(number)), file.find(&hash(number)).unwrap()), (expected, expected));
+            }
+            for number in count..count + 500 {
+                assert_eq!((memory.find(&hash(number)), file.find(&hash(number)).unwrap()), (None, None));
+            }
+        }
+        assert_eq!(std::mem::size_of::<Entry>(), ENTRY_BYTES);
+    }
+
+    #[test]
+    fn indexes_are_merged() {
+        let first = Arc::new(MemoryFile::default());
+        write(&*first, &files(), None, &index(0..3000)).unwrap();
+        let mut old = IndexFile::open(first).unwrap();
+        // its data files have other numbers now
+        old.renumber(vec![5, 6, 7]);
+        let second = Arc::new(MemoryFile::default());
+        let mut files = files();
+        files.extend((3..8).map(|number| Indexed { name: format!("{number}.vtd"), bytes: 9 }));
+        write(&*second, &files, Some(&old), &index(2500..6000)).unwrap();
+        let merged = IndexFile::open(second).unwrap();
+        assert_eq!(merged.len(), 6000);
+        assert_eq!(merged.find(&hash(100)).unwrap(), Some(Place::new(6, 100)));
+        assert_eq!(merged.find(&hash(5500)).unwrap(), Some(Place::new(1, 5500)));
+        assert_eq!(merged.find(&hash(6000)).unwrap(), None);
+    }
+
+    #[test]
+    fn a_damaged_list_is_refused() {
+        let target = MemoryFile::default();
+        write(&target, &files(), None, &index(0..10)).unwrap();
+        let bytes = crate::io::read_all(&target).unwrap();
+        let head = bytes.len() - 10 * ENTRY_BYTES;
+        for at in 0..head {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1;
+            assert!(IndexFile::open(Arc::new(bytes)).is_err(), "byte {at}");
+        }
+        for len in 0..bytes.len() {
+            assert!(IndexFile::open(Arc::new(bytes[..len].to_vec())).is_err(), "{len} bytes");
+        }
+    }
+}

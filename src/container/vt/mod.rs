@@ -1,0 +1,69 @@
+//! vt: content-addressed stores of blocks, and archives that say which blocks make up a tree of files. docs/formats/vt.md.
+//!
+//! ```text
+//!   my.vt                 archive: a line for each state of a tree           [`archive`] [`text`]
+//!     └─ D{…block…}       root directory: data that are entries              [`dirent`] [`tree`]
+//!          └─ reference   hash, literal, part, repetition, list of these     [`reference`] [`data`]
+//!               └─ hash   name of a block                                    [`hash`]
+//!   store/data/*.vtd      blocks, one after the other, zlib or plain         [`records`] [`store`] [`index`]
+//! ```
+//!
+//! An archive does not say where its store is: every directory beside the archive that has `data/*.vtd` is one, and the
+//! directory of the archive itself.
+
+mod archive;
+mod chunker;
+mod data;
+mod dirent;
+mod hash;
+mod index;
+mod records;
+mod reference;
+mod store;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tree;
+mod wire;
+mod write;
+
+use std::sync::Arc;
+
+use super::Format;
+#[cfg(any(test, feature = "internals"))]
+use dirent::{Dirent, EntryKind};
+#[cfg(any(test, feature = "internals"))]
+use reference::BlockRef;
+use tree::{Archive, BareStore};
+
+pub(crate) static FORMAT: Format = Format {
+    write_tree: Some(write::write_tree),
+    ..Format::read_only("vt", tree::is_archive, |inside, name| Ok(Arc::new(Archive::open(inside, name)?)))
+};
+
+/// A store as a directory: it is known by its data files.
+pub(crate) static STORE: Format = Format {
+    is_directory: true,
+    ..Format::read_only(tree::STORE_NAME, tree::is_store, |inside, name| Ok(Arc::new(BareStore::open(inside, name)?)))
+};
+
+/// An archive with these files, and the data file of its store: each file is a literal, and the first one also a block.
+#[cfg(any(test, feature = "internals"))]
+pub(crate) fn archive_of(files: &[(String, Vec<u8>)]) -> [Vec<u8>; 2] {
+    let (mut directory, mut data) = (Vec::new(), Vec::new());
+    for (name, bytes) in files {
+        let mut block = Vec::new();
+        BlockRef::encode_literal(&mut block, bytes);
+        Dirent::encode(&mut directory, EntryKind::File, name, "a:o:rw-x;m:1.5", &block);
+    }
+    if let Some((_, bytes)) = files.first() {
+        let mut block = Vec::new();
+        BlockRef::encode_hash(&mut block, &hash::HashKind::Sha1.hash(bytes), bytes.len() as u64, false);
+        Dirent::encode(&mut directory, EntryKind::File, "block", "", &block);
+        data.push(0);
+        wire::put_data(&mut data, bytes);
+    }
+    let root = BlockRef::Literal(directory.into());
+    let line = format!("2020-01-01T00:00:00+00:00 1577836800.0 D{{{}:block:{root}}} comment\n", text::quote("a table"));
+    [line.into_bytes(), data]
+}

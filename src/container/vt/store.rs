@@ -1,0 +1,421 @@
+//! The data files of the stores beside an archive, and the blocks in them.
+
+use std::collections::HashMap;
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, Weak};
+
+use super::hash::{BlockHash, HashKind};
+use super::index::{Entry, Index, IndexFile, Indexed, LARGEST_FILE, MOST_FILES, Place};
+use super::records::{self, Record};
+use crate::container::Container;
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::io::{ReadAt, Recent};
+use crate::sync::LockUnpoisoned;
+
+/// The directory of a store in which its data files are.
+pub(super) const DATA: &str = "data";
+
+/// End of the names of data files.
+const SUFFIX: &str = ".vtd";
+
+/// Bytes of blocks that are kept.
+const CACHE_BYTES: usize = 8 << 20;
+
+/// Name of the index that this program keeps in a store.
+pub(super) fn index_name(kind: HashKind) -> String {
+    format!("index-{}.h5bridge", kind.name())
+}
+
+/// Whether a directory is a store: it has a directory `data` with data files.
+pub(super) fn is_store(directory: &dyn Container) -> Result<bool> {
+    match directory.enter(DATA) {
+        Ok(data) => Ok(data.names()?.iter().any(|name| is_data_file(name))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_data_file(name: &str) -> bool {
+    name.ends_with(SUFFIX) && !name.starts_with('.')
+}
+
+/// The stores of an archive in `inside`: that directory itself, and the directories in it; names end in a slash.
+pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
+    let mut found = Vec::new();
+    if is_store(inside)? {
+        // a container cannot be had of a reference to it, but its parts can
+        found.push((String::new(), inside.enter(DATA)?));
+    }
+    for name in inside.nested()?.into_iter().filter(|name| !name.starts_with('.')) {
+        let directory = inside.enter(&name)?;
+        // a directory that cannot be read is not one of the store
+        if is_store(&*directory).unwrap_or(false) {
+            found.push((format!("{name}/"), directory.enter(DATA)?));
+        }
+    }
+    Ok(found)
+}
+
+/// The data files of one or more stores; a block is looked for in all of them.
+#[derive(Debug)]
+pub(super) struct Store {
+    files: Vec<DataFile>,
+    /// Data files that were read last.
+    opened: Recent<Opened>,
+    indexes: Mutex<HashMap<HashKind, Arc<Found>>>,
+    /// Index files by their kind of hash, with the names of the stores.
+    index_files: Vec<(HashKind, String, Arc<dyn ReadAt>)>,
+    cache: Mutex<Cache>,
+}
+
+#[derive(Debug)]
+struct DataFile {
+    /// Path from the archive: `store/data/x.vtd`.
+    path: String,
+    name: String,
+    directory: Arc<dyn Container>,
+    /// Bytes when the store was opened.
+    len: u64,
+}
+
+#[derive(Debug)]
+struct Opened(Arc<dyn ReadAt>);
+
+/// Where the blocks of one kind of hash are.
+#[derive(Debug, Default)]
+struct Found {
+    in_files: Vec<IndexFile>,
+    scanned: Index,
+    /// Whether every byte was scanned, so that no index file is believed.
+    is_complete: bool,
+    /// How far each data file was read or is covered by an index file.
+    ends: Vec<u64>,
+    /// Damaged records.
+    damage: Vec<Error>,
+    /// Data files that end in a record: their writers were killed, or are at work.
+    cut_off: Vec<Error>,
+}
+
+/// What an index of the whole store is made of.
+pub(super) struct Known {
+    found: Arc<Found>,
+    /// The data files, as far as they are known.
+    pub(super) files: Vec<Indexed>,
+    /// Bytes that no index covers.
+    pub(super) unindexed_bytes: u64,
+}
+
+impl Known {
+    /// The index that covers a part of the data files.
+    pub(super) fn old(&self) -> Option<&IndexFile> {
+        self.found.in_files.first()
+    }
+
+    /// Blocks outside of it.
+    pub(super) fn scanned(&self) -> &[Entry] {
+        self.found.scanned.entries()
+    }
+}
+
+/// Blocks read last.
+#[derive(Debug, Default)]
+struct Cache {
+    blocks: Vec<(BlockHash, Arc<Vec<u8>>)>,
+    bytes: usize,
+}
+
+/// Opened stores by their place in the file system: tables that belong together are opened one by one.
+static OPENED: Mutex<Vec<(Key, Weak<Store>)>> = Mutex::new(Vec::new());
+
+type Key = (PathBuf, Vec<(String, u64)>);
+
+impl Store {
+    /// Opens the stores for archives in `inside`. Nothing is read of them yet.
+    pub(super) fn open(inside: &dyn Container) -> Result<Arc<Self>> {
+        let mut files = Vec::new();
+        let mut index_files = Vec::new();
+        for (store, directory) in find_stores(inside)? {
+            for name in directory.names()?.into_iter().filter(|name| is_data_file(name)) {
+                let path = format!("{store}{DATA}/{name}");
+                let len = directory.open(&name)?.len().context(Context::member(&path))?;
+                if len > LARGEST_FILE {
+                    let message = format!("a data file of {len} bytes; the limit is {LARGEST_FILE}");
+                    return Err(Error::limit(message).context(Context::member(path)));
+                }
+                files.push(DataFile { path, name, directory: directory.clone(), len });
+            }
+            for kind in HashKind::ALL {
+                let file = match store.strip_suffix('/') {
+                    Some(name) => inside.enter(name)?.open(&index_name(kind)),
+                    None => inside.open(&index_name(kind)),
+                };
+                if let Ok(file) = file {
+                    index_files.push((kind, store.clone(), file));
+                }
+            }
+        }
+        if files.len() > MOST_FILES {
+            return Err(Error::limit(format!("{} data files; the limit is {MOST_FILES}", files.len())));
+        }
+        let key = inside.path("").map(|path| {
+            let files = files.iter().map(|file| (file.path.clone(), file.len));
+            (path, files.collect::<Vec<_>>())
+        });
+        let mut opened = OPENED.lock_unpoisoned();
+        opened.retain(|(_, store)| store.strong_count() > 0);
+        let known = opened.iter().find(|(known, _)| Some(known) == key.as_ref());
+        if let Some(store) = known.and_then(|(_, store)| store.upgrade()) {
+            return Ok(store);
+        }
+        let store = Arc::new(Store {
+            files,
+            opened: Recent::new(64, 1),
+            indexes: Mutex::default(),
+            index_files,
+            cache: Mutex::default(),
+        });
+        opened.extend(key.map(|key| (key, Arc::downgrade(&store))));
+        Ok(store)
+    }
+
+    /// The number of blocks with hashes of this kind, each copy counted once, and damage that was found in counting.
+    pub(super) fn survey(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
+        let found = self.found(kind)?;
+        let blocks = found.in_files.iter().map(IndexFile::len).sum::<u64>() + found.scanned.len();
+        Ok((blocks, found.damage.clone()))
+    }
+
+    /// Makes the data files durable that no index covers.
+    pub(super) fn sync(&self, kind: HashKind) -> Result<()> {
+        let found = self.found(kind)?;
+        for (file, &end) in self.files.iter().zip(&found.ends) {
+            let is_indexed = found
+                .in_files
+                .iter()
+                .any(|index| index.files().iter().any(|indexed| indexed.name == file.name && indexed.bytes >= end));
+            if let Some(path) = file.directory.path(&file.name).filter(|_| !is_indexed) {
+                std::fs::File::open(path).and_then(|file| file.sync_data()).context(Context::member(&file.path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What an index of everything is made of.
+    pub(super) fn known(&self, kind: HashKind) -> Result<Known> {
+        let found = self.found(kind)?;
+        let covered: u64 = found.in_files.iter().flat_map(IndexFile::files).map(|file| file.bytes).sum();
+        let files = self.files.iter().zip(&found.ends);
+        let files: Vec<_> = files.map(|(file, &bytes)| Indexed { name: file.name.clone(), bytes }).collect();
+        let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+        Ok(Known { found, files, unindexed_bytes: bytes.saturating_sub(covered) })
+    }
+
+    /// As [`survey`](Self::survey), with every byte read, whatever index files say.
+    pub(super) fn survey_all(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
+        let found = self.scan_all(kind)?;
+        Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))
+    }
+
+    /// Bytes of all data files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.len).sum()
+    }
+
+    /// Whether a block is in the store, by its hash alone.
+    pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
+        let found = self.found(hash.kind())?;
+        Ok(found.find(hash)?.is_some())
+    }
+
+    /// A block, compared with its hash.
+    ///
+    /// # Errors
+    /// `Format` if it is missing or damaged.
+    pub(super) fn block(&self, hash: &BlockHash) -> Result<Arc<Vec<u8>>> {
+        if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
+            return Ok(block);
+        }
+        let block = Arc::new(self.read(hash)?);
+        self.cache.lock_unpoisoned().put(*hash, &block);
+        Ok(block)
+    }
+
+    fn read(&self, hash: &BlockHash) -> Result<Vec<u8>> {
+        let found = self.found(hash.kind())?;
+        if let Some(damage) = found.damage.first() {
+            return Err(damage.clone());
+        }
+        let mut problem = match found.find(hash)? {
+            Some(place) => match self.read_at(place, hash) {
+                Ok(block) => return Ok(block),
+                Err(error) => Some(error),
+            },
+            None => None,
+        };
+        if !found.is_complete {
+            // another copy, or a place that the index file has wrong
+            let all = self.scan_all(hash.kind())?;
+            if let Some(place) = all.find(hash)? {
+                return self.read_at(place, hash);
+            }
+            problem = problem.or_else(|| all.damage.first().cloned());
+        }
+        let missing = match self.files.len() {
+            0 => format!("block {hash} is missing: no directory beside the archive has data/*{SUFFIX}"),
+            files => format!("block {hash} is missing from the {files} data files of the store"),
+        };
+        Err(match problem {
+            Some(problem) => Error::format(format!("{missing}; damaged is {problem}")),
+            None => Error::format(missing),
+        })
+    }
+
+    fn read_at(&self, place: Place, hash: &BlockHash) -> Result<Vec<u8>> {
+        let Some(data_file) = self.files.get(place.file()) else {
+            return Err(Error::format("the index is damaged"));
+        };
+        let read = || {
+            let block = records::read_block(&*self.data_file(place.file())?, place.offset())?;
+            let found = hash.kind().hash(&block);
+            if found != *hash {
+                let message = format!("the bytes have the hash {found}; expected {hash}");
+                return Err(Error::format(message).context(Context::offset("block", place.offset())));
+            }
+            Ok(block)
+        };
+        read().with_context(|| Context::member(&data_file.path))
+    }
+
+    fn data_file(&self, number: usize) -> Result<Arc<dyn ReadAt>> {
+        let file = &self.files[number];
+        let opened = self.opened.get(number as u64, || Ok(Opened(file.directory.open(&file.name)?)));
+        opened.map(|opened| opened.0.clone())
+    }
+
+    /// Index files as far as they fit the data files, and an index of what they do not cover.
+    fn found(&self, kind: HashKind) -> Result<Arc<Found>> {
+        let mut indexes = self.indexes.lock_unpoisoned();
+        if let Some(found) = indexes.get(&kind) {
+            return Ok(found.clone());
+        }
+        let mut starts = vec![0; self.files.len()];
+        let in_files = self.index_files(kind, &mut starts);
+        let found = Arc::new(self.scan(kind, &starts, in_files)?);
+        indexes.insert(kind, found.clone());
+        Ok(found)
+    }
+
+    /// An index of every byte.
+    fn scan_all(&self, kind: HashKind) -> Result<Arc<Found>> {
+        let mut indexes = self.indexes.lock_unpoisoned();
+        if let Some(found) = indexes.get(&kind).filter(|found| found.is_complete) {
+            return Ok(found.clone());
+        }
+        let found = Arc::new(self.scan(kind, &vec![0; self.files.len()], Vec::new())?);
+        indexes.insert(kind, found.clone());
+        Ok(found)
+    }
+
+    /// The index files that fit the data files. `starts` becomes how much of each data file they cover.
+    fn index_files(&self, kind: HashKind, starts: &mut [u64]) -> Vec<IndexFile> {
+        let mut fitting = Vec::new();
+        for (_, store, file) in self.index_files.iter().filter(|(of, ..)| *of == kind) {
+            // a damaged index is not needed
+            let Ok(mut index) = IndexFile::open(file.clone()) else { continue };
+            let number = |name: &str| self.files.iter().position(|file| file.path == format!("{store}{DATA}/{name}"));
+            let numbers: Vec<_> = index.files().iter().map(|file| (number(&file.name), file.bytes)).collect();
+            let fits = |&(number, bytes): &(Option<usize>, u64)| number.is_some_and(|at| self.files[at].len >= bytes);
+            if !numbers.iter().all(fits) {
+                continue;
+            }
+            let numbers: Vec<(usize, u64)> = numbers.into_iter().filter_map(|(at, bytes)| Some((at?, bytes))).collect();
+            numbers.iter().for_each(|&(at, bytes)| starts[at] = bytes);
+            index.renumber(numbers.into_iter().map(|(at, _)| at).collect());
+            fitting.push(index);
+        }
+        fitting
+    }
+
+    fn scan(&self, kind: HashKind, starts: &[u64], in_files: Vec<IndexFile>) -> Result<Found> {
+        let mut entries = Vec::new();
+        let (mut damage, mut cut_off) = (Vec::new(), Vec::new());
+        let mut ends = starts.to_vec();
+        for (number, file) in self.files.iter().enumerate().filter(|&(number, file)| starts[number] < file.len) {
+            let mut scan = || {
+                let source = self.data_file(number)?;
+                records::scan(&*source, starts[number], |records| {
+                    for entry in in_threads(records, |record| -> Result<Entry> {
+                        let hash = record.with_block(|block| kind.hash(block))?;
+                        Ok(Entry::new(&hash, Place::new(number, record.offset)))
+                    }) {
+                        match entry {
+                            Ok(entry) => entries.push(entry),
+                            Err(error) => damage.push(error.context(Context::member(&file.path))),
+                        }
+                    }
+                    Ok(())
+                })
+            };
+            let end = scan().with_context(|| Context::member(&file.path))?;
+            ends[number] = end.end;
+            let found = end.damage.map(|error| error.context(Context::member(&file.path)));
+            if end.is_cut_off { cut_off.extend(found) } else { damage.extend(found) }
+        }
+        let is_complete = in_files.is_empty();
+        Ok(Found { in_files, scanned: Index::new(entries), is_complete, ends, damage, cut_off })
+    }
+}
+
+/// `f` of each record, on all processors. The threads are not those of a pool: a worker that waits would begin other work,
+/// which may need the lock that the caller of the scan holds.
+fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = records.len().div_ceil(threads).max(MIN_SHARE);
+    std::thread::scope(|scope| {
+        let f = &f;
+        let mut shares = records.chunks(share);
+        let first = shares.next().unwrap_or_default();
+        let others: Vec<_> = shares.map(|share| scope.spawn(move || share.iter().map(f).collect::<Vec<T>>())).collect();
+        let mut found: Vec<T> = first.iter().map(f).collect();
+        for other in others {
+            match other.join() {
+                Ok(other) => found.extend(other),
+                Err(panic) => resume_unwind(panic),
+            }
+        }
+        found
+    })
+}
+
+/// Fewest records for which a thread is started.
+const MIN_SHARE: usize = 32;
+
+impl Found {
+    fn find(&self, hash: &BlockHash) -> Result<Option<Place>> {
+        for file in &self.in_files {
+            if let Some(place) = file.find(hash)? {
+                return Ok(Some(place));
+            }
+        }
+        Ok(self.scanned.find(hash))
+    }
+}
+
+impl Cache {
+    fn get(&mut self, hash: &BlockHash) -> Option<Arc<Vec<u8>>> {
+        let found = self.blocks.iter().rposition(|(known, _)| known == hash)?;
+        let block = self.blocks[found].1.clone();
+        self.blocks[found..].rotate_left(1);
+        Some(block)
+    }
+
+    fn put(&mut self, hash: BlockHash, block: &Arc<Vec<u8>>) {
+        self.bytes += block.as_slice().len();
+        self.blocks.push((hash, block.clone()));
+        while self.blocks.len() > 1 && (self.bytes > CACHE_BYTES || self.blocks.len() > 64) {
+            let (_, dropped) = self.blocks.remove(0);
+            self.bytes -= dropped.as_slice().len();
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Archives and the directories in them as containers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::archive::{self, Line};
+use super::data::{Reader, VtFile};
+use super::dirent::{Dirent, EntryKind};
+use super::hash::HashKind;
+use super::store::{self, Store};
+use crate::container::{Container, ContainerInfo, FileLayout, Properties, Property};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::io::{ReadAt, read_all};
+use crate::limits;
+use crate::sync::LockUnpoisoned;
+
+/// Name of a file that is archived by itself and has no name.
+const NAMELESS: &str = "file";
+
+/// An archive, or one of its entries: the tree that was archived.
+#[derive(Debug)]
+pub(super) struct Archive {
+    root: Folder,
+    /// The name that was archived.
+    name: String,
+    /// All entries with their dates; none for an archive that is itself an entry of another.
+    lines: Vec<Line>,
+    reader: Arc<Reader>,
+}
+
+/// A directory of a tree.
+#[derive(Debug)]
+pub(super) struct Folder {
+    reader: Arc<Reader>,
+    tree: Arc<Tree>,
+    dirent: Dirent,
+    depth: usize,
+    children: OnceLock<BTreeMap<String, Dirent>>,
+}
+
+/// What all directories of a tree share: the files that hard links lead to.
+#[derive(Debug)]
+struct Tree {
+    root: Dirent,
+    /// `None` until the first hard link is followed.
+    by_uuid: Mutex<Option<Arc<ByUuid>>>,
+}
+
+/// Files by their UUIDs.
+type ByUuid = HashMap<[u8; 16], Dirent>;
+
+/// Most entries that are read to find what hard links lead to.
+const MOST_ENTRIES: usize = 1 << 24;
+
+impl Archive {
+    /// Opens the archive `name` of `inside`, with the stores beside it.
+    pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
+        let lines = archive::parse(&read_all(&inside.open(name)?)?).context(Context::member(name))?;
+        let reader = Arc::new(Reader::new(Store::open(inside)?));
+        let current = lines.last().map(|line| line.entry.clone());
+        let current = current.unwrap_or_else(|| Err(Error::format("an archive without entries")))?;
+        let archive = Self::of_entry(reader, current, lines);
+        // so that a missing store is noticed at once
+        archive.root.children().context(Context::member(name))?;
+        Ok(archive)
+    }
+
+    fn of_entry(reader: Arc<Reader>, entry: Dirent, lines: Vec<Line>) -> Self {
+        let name = entry.name.clone();
+        let tree = Arc::new(Tree { root: entry.clone(), by_uuid: Mutex::default() });
+        let root = Folder { reader: reader.clone(), tree, dirent: entry, depth: 0, children: OnceLock::new() };
+        Archive { root, name, lines, reader }
+    }
+
+    /// All entries of the current tree, by their paths.
+    #[cfg(test)]
+    pub(super) fn all_entries(&self) -> Result<BTreeMap<String, Dirent>> {
+        let mut found = BTreeMap::new();
+        let mut pending = vec![(String::new(), self.root.dirent.clone())];
+        while let Some((prefix, directory)) = pending.pop() {
+            for entry in entries(&self.reader, &directory)? {
+                let path = format!("{prefix}{}", entry.name);
+                if entry.kind == EntryKind::Directory {
+                    pending.push((format!("{path}/"), entry.clone()));
+                }
+                found.insert(path, entry);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The last entry with a name or a date.
+    fn entry(&self, name: &str) -> Option<Result<Dirent>> {
+        let dated = self.lines.iter().rfind(|line| line.date == name);
+        let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));
+        Some(dated.or_else(named)?.entry.clone())
+    }
+}
+
+impl Container for Archive {
+    fn names(&self) -> Result<Vec<String>> {
+        self.root.names()
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        self.root.open(name)
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        self.root.nested()
+    }
+
+    /// A directory of the current tree; or an entry, by its date or name.
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        let error = match self.root.enter(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => error,
+            entered => return entered,
+        };
+        if let Some(entry) = self.entry(name) {
+            let entry = entry.context(Context::member(name))?;
+            return Ok(Arc::new(Self::of_entry(self.reader.clone(), entry, Vec::new())));
+        }
+        if self.name == name && !name.is_empty() {
+            return Ok(Arc::new(self.root.again()));
+        }
+        Err(error)
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        let changes = (!self.lines.is_empty()).then_some(self.lines.len() as u64);
+        ContainerInfo { changes, ..self.root.describe() }
+    }
+
+    fn layout(&self, name: &str) -> Result<FileLayout> {
+        self.root.layout(name)
+    }
+
+    fn history(&self) -> Result<Vec<String>> {
+        Ok(self.lines.iter().map(|line| line.date.clone()).collect())
+    }
+
+    fn left_out(&self) -> Result<Vec<(String, String)>> {
+        self.root.left_out()
+    }
+
+    fn properties(&self) -> Result<Properties> {
+        let mut properties = self.root.properties()?;
+        properties.push("vt_name", Property::Text(self.name.clone()));
+        if let Some(current) = self.lines.last() {
+            properties.push("vt_date", Property::Text(current.date.clone()));
+        }
+        Ok(properties)
+    }
+
+    fn file_properties(&self, name: &str) -> Result<Properties> {
+        self.root.file_properties(name)
+    }
+}
+
+impl Folder {
+    fn again(&self) -> Self {
+        Folder {
+            reader: self.reader.clone(),
+            tree: self.tree.clone(),
+            dirent: self.dirent.clone(),
+            depth: self.depth,
+            children: OnceLock::new(),
+        }
+    }
+
+    /// The entries by their names.
+    pub(super) fn children(&self) -> Result<&BTreeMap<String, Dirent>> {
+        if let Some(children) = self.children.get() {
+            return Ok(children);
+        }
+        limits::depth(self.depth, "directories")?;
+        let mut children = BTreeMap::new();
+        for entry in entries(&self.reader, &self.dirent)? {
+            if let Some(twice) = children.insert(entry.name.clone(), entry) {
+                return Err(Error::format(format!("there are two entries named {:?}", twice.name)));
+            }
+        }
+        Ok(self.children.get_or_init(|| children))
+    }
+
+    fn child(&self, name: &str, is_wanted: impl Fn(EntryKind) -> bool, what: &str) -> Result<&Dirent> {
+        let found = self.children()?.get(name).filter(|entry| is_wanted(entry.kind));
+        found.ok_or_else(|| Error::not_found(format!("no such {what}")).context(Context::member(name)))
+    }
+
+    /// A file, with hard links followed.
+    pub(super) fn file(&self, name: &str) -> Result<Dirent> {
+        let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::HardLink);
+        let entry = self.child(name, is_file, "file")?;
+        if entry.kind == EntryKind::File {
+            return Ok(entry.clone());
+        }
+        let files = self.tree.files(&self.reader)?;
+        let target = entry.uuid.and_then(|uuid| files.get(&uuid));
+        target.cloned().ok_or_else(|| {
+            Error::format("a hard link to a file that is not in the tree").context(Context::member(name))
+        })
+    }
+
+    fn names_of(&self, is_wanted: impl Fn(EntryKind) -> bool) -> Result<Vec<String>> {
+        let children = self.children()?.values().filter(|entry| is_wanted(entry.kind));
+        Ok(children.map(|entry| entry.name.clone()).collect())
+    }
+}
+
+/// The entries of a directory; a file is the only entry of its own tree.
+fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
+    if dirent.kind != EntryKind::Directory {
+        let mut only = dirent.clone();
+        if only.name.is_empty() {
+            only.name = NAMELESS.to_owned();
+        }
+        return Ok(vec![only]);
+    }
+    match &dirent.block {
+        Some(block) => Dirent::decode_all(&reader.all(block)?),
+        None => Ok(Vec::new()),
+    }
+}
+
+impl Tree {
+    /// The files of the tree by their UUIDs.
+    fn files(&self, reader: &Reader) -> Result<Arc<ByUuid>> {
+        if let Some(known) = &*self.by_uuid.lock_unpoisoned() {
+            return Ok(known.clone());
+        }
+        let mut found = HashMap::new();
+        let mut pending = vec![(self.root.clone(), 0)];
+        let mut count = 0;
+        while let Some((directory, depth)) = pending.pop() {
+            limits::depth(depth, "directories")?;
+            let entries = entries(reader, &directory)?;
+            count += entries.len();
+            if count > MOST_ENTRIES {
+                return Err(Error::limit(format!("a tree with hard links has more than {MOST_ENTRIES} entries")));
+            }
+            for entry in entries {
+                match (entry.kind, entry.uuid) {
+                    (EntryKind::Directory, _) => pending.push((entry, depth + 1)),
+                    (EntryKind::File, Some(uuid)) => drop(found.insert(uuid, entry)),
+                    _ => {}
+                }
+            }
+        }
+        let found = Arc::new(found);
+        *self.by_uuid.lock_unpoisoned() = Some(found.clone());
+        Ok(found)
+    }
+}
+
+impl Container for Folder {
+    fn names(&self) -> Result<Vec<String>> {
+        self.names_of(|kind| matches!(kind, EntryKind::File | EntryKind::HardLink))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        let file = self.file(name)?;
+        Ok(Arc::new(VtFile::new(self.reader.clone(), file.block).context(Context::member(name))?))
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        self.names_of(|kind| kind == EntryKind::Directory)
+    }
+
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        let dirent = self.child(name, |kind| kind == EntryKind::Directory, "directory")?.clone();
+        let folder = Folder { dirent, depth: self.depth + 1, ..self.again() };
+        folder.children().context(Context::member(name))?;
+        Ok(Arc::new(folder))
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        let kind = self.dirent.block.as_ref().and_then(|block| block.hash_kind());
+        ContainerInfo { format: "vt", checksum: kind.map(HashKind::name), ..ContainerInfo::default() }
+    }
+
+    fn layout(&self, name: &str) -> Result<FileLayout> {
+        let stored_bytes = self.open(name)?.len()?;
+        let kind = self.file(name)?.block.as_ref().and_then(|block| block.hash_kind());
+        Ok(FileLayout { stored_bytes, checksum: kind.map(HashKind::name), ..FileLayout::default() })
+    }
+
+    fn properties(&self) -> Result<Properties> {
+        Ok(Properties { content: None, ..properties_of(&self.dirent) })
+    }
+
+    fn file_properties(&self, name: &str) -> Result<Properties> {
+        Ok(properties_of(&self.file(name)?))
+    }
+
+    fn left_out(&self) -> Result<Vec<(String, String)>> {
+        let links = self.children()?.values().filter(|entry| entry.kind == EntryKind::Symlink);
+        let describe = |entry: &Dirent| {
+            let target = entry.meta.text("pathref").unwrap_or_default();
+            (entry.name.clone(), format!("a symbolic link to {target:?}"))
+        };
+        Ok(links.map(describe).collect())
+    }
+}
+
+/// Text forms of references longer than this are replaced by their hash.
+const LONGEST_CONTENT: usize = 256;
+
+/// What a format keeps of an entry besides its bytes.
+fn properties_of(entry: &Dirent) -> Properties {
+    let mut properties = Properties::default();
+    if let Some(block) = entry.block.as_ref().filter(|_| entry.kind == EntryKind::File) {
+        let text = block.to_string();
+        properties.content = Some(match text.len() > LONGEST_CONTENT {
+            true => HashKind::Sha256.hash(text.as_bytes()).to_string(),
+            false => text,
+        });
+    }
+    if let Some(meta) = entry.meta.stored() {
+        properties.push(META, Property::Text(meta.to_owned()));
+        if let Some(modified) = entry.meta.modified() {
+            properties.push("vt_modified", Property::Float(modified));
+        }
+        properties.push("vt_mode", Property::Int(i64::from(entry.meta.mode())));
+    }
+    properties
+}
+
+/// Property with the metadata of an entry as stored.
+pub(super) const META: &str = "vt_meta";
+
+/// A store by itself: data files without the archives that say what their blocks make up.
+#[derive(Debug)]
+pub(super) struct BareStore {
+    store: Arc<Store>,
+    directory: Arc<dyn Container>,
+}
+
+impl BareStore {
+    pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
+        let directory = inside.enter(name)?;
+        let store = Store::open(&*directory).context(Context::member(name))?;
+        Ok(BareStore { store, directory })
+    }
+}
+
+impl Container for BareStore {
+    /// The archives in the directory of the store.
+    fn names(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        Err(Error::not_found("a vt store has blocks, not files: name an archive (.vt)").context(Context::member(name)))
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        let mut archives = Vec::new();
+        for name in self.directory.names()? {
+            if is_archive(&*self.directory, &name)? {
+                archives.push(name);
+            }
+        }
+        Ok(archives)
+    }
+
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        match is_archive(&*self.directory, name) {
+            Ok(true) => Ok(Arc::new(Archive::open(&*self.directory, name)?)),
+            Ok(false) => Err(Error::not_found("not an archive").context(Context::member(name))),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        ContainerInfo { format: STORE_NAME, checksum: Some("zlib, sha1"), ..ContainerInfo::default() }
+    }
+
+    /// Reads every block. Data files that end in an incomplete block, or have a damaged one, are damaged.
+    fn check(&self) -> Result<bool> {
+        let (_, damage) = self.store.survey_all(HashKind::Sha1)?;
+        match damage.first() {
+            Some(error) => Err(error.clone()),
+            None => Ok(true),
+        }
+    }
+}
+
+/// Name of the format of stores without an archive.
+pub(super) const STORE_NAME: &str = "vt-store";
+
+/// Whether a file is an archive.
+pub(super) fn is_archive(inside: &dyn Container, name: &str) -> Result<bool> {
+    let file = inside.open(name)?;
+    let mut head = vec![0; file.len()?.min(archive::HEAD_BYTES) as usize];
+    file.read_at(0, &mut head)?;
+    Ok(archive::is_archive(&head))
+}
+
+/// Whether a directory is a store.
+pub(super) fn is_store(inside: &dyn Container, name: &str) -> Result<bool> {
+    match inside.enter(name) {
+        Ok(directory) => store::is_store(&*directory),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,576 @@
+//! Writes trees into stores.
+//!
+//! Blocks are appended to a data file that the process made for itself, and are never changed. So whatever a process leaves
+//! that is killed are blocks that the next one finds; nothing refers to them until a line is appended to the archive, which is
+//! the last step, after all blocks are durable. Processes that write to one store concurrently have a data file each; the
+//! archive is locked (`flock`) while a line is appended.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use libdeflater::{CompressionLvl, Compressor};
+use rayon::prelude::*;
+
+use super::archive;
+use super::chunker::Cut;
+use super::dirent::{Dirent, EntryKind, Meta};
+use super::hash::{BlockHash, HashKind};
+use super::index::{self, Index, Indexed};
+use super::records::LARGEST_BLOCK;
+use super::reference::BlockRef;
+use super::store::{self, DATA, Store};
+use super::text;
+use super::tree::META;
+use super::wire::{put_data, put_uint};
+use crate::container::{Container, Directory, WriteOptions, Written, check_name};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::io::{FileTarget, ReadAt, WriteAt};
+use crate::limits;
+use crate::progress::Progress;
+
+/// The hash that names blocks which this program writes: the only one that every version of the original reads.
+const KIND: HashKind = HashKind::Sha1;
+
+/// Largest data that are in the reference itself, in bytes.
+const LITERAL_BYTES: usize = 32;
+
+/// Bytes of the largest block of references.
+const REFERENCES_BYTES: usize = 16_383;
+
+/// Bytes of a file that are read at a time.
+const WINDOW: usize = 4 << 20;
+
+/// Name of a store that is made because an archive has none beside it.
+const STORE: &str = "store";
+
+/// Sizes of blocks that can be asked for.
+const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 128..=1 << 20;
+
+/// Writes the files of `source` into the store beside `target`, and appends an entry to the archive `target`, which is made
+/// if it is missing.
+pub(super) fn write_tree(
+    source: &dyn Container,
+    target: &Path,
+    options: &WriteOptions,
+    progress: &dyn Progress,
+) -> Result<Written> {
+    let cut = match options.block_bytes {
+        None => Cut::Content,
+        Some(bytes) if BLOCK_BYTES.contains(&bytes) => Cut::Fixed(bytes as usize),
+        Some(bytes) => {
+            let (least, most) = (BLOCK_BYTES.start(), BLOCK_BYTES.end());
+            return Err(Error::usage(format!("blocks of {bytes} bytes; a vt store has {least} to {most}")));
+        }
+    };
+    let target = std::path::absolute(target)?;
+    check_target(&target)?;
+    let directory = target.parent().map(Path::to_owned).unwrap_or_default();
+    let files = Directory::new(&directory);
+    let store_path = store_beside(&files, &directory)?;
+    fs::create_dir_all(store_path.join(DATA))?;
+    let store = Store::open(&files)?;
+    // the store in which blocks are looked for is the one that is written to, whose damage ends the call here
+    let (_, damage) = store.survey(KIND)?;
+    let mut writer = Writer::new(store, store_path, cut, progress);
+    let data = writer.directory(source, "", 0)?;
+    let root = writer.block(&data)?;
+    let span = data.len();
+    let added = writer.finish()?;
+    let name = source.path("").and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    let name = name.or_else(|| Some(target.file_stem()?.to_str()?.to_owned())).unwrap_or_default();
+    let (date, seconds) = now();
+    let line = format!(
+        "{date} {seconds} D{{{}:meta:M{{a:\"o:rwx-\",m:{seconds}}},block:B{{hash:H{{{root}}},span:{span}}}}}\n",
+        text::quote(&name)
+    );
+    let warnings = append_line(&target, &line)?;
+    let damage = damage.iter().map(|error| format!("the store has damage: {error}"));
+    Ok(Written { stored_bytes: added + line.len() as u64, warnings: damage.chain(warnings).collect() })
+}
+
+/// Refuses a target that is something else than an archive.
+fn check_target(target: &Path) -> Result<()> {
+    if target.is_dir() {
+        return Err(Error::usage("a directory; name the archive in it that gets an entry, such as NAME.vt"));
+    }
+    match File::open(target) {
+        Ok(file) => {
+            let mut head = Vec::new();
+            file.take(archive::HEAD_BYTES).read_to_end(&mut head)?;
+            match head.is_empty() || archive::is_archive(&head) {
+                true => Ok(()),
+                false => Err(Error::new(ErrorKind::Exists, "a file that is not a vt archive")),
+            }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The directory of the store beside an archive.
+fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
+    let mut stores = store::find_stores(files)?.into_iter().map(|(name, _)| name);
+    match (stores.next(), stores.next()) {
+        (None, _) => Ok(directory.join(STORE)),
+        (Some(only), None) => Ok(directory.join(only)),
+        (Some(first), Some(second)) => {
+            let message = format!("there are several stores beside the archive, {first:?} and {second:?}");
+            Err(Error::usage(format!("{message}: put the archive into the directory of one")))
+        }
+    }
+}
+
+/// Writes blocks that the store does not have.
+struct Writer<'a> {
+    store: Arc<Store>,
+    /// Directory of the store.
+    path: PathBuf,
+    cut: Cut,
+    progress: &'a dyn Progress,
+    /// Made for the first block that is new.
+    file: Option<DataFile>,
+    /// First halves of the hashes of blocks written by this process.
+    written: HashSet<[u8; 16]>,
+    entries: Vec<index::Entry>,
+}
+
+/// The data file that this process appends to.
+struct DataFile {
+    name: String,
+    file: File,
+    bytes: u64,
+    /// Records that are not written yet.
+    buffer: Vec<u8>,
+}
+
+/// A block of a file, ready to be written.
+struct Ready {
+    hash: BlockHash,
+    span: usize,
+    /// The record; `None` if the store has the block.
+    record: Option<Vec<u8>>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(store: Arc<Store>, path: PathBuf, cut: Cut, progress: &'a dyn Progress) -> Self {
+        let (written, entries) = (HashSet::new(), Vec::new());
+        Writer { store, path, cut, progress, file: None, written, entries }
+    }
+
+    /// Writes everything in a directory, and returns its data.
+    fn directory(&mut self, source: &dyn Container, table: &str, depth: usize) -> Result<Vec<u8>> {
+        limits::depth(depth, "directories")?;
+        let mut entries: Vec<(String, EntryKind)> = Vec::new();
+        entries.extend(source.names()?.into_iter().map(|name| (name, EntryKind::File)));
+        entries.extend(source.nested()?.into_iter().map(|name| (name, EntryKind::Directory)));
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut data = Vec::new();
+        for (name, kind) in entries {
+            check_name(&name)?;
+            let properties;
+            let block = match kind {
+                EntryKind::Directory => {
+                    let inner = source.enter(&name)?;
+                    properties = inner.properties().context(Context::member(&name))?;
+                    let path = if table.is_empty() { name.clone() } else { format!("{table}/{name}") };
+                    let data = self.directory(&*inner, &path, depth + 1).context(Context::member(&name))?;
+                    self.whole(&data)?
+                }
+                _ => {
+                    properties = source.file_properties(&name).context(Context::member(&name))?;
+                    self.file(&*source.open(&name)?, table, &name).context(Context::member(&name))?
+                }
+            };
+            // what comes from an archive, by way of another container, keeps its metadata
+            let stored = properties.text(META).filter(|stored| Meta::parse(stored).is_ok());
+            let meta = stored.map_or_else(|| metadata(source.path(&name)), str::to_owned);
+            Dirent::encode(&mut data, kind, &name, &meta, &block);
+        }
+        if data.len() > LARGEST_BLOCK {
+            let message = format!("a directory whose entries have {} bytes; the limit is {LARGEST_BLOCK}", data.len());
+            return Err(Error::limit(message));
+        }
+        Ok(data)
+    }
+
+    /// A reference to data that are one block.
+    fn whole(&mut self, data: &[u8]) -> Result<Vec<u8>> {
+        let mut reference = Vec::new();
+        if data.len() <= LITERAL_BYTES {
+            BlockRef::encode_literal(&mut reference, data);
+        } else {
+            let hash = self.block(data)?;
+            BlockRef::encode_hash(&mut reference, &hash, data.len() as u64, false);
+        }
+        Ok(reference)
+    }
+
+    /// Writes a file, and returns the reference to it.
+    fn file(&mut self, source: &dyn ReadAt, table: &str, name: &str) -> Result<Vec<u8>> {
+        let len = source.len()?;
+        let mut levels = Levels::default();
+        let mut window = Vec::new();
+        // bytes of the file that are in the window or before it
+        let mut read = self.fill(source, &mut window, 0, len)?;
+        if len <= LITERAL_BYTES as u64 {
+            return self.whole(&window);
+        }
+        while !window.is_empty() {
+            self.progress.go_on()?;
+            let mut blocks = Vec::new();
+            let mut at = 0;
+            while at < window.len() && (read == len || window.len() - at >= self.cut.largest()) {
+                let end = at + self.cut.first(&window[at..]);
+                blocks.push(&window[at..end]);
+                at = end;
+            }
+            let mut next = window[at..].to_vec();
+            let (ready, filled) = rayon::join(
+                || blocks.par_iter().map(|block| self.prepare(block)).collect::<Result<Vec<_>>>(),
+                || self.fill(source, &mut next, read, len),
+            );
+            read = filled?;
+            for Ready { hash, span, record } in ready? {
+                if let Some(record) = record {
+                    self.append(&hash, &record)?;
+                }
+                levels.push(self, &hash, span as u64)?;
+            }
+            self.progress.advance(at as u64, if table.is_empty() { "." } else { table }, name);
+            window = next;
+        }
+        levels.finish(self)
+    }
+
+    /// Reads on to a whole window, and returns where the file was read to.
+    fn fill(&self, source: &dyn ReadAt, window: &mut Vec<u8>, at: u64, len: u64) -> Result<u64> {
+        let kept = window.len();
+        let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - at);
+        window.resize(kept + count as usize, 0);
+        source.read_at(at, &mut window[kept..])?;
+        Ok(at + count)
+    }
+
+    /// Hashes a block, and compresses it if it is new.
+    fn prepare(&self, block: &[u8]) -> Result<Ready> {
+        let hash = KIND.hash(block);
+        let is_known = self.written.contains(&half(&hash)) || self.store.contains(&hash)?;
+        Ok(Ready { hash, span: block.len(), record: (!is_known).then(|| record(block)) })
+    }
+
+    /// Writes a block if it is new.
+    fn block(&mut self, block: &[u8]) -> Result<BlockHash> {
+        let Ready { hash, record, .. } = self.prepare(block)?;
+        if let Some(record) = record {
+            self.append(&hash, &record)?;
+        }
+        Ok(hash)
+    }
+
+    fn append(&mut self, hash: &BlockHash, record: &[u8]) -> Result<()> {
+        // twice among the blocks that were prepared together
+        if !self.written.insert(half(hash)) {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(DataFile::create(&self.path.join(DATA))?),
+        };
+        // the number of the file is that of the only one in the list until the index is written
+        self.entries.push(index::Entry::new(hash, index::Place::new(0, file.end())));
+        file.append(record)
+    }
+
+    /// Makes all blocks durable, and returns how many bytes were added.
+    fn finish(mut self) -> Result<u64> {
+        let Some(mut file) = self.file.take() else { return Ok(0) };
+        file.flush()?;
+        file.file.sync_all()?;
+        // blocks of other processes that this tree refers to may not be durable yet
+        self.store.sync(KIND)?;
+        File::open(self.path.join(DATA))?.sync_all()?;
+        File::open(&self.path)?.sync_all()?;
+        let bytes = file.bytes;
+        let indexed = Indexed { name: file.name.clone(), bytes };
+        drop(file);
+        write_index(&self.path, &self.store, indexed, self.entries)?;
+        Ok(bytes)
+    }
+}
+
+fn half(hash: &BlockHash) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.copy_from_slice(&hash.as_bytes()[..16]);
+    half
+}
+
+/// The record of a block, compressed if that saves a tenth.
+fn record(block: &[u8]) -> Vec<u8> {
+    thread_local! {
+        static COMPRESSOR: std::cell::RefCell<Compressor> = std::cell::RefCell::new(Compressor::new(CompressionLvl::fastest()));
+    }
+    let mut record = Vec::with_capacity(block.len() + 8);
+    let mut compressed = vec![0; block.len() - block.len() / 10];
+    let len = COMPRESSOR.with_borrow_mut(|compressor| compressor.zlib_compress(block, &mut compressed));
+    match len {
+        Ok(len) => {
+            put_uint(&mut record, 1);
+            put_data(&mut record, &compressed[..len]);
+        }
+        // it does not fit
+        Err(_) => {
+            put_uint(&mut record, 0);
+            put_data(&mut record, block);
+        }
+    }
+    record
+}
+
+/// Metadata of what lies at a path.
+fn metadata(path: Option<PathBuf>) -> String {
+    let metadata = path.and_then(|path| fs::metadata(path).ok());
+    metadata.map_or(String::new(), |found| {
+        let modified = (found.mtime(), u32::try_from(found.mtime_nsec()).unwrap_or(0));
+        Meta::compact(Some(modified), Some(found.mode()))
+    })
+}
+
+/// References of a file: when a block of them is full, a reference to it goes into the next level.
+#[derive(Default)]
+struct Levels(Vec<Level>);
+
+#[derive(Default)]
+struct Level {
+    references: Vec<u8>,
+    count: usize,
+    /// Bytes of data that they stand for.
+    span: u64,
+}
+
+impl Levels {
+    fn push(&mut self, writer: &mut Writer<'_>, hash: &BlockHash, span: u64) -> Result<()> {
+        let mut reference = Vec::new();
+        BlockRef::encode_hash(&mut reference, hash, span, false);
+        self.push_at(writer, 0, &reference, span)
+    }
+
+    fn push_at(&mut self, writer: &mut Writer<'_>, level: usize, reference: &[u8], span: u64) -> Result<()> {
+        if self.0.len() == level {
+            self.0.push(Level::default());
+        }
+        if self.0[level].references.len() + reference.len() > REFERENCES_BYTES {
+            self.close(writer, level)?;
+        }
+        let here = &mut self.0[level];
+        here.references.extend(reference);
+        here.count += 1;
+        here.span += span;
+        Ok(())
+    }
+
+    /// Writes the references of a level, and refers to them in the next.
+    fn close(&mut self, writer: &mut Writer<'_>, level: usize) -> Result<()> {
+        let Level { references, span, .. } = std::mem::take(&mut self.0[level]);
+        let hash = writer.block(&references)?;
+        let mut reference = Vec::new();
+        BlockRef::encode_hash(&mut reference, &hash, span, true);
+        self.push_at(writer, level + 1, &reference, span)
+    }
+
+    /// The reference to everything.
+    fn finish(mut self, writer: &mut Writer<'_>) -> Result<Vec<u8>> {
+        let mut level = 0;
+        loop {
+            let is_last = level + 1 == self.0.len();
+            if is_last && self.0[level].count == 1 {
+                return Ok(std::mem::take(&mut self.0[level].references));
+            }
+            if self.0[level].count > 0 {
+                self.close(writer, level)?;
+            }
+            level += 1;
+        }
+    }
+}
+
+/// Bytes that are written at a time.
+const BUFFER_BYTES: usize = 1 << 20;
+
+impl DataFile {
+    /// A data file with a name of its own, locked as the original does while it appends.
+    fn create(directory: &Path) -> Result<Self> {
+        let (mut file, mut path) = tempfile::Builder::new()
+            .prefix("h5bridge-")
+            .rand_bytes(16)
+            .suffix(".vtd")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .tempfile_in(directory)?
+            .into_parts();
+        path.disable_cleanup(true);
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        file.rewind()?;
+        // a file system without locks does not matter: the name is random
+        let _ = file.try_lock();
+        Ok(DataFile { name, file, bytes: 0, buffer: Vec::with_capacity(BUFFER_BYTES) })
+    }
+
+    /// Where the next record begins.
+    fn end(&self) -> u64 {
+        self.bytes + self.buffer.len() as u64
+    }
+
+    fn append(&mut self, record: &[u8]) -> Result<()> {
+        if self.end() + record.len() as u64 > index::LARGEST_FILE {
+            return Err(Error::limit(format!("a data file of more than {} bytes", index::LARGEST_FILE)));
+        }
+        if self.buffer.len() + record.len() > BUFFER_BYTES {
+            self.flush()?;
+        }
+        self.buffer.extend(record);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if let Err(error) = self.file.write_all(&self.buffer) {
+            // whole records stay
+            let _ = self.file.set_len(self.bytes);
+            let _ = self.file.seek(SeekFrom::End(0));
+            self.buffer.clear();
+            return Err(error.into());
+        }
+        self.bytes += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// What was prepared is kept for the next attempt, where the process is not killed.
+impl Drop for DataFile {
+    fn drop(&mut self) {
+        let _ = self.flush();
+    }
+}
+
+/// Share of a store that may lie outside of its index, and is read when the store is opened.
+const UNINDEXED_SHARE: u64 = 16;
+const UNINDEXED_BYTES: u64 = 1 << 30;
+
+/// Brings the index of a store up to date, if much of the store is missing from it.
+fn write_index(path: &Path, store: &Store, own: Indexed, entries: Vec<index::Entry>) -> Result<()> {
+    let name = store::index_name(KIND);
+    let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;
+    if lock.try_lock().is_err() {
+        // another process writes it; what it misses is read when the store is opened
+        return Ok(());
+    }
+    let known = store.known(KIND)?;
+    let unindexed = known.unindexed_bytes + own.bytes;
+    if known.old().is_some() && unindexed < UNINDEXED_BYTES && unindexed * UNINDEXED_SHARE < store.bytes() {
+        return Ok(());
+    }
+    let mut files = known.files.clone();
+    let number = files.len();
+    files.push(own);
+    let own = entries.into_iter().map(|entry| entry.in_file(number));
+    let added = Index::new(known.scanned().iter().copied().chain(own).collect());
+    let partial = path.join(format!("{name}.partial"));
+    let target = FileTarget::create(&partial)?;
+    index::write(&target, &files, known.old(), &added)?;
+    target.sync()?;
+    fs::rename(&partial, path.join(&name))?;
+    Ok(())
+}
+
+/// Appends a line to an archive; an incomplete last line is completed, or cut off with a warning.
+fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
+    let is_new = !target.exists();
+    let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;
+    file.lock()?;
+    let mut bytes = Vec::new();
+    limits::whole_file(file.metadata()?.len())?;
+    file.read_to_end(&mut bytes)?;
+    let mut end = bytes.len();
+    let mut warning = None;
+    if bytes.last().is_some_and(|&last| last != b'\n') {
+        let start = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        if archive::parse(&[&bytes[start..], b"\n"].concat()).is_err() {
+            warning =
+                Some(format!("the last line of the archive, {} bytes, was incomplete and is cut off", end - start));
+            end = start;
+        }
+    }
+    let line =
+        if end == bytes.len() && end > 0 && bytes[end - 1] != b'\n' { format!("\n{line}") } else { line.to_owned() };
+    file.set_len(end as u64)?;
+    file.seek(SeekFrom::Start(end as u64))?;
+    if let Err(error) = file.write_all(line.as_bytes()).and_then(|()| file.sync_all()) {
+        let _ = file.set_len(end as u64);
+        return Err(error.into());
+    }
+    if is_new && let Some(directory) = target.parent() {
+        File::open(directory)?.sync_all()?;
+    }
+    Ok(warning)
+}
+
+/// The time: as a date in ISO form, and in seconds since 1970.
+fn now() -> (String, String) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (date(now.as_secs(), now.subsec_micros()), format!("{}.{:06}", now.as_secs(), now.subsec_micros()))
+}
+
+/// A time of the Gregorian calendar in UTC.
+fn date(seconds: u64, microseconds: u32) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // days since 0000-03-01, in periods of 400 years, which all have the same number of days
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{microseconds:06}+00:00")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00.000000+00:00"),
+            (951_782_400, "2000-02-29T00:00:00.000000+00:00"),
+            (1_600_000_000, "2020-09-13T12:26:40.000000+00:00"),
+            (4_107_542_399, "2100-02-28T23:59:59.000000+00:00"),
+            (4_107_542_400, "2100-03-01T00:00:00.000000+00:00"),
+        ] {
+            assert_eq!(date(seconds, 0), expected);
+        }
+    }
+
+    #[test]
+    fn an_incomplete_line_is_completed_or_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path().join("a.vt");
+        let line = "2020-01-01T00:00:00+00:00 1577836800.0 F{\"f\":block:LB{61}}";
+        for (before, after, has_warning) in [
+            (String::new(), format!("{line}\n"), false),
+            (format!("{line}\n"), format!("{line}\n{line}\n"), false),
+            (line.to_owned(), format!("{line}\n{line}\n"), false),
+            (format!("{line}\n{}", &line[..50]), format!("{line}\n{line}\n"), true),
+        ] {
+            fs::write(&archive, before).unwrap();
+            assert_eq!(append_line(&archive, &format!("{line}\n")).unwrap().is_some(), has_warning);
+            assert_eq!(fs::read_to_string(&archive).unwrap(), after);
+        }
+    }
+}
