@@ -44,11 +44,16 @@ fn to_json(listing: &Listing) -> Json {
         "free_blocks": info.free_blocks,
         "changes": info.changes,
         "checksum": info.checksum,
-        "history": listing.history,
-        "left_out": listing.left_out.iter().map(|(name, what)| json!({ "name": name, "what": what })).collect::<Vec<_>>(),
         "files": listing.files.iter().map(file_json).collect::<Vec<_>>(),
         "nested": listing.nested.iter().map(to_json).collect::<Vec<_>>(),
     });
+    if !listing.history.is_empty() {
+        document["history"] = listing.history.clone().into();
+    }
+    if !listing.left_out.is_empty() {
+        let left_out = listing.left_out.iter().map(|(name, what)| json!({ "name": name, "what": what }));
+        document["left_out"] = left_out.collect();
+    }
     add_properties(&mut document, &listing.properties);
     document
 }
