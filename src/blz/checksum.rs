@@ -45,12 +45,9 @@ impl Checksum {
         KINDS[usize::from(self.0)].1
     }
 
-    /// Compares bytes with their stored checksum.
-    ///
-    /// # Errors
-    /// `Format` if they differ.
-    pub(super) fn verify(self, bytes: &[u8], stored: &[u8]) -> Result<()> {
-        let found = match self.0 {
+    /// The checksum of bytes, as it is stored.
+    pub(super) fn of(self, bytes: &[u8]) -> Vec<u8> {
+        match self.0 {
             0 => Vec::new(),
             1 => {
                 let mut adler = libdeflater::Adler32::new();
@@ -64,8 +61,15 @@ impl Checksum {
             6 => Sha256::digest(bytes).to_vec(),
             7 => Sha384::digest(bytes).to_vec(),
             _ => Sha512::digest(bytes).to_vec(),
-        };
-        match found == stored {
+        }
+    }
+
+    /// Compares bytes with their stored checksum.
+    ///
+    /// # Errors
+    /// `Format` if they differ.
+    pub(super) fn verify(self, bytes: &[u8], stored: &[u8]) -> Result<()> {
+        match self.of(bytes) == stored {
             true => Ok(()),
             false => Err(Error::format(format!("the {} of the bytes is not the one that was stored", self.name()))),
         }

@@ -31,6 +31,8 @@ mod checksum;
 mod chunk;
 mod dtype;
 mod json;
+#[cfg(any(test, feature = "internals"))]
+mod samples;
 mod shuffle;
 mod superchunk;
 #[cfg(test)]
@@ -38,4 +40,6 @@ mod tests;
 mod to_hdf5;
 
 pub use arrays::{ArrayInfo, Arrays};
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use samples::{files as sample_files, read as read_file};
 pub use to_hdf5::{ToHdf5, ToHdf5Summary};

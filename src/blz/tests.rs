@@ -3,30 +3,11 @@
 use std::sync::Arc;
 
 use super::dtype::{Dtype, Kind};
+use super::samples::{compressed, file, one_block, plain_chunk};
 use super::shuffle::{unshuffle_bits, unshuffle_bytes};
 use super::superchunk::Superchunk;
 use super::{blosclz, chunk, json};
 use crate::error::ErrorKind;
-
-/// A chunk of plain bytes.
-fn plain_chunk(bytes: &[u8]) -> Vec<u8> {
-    let mut chunk = vec![2, 1, 2, 1];
-    for number in [bytes.len() as u32, bytes.len() as u32, bytes.len() as u32 + 16] {
-        chunk.extend(number.to_le_bytes());
-    }
-    chunk.extend(bytes);
-    chunk
-}
-
-/// A chunk with one block that is compressed by the codec of this number.
-fn one_block(codec: u8, flags: u8, typesize: u8, len: usize, data: &[u8]) -> Vec<u8> {
-    let mut chunk = vec![2, 1, codec << 5 | flags | 16, typesize];
-    for number in [len as u32, len as u32, data.len() as u32 + 24, 20, data.len() as u32] {
-        chunk.extend(number.to_le_bytes());
-    }
-    chunk.extend(data);
-    chunk
-}
 
 fn decode(chunk: &[u8]) -> crate::error::Result<Vec<u8>> {
     let mut out = Vec::new();
@@ -46,16 +27,7 @@ fn shuffled(bytes: &[u8], typesize: usize) -> Vec<u8> {
 #[test]
 fn every_codec_decodes() {
     let bytes: Vec<u8> = (0..4000u32).map(|at| (at / 16) as u8).collect();
-    let mut snappy = vec![0; snap::raw::max_compress_len(bytes.len())];
-    let len = snap::raw::Encoder::new().compress(&bytes, &mut snappy).unwrap();
-    snappy.truncate(len);
-    let mut zlib = vec![0; 5000];
-    let level = libdeflater::CompressionLvl::default();
-    let len = libdeflater::Compressor::new(level).zlib_compress(&bytes, &mut zlib).unwrap();
-    zlib.truncate(len);
-    let codecs =
-        [(1, lz4_flex::block::compress(&bytes)), (2, snappy), (3, zlib), (4, zstd::bulk::compress(&bytes, 1).unwrap())];
-    for (codec, data) in codecs {
+    for (codec, data) in compressed(&bytes) {
         let chunk = one_block(codec, 0, 1, bytes.len(), &data);
         assert_eq!(decode(&chunk).unwrap(), bytes, "{codec}");
         // every length but the whole one, and every flipped byte of the header, is an error or other bytes
@@ -150,20 +122,7 @@ fn element_types_are_parsed() {
 /// Headers with absurd counts are refused before memory is allocated, and damage of any byte is an error or other chunks.
 #[test]
 fn files_of_chunks_are_bounded() {
-    let mut file = b"blpk\x02\x01\x02\x01".to_vec();
-    file.extend(4i32.to_le_bytes());
-    file.extend(4i32.to_le_bytes());
-    file.extend(2i64.to_le_bytes());
-    file.extend([0; 8]);
-    let chunks = [plain_chunk(b"abcd"), plain_chunk(b"efgh")];
-    let first = 32 + 16;
-    for number in 0..2 {
-        file.extend((first + number * 24i64).to_le_bytes());
-    }
-    for chunk in &chunks {
-        file.extend(chunk);
-        file.extend(libdeflater::crc32(chunk).to_le_bytes());
-    }
+    let file = file(2, &[plain_chunk(b"abcd"), plain_chunk(b"efgh")]);
     let open = |file: &[u8]| Superchunk::open(Arc::new(file.to_vec()));
     let opened = open(&file).unwrap();
     let mut out = Vec::new();

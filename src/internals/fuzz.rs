@@ -11,6 +11,7 @@ use bstr::ByteSlice;
 
 use super::managers;
 use crate::aipsio::{Decoder, Encoder};
+use crate::blz;
 use crate::container::{
     Announced, AnnouncedFile, Container, ContainerMut, FormatOptions, MULTI_HDF5, Memory, MultiFile, MultiFileMut,
     MultiHdf5Mut, SION, VT, vt_archive_of,
@@ -59,6 +60,7 @@ pub static TARGETS: &[Target] = &[
     },
     Target { name: "multifile", run: multifile, seeds: |tables| of_each(tables, |files| named(files, "table.mf")) },
     Target { name: "sion", run: sion, seeds: sion_seeds },
+    Target { name: "blz", run: blz::read_file, seeds: |_| blz::sample_files() },
     Target { name: "vt", run: vt, seeds: vt_seeds },
     Target { name: "seal", run: seal, seeds: seal_seeds },
     Target { name: "document", run: native::read_any, seeds: |tables| of_each(tables, document_seeds) },
@@ -455,6 +457,7 @@ mod tests {
         sisco: 1 seeds, 2000 changes;
         multifile: 3 seeds, 3000 changes;
         sion: 20 seeds, 3000 changes;
+        blz: 13 seeds, 5000 changes;
         vt: 20 seeds, 3000 changes;
         seal: 3 seeds, 2000 changes;
         document: 200 seeds, 3000 changes;
