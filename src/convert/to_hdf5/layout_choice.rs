@@ -121,6 +121,25 @@ impl ColumnForm {
             ColumnForm::Ragged { elements, .. } => Ok(*elements),
         }
     }
+
+    /// The elements of all chunks, those included that chunks at the edges have beyond the array, as a part of the elements
+    /// of the column: 1 or more.
+    pub(super) fn padding(&self) -> f64 {
+        let of_chunks = |shape: &Shape, chunk: &Shape| {
+            let along = shape
+                .iter()
+                .zip(chunk.iter())
+                .map(|(&extent, &of_chunk)| extent.next_multiple_of(of_chunk.max(1)).max(of_chunk) as f64);
+            along.product::<f64>()
+        };
+        let padded = match self {
+            ColumnForm::Dense { shape, chunk, .. } => of_chunks(shape, chunk),
+            ColumnForm::Cubes { cubes } => cubes.iter().map(|(shape, chunk)| of_chunks(shape, chunk)).sum(),
+            ColumnForm::Ragged { .. } => return 1.0,
+        };
+        let elements = self.elements().unwrap_or(0) as f64;
+        if elements > 0.0 { padded / elements } else { 1.0 }
+    }
 }
 
 /// Whether datasets can grow along `row`.

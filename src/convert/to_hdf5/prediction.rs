@@ -29,7 +29,7 @@ pub struct Prediction {
 impl ColumnPlan {
     fn expected_bytes(&self) -> f64 {
         let remains = match (self.compression.is_none(), self.sample_remains()) {
-            (true, _) => 1.0,
+            (true, _) => self.form.padding(),
             (false, remains) => remains.unwrap_or(UNKNOWN_REMAINS),
         };
         COLUMN_OVERHEAD + self.bytes as f64 * remains
