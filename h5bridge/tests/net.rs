@@ -237,6 +237,9 @@ fn normalised(stdout: &str, command: &str) -> Vec<Json> {
             if varies && !value.is_null() {
                 *value = "~".into();
             }
+            if let Some(seconds) = value.get_mut("seconds") {
+                *seconds = "~".into();
+            }
         }
     }
     documents
