@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn words_and_bytes_shuffle_alike() {
-        let bytes: Vec<u8> = (0..300u32).map(|i| (i * i >> 2) as u8).collect();
+        let bytes: Vec<u8> = (0..300u32).map(|i| ((i * i) >> 2) as u8).collect();
         for size in [2, 4, 8, 16] {
             for len in [0, 1, size, 7 * size + 1, 8 * size, 17 * size + size / 2] {
                 let (mut out, mut back) = (Vec::new(), Vec::new());

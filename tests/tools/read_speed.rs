@@ -25,6 +25,9 @@ fn main() -> Result<()> {
     }
 }
 
+/// Reads a column in one of the patterns.
+type Read<'a> = &'a dyn Fn(&Column<'_>) -> Result<()>;
+
 fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize) -> Result<()> {
     let rows = Table::open(path)?.rows();
     let cell = Table::open(path)?.column(name)?.cell_shape(0)?.unwrap_or_default();
@@ -43,7 +46,7 @@ fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize) -> Resu
     let scattered = |column: &Column<'_>| {
         (0..1000).try_for_each(|i: u64| column.cell::<T>(i.wrapping_mul(2_654_435_761) % rows).map(drop))
     };
-    let patterns: [(&str, &dyn Fn(&Column<'_>) -> Result<()>); 4] =
+    let patterns: [(&str, Read<'_>); 4] =
         [("whole", &whole), ("channel", &one_channel), ("baseline", &one_baseline), ("cells", &scattered)];
     let mut found = Vec::new();
     for (pattern, read) in patterns {
