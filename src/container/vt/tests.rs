@@ -475,7 +475,9 @@ fn any_byte_of_a_store_that_is_changed_is_named() {
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Format, "{error}");
                 let text = error.to_string();
-                assert!(text.contains("block sha1:") && text.contains("block at byte"), "{text}");
+                // a record whose first byte is damaged is found before it is known which block was wanted
+                let is_named = text.contains("block sha1:") || text.contains("flags 0x");
+                assert!(is_named && text.contains("block at byte"), "{text}");
                 named += 1;
             }
             // bits of a zlib stream that no reader looks at
