@@ -27,10 +27,10 @@ impl Buffers {
     /// A buffer of `len` bytes of unspecified content.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         let mut buffers = self.lock();
-        // one that is long enough need not be filled with zeros first
-        let fitting = (0..buffers.len()).filter(|&at| buffers[at].len() >= len).min_by_key(|&at| buffers[at].len());
+        // the one given back last is still in the processor's cache; one that is long enough is not filled with zeros first
+        let fitting = buffers.iter().rposition(|buffer| buffer.len() >= len);
         let chosen = fitting.or_else(|| buffers.len().checked_sub(1));
-        let mut buffer = chosen.map(|at| buffers.swap_remove(at)).unwrap_or_default();
+        let mut buffer = chosen.map(|at| buffers.remove(at)).unwrap_or_default();
         drop(buffers);
         buffer.resize(len, 0);
         buffer
