@@ -26,12 +26,8 @@ pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
 impl Buffers {
     /// A buffer of `len` bytes of unspecified content.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
-        let mut buffers = self.lock();
-        // the one given back last is still in the processor's cache; one that is long enough is not filled with zeros first
-        let fitting = buffers.iter().rposition(|buffer| buffer.len() >= len);
-        let chosen = fitting.or_else(|| buffers.len().checked_sub(1));
-        let mut buffer = chosen.map(|at| buffers.remove(at)).unwrap_or_default();
-        drop(buffers);
+        // the one given back last: it is still in the processor's cache
+        let mut buffer = self.lock().pop().unwrap_or_default();
         buffer.resize(len, 0);
         buffer
     }
