@@ -57,9 +57,53 @@ pub enum Contents {
     /// A table, wherever it lies; also whatever is neither of the others, which opening it as a table tells.
     Table,
     /// A container of files that are not those of a table.
-    Container(Box<Listing>),
+    Container(StoredFiles),
     /// A file in a container.
     File(Box<StoredFile>),
+}
+
+/// A container of files that are not those of a table. Nothing is listed until that is asked for.
+#[derive(Debug)]
+pub struct StoredFiles {
+    name: String,
+    container: Arc<dyn Container>,
+}
+
+/// A part of a listing, in the order in which [`Listing::visit`] finds them: a container, its files, its other entries, its history, then
+/// the containers in it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Listed<'a> {
+    /// A directory or container.
+    Container {
+        /// Number of containers around it.
+        depth: usize,
+        /// In the one around it; the path of the outermost.
+        name: &'a str,
+        /// Format, block size and other properties.
+        info: &'a ContainerInfo,
+    },
+    /// A file of the last container.
+    File {
+        /// As stored: it need not be one that a file in a directory can have.
+        name: &'a str,
+        /// In bytes.
+        len: u64,
+        /// How the container stores it.
+        layout: &'a FileLayout,
+    },
+    /// An entry of the last container that is neither a file nor a container.
+    LeftOut {
+        /// As stored.
+        name: &'a str,
+        /// Description.
+        what: &'a str,
+    },
+    /// An earlier state of the last container.
+    History {
+        /// The name by which a path leads into it.
+        name: &'a str,
+    },
 }
 
 /// A file in a container, to be read.
@@ -101,9 +145,7 @@ impl Contents {
                     if is_table {
                         return Ok(Contents::Table);
                     }
-                    let name = path.display().to_string();
-                    let listing = Listing::of("", name, container, &mut |_, _, _, _| Ok(true), 0)?;
-                    Ok(Contents::Container(Box::new(listing)))
+                    Ok(Contents::Container(StoredFiles { name: path.display().to_string(), container }))
                 }
                 Err(_) if for_tables => Ok(Contents::Table),
                 Err(error) => Err(error),
@@ -111,6 +153,57 @@ impl Contents {
         };
         of().with_context(|| Context::path(path))
     }
+}
+
+impl StoredFiles {
+    /// The path that leads to it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Format, block size and other properties of the container as a whole.
+    pub fn info(&self) -> ContainerInfo {
+        self.container.describe()
+    }
+
+    /// Properties that only its format knows.
+    ///
+    /// # Errors
+    /// Those of reading the container.
+    pub fn properties(&self) -> Result<Properties> {
+        self.container.properties()
+    }
+
+    /// The number of files in it and below, and their bytes.
+    ///
+    /// # Errors
+    /// Those of opening the files and the containers in it.
+    pub fn totals(&self) -> Result<(u64, u64)> {
+        totals(&*self.container, 0)
+    }
+
+    /// All files in it and below.
+    ///
+    /// # Errors
+    /// Those of opening the files and the containers in it.
+    pub fn listing(&self) -> Result<Listing> {
+        Listing::of("", self.name.clone(), self.container.clone(), &mut |_, _, _, _| Ok(true), 0)
+    }
+}
+
+fn totals(container: &dyn Container, depth: usize) -> Result<(u64, u64)> {
+    limits::depth(depth, "directories and containers")?;
+    let (mut files, mut bytes) = (0u64, 0u64);
+    for name in container.names()? {
+        let len = container.open(&name).and_then(|file| file.len()).with_context(|| Context::member(&name))?;
+        (files, bytes) = (files + 1, bytes.saturating_add(len));
+    }
+    for name in container.nested()? {
+        let inner = || totals(&*container.enter(&name)?, depth + 1);
+        let (more_files, more_bytes) = inner().with_context(|| Context::member(&name))?;
+        (files, bytes) = (files + more_files, bytes.saturating_add(more_bytes));
+    }
+    Ok((files, bytes))
 }
 
 impl StoredFile {
@@ -147,6 +240,17 @@ impl Listing {
         Ok(listing.expect("it was wanted"))
     }
 
+    /// As [`open`](Self::open), but calls `each` with one part after the other; nothing is kept of those before.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); that of `each`, after which it is not called again.
+    pub fn visit(path: impl AsRef<Path>, each: &mut dyn FnMut(Listed<'_>) -> Result<()>) -> Result<()> {
+        let name = path.as_ref().display().to_string();
+        let path = std::path::absolute(&path)?;
+        let container = container::locate(&path).with_context(|| Context::member(&name))?;
+        visit(&name, container, 0, each).with_context(|| Context::member(&name))
+    }
+
     /// As [`open`](Self::open), but for containers that are not wanted: they are left out.
     fn open_if(path: &Path, wanted: &mut Wanted<'_>) -> Result<Option<Self>> {
         let (name, path) = (path.display().to_string(), std::path::absolute(path)?);
@@ -169,52 +273,17 @@ impl Listing {
         wanted: &mut Wanted<'_>,
         depth: usize,
     ) -> Result<Self> {
-        limits::depth(depth, "directories and containers")?;
-        let (mut files, mut inner) = (Vec::new(), Vec::new());
-        let names = container.names()?;
-        let mut found = Vec::with_capacity(names.len());
-        let mut parts = HashSet::new();
-        for name in names {
-            let format = format_in_directory(&*container, &name).context(Context::member(&name))?;
-            if let Some(format) = format {
-                parts.extend((format.parts)(&*container, &name).context(Context::member(&name))?);
-            }
-            found.push((name, format));
-        }
-        for (name, format) in found.into_iter().filter(|(name, _)| !parts.contains(name)) {
-            if let Some(format) = format {
-                if !wanted(&format!("{prefix}{name}"), format, &*container, &name).context(Context::member(&name))? {
-                    continue;
-                }
-                match (format.open)(&*container, &name) {
-                    Ok(container) => {
-                        inner.push((name, container));
-                        continue;
-                    }
-                    Err(error) if format.is_file_name(&name) => return Err(error.context(Context::member(name))),
-                    // not all HDF5 files are containers
-                    Err(_) => {}
-                }
-            }
+        let mut files = Vec::new();
+        let mut add = |name| {
             files.push(ListedFile::of(&*container, name)?);
-        }
-        for name in container.nested()? {
-            let format = match container.path(&name) {
-                Some(_) => container::recognise_directory(&*container, &name).context(Context::member(&name))?,
-                None => None,
-            };
-            let entered = match format {
-                Some(format) => (format.open)(&*container, &name),
-                None => container.enter(&name),
-            };
-            inner.push((name.clone(), entered.context(Context::member(name))?));
-        }
+            Ok(())
+        };
+        let inner = entries(prefix, &*container, wanted, depth, &mut add)?;
         let mut nested = Vec::new();
         for (name, container) in inner {
             let prefix = format!("{prefix}{name}/");
             nested.push(Self::of(&prefix, name.clone(), container, wanted, depth + 1).context(Context::member(name))?);
         }
-        nested.sort_by(|a, b| a.name.cmp(&b.name));
         let (history, left_out) = (container.history()?, container.left_out()?);
         let (info, properties) = (container.describe(), container.properties()?);
         Ok(Listing { name, info, properties, files, nested, history, left_out, container })
@@ -264,6 +333,85 @@ impl Listing {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum::<u64>() + self.nested.iter().map(Listing::bytes).sum::<u64>()
     }
+}
+
+/// Calls `file` with each file of a container, and returns the containers in it: nested ones, and files of directories that are
+/// containers. `prefix` is what comes before the names of its files in their paths.
+fn entries(
+    prefix: &str,
+    container: &dyn Container,
+    wanted: &mut Wanted<'_>,
+    depth: usize,
+    file: &mut dyn FnMut(String) -> Result<()>,
+) -> Result<Vec<(String, Arc<dyn Container>)>> {
+    limits::depth(depth, "directories and containers")?;
+    let mut inner = Vec::new();
+    let names = container.names()?;
+    let mut found = Vec::with_capacity(names.len());
+    let mut parts = HashSet::new();
+    for name in names {
+        let format = format_in_directory(container, &name).context(Context::member(&name))?;
+        if let Some(format) = format {
+            parts.extend((format.parts)(container, &name).context(Context::member(&name))?);
+        }
+        found.push((name, format));
+    }
+    for (name, format) in found.into_iter().filter(|(name, _)| !parts.contains(name)) {
+        if let Some(format) = format {
+            if !wanted(&format!("{prefix}{name}"), format, container, &name).context(Context::member(&name))? {
+                continue;
+            }
+            match (format.open)(container, &name) {
+                Ok(container) => {
+                    inner.push((name, container));
+                    continue;
+                }
+                Err(error) if format.is_file_name(&name) => return Err(error.context(Context::member(name))),
+                // not all HDF5 files are containers
+                Err(_) => {}
+            }
+        }
+        file(name)?;
+    }
+    for name in container.nested()? {
+        let format = match container.path(&name) {
+            Some(_) => container::recognise_directory(container, &name).context(Context::member(&name))?,
+            None => None,
+        };
+        let entered = match format {
+            Some(format) => (format.open)(container, &name),
+            None => container.enter(&name),
+        };
+        inner.push((name.clone(), entered.context(Context::member(name))?));
+    }
+    inner.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(inner)
+}
+
+/// A part of [`Listing::visit`].
+fn visit(
+    name: &str,
+    container: Arc<dyn Container>,
+    depth: usize,
+    each: &mut dyn FnMut(Listed<'_>) -> Result<()>,
+) -> Result<()> {
+    each(Listed::Container { depth, name, info: &container.describe() })?;
+    let mut file = |name: String| {
+        let of = || -> Result<_> { Ok((container.open(&name)?.len()?, container.layout(&name)?)) };
+        let (len, layout) = of().with_context(|| Context::member(&name))?;
+        each(Listed::File { name: &name, len, layout: &layout })
+    };
+    let inner = entries("", &*container, &mut |_, _, _, _| Ok(true), depth, &mut file)?;
+    for (name, what) in container.left_out()? {
+        each(Listed::LeftOut { name: &name, what: &what })?;
+    }
+    for name in container.history()? {
+        each(Listed::History { name: &name })?;
+    }
+    drop(container);
+    inner.into_iter().try_for_each(|(name, inner)| {
+        visit(&name, inner, depth + 1, each).with_context(|| Context::member(&name))
+    })
 }
 
 /// The format of a file of a directory that is a container: by its name if casacore gives that to containers of tables,

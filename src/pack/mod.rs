@@ -39,5 +39,5 @@ pub use crate::damage::Damage;
 pub use builders::{CompareBytes, Pack, Unpack};
 pub use compare::{ByteComparison, ByteDifference};
 pub use format::PackFormat;
-pub use list::{Check, Contents, ListedFile, Listing, StoredFile};
+pub use list::{Check, Contents, Listed, ListedFile, Listing, StoredFile, StoredFiles};
 pub use write::PackSummary;

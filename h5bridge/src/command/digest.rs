@@ -36,7 +36,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         return finish_files(&mut Map::new(), digests, global, out);
     }
     match Contents::of(&args.source)? {
-        Contents::Container(listing) => return digest_files(&listing, global, out),
+        Contents::Container(files) => return digest_files(&files.listing()?, global, out),
         Contents::File(file) => {
             let sha = file.sha256(&())?;
             let mut files = Map::new();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use ctds_hdf5::blz::{ArrayInfo, Arrays};
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, display_name};
-use ctds_hdf5::pack::{Contents, Listing, StoredFile};
+use ctds_hdf5::pack::{Contents, StoredFile, StoredFiles};
 use ctds_hdf5::value::{Shape, Value, Values};
 use ctds_hdf5::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Plugin, Table, TableKind};
 use serde::Serialize;
@@ -63,26 +63,22 @@ fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Stat
 }
 
 /// Prints a container of files that are not those of a table: format, number of files, properties.
-fn run_container(listing: &Listing, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let files = files_below(listing);
+fn run_container(container: &StoredFiles, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let (info, properties) = (container.info(), container.properties()?);
+    let (files, bytes) = container.totals()?;
     if global.json {
-        let info = &listing.info;
         let mut document = json!({
-            "source": listing.name, "format": info.format, "version": info.version, "block_size": info.block_bytes,
-            "checksum": info.checksum, "files": files, "bytes": listing.bytes(),
+            "source": container.name(), "format": info.format, "version": info.version, "block_size": info.block_bytes,
+            "checksum": info.checksum, "files": files, "bytes": bytes,
         });
-        ls::add_properties(&mut document, &listing.properties);
+        ls::add_properties(&mut document, &properties);
         writeln!(out, "{document:#}")?;
         return Ok(Status::Done);
     }
-    let bytes = report::bytes(listing.bytes());
-    writeln!(out, "{}  {}: {files} files of {bytes}", ls::printable(&listing.name), ls::describe(&listing.info))?;
-    ls::property_lines(&listing.properties).try_for_each(|line| writeln!(out, "{line}"))?;
+    let bytes = report::bytes(bytes);
+    writeln!(out, "{}  {}: {files} files of {bytes}", ls::printable(container.name()), ls::describe(&info))?;
+    ls::property_lines(&properties).try_for_each(|line| writeln!(out, "{line}"))?;
     Ok(Status::Done)
-}
-
-fn files_below(listing: &Listing) -> usize {
-    listing.files.len() + listing.nested.iter().map(files_below).sum::<usize>()
 }
 
 /// Prints a file in a container: length, how it is stored, properties.
@@ -107,7 +103,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         return run_arrays(&args, global, out);
     }
     match Contents::of(&args.source)? {
-        Contents::Container(listing) => return run_container(&listing, global, out),
+        Contents::Container(files) => return run_container(&files, global, out),
         Contents::File(file) => return run_file(&args, &file, global, out),
         _ => {}
     }

@@ -1,11 +1,11 @@
 //! `ls`: the virtual files inside a container.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use ctds_hdf5::pack::{ListedFile, Listing};
-use ctds_hdf5::{ContainerInfo, Properties, Property};
+use ctds_hdf5::pack::{Listed, ListedFile, Listing};
+use ctds_hdf5::{ContainerInfo, Error, ErrorKind, FileLayout, Properties, Property};
 use serde_json::{Value as Json, json};
 
 use crate::args::Global;
@@ -24,12 +24,24 @@ pub struct Args {
 
 /// Prints every file with its size and how it is stored.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let listing = Listing::open(&args.source)?;
     if global.json {
-        writeln!(out, "{:#}", to_json(&listing))?;
-    } else {
-        print(&listing, 0, out)?;
+        writeln!(out, "{:#}", to_json(&Listing::open(&args.source)?))?;
+        return Ok(Status::Done);
     }
+    let (mut depth, mut block_bytes) = (0, None);
+    let mut written = Ok(());
+    let visited = Listing::visit(&args.source, &mut |listed| {
+        if let Listed::Container { depth: found, info, .. } = &listed {
+            (depth, block_bytes) = (*found, info.block_bytes);
+        }
+        written = print(&listed, depth, block_bytes, out);
+        match written {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Error::new(ErrorKind::Interrupted, "the listing cannot be printed")),
+        }
+    });
+    written?;
+    visited?;
     Ok(Status::Done)
 }
 
@@ -111,39 +123,44 @@ pub(super) fn describe(info: &ContainerInfo) -> String {
     words.join(", ")
 }
 
-fn print(listing: &Listing, depth: usize, out: &mut impl Write) -> Result<()> {
-    let (indent, info) = ("  ".repeat(depth), &listing.info);
-    writeln!(out, "{indent}{}  {}", printable(&listing.name), describe(info))?;
-    for file in &listing.files {
-        let (layout, mut words) = (&file.layout, Vec::new());
-        if let Some(bytes) = layout.block_bytes {
-            words.push(format!("{} blocks", layout.blocks));
-            words.extend(
-                layout.block_bytes.filter(|_| info.block_bytes != Some(bytes)).map(|b| format!("of {b} bytes")),
-            );
+/// Prints a line; `depth` and `block_bytes` are those of the container that it is about.
+fn print(listed: &Listed<'_>, depth: usize, block_bytes: Option<u64>, out: &mut impl Write) -> io::Result<()> {
+    let indent = "  ".repeat(depth);
+    match listed {
+        Listed::Container { name, info, .. } => writeln!(out, "{indent}{}  {}", printable(name), describe(info)),
+        Listed::File { name, len, layout } => {
+            let words = describe_layout(layout, *len, block_bytes).join(", ");
+            writeln!(out, "{indent}  {len:>12}  {}  {words}", printable(name))
         }
-        let runs = layout.block_numbers.iter().map(|run| match run.end - run.start {
-            1 => run.start.to_string(),
-            _ => format!("{}-{}", run.start, run.end - 1),
-        });
-        let runs: Vec<_> = runs.collect();
-        if !runs.is_empty() {
-            words.push(format!("[{}]", runs.join(" ")));
+        Listed::LeftOut { name, what } => {
+            writeln!(out, "{indent}  {:>12}  {}  {}", "-", printable(name), printable(what))
         }
-        words.extend(layout.index.clone());
-        words.extend(layout.filters.iter().cloned());
-        if layout.stored_bytes != file.len {
-            words.push(format!("{} stored", layout.stored_bytes));
-        }
-        writeln!(out, "{indent}  {:>12}  {}  {}", file.len, printable(&file.name), words.join(", "))?;
+        Listed::History { name } => writeln!(out, "{indent}  entry {}", printable(name)),
+        _ => Ok(()),
     }
-    for (name, what) in &listing.left_out {
-        writeln!(out, "{indent}  {:>12}  {}  {}", "-", printable(name), printable(what))?;
+}
+
+/// How a file is stored, in words; `block_bytes` is the size of the blocks of its container.
+fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(bytes) = layout.block_bytes {
+        words.push(format!("{} blocks", layout.blocks));
+        words.extend((block_bytes != Some(bytes)).then(|| format!("of {bytes} bytes")));
     }
-    for date in &listing.history {
-        writeln!(out, "{indent}  entry {}", printable(date))?;
+    let runs = layout.block_numbers.iter().map(|run| match run.end - run.start {
+        1 => run.start.to_string(),
+        _ => format!("{}-{}", run.start, run.end - 1),
+    });
+    let runs: Vec<_> = runs.collect();
+    if !runs.is_empty() {
+        words.push(format!("[{}]", runs.join(" ")));
     }
-    listing.nested.iter().try_for_each(|inner| print(inner, depth + 1, out))
+    words.extend(layout.index.clone());
+    words.extend(layout.filters.iter().cloned());
+    if layout.stored_bytes != len {
+        words.push(format!("{} stored", layout.stored_bytes));
+    }
+    words
 }
 
 /// Names come from files and may hold terminal commands.

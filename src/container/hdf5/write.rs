@@ -1,4 +1,7 @@
 //! A container that is written, all files of which are known before.
+//!
+//! The bytes of a large file without compression are written past libhdf5, or copied by the system: libhdf5 says where the block
+//! is once it is reserved.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,15 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::{CHUNK_BYTES, FORMAT, MARK, VERSION, link_attribute, properties};
 use crate::container::{Announced, AnnouncedFile, Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{self, Attribute, Compression, Dataset, DatasetSpec, Group};
-use crate::io::{ReadAt, WriteAt};
+use crate::h5::{self, Attribute, Compression, Dataset, DatasetSpec, Group, Storage};
+use crate::io::{FileTarget, Raw, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
+
+/// Bytes whose writing makes libhdf5 reserve the block of a dataset. More than it collects before it writes: it would write
+/// collected bytes over others later.
+const RESERVING_BYTES: u64 = 128 << 10;
 
 /// The file that is written, with its groups.
 #[derive(Debug)]
 struct Open {
     file: h5::File,
+    /// The same file, to write past libhdf5.
+    target: Arc<FileTarget>,
     /// Path, length and properties of the first file with each content.
     first: HashMap<String, (String, AnnouncedFile)>,
 }
@@ -43,7 +52,8 @@ impl FilesMut {
         let file = h5::File::create(path)?;
         let group = file.root()?;
         group.set_attribute(MARK, &Attribute::Scalar(Values::Int64(vec![VERSION])))?;
-        let shared = Arc::new(Mutex::new(Some(Open { file, first: HashMap::new() })));
+        let target = Arc::new(FileTarget::open(path)?);
+        let shared = Arc::new(Mutex::new(Some(Open { file, target, first: HashMap::new() })));
         Self::new(shared, group, files.clone(), options.compression, true)
     }
 
@@ -110,7 +120,8 @@ impl ContainerMut for FilesMut {
                 let path = format!("/{}", dataset.path().trim_start_matches('/'));
                 open.first.entry(content.clone()).or_insert_with(|| (path, file.clone()));
             }
-            Ok(DatasetBytes { shared: self.shared.clone(), dataset, len: file.len })
+            let block = block(&dataset, file.len)?.map(|position| (open.target.clone(), position));
+            Ok(DatasetBytes { shared: self.shared.clone(), dataset, block, len: file.len })
         };
         Ok(Arc::new(create().context(Context::member(name))?))
     }
@@ -157,12 +168,37 @@ impl ContainerMut for FilesMut {
     }
 }
 
+/// Position of the block of a dataset, if it has one and is large: the block is reserved.
+fn block(dataset: &Dataset, len: u64) -> Result<Option<u64>> {
+    if len < 2 * RESERVING_BYTES || !matches!(dataset.storage()?, Storage::Block(_)) {
+        return Ok(None);
+    }
+    let region = Region { start: Shape::from([0]), shape: Shape::from([RESERVING_BYTES]) };
+    dataset.write_region(&region, &Values::UChar(vec![0; RESERVING_BYTES as usize]))?;
+    Ok(match dataset.storage()? {
+        Storage::Block(position) => position,
+        _ => None,
+    })
+}
+
 /// The dataset of a file that is written.
 #[derive(Debug)]
 struct DatasetBytes {
     shared: Shared,
     dataset: Dataset,
+    /// The file, and the position in it of the bytes; `None`: libhdf5 writes them.
+    block: Option<(Arc<FileTarget>, u64)>,
     len: u64,
+}
+
+impl DatasetBytes {
+    /// Refuses bytes after the end.
+    fn check(&self, offset: u64, count: u64) -> Result<()> {
+        match offset.checked_add(count).is_some_and(|end| end <= self.len) {
+            true => Ok(()),
+            false => Err(Error::usage(format!("{} bytes were announced, and not more", self.len))),
+        }
+    }
 }
 
 impl ReadAt for DatasetBytes {
@@ -181,8 +217,22 @@ impl WriteAt for DatasetBytes {
         if open.is_none() {
             return Err(committed());
         }
+        self.check(offset, data.len() as u64)?;
+        if let Some((target, position)) = &self.block {
+            return target.write_at(position + offset, data);
+        }
         let region = Region { start: Shape::from([offset]), shape: Shape::from([data.len() as u64]) };
         self.dataset.write_region(&region, &Values::UChar(data.to_vec()))
+    }
+
+    fn copy_raw(&self, offset: u64, bytes: Raw<'_>) -> u64 {
+        let open = self.shared.lock_unpoisoned();
+        match &self.block {
+            Some((target, position)) if open.is_some() && self.check(offset, bytes.len).is_ok() => {
+                target.copy_raw(position + offset, bytes)
+            }
+            _ => 0,
+        }
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
