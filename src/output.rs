@@ -269,7 +269,8 @@ impl Output {
         Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, publishing })
     }
 
-    /// Where to write. A file may have parts beside it, named `NAME.` and digits; they are published before it.
+    /// Where to write. A file may have parts beside it, named `NAME.` and digits; they are published before it
+    /// ([`publish_parts`](Self::publish_parts)).
     pub(crate) fn partial(&self) -> &Path {
         self.partial.path()
     }
@@ -345,6 +346,36 @@ impl Output {
         Ok(())
     }
 
+    /// Puts the parts of a file into their places. Without that file they are nothing, so an existing file is taken away before: after
+    /// a `kill -9` all of it is old, all of it is new, or it is missing.
+    fn publish_parts(&self) -> Result<()> {
+        let (parts, target) = (self.parts()?, &self.target);
+        let place = |part: &Path| target.with_file_name(part.file_name().unwrap_or_default());
+        if self.publishing.if_exists.replaces() {
+            if !parts.is_empty() && target.is_file() {
+                if let Some(taken) = parts.iter().map(|part| place(part)).find(|place| place.is_dir()) {
+                    return Err(is_a_directory().context(Context::path(taken)));
+                }
+                fs::remove_file(target)?;
+            }
+            return parts.iter().try_for_each(|part| {
+                let place = place(part);
+                replace_file(part, &place).with_context(|| Context::path(&place))
+            });
+        }
+        for (number, part) in parts.iter().enumerate() {
+            let placed = rename_new(part, &place(part), OutputKind::File);
+            if let Err(error) = placed {
+                // those before go with the partial
+                for part in &parts[..number] {
+                    let _ = fs::rename(place(part), part);
+                }
+                return Err(error.context(Context::path(place(part))));
+            }
+        }
+        Ok(())
+    }
+
     fn publish(&self) -> Result<()> {
         let Publishing { if_exists, sync } = self.publishing;
         let is_durable = sync != SyncPolicy::Never;
@@ -353,14 +384,7 @@ impl Output {
         }
         check_target(&self.target, self.kind, if_exists)?;
         let (new, target) = (self.partial(), &self.target);
-        for part in self.parts()? {
-            let place = target.with_file_name(part.file_name().unwrap_or_default());
-            match if_exists {
-                IfExists::Fail => rename_new(&part, &place, OutputKind::File),
-                IfExists::Replace => replace_file(&part, &place),
-            }
-            .with_context(|| Context::path(&place))?;
-        }
+        self.publish_parts()?;
         match (if_exists, self.kind) {
             (IfExists::Fail, kind) => rename_new(new, target, kind)?,
             (IfExists::Replace, OutputKind::File) => replace_file(new, target)?,

@@ -32,7 +32,7 @@ use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
 pub(crate) use format::{CasacoreStorage, Format, WriteOptions, WriteTree, Written};
-pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files};
+pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files, set_dtype};
 pub(crate) use locate::{
     Found, Outermost, locate, locate_damaged, of_table, outermost, recognise, recognise_directory,
 };

@@ -67,6 +67,14 @@ impl FileTarget {
         Ok(FileTarget { file })
     }
 
+    /// Makes a file without a name, which exists until it is closed.
+    ///
+    /// # Errors
+    /// `Io` or `NoSpace`.
+    pub(crate) fn create_unnamed(directory: &Path) -> Result<Self> {
+        Ok(FileTarget { file: tempfile::tempfile_in(directory)? })
+    }
+
     /// Opens a file that is there.
     ///
     /// # Errors

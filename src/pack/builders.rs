@@ -35,6 +35,7 @@ impl<'a> Pack<'a> {
             checksums: false,
             compression: Compression::NONE,
             single_file: false,
+            dtype: None,
         };
         let source = source.as_ref().to_owned();
         Pack { source, open: OpenOptions::default(), salvage: false, format: None, options, call: Call::default() }
@@ -70,6 +71,13 @@ impl<'a> Pack<'a> {
     /// Makes one file with everything, subtables included, which casacore cannot open; without, a table directory for it.
     pub fn single_file(mut self, single_file: bool) -> Self {
         self.options.single_file = single_file;
+        self
+    }
+
+    /// Sets the type of the elements that the bytes of every file are, little-endian, by numpy's name: `f4`, `int32`; without, they
+    /// are bytes. HDF5 only.
+    pub fn dtype(mut self, name: &str) -> Self {
+        self.options.dtype = Some(name.to_owned());
         self
     }
 

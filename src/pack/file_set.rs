@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::special::{self, Special};
-use crate::container::{self, Announced, AnnouncedFile, Container, ContainerInfo, Format, Properties};
+use crate::container::{self, Announced, AnnouncedFile, Container, ContainerInfo, Format, Found, Properties};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
@@ -205,6 +205,19 @@ impl Container for Plain {
     }
 }
 
+/// The files at `path`; a file in a container is the only one.
+fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
+    let Some(outermost) = container::outermost(path)? else { return container::locate(path) };
+    Ok(match outermost.find()? {
+        Found::Container(container) => container,
+        Found::File(container, name) => {
+            let files = BTreeMap::from([(name, Stored::In(container.clone()))]);
+            let properties = Properties::default();
+            Arc::new(Plain { path: None, properties, files, nested: BTreeMap::new() })
+        }
+    })
+}
+
 impl FileSet {
     /// Finds all files of what is at `path`: a table directory, a file that holds a whole table, a table in one, or a container
     /// of other files.
@@ -238,6 +251,7 @@ impl FileSet {
             let path = std::path::absolute(path)?;
             let (container, damage) = match search.salvage {
                 true => container::locate_damaged(&path)?,
+                false if search.wanted == Wanted::Files => (locate_files(&path)?, None),
                 false => (container::locate(&path)?, None),
             };
             let is_for_tables = Format::named(container.describe().format).is_none_or(Format::is_for_tables);
@@ -260,6 +274,11 @@ impl FileSet {
     /// The files and directories that [`salvage`](Self::salvage) left out.
     pub(super) fn damage(&self) -> &[Damage] {
         &self.damage
+    }
+
+    /// An error of copying the files, with the path of the source if that is damaged.
+    pub(super) fn blame(&self, error: Error) -> Error {
+        if error.is_damage() { error.context(Context::path(&self.path)) } else { error }
     }
 
     /// Refuses a target that is the source, in it or around it.

@@ -409,9 +409,9 @@ fn visit(
         each(Listed::History { name: &name })?;
     }
     drop(container);
-    inner.into_iter().try_for_each(|(name, inner)| {
-        visit(&name, inner, depth + 1, each).with_context(|| Context::member(&name))
-    })
+    inner
+        .into_iter()
+        .try_for_each(|(name, inner)| visit(&name, inner, depth + 1, each).with_context(|| Context::member(&name)))
 }
 
 /// The format of a file of a directory that is a container: by its name if casacore gives that to containers of tables,

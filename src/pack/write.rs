@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::copy::Copier;
 use super::file_set::{FileSet, Folder, ORIGINAL_DAT, TABLE_DAT};
 use super::format::PackFormat;
-use crate::container::{CasacoreStorage, Container, ContainerMut, Directory, FormatOptions, WriteOptions, WriteTree};
+use crate::container::{
+    self, CasacoreStorage, Container, ContainerMut, Directory, FormatOptions, WriteOptions, WriteTree,
+};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
@@ -27,6 +29,8 @@ pub(super) struct PackOptions {
     pub(super) compression: Compression,
     /// One file with everything, subtables included.
     pub(super) single_file: bool,
+    /// Type of the elements of all files, by numpy's name; HDF5 only.
+    pub(super) dtype: Option<String>,
 }
 
 /// What was packed or unpacked.
@@ -62,6 +66,9 @@ pub(super) fn pack(
     progress: &dyn Progress,
 ) -> Result<PackSummary> {
     source.check_apart(target)?;
+    if options.dtype.is_some() && options.format != PackFormat::HDF5 {
+        return Err(Error::usage(format!("a type of the elements is for HDF5, not for {}", options.format.name())));
+    }
     if let Some(write_tree) = options.format.write_tree() {
         return pack_at_once(source, target, options, write_tree, publishing.if_exists, progress);
     }
@@ -72,7 +79,10 @@ pub(super) fn pack(
         } else {
             options.block_bytes.unwrap_or(SMALLEST_BLOCK)
         };
-        let files = source.announce()?;
+        let mut files = source.announce()?;
+        if let Some(dtype) = &options.dtype {
+            container::set_dtype(&mut files, dtype)?;
+        }
         let container = options.format.create_for(output.partial(), &files, &format_options(options, blocks))?;
         return finish(source, output, progress, |copier| copy_tree(&source.root, &*container, copier));
     }
@@ -130,7 +140,7 @@ fn finish(
     write: impl FnOnce(&mut Copier<'_>) -> Result<()>,
 ) -> Result<PackSummary> {
     let syncing = output.sync_behind();
-    write(&mut Copier::new(progress))?;
+    write(&mut Copier::new(progress)).map_err(|error| source.blame(error))?;
     drop(syncing);
     let stored_bytes = output.bytes()?;
     output.commit()?;

@@ -1,14 +1,19 @@
 """SIONlib containers: read against the manifest of the fixtures, into HDF5 and back, written and read by an independent decoder."""
-import importlib.util
 import json
 import os
+import random
 import shutil
+import signal
+import struct
+import subprocess
+import time
 
 import h5py
+import numpy as np
 import pytest
 
 import support
-from support import decoder, files_of, h5bridge, manifest, sha256, tree
+from support import DAMAGED, decoder, files_of, h5bridge, manifest, sha256, tree
 
 FIXTURES = os.path.join(support.SHARED, 'fixtures', 'sion')
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
@@ -228,3 +233,185 @@ def test_json_names_that_lead_elsewhere_are_refused(tmp_path):
         h5bridge('pack', folder, target, '--format', 'sion', '--overwrite')
         h5bridge('unpack', target, tmp_path / 'out', code=support.DAMAGED)
         assert sorted(os.listdir(tmp_path)) == ['a.sion', 'streams']
+
+
+def write_set(path, files, chunk=512, block=512, order='<'):
+    """Writes a SION set with another program than ours: FILES has a list of tasks for each file, a task is a list of the bytes of
+    each of its chunks. Logical tasks are numbered across the files, last file first. Returns the streams in that order."""
+    mapping = [(k, t) for k in reversed(range(len(files))) for t in range(len(files[k]))]
+    for number, tasks in enumerate(files):
+        n, blocks = len(tasks), max(len(task) for task in tasks)
+        start = -(-(1088 + 16 * n) // block) * block
+        meta2 = start + blocks * n * chunk
+        head = b'sion' + (bytes(4) if order == '<' else bytes([1, 1, 1, 1]))
+        head += struct.pack(order + '7i2q', 1007, 6, 5, block, n, len(files), number, 50 << 32, 0) + b'x'.ljust(1024, b'\0')
+        head += struct.pack(order + '%dq' % (2 * n), *range(n), *[chunk] * n) + struct.pack(order + 'iq', blocks, meta2)
+        tail = struct.pack(order + '%dq' % n, *[len(task) for task in tasks])
+        for at in range(blocks):
+            tail += struct.pack(order + '%dq' % n, *[len(task[at]) if at < len(task) else 0 for task in tasks])
+        if number == 0:
+            tail += struct.pack(order + 'i', len(mapping))
+            tail += b''.join(struct.pack(order + '2i', *place) for place in mapping)
+        with open(str(path) + ('.%06d' % number if number else ''), 'wb') as f:
+            f.write(head)
+            for task, chunks in enumerate(tasks):
+                for at, data in enumerate(chunks):
+                    f.seek(start + (at * n + task) * chunk)
+                    f.write(data)
+            f.truncate(meta2)
+            f.seek(meta2)
+            f.write(tail)
+    return [b''.join(files[k][t]) for k, t in mapping]
+
+
+@needs_decoder
+@pytest.mark.parametrize('order', '<>')
+@pytest.mark.parametrize('shape', [[1], [5], [3, 1, 4]])
+def test_sets_written_and_read_by_other_programs(order, shape, tmp_path):
+    """Several tasks, blocks and files: what another program wrote is read, and what is written another program reads."""
+    generator = random.Random(str(shape))
+    files = [[[generator.randbytes(generator.randrange(513)) for _ in range(generator.randrange(1, 5))]
+              for _ in range(tasks)] for tasks in shape]
+    streams = write_set(tmp_path / 'a.sion', files, order=order)
+    assert files_of(tmp_path / 'a.sion') == {'TASK%d' % n: sha256(stream) for n, stream in enumerate(streams)}
+    h5bridge('to-hdf5', tmp_path / 'a.sion', tmp_path / 'a.h5')
+    h5bridge('pack', tmp_path / 'a.h5', tmp_path / 'b.sion', '--format', 'sion')
+    for ending in [''] + ['.%06d' % number for number in range(1, len(shape))]:
+        assert (tmp_path / ('a.sion' + ending)).read_bytes() == (tmp_path / ('b.sion' + ending)).read_bytes()
+    parsed = decoder('sion').load(str(tmp_path / 'b.sion'))
+    of_file = [file['streams'] for file in parsed]
+    assert [of_file[k][t] for k in reversed(range(len(shape))) for t in range(shape[k])] == streams
+
+
+def test_a_set_is_replaced_as_a_whole(tmp_path):
+    """Killed at any moment, an overwritten set is the old one, the new one, or missing, and the next run completes it."""
+    target, sets = tmp_path / 'set.sion', {}
+    for content in 'AB':
+        folder = tmp_path / content
+        folder.mkdir()
+        write_set(folder / 'set.sion', [[[content.encode() * 100]] for _ in range(150)])
+        sets[content] = files_of(folder / 'set.sion')
+    command = [support.H5BRIDGE, '-q', 'pack', str(tmp_path / 'B' / 'set.sion'), str(target), '--format', 'sion',
+               '--overwrite', '--sync', 'never']
+    started = time.perf_counter()
+    subprocess.run(command, check=True)
+    duration = time.perf_counter() - started
+    outcomes = []
+    for number in range(40):
+        for file in (tmp_path / 'A').iterdir():
+            shutil.copy(file, tmp_path)
+        process = subprocess.Popen(command)
+        time.sleep(duration * (0.3 + 0.8 * number / 40))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if target.exists():
+            found = files_of(target)
+            assert found in sets.values(), number
+            outcomes.append('new' if found == sets['B'] else 'old')
+        else:
+            outcomes.append('missing')
+    assert 'old' in outcomes, outcomes
+    subprocess.run(command, check=True)
+    assert files_of(target) == sets['B']
+    assert sorted(path.name for path in tmp_path.iterdir() if 'partial' in path.name) == []
+
+
+def test_a_set_beside_files_of_its_names(tmp_path):
+    """Nothing is left of a set of which one file cannot be placed."""
+    write_set(tmp_path / 'a.sion', [[[b'x']], [[b'y']], [[b'z']]])
+    out = tmp_path / 'out'
+    out.mkdir()
+    (out / 'b.sion.000002').write_bytes(b'mine')
+    h5bridge('pack', tmp_path / 'a.sion', out / 'b.sion', '--format', 'sion', code=support.EXISTS)
+    assert tree(out) == {'b.sion.000002': b'mine'}
+
+
+def test_one_stream_as_a_dataset(tmp_path):
+    values = np.arange(5000, dtype='<f8')
+    folder = tmp_path / 'streams'
+    folder.mkdir()
+    for n in range(3):
+        (folder / ('TASK%d' % n)).write_bytes((values + n).tobytes())
+    (folder / 'TASK3').write_bytes(b'')
+    source = tmp_path / 'a.sion'
+    h5bridge('pack', folder, source, '--format', 'sion')
+    h5bridge('to-hdf5', source / 'TASK2', tmp_path / 'one.h5')
+    with h5py.File(tmp_path / 'one.h5') as f:
+        assert list(f) == ['TASK2'] and f['TASK2'].dtype == 'u1' and f['TASK2'].attrs['sion_task'] == 2
+        assert np.array_equal(f['TASK2'][:].view('<f8'), values + 2)
+    for words in [[], ['--compress', 'gzip']]:
+        typed = tmp_path / ('typed%d.h5' % len(words))
+        h5bridge('to-hdf5', source, typed, '--dtype', 'f8', *words)
+        with h5py.File(typed) as f:
+            assert all(np.array_equal(f['TASK%d' % n][:], values + n) and f['TASK%d' % n].dtype == '<f8' for n in range(3))
+            assert f['TASK3'].shape == (0,)
+        # typed datasets are the same bytes for every verb, and the way back is exact
+        h5bridge('verify', '--bytes', source, typed)
+        assert files_of(typed) == files_of(source)
+        h5bridge('pack', typed, tmp_path / 'back.sion', '--format', 'sion', '--overwrite')
+        assert (tmp_path / 'back.sion').read_bytes() == source.read_bytes()
+    h5bridge('to-hdf5', source / 'TASK0', tmp_path / 'c8.h5', '--dtype', 'complex64')
+    with h5py.File(tmp_path / 'c8.h5') as f:
+        assert np.array_equal(f['TASK0'][:], values.view('<c8'))
+    # what does not fit is refused, and nothing is written
+    (folder / 'TASK3').write_bytes(b'12345')
+    h5bridge('pack', folder, tmp_path / 'odd.sion', '--format', 'sion')
+    message = h5bridge('to-hdf5', tmp_path / 'odd.sion', tmp_path / 'odd.h5', '--dtype', 'f4', code=support.USAGE).stderr
+    assert 'TASK3' in message and '5 bytes' in message
+    for name in ['>f4', 'f3', 'S4']:
+        assert 'known are' in h5bridge('to-hdf5', source, tmp_path / 'odd.h5', '--dtype', name, code=support.USAGE).stderr
+    h5bridge('to-hdf5', DEMO, tmp_path / 'odd.h5', '--dtype', 'f4', code=support.USAGE)
+    assert not (tmp_path / 'odd.h5').exists()
+
+
+@needs_fixtures
+def test_keys_as_datasets(tmp_path):
+    """`TASK0.keys` is a container: a dataset for each key."""
+    [entry] = [entry for entry in manifest(FIXTURES, False) if entry['name'] == 'ser_keyval.sion']
+    for n, task in enumerate(entry['expect']['tasks']):
+        source = os.path.join(FIXTURES, entry['path'], 'TASK%d.keys' % n)
+        h5bridge('to-hdf5', source, tmp_path / ('%d.h5' % n))
+        with h5py.File(tmp_path / ('%d.h5' % n)) as f:
+            assert sorted(map(int, f)) == sorted({record['key'] for record in task['keyval']})
+            assert {name: sha256(f[name][:].tobytes()) for name in f} == files_of(source)
+
+
+def test_a_large_sparse_file_is_listed_at_once(tmp_path):
+    """100,000 tasks: what is not asked for is not read; the first lines come before the last."""
+    count, chunk = 100_000, 1 << 20
+    start = -(-(1088 + 16 * count) // 4096) * 4096
+    with open(tmp_path / 'a.sion', 'wb') as f:
+        f.write(b'sion' + bytes(4) + struct.pack('<7i2q', 1007, 6, 5, 4096, count, 1, 1, 50 << 32, 0) + b'x'.ljust(1024, b'\0'))
+        f.write(struct.pack('<%dq' % (2 * count), *range(count), *[chunk] * count))
+        f.write(struct.pack('<iq', 1, start + count * chunk))
+        f.seek(start + count * chunk)
+        f.write(struct.pack('<%dq' % (2 * count), *[1] * count, *[10] * count) + bytes(4))
+    info = json.loads(h5bridge('info', '--json', tmp_path / 'a.sion').stdout)
+    assert (info['files'], info['bytes']) == (count, 10 * count)
+    process = subprocess.Popen([support.H5BRIDGE, 'ls', str(tmp_path / 'a.sion')], stdout=subprocess.PIPE)
+    lines = [process.stdout.readline() for _ in range(3)]
+    assert b'TASK1' in lines[2] and process.poll() is None
+    assert sum(1 for _ in process.stdout) == count - 2
+    assert process.wait() == 0
+
+
+def test_paths_and_fields_that_lie(tmp_path):
+    """Every field of META1 and META2 that contradicts the file: one line, exit code 3, and nothing is written."""
+    write_set(tmp_path / 'a.sion', [[[b'1' * 300, b'2' * 500], [b'3' * 10]]])
+    good = (tmp_path / 'a.sion').read_bytes()
+    meta2 = struct.unpack_from('<q', good, 1080 + 32)[0]
+    huge, out = (1 << 62), tmp_path / 'out'
+    for offset, form, value in [
+            (0, '4s', b'sian'), (4, '4s', b'\2\0\0\2'), (16, 'i', 6), (16, 'i', 1), (20, 'i', 0), (24, 'i', 0), (24, 'i', -1),
+            (24, 'i', 1 << 30), (28, 'i', 0), (1092, 'q', -1), (1092, 'q', huge), (1108, 'i', 3), (1108, 'i', 1 << 30),
+            (1112, 'q', 0), (1112, 'q', huge), (1112, 'q', meta2 + 512), (meta2, 'q', 3), (meta2, 'q', -2), (meta2 + 16, 'q', 513),
+            (meta2 + 16, 'q', huge), (meta2 + 48, 'i', 1 << 28)]:
+        data = bytearray(good)
+        struct.pack_into('<' + form, data, offset, value)
+        (tmp_path / 'bad.sion').write_bytes(data)
+        message = h5bridge('unpack', tmp_path / 'bad.sion', out, code=DAMAGED).stderr
+        assert 'bad.sion' in message and len(message.splitlines()) <= 2 and not out.exists(), (offset, value, message)
+    for length in range(0, len(good) - 4, 97):
+        (tmp_path / 'bad.sion').write_bytes(good[:length])
+        h5bridge('unpack', tmp_path / 'bad.sion', out, code=DAMAGED)
+        assert not out.exists()

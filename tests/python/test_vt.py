@@ -1,5 +1,4 @@
 """vt archives: fixtures into HDF5, packed tables read by an independent decoder, packs that are killed, damaged stores."""
-import importlib.util
 import json
 import os
 import random
@@ -154,3 +153,207 @@ def test_damage_is_named(tmp_path):
     shutil.rmtree(tmp_path / 'store')
     text = h5bridge('unpack', archive, str(tmp_path / 'copy'), code=DAMAGED).stderr
     assert 'no directory beside the archive' in text
+
+
+def pack_command(source, archive):
+    return [support.H5BRIDGE, '-q', 'pack', str(source), str(archive), '--format', 'vt']
+
+
+def test_killed_at_many_moments(tmp_path):
+    """After every `kill -9` all earlier entries can be read; a later pack writes only what is missing."""
+    archive, sizes = tmp_path / 'a.vt', []
+    data = tmp_path / 'store' / 'data'
+    generator = random.Random(2)
+    noise = generator.randbytes(20_000_000)
+    for number in range(3):
+        source = tmp_path / ('src%d' % number)
+        source.mkdir()
+        # half of each is in the one before
+        (source / 'noise').write_bytes(noise[number * 5_000_000:][:10_000_000])
+        (source / 'small').write_bytes(b'small %d' % number)
+    subprocess.run(pack_command(tmp_path / 'src0', archive), check=True)
+    known = [json.loads(h5bridge('ls', '--json', archive).stdout)['history'][0]]
+    started = time.perf_counter()
+    subprocess.run(pack_command(tmp_path / 'src1', archive), check=True)
+    duration = time.perf_counter() - started
+    for number in range(24):
+        process = subprocess.Popen(pack_command(tmp_path / 'src2', archive))
+        time.sleep(duration * 1.3 * number / 24)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        h5bridge('verify', '--bytes', tmp_path / 'src0', f'{archive}/{known[0]}')
+        sizes.append(sum(path.stat().st_size for path in data.iterdir()))
+    subprocess.run(pack_command(tmp_path / 'src2', archive), check=True)
+    h5bridge('verify', '--bytes', tmp_path / 'src2', archive)
+    # 20 MB of noise: each byte is stored once, but for the last buffer of a killed process
+    assert sum(path.stat().st_size for path in data.iterdir()) < 24_000_000, sizes
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith('.lock')]
+
+
+def test_concurrent_packers_of_different_trees(tmp_path):
+    """Packers with different trees, and one that another kills, share a store."""
+    sources = []
+    generator = random.Random(3)
+    common = generator.randbytes(3_000_000)
+    for number in range(4):
+        source = tmp_path / ('src%d' % number)
+        source.mkdir()
+        (source / 'common').write_bytes(common)
+        (source / 'own').write_bytes(generator.randbytes(3_000_000))
+        sources.append(source)
+    (tmp_path / 'vt').mkdir()
+    archives = [tmp_path / 'vt' / ('%d.vt' % number) for number in range(3)] + [tmp_path / 'vt' / '0.vt']
+    processes = [subprocess.Popen(pack_command(*pair)) for pair in zip(sources, archives)]
+    assert [process.wait() for process in processes] == [0] * 4
+    for source, archive in zip(sources, archives):
+        h5bridge('verify', '--bytes', source, '%s/%s' % (archive, source.name))
+    # what several wrote at the same time is found once by the next
+    again = json.loads(h5bridge('pack', sources[3], tmp_path / 'vt' / '0.vt', '--format', 'vt', '--json').stdout)
+    assert again['stored_bytes'] < 400
+
+
+def test_the_lock_file_of_the_original(tmp_path):
+    source, archive, lock = tmp_path / 'src', tmp_path / 'a.vt', tmp_path / 'a.vt.lock'
+    source.mkdir()
+    (source / 'x').write_bytes(b'x' * 100)
+    lock.touch()
+    process = subprocess.Popen(pack_command(source, archive))
+    time.sleep(1)
+    assert process.poll() is None and not archive.read_bytes()
+    lock.unlink()
+    assert process.wait() == 0 and not lock.exists()
+    h5bridge('verify', '--bytes', source, archive)
+    lock.touch()
+    message = h5bridge('pack', source, archive, '--format', 'vt', code=support.EXISTS).stderr
+    assert 'a.vt.lock exists' in message
+    lock.unlink()
+    h5bridge('verify', '--bytes', source, archive)
+
+
+def test_full_disk(tmp_path):
+    """A full disk ends in exit code 8; what was archived stays, and with room the next pack goes on. Needs root."""
+    disk, source = tmp_path / 'disk', tmp_path / 'src'
+    disk.mkdir()
+    source.mkdir()
+    (source / 'x').write_bytes(random.Random(4).randbytes(1_000_000))
+    if os.geteuid() or subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=3m', 'none', disk], capture_output=True).returncode:
+        pytest.skip('cannot mount a small file system here')
+    try:
+        archive = disk / 'a.vt'
+        h5bridge('pack', source, archive, '--format', 'vt')
+        before = archive.read_bytes()
+        (source / 'y').write_bytes(random.Random(5).randbytes(4_000_000))
+        message = h5bridge('pack', source, archive, '--format', 'vt', code=support.NO_SPACE).stderr
+        assert 'Traceback' not in message and archive.read_bytes() == before
+        (source / 'y').unlink()
+        h5bridge('verify', '--bytes', source, archive)
+        subprocess.run(['mount', '-o', 'remount,size=9m', disk], check=True)
+        (source / 'y').write_bytes(random.Random(5).randbytes(4_000_000))
+        summary = json.loads(h5bridge('pack', source, archive, '--format', 'vt', '--json').stdout)
+        # a part of it was written before the disk was full
+        assert summary['stored_bytes'] < 3_500_000
+        h5bridge('verify', '--bytes', source, archive)
+    finally:
+        subprocess.run(['umount', disk], check=True)
+
+
+def test_nests(tmp_path):
+    """A table in a MultiFile in a vt archive, alone and with its store in a SION file, opens in place."""
+    folder, stores = tmp_path / 'src', tmp_path / 'stores'
+    folder.mkdir()
+    stores.mkdir()
+    h5bridge('pack', DEMO, folder / 'one.mf', '--single-file', '--format', 'multifile')
+    shutil.copytree(DEMO, folder / 'demo.ms')
+    archive = stores / 'a.vt'
+    h5bridge('pack', folder, archive, '--format', 'vt')
+    for source in [archive / 'one.mf', archive / 'demo.ms', archive / 'src' / 'demo.ms']:
+        assert support.digest(source) == support.digest(DEMO)
+        h5bridge('to-hdf5', source, tmp_path / 'out.h5', '--overwrite')
+        h5bridge('verify', DEMO, tmp_path / 'out.h5')
+        assert 'rows' in h5bridge('info', source / 'ANTENNA').stdout
+    h5bridge('pack', stores, tmp_path / 'all.sion', '--format', 'sion')
+    inside = tmp_path / 'all.sion' / 'a.vt'
+    assert support.digest(inside / 'one.mf') == support.digest(DEMO)
+    assert support.digest(inside / 'demo.ms') == support.digest(DEMO)
+    h5bridge('to-hdf5', inside / 'one.mf', tmp_path / 'nested.h5')
+    h5bridge('verify', DEMO, tmp_path / 'nested.h5')
+
+
+def test_identical_files_are_hard_links_in_hdf5(tmp_path):
+    folder = tmp_path / 'src'
+    (folder / 'in').mkdir(parents=True)
+    data = random.Random(6).randbytes(300_000)
+    for name in ['a', 'b', 'in/c']:
+        (folder / name).write_bytes(data)
+    (folder / 'other').write_bytes(data[:1000])
+    h5bridge('pack', folder, tmp_path / 'a.vt', '--format', 'vt')
+    h5bridge('to-hdf5', tmp_path / 'a.vt', tmp_path / 'a.h5')
+    with h5py.File(tmp_path / 'a.h5') as f:
+        assert f['a'] == f['b'] == f['in/c'] and f['a'] != f['other']
+        assert f['a'].attrs['hash'].startswith('I{300000:B{hash:H{sha1:') and f['a'].attrs['hash'] == f['in/c'].attrs['hash']
+        assert f['other'].attrs['hash'].startswith('B{hash:H{sha1:')
+    assert os.path.getsize(tmp_path / 'a.h5') < 320_000
+
+
+def archive_text(tmp_path, entry):
+    """An archive with this entry, beside an empty store."""
+    (tmp_path / 'store' / 'data').mkdir(parents=True, exist_ok=True)
+    (tmp_path / 'store' / 'data' / 'a.vtd').write_bytes(b'\0\1x')
+    (tmp_path / 'a.vt').write_text('2020-01-01T00:00:00+00:00 1577836800.0 %s\n' % entry)
+    return tmp_path / 'a.vt'
+
+
+def test_names_that_lead_elsewhere(tmp_path):
+    """No entry of a directory becomes a path outside of the target."""
+    for name in [b'../evil', b'..', b'.', b'', b'/tmp/evil', b'a/../../evil', b'a/b', b'a\0b', b'\xff']:
+        for kind in [0, 1]:
+            entry = bytes([kind, 2 | 4, len(name)]) + name
+            archive = archive_text(tmp_path, 'D{"x":block:LB{%s}}' % entry.hex())
+            h5bridge('unpack', archive, tmp_path / 'out', code=DAMAGED)
+            assert sorted(os.listdir(tmp_path)) == ['a.vt', 'store'], name
+    for name in ['../evil', '/tmp/evil', '..']:
+        archive = archive_text(tmp_path, 'F{"%s":block:LB{78}}' % name)
+        h5bridge('unpack', archive, tmp_path / 'out', code=DAMAGED)
+        assert sorted(os.listdir(tmp_path)) == ['a.vt', 'store'], name
+
+
+@pytest.mark.parametrize('block', [
+    'SubB{block:RLE{span:9,octet:00},offset:5,span:30}', 'SubB{block:LB{6162},offset:3,span:1}',
+    'SubB{block:RLE{span:9,octet:00},offset:18446744073709551615,span:2}',
+    'B{hash:H{sha1:11f6ad8ec52a2984abaafd7c3b516503785c2072},span:2}', 'B{hash:H{sha1:%s},span:1}' % ('00' * 20),
+    'B{hash:H{sha1:00},span:1}', 'B{hash:H{md5:%s},span:1}' % ('00' * 16), 'I{5:LB{00}}', 'I{LB{ff}}', 'Q{}',
+    'SubB{offset:0,span:1,block:' * 100 + 'LB{00}' + '}' * 100, 'I{1:' * 100 + 'LB{00}' + '}' * 100])
+def test_references_that_lie(block, tmp_path):
+    """Spans larger than the data, hashes that fit nothing, references without end: one line, exit code 3."""
+    archive = archive_text(tmp_path, 'F{"f":block:%s}' % block)
+    message = h5bridge('unpack', archive, tmp_path / 'out', code=DAMAGED).stderr
+    assert 'a.vt' in message and len(message.splitlines()) <= 2
+    assert sorted(os.listdir(tmp_path)) == ['a.vt', 'store']
+
+
+def test_every_flipped_byte_is_named(tmp_path):
+    source = tmp_path / 'src'
+    source.mkdir()
+    (source / 'x').write_bytes(b'some text ' * 40 + random.Random(7).randbytes(200))
+    archive = tmp_path / 'a.vt'
+    h5bridge('pack', source, archive, '--format', 'vt')
+    (vtd,) = (tmp_path / 'store' / 'data').iterdir()
+    good = vtd.read_bytes()
+    for at in range(0, len(good), 3):
+        data = bytearray(good)
+        data[at] ^= 1 << at % 8
+        vtd.write_bytes(data)
+        message = h5bridge('unpack', archive, tmp_path / 'out', code=DAMAGED).stderr
+        assert vtd.name in message or 'block sha1:' in message, (at, message)
+        assert not (tmp_path / 'out').exists()
+    for length in range(0, len(good), 29):
+        vtd.write_bytes(good[:length])
+        h5bridge('unpack', archive, tmp_path / 'out', code=DAMAGED)
+
+
+@needs_fixtures
+def test_platonic_store_is_refused(tmp_path):
+    """Its blocks are ranges of ordinary files, which only its index knows: the block that is missing is named."""
+    archive = os.path.join(FIXTURES, 'vt_platonic', 'store.vt')
+    message = h5bridge('unpack', archive, tmp_path / 'out', code=DAMAGED).stderr
+    assert 'is missing from' in message and os.listdir(tmp_path) == []

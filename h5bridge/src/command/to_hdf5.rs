@@ -53,6 +53,9 @@ pub struct Args {
     /// Keep what the exact original directory takes, every file and every byte: `to-ms --exact` gives it back
     #[arg(long)]
     restorable: bool,
+    /// The bytes of each file of a container are little-endian elements of this type, by numpy's name: f4, int32
+    #[arg(long, value_name = "f4")]
+    dtype: Option<String>,
     /// Replace OUT if it exists
     #[arg(long)]
     overwrite: bool,
@@ -134,6 +137,11 @@ fn compression(args: &Args) -> Compression {
 fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     check_no_table_options(args, "an array")?;
+    if args.dtype.is_some() {
+        return Err(
+            ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, "an array has a type: --dtype is for files").into()
+        );
+    }
     let arrays = Arrays::open(&args.source)?;
     let interrupts = Interrupts::listen()?;
     let bar = Bar::new(arrays.bytes(), global.quiet || global.json);
@@ -169,7 +177,10 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
 /// Writes the files of a container that is not a table as datasets of bytes.
 fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     check_no_table_options(args, "a container of other files")?;
-    pack::write(&args.source, &args.out, global, out, compression(args), |pack| {
+    pack::write(&args.source, &args.out, global, out, compression(args), |mut pack| {
+        if let Some(dtype) = &args.dtype {
+            pack = pack.dtype(dtype);
+        }
         pack.format(PackFormat::HDF5)
             .salvage(args.salvage)
             .if_exists(if_exists(args.overwrite))
@@ -187,10 +198,14 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         return arrays_to_hdf5(&args, global, out);
     }
     match Contents::of(&args.source) {
-        Ok(Contents::Container(_)) => return files_to_hdf5(&args, global, out),
+        Ok(Contents::Container(_) | Contents::File(_)) => return files_to_hdf5(&args, global, out),
         Ok(_) => {}
         Err(_) if args.salvage && Contents::can_be_salvaged(&args.source) => return files_to_hdf5(&args, global, out),
         Err(error) => return Err(pack::suggest(error, &args.source)),
+    }
+    if args.dtype.is_some() {
+        let message = format!("--dtype is for files of a container; {} is a table", args.source.display());
+        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
     }
     let interrupts = Interrupts::listen()?;
     let digest = match (args.digest, args.no_digest) {

@@ -6,11 +6,13 @@
 //! | dataset of 8-bit integers, one axis  | the bytes of a file                                                       |
 //! | group                                | a container in this one                                                   |
 //! | attribute of a dataset or group      | a property of the file or container, see [`Properties`](super::Properties) |
-//! | attribute `content`                  | identity of the bytes, as a hash; files that have the same are hard links |
+//! | attribute `hash`                     | identity of the bytes, as a hash; files that have the same are hard links |
+//! | attribute `dtype` of a dataset        | the bytes are little-endian elements of this type, by numpy's name        |
 //! | attribute `link.NAME` of a group     | the properties of file `NAME`, if they are not those of its dataset: JSON |
 //!
 //! The properties of a container of another format are all that this format needs to make the container again.
 
+mod element;
 mod properties;
 mod read;
 mod write;
@@ -22,6 +24,8 @@ use super::seal_end::Seal;
 use super::{Container, Format};
 use crate::error::Result;
 use crate::h5;
+
+pub(crate) use element::set_dtype;
 
 pub(crate) static FORMAT: Format = Format {
     create_for: Some(|path, files, options| Ok(Arc::new(write::FilesMut::create(path, files, options)?))),
@@ -35,7 +39,7 @@ const MARK: &str = "ctds_files";
 const VERSION: i64 = 1;
 
 /// Attribute with the identity of the bytes of a file.
-const CONTENT: &str = "content";
+const CONTENT: &str = "hash";
 
 /// Attribute of a group with the properties of a file that shares its dataset.
 fn link_attribute(name: &str) -> String {

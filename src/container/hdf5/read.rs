@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use super::element::is_declared;
 use super::{FORMAT, MARK, VERSION, link_attribute, properties};
 use crate::container::{Container, ContainerInfo, FileLayout, Properties, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
@@ -64,8 +65,8 @@ impl Files {
         self.by_name.get(name).is_some_and(|&at| self.links[at].1 == wanted)
     }
 
-    /// The dataset of a file, and the number of its bytes.
-    fn dataset(&self, name: &str) -> Result<(Dataset, u64)> {
+    /// The dataset of a file, the type of its elements, and the number of bytes.
+    fn dataset(&self, name: &str) -> Result<(Dataset, DataType, u64)> {
         let open = || {
             if !self.is(name, LinkKind::Dataset) {
                 return Err(Error::not_found("no such file"));
@@ -74,7 +75,10 @@ impl Files {
             let dataset = self.group.dataset(name)?;
             let shape = dataset.shape()?;
             match (dataset.data_type()?, &shape[..]) {
-                (DataType::UChar, &[len]) => Ok((dataset, len)),
+                (element, &[len]) if is_declared(&self.own_properties(name)?, element) => {
+                    let bytes = len.checked_mul(element.size() as u64);
+                    Ok((dataset, element, bytes.ok_or_else(|| Error::format("longer than any file"))?))
+                }
                 (found, _) => Err(Error::format(format!(
                     "a file is a dataset of 8-bit integers with one axis, not of {} with {} axes",
                     found.name(),
@@ -86,18 +90,26 @@ impl Files {
     }
 }
 
+impl Files {
+    /// The attributes of a dataset.
+    fn own_properties(&self, name: &str) -> Result<Properties> {
+        let dataset = self.group.header(name)?;
+        properties::read(dataset.attributes()?, |name| dataset.attribute(name))
+    }
+}
+
 impl Container for Files {
     fn names(&self) -> Result<Vec<String>> {
         Ok(self.of_kind(LinkKind::Dataset))
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
-        let (dataset, len) = self.dataset(name)?;
+        let (dataset, element, len) = self.dataset(name)?;
         let position = match dataset.storage()? {
             Storage::Block(position) => position,
             _ => None,
         };
-        Ok(Arc::new(StoredBytes { opened: self.opened.clone(), dataset: Mutex::new(dataset), position, len }))
+        Ok(Arc::new(StoredBytes { opened: self.opened.clone(), dataset: Mutex::new(dataset), element, position, len }))
     }
 
     fn nested(&self) -> Result<Vec<String>> {
@@ -125,8 +137,9 @@ impl Container for Files {
     }
 
     fn layout(&self, name: &str) -> Result<FileLayout> {
-        let (dataset, len) = self.dataset(name)?;
+        let (dataset, element, len) = self.dataset(name)?;
         let chunk = dataset.chunk()?.and_then(|chunk| chunk.first().copied());
+        let chunk = chunk.map(|elements| elements.saturating_mul(element.size() as u64));
         let filters = dataset.filters()?;
         Ok(FileLayout {
             stored_bytes: dataset.stored_bytes(),
@@ -145,8 +158,7 @@ impl Container for Files {
     }
 
     fn file_properties(&self, name: &str) -> Result<Properties> {
-        let dataset = self.group.header(name).context(Context::member(name))?;
-        let own = properties::read(dataset.attributes()?, |name| dataset.attribute(name))?;
+        let own = self.own_properties(name).context(Context::member(name))?;
         let attribute = link_attribute(name);
         match self.group.attribute(&attribute)?.as_ref().map(Attribute::values) {
             Some(Values::String(text)) if text.len() == 1 => {
@@ -174,6 +186,7 @@ impl fmt::Debug for Files {
 struct StoredBytes {
     opened: Arc<Opened>,
     dataset: Mutex<Dataset>,
+    element: DataType,
     /// Position in the file of the first byte, if all follow it as they are.
     position: Option<u64>,
     len: u64,
@@ -192,13 +205,16 @@ impl ReadAt for StoredBytes {
             let position = position.checked_add(offset);
             return self.opened.source.read_at(position.ok_or_else(|| Error::format("beyond any file"))?, out);
         }
-        let region = Region { start: Shape::from([offset]), shape: Shape::from([out.len() as u64]) };
-        let mut values = Values::UChar(Vec::new());
+        // the elements that have these bytes
+        let size = self.element.size() as u64;
+        let (first, end) = (offset / size, (offset + out.len() as u64).div_ceil(size));
+        let region = Region { start: Shape::from([first]), shape: Shape::from([end - first]) };
+        let mut values = Values::new(self.element);
         self.dataset.lock_unpoisoned().read_region(&region, &mut values)?;
-        match values {
-            Values::UChar(bytes) if bytes.len() == out.len() => out.copy_from_slice(&bytes),
-            _ => return Err(Error::format("other elements than bytes")),
-        }
+        let from = (offset - first * size) as usize;
+        let bytes = values.le_bytes();
+        let bytes = bytes.as_ref().and_then(|bytes| bytes.get(from..from + out.len()));
+        out.copy_from_slice(bytes.ok_or_else(|| Error::format("other elements than those of the dataset"))?);
         Ok(())
     }
 

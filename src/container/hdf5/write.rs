@@ -7,13 +7,14 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::element::element_of;
 use super::{CHUNK_BYTES, FORMAT, MARK, VERSION, link_attribute, properties};
 use crate::container::{Announced, AnnouncedFile, Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, Compression, Dataset, DatasetSpec, Group, Storage};
 use crate::io::{FileTarget, Raw, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
 /// Bytes whose writing makes libhdf5 reserve the block of a dataset. More than it collects before it writes: it would write
 /// collected bytes over others later.
@@ -105,23 +106,20 @@ impl ContainerMut for FilesMut {
             let file = self.announced(name)?;
             let mut open = self.open_file();
             let open = open.as_mut().ok_or_else(committed)?;
-            let shape = Shape::from([file.len]);
-            let chunk = (!self.compression.is_none()).then(|| Shape::from([file.len.clamp(1, CHUNK_BYTES)]));
-            let spec = DatasetSpec {
-                element: DataType::UChar,
-                shape: &shape,
-                chunk,
-                appendable: false,
-                compression: self.compression,
-            };
+            let element = element_of(&file.properties, file.len);
+            let size = element.size() as u64;
+            let shape = Shape::from([file.len / size]);
+            let chunk =
+                (!self.compression.is_none()).then(|| Shape::from([(file.len / size).clamp(1, CHUNK_BYTES / size)]));
+            let spec = DatasetSpec { element, shape: &shape, chunk, appendable: false, compression: self.compression };
             let dataset = self.group.create_dataset(name, &spec)?;
             properties::write(&file.properties, |name, value| dataset.set_attribute(name, value))?;
             if let Some(content) = &file.properties.content {
                 let path = format!("/{}", dataset.path().trim_start_matches('/'));
                 open.first.entry(content.clone()).or_insert_with(|| (path, file.clone()));
             }
-            let block = block(&dataset, file.len)?.map(|position| (open.target.clone(), position));
-            Ok(DatasetBytes { shared: self.shared.clone(), dataset, block, len: file.len })
+            let block = block(&dataset, element, file.len)?.map(|position| (open.target.clone(), position));
+            Ok(DatasetBytes { shared: self.shared.clone(), dataset, element, block, len: file.len })
         };
         Ok(Arc::new(create().context(Context::member(name))?))
     }
@@ -169,16 +167,30 @@ impl ContainerMut for FilesMut {
 }
 
 /// Position of the block of a dataset, if it has one and is large: the block is reserved.
-fn block(dataset: &Dataset, len: u64) -> Result<Option<u64>> {
+fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> {
     if len < 2 * RESERVING_BYTES || !matches!(dataset.storage()?, Storage::Block(_)) {
         return Ok(None);
     }
-    let region = Region { start: Shape::from([0]), shape: Shape::from([RESERVING_BYTES]) };
-    dataset.write_region(&region, &Values::UChar(vec![0; RESERVING_BYTES as usize]))?;
+    write_bytes(dataset, element, 0, &vec![0; RESERVING_BYTES as usize])?;
     Ok(match dataset.storage()? {
         Storage::Block(position) => position,
         _ => None,
     })
+}
+
+/// Writes bytes of a file as elements, whole ones.
+fn write_bytes(dataset: &Dataset, element: DataType, offset: u64, data: &[u8]) -> Result<()> {
+    let size = element.size() as u64;
+    let count = data.len() as u64;
+    if !offset.is_multiple_of(size) || !count.is_multiple_of(size) {
+        return Err(Error::usage(format!(
+            "{count} bytes from byte {offset} on are not whole elements of {size} bytes"
+        )));
+    }
+    let region = Region { start: Shape::from([offset / size]), shape: Shape::from([count / size]) };
+    let mut values = Values::new(element);
+    values.extend_from_bytes(data, ByteOrder::Little);
+    dataset.write_region(&region, &values)
 }
 
 /// The dataset of a file that is written.
@@ -186,6 +198,7 @@ fn block(dataset: &Dataset, len: u64) -> Result<Option<u64>> {
 struct DatasetBytes {
     shared: Shared,
     dataset: Dataset,
+    element: DataType,
     /// The file, and the position in it of the bytes; `None`: libhdf5 writes them.
     block: Option<(Arc<FileTarget>, u64)>,
     len: u64,
@@ -221,8 +234,7 @@ impl WriteAt for DatasetBytes {
         if let Some((target, position)) = &self.block {
             return target.write_at(position + offset, data);
         }
-        let region = Region { start: Shape::from([offset]), shape: Shape::from([data.len() as u64]) };
-        self.dataset.write_region(&region, &Values::UChar(data.to_vec()))
+        write_bytes(&self.dataset, self.element, offset, data)
     }
 
     fn copy_raw(&self, offset: u64, bytes: Raw<'_>) -> u64 {

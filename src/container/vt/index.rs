@@ -15,13 +15,15 @@
 //! ```
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use super::hash::BlockHash;
 use crate::error::{Error, Result};
-use crate::io::{ReadAt, WriteAt};
+use crate::io::{FileTarget, ReadAt, WriteAt};
 
 /// Where a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -242,9 +244,20 @@ impl IndexFile {
         Ok(None)
     }
 
+    /// Entries in their order.
+    fn entries(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
+        self.pieces().flat_map(|piece| {
+            let (entries, error) = match piece {
+                Ok(entries) => (entries, None),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            entries.into_iter().map(Ok).chain(error)
+        })
+    }
+
     /// Entries in their order, a few thousand at a time.
     fn pieces(&self) -> impl Iterator<Item = Result<Vec<Entry>>> + '_ {
-        const AT_A_TIME: u64 = 1 << 15;
+        const AT_A_TIME: u64 = 1 << 13;
         (0..self.entries.div_ceil(AT_A_TIME)).map(|piece| {
             let first = piece * AT_A_TIME;
             let count = AT_A_TIME.min(self.entries - first);
@@ -255,8 +268,9 @@ impl IndexFile {
     }
 }
 
-/// Writes the entries of both, front to back, with the list of the data files that they are of.
-pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: Option<&IndexFile>, added: &Index) -> Result<()> {
+/// Writes the entries of all, in their order, with the list of the data files that they are of. Of several entries for one block that
+/// of the first index is written.
+pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile], added: &Index) -> Result<()> {
     let mut list = Vec::new();
     for Indexed { name, bytes } in files {
         list.extend(bytes.to_le_bytes());
@@ -266,16 +280,19 @@ pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: Option<&IndexF
     }
     let start = (HEAD_BYTES + list.len() + HASH_BYTES) as u64;
     let mut writer = EntryWriter { target, at: start, buffer: Vec::new(), count: 0, last: None };
-    let mut added = added.entries.iter().copied().peekable();
-    for piece in old.into_iter().flat_map(IndexFile::pieces) {
-        for entry in piece? {
-            while let Some(next) = added.next_if(|next| next.key < entry.key) {
-                writer.put(next)?;
-            }
-            writer.put(entry)?;
-        }
+    let mut sources: Vec<Box<dyn Iterator<Item = Result<Entry>> + '_>> = Vec::new();
+    sources.extend(old.iter().map(|index| Box::new(index.entries()) as Box<dyn Iterator<Item = Result<Entry>>>));
+    sources.push(Box::new(added.entries.iter().copied().map(Ok)));
+    let mut heads = sources.iter_mut().map(|source| source.next().transpose()).collect::<Result<Vec<_>>>()?;
+    // of equal ones the first
+    let first = |heads: &[Option<Entry>]| {
+        let found = heads.iter().enumerate().filter_map(|(at, head)| Some((at, (*head)?)));
+        found.min_by_key(|(_, head)| head.key)
+    };
+    while let Some((at, entry)) = first(&heads) {
+        writer.put(entry)?;
+        heads[at] = sources[at].next().transpose()?;
     }
-    added.try_for_each(|entry| writer.put(entry))?;
     let count = writer.finish()?;
     let mut head = MAGIC.to_vec();
     for number in [files.len() as u64, count, list.len() as u64] {
@@ -285,6 +302,76 @@ pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: Option<&IndexF
     let hash = Sha256::digest(&head);
     head.extend(hash);
     target.write_at(0, &head)
+}
+
+/// Entries in memory of a [`Growing`], for 2.5 GiB of blocks of files.
+const MOST_RECENT: usize = 1 << 18;
+
+/// Runs of a [`Growing`] that are merged to one.
+const MOST_RUNS: usize = 8;
+
+/// An index to which entries are added one by one. Memory is bounded: the entries added last are in memory, the others in sorted
+/// runs, in files without names.
+#[derive(Debug)]
+pub(super) struct Growing {
+    /// Where the files are made.
+    directory: PathBuf,
+    recent: HashMap<[u64; 2], Place>,
+    runs: Vec<IndexFile>,
+    most_recent: usize,
+}
+
+impl Growing {
+    pub(super) fn new(directory: &Path) -> Self {
+        let (recent, runs) = (HashMap::new(), Vec::new());
+        Growing { directory: directory.to_owned(), recent, runs, most_recent: MOST_RECENT }
+    }
+
+    /// Whether a block was added.
+    pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
+        if self.recent.contains_key(&key(hash)) {
+            return Ok(true);
+        }
+        for run in &self.runs {
+            if run.find(hash)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Adds a block at an offset of the only data file; it must not be in the index.
+    pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
+        self.recent.insert(key(hash), Place::new(0, offset));
+        if self.recent.len() < self.most_recent {
+            return Ok(());
+        }
+        let index = self.take_recent();
+        let run = self.run(&[], &index)?;
+        self.runs.push(run);
+        if self.runs.len() == MOST_RUNS {
+            let runs: Vec<&IndexFile> = self.runs.iter().collect();
+            self.runs = vec![self.run(&runs, &Index::default())?];
+        }
+        Ok(())
+    }
+
+    fn take_recent(&mut self) -> Index {
+        Index::new(self.recent.drain().map(|(key, place)| Entry { key, place }).collect())
+    }
+
+    fn run(&self, old: &[&IndexFile], added: &Index) -> Result<IndexFile> {
+        let target = Arc::new(FileTarget::create_unnamed(&self.directory)?);
+        write(&*target, &[Indexed { name: String::new(), bytes: 0 }], old, added)?;
+        IndexFile::open(target)
+    }
+
+    /// All entries, with the number of their data file: runs, and the others.
+    pub(super) fn finish(mut self, file: usize) -> (Vec<IndexFile>, Vec<Entry>) {
+        let recent = self.take_recent().entries.into_iter().map(|entry| entry.in_file(file)).collect();
+        self.runs.iter_mut().for_each(|run| run.renumber(vec![file]));
+        (self.runs, recent)
+    }
 }
 
 struct EntryWriter<'a> {
@@ -342,7 +429,7 @@ mod tests {
         for count in [0, 1, 2, 169, 170, 171, 5000] {
             let memory = index(0..count);
             let target = Arc::new(MemoryFile::default());
-            write(&*target, &files(), None, &memory).unwrap();
+            write(&*target, &files(), &[], &memory).unwrap();
             let file = IndexFile::open(target).unwrap();
             assert_eq!((file.files(), file.len(), memory.len()), (&files()[..], count, count));
             for number in 0..count {
@@ -359,14 +446,14 @@ mod tests {
     #[test]
     fn indexes_are_merged() {
         let first = Arc::new(MemoryFile::default());
-        write(&*first, &files(), None, &index(0..3000)).unwrap();
+        write(&*first, &files(), &[], &index(0..3000)).unwrap();
         let mut old = IndexFile::open(first).unwrap();
         // its data files have other numbers now
         old.renumber(vec![5, 6, 7]);
         let second = Arc::new(MemoryFile::default());
         let mut files = files();
         files.extend((3..8).map(|number| Indexed { name: format!("{number}.vtd"), bytes: 9 }));
-        write(&*second, &files, Some(&old), &index(2500..6000)).unwrap();
+        write(&*second, &files, &[&old], &index(2500..6000)).unwrap();
         let merged = IndexFile::open(second).unwrap();
         assert_eq!(merged.len(), 6000);
         assert_eq!(merged.find(&hash(100)).unwrap(), Some(Place::new(6, 100)));
@@ -375,9 +462,30 @@ mod tests {
     }
 
     #[test]
+    fn an_index_that_grows_has_every_entry_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut growing = Growing { most_recent: 100, ..Growing::new(folder.path()) };
+        for number in 0..2345 {
+            assert!(!growing.contains(&hash(number)).unwrap());
+            growing.add(&hash(number), number).unwrap();
+            assert!(growing.recent.len() < 100 && growing.runs.len() < MOST_RUNS);
+        }
+        assert!((0..2345).all(|number| growing.contains(&hash(number)).unwrap()));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let (runs, recent) = growing.finish(2);
+        let target = Arc::new(MemoryFile::default());
+        let runs: Vec<&IndexFile> = runs.iter().collect();
+        write(&*target, &files(), &runs, &Index::new(recent)).unwrap();
+        let file = IndexFile::open(target).unwrap();
+        assert_eq!(file.len(), 2345);
+        let place = |number: u64| Some(Place::new(2, number));
+        assert!((0..2345).all(|number| file.find(&hash(number)).unwrap() == place(number)));
+    }
+
+    #[test]
     fn a_damaged_list_is_refused() {
         let target = MemoryFile::default();
-        write(&target, &files(), None, &index(0..10)).unwrap();
+        write(&target, &files(), &[], &index(0..10)).unwrap();
         let bytes = crate::io::read_all(&target).unwrap();
         let head = bytes.len() - 10 * ENTRY_BYTES;
         for at in 0..head {

@@ -5,13 +5,12 @@
 //! the last step, after all blocks are durable. Processes that write to one store concurrently have a data file each; the
 //! archive is locked (`flock`) while a line is appended.
 
-use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use libdeflater::{CompressionLvl, Compressor};
 use rayon::prelude::*;
@@ -20,7 +19,7 @@ use super::archive;
 use super::chunker::Cut;
 use super::dirent::{Dirent, EntryKind, Meta};
 use super::hash::{BlockHash, HashKind};
-use super::index::{self, Index, Indexed};
+use super::index::{self, Growing, Index, IndexFile, Indexed};
 use super::records::LARGEST_BLOCK;
 use super::reference::BlockRef;
 use super::store::{self, DATA, Store};
@@ -134,9 +133,8 @@ struct Writer<'a> {
     progress: &'a dyn Progress,
     /// Made for the first block that is new.
     file: Option<DataFile>,
-    /// First halves of the hashes of blocks written by this process.
-    written: HashSet<[u8; 16]>,
-    entries: Vec<index::Entry>,
+    /// Blocks written by this process.
+    written: Growing,
 }
 
 /// The data file that this process appends to.
@@ -158,8 +156,8 @@ struct Ready {
 
 impl<'a> Writer<'a> {
     fn new(store: Arc<Store>, path: PathBuf, cut: Cut, progress: &'a dyn Progress) -> Self {
-        let (written, entries) = (HashSet::new(), Vec::new());
-        Writer { store, path, cut, progress, file: None, written, entries }
+        let written = Growing::new(&path);
+        Writer { store, path, cut, progress, file: None, written }
     }
 
     /// Writes everything in a directory, and returns its data.
@@ -259,7 +257,7 @@ impl<'a> Writer<'a> {
     /// Hashes a block, and compresses it if it is new.
     fn prepare(&self, block: &[u8]) -> Result<Ready> {
         let hash = KIND.hash(block);
-        let is_known = self.written.contains(&half(&hash)) || self.store.contains(&hash)?;
+        let is_known = self.written.contains(&hash)? || self.store.contains(&hash)?;
         Ok(Ready { hash, span: block.len(), record: (!is_known).then(|| record(block)) })
     }
 
@@ -274,16 +272,16 @@ impl<'a> Writer<'a> {
 
     fn append(&mut self, hash: &BlockHash, record: &[u8]) -> Result<()> {
         // twice among the blocks that were prepared together
-        if !self.written.insert(half(hash)) {
+        if self.written.contains(hash)? {
             return Ok(());
         }
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(DataFile::create(&self.path.join(DATA))?),
         };
-        // the number of the file is that of the only one in the list until the index is written
-        self.entries.push(index::Entry::new(hash, index::Place::new(0, file.end())));
-        file.append(record)
+        let offset = file.end();
+        file.append(record)?;
+        self.written.add(hash, offset)
     }
 
     /// Makes all blocks durable, and returns how many bytes were added.
@@ -298,15 +296,9 @@ impl<'a> Writer<'a> {
         let bytes = file.bytes;
         let indexed = Indexed { name: file.name.clone(), bytes };
         drop(file);
-        write_index(&self.path, &self.store, indexed, self.entries)?;
+        write_index(&self.path, &self.store, indexed, self.written)?;
         Ok(bytes)
     }
-}
-
-fn half(hash: &BlockHash) -> [u8; 16] {
-    let mut half = [0; 16];
-    half.copy_from_slice(&hash.as_bytes()[..16]);
-    half
 }
 
 /// The record of a block, compressed if that saves a tenth.
@@ -461,7 +453,7 @@ const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
 /// Brings the index of a store up to date, if much of the store is missing from it.
-fn write_index(path: &Path, store: &Store, own: Indexed, entries: Vec<index::Entry>) -> Result<()> {
+fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
     let name = store::index_name(KIND);
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;
     if lock.try_lock().is_err() {
@@ -476,14 +468,72 @@ fn write_index(path: &Path, store: &Store, own: Indexed, entries: Vec<index::Ent
     let mut files = known.files.clone();
     let number = files.len();
     files.push(own);
-    let own = entries.into_iter().map(|entry| entry.in_file(number));
-    let added = Index::new(known.scanned().iter().copied().chain(own).collect());
+    let (runs, recent) = written.finish(number);
+    let added = Index::new(known.scanned().iter().copied().chain(recent).collect());
+    let old: Vec<&IndexFile> = known.old().into_iter().chain(&runs).collect();
     let partial = path.join(format!("{name}.partial"));
     let target = FileTarget::create(&partial)?;
-    index::write(&target, &files, known.old(), &added)?;
+    index::write(&target, &files, &old, &added)?;
     target.sync()?;
     fs::rename(&partial, path.join(&name))?;
     Ok(())
+}
+
+/// End of the name of the file whose existence locks an archive for the original.
+const LOCK_SUFFIX: &str = ".lock";
+
+/// Content of such a file that this program made.
+const LOCK_MARK: &[u8] = b"h5bridge\n";
+
+/// How long another program may have an archive locked, and how often that is looked at.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+const LOCK_POLL: Duration = Duration::from_millis(50);
+
+/// The lock of an archive as the original takes it; removed when dropped.
+#[derive(Debug)]
+struct ArchiveLock(PathBuf);
+
+impl ArchiveLock {
+    /// Takes the lock of an archive, on which the caller holds the lock of this program. A lock file with the mark of this
+    /// program is therefore one that a killed process has left.
+    ///
+    /// # Errors
+    /// `Locked` if another program holds it for longer than `wait`.
+    fn take(archive: &Path, wait: Duration) -> Result<Self> {
+        let mut path = archive.to_owned().into_os_string();
+        path.push(LOCK_SUFFIX);
+        let path = PathBuf::from(path);
+        let until = Instant::now() + wait;
+        loop {
+            // it appears with its content
+            let mut marked = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+            marked.write_all(LOCK_MARK)?;
+            match marked.persist_noclobber(&path) {
+                Ok(_) => return Ok(ArchiveLock(path)),
+                Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(error.error.into());
+                }
+                Err(_) => {}
+            }
+            if fs::read(&path).is_ok_and(|content| content == LOCK_MARK) {
+                fs::remove_file(&path)?;
+            } else if Instant::now() < until {
+                std::thread::sleep(LOCK_POLL);
+            } else {
+                let message = format!(
+                    "{} exists: another program adds to the archive; if none does, a killed one has left the file: remove it",
+                    path.display()
+                );
+                return Err(Error::new(ErrorKind::Locked, message));
+            }
+        }
+    }
+}
+
+impl Drop for ArchiveLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 /// Appends a line to an archive; an incomplete last line is completed, or cut off with a warning.
@@ -491,6 +541,7 @@ fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     let is_new = !target.exists();
     let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;
     file.lock()?;
+    let _lock = ArchiveLock::take(target, LOCK_WAIT)?;
     let mut bytes = Vec::new();
     limits::whole_file(file.metadata()?.len())?;
     file.read_to_end(&mut bytes)?;
@@ -555,6 +606,31 @@ mod tests {
         ] {
             assert_eq!(date(seconds, 0), expected);
         }
+    }
+
+    #[test]
+    fn the_lock_of_the_original_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (archive, lock) = (folder.path().join("a.vt"), folder.path().join("a.vt.lock"));
+        drop(ArchiveLock::take(&archive, Duration::ZERO).unwrap());
+        assert!(!lock.exists());
+        // as a killed process of this program leaves it
+        fs::write(&lock, LOCK_MARK).unwrap();
+        let taken = ArchiveLock::take(&archive, Duration::ZERO).unwrap();
+        assert!(lock.exists());
+        drop(taken);
+        // as the original makes it
+        fs::write(&lock, "").unwrap();
+        assert_eq!(ArchiveLock::take(&archive, LOCK_POLL).unwrap_err().kind(), ErrorKind::Locked);
+        assert!(lock.exists());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(2 * LOCK_POLL);
+                fs::remove_file(&lock).unwrap();
+            });
+            ArchiveLock::take(&archive, LOCK_WAIT).unwrap();
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
