@@ -19,7 +19,7 @@ use crate::sha::Sha256;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Listing {
-    /// Of the directory or container in the one around it; the path of the outermost.
+    /// Name in the directory or container around it; the path of the outermost.
     pub name: String,
     /// What it is.
     pub info: ContainerInfo,
@@ -78,7 +78,7 @@ pub enum Listed<'a> {
     Container {
         /// Number of containers around it.
         depth: usize,
-        /// In the one around it; the path of the outermost.
+        /// Name in the one around it; the path of the outermost.
         name: &'a str,
         /// Format, block size and other properties.
         info: &'a ContainerInfo,
@@ -87,7 +87,7 @@ pub enum Listed<'a> {
     File {
         /// As stored: it need not be one that a file in a directory can have.
         name: &'a str,
-        /// In bytes.
+        /// Length in bytes.
         len: u64,
         /// How the container stores it.
         layout: &'a FileLayout,

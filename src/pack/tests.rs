@@ -25,7 +25,8 @@ const ALL: [(PackFormat, bool); 4] = [
 ];
 
 fn options((format, single_file): (PackFormat, bool)) -> PackOptions {
-    PackOptions { format, block_bytes: Some(512), checksums: true, compression: Compression::NONE, single_file }
+    let compression = Compression::NONE;
+    PackOptions { format, block_bytes: Some(512), checksums: true, compression, single_file, dtype: None }
 }
 
 /// A table that casacore wrote into a MultiFile, with another one in it.

@@ -318,21 +318,56 @@ pub(super) struct Growing {
     directory: PathBuf,
     recent: HashMap<[u64; 2], Place>,
     runs: Vec<IndexFile>,
+    in_runs: Filter,
     most_recent: usize,
+}
+
+/// A Bloom filter: tells of most keys that were not added that they were not. It has room for 10⁷ keys (of others, one in 25 is
+/// taken for added), and none until the first is added.
+#[derive(Debug, Default)]
+struct Filter(Vec<u64>);
+
+/// Bits of a [`Filter`].
+const FILTER_BITS: u32 = 1 << 26;
+
+impl Filter {
+    /// Word and bit for each part of a key.
+    fn bits(key: [u64; 2]) -> [(usize, u64); 4] {
+        let bit = |part: u64| {
+            let bit = part as u32 % FILTER_BITS;
+            ((bit / u64::BITS) as usize, 1 << (bit % u64::BITS))
+        };
+        [bit(key[0]), bit(key[0] >> u32::BITS), bit(key[1]), bit(key[1] >> u32::BITS)]
+    }
+
+    fn add(&mut self, key: [u64; 2]) {
+        self.0.resize((FILTER_BITS / u64::BITS) as usize, 0);
+        for (word, bit) in Self::bits(key) {
+            self.0[word] |= bit;
+        }
+    }
+
+    fn may_have(&self, key: [u64; 2]) -> bool {
+        Self::bits(key).iter().all(|&(word, bit)| self.0.get(word).is_some_and(|found| found & bit != 0))
+    }
 }
 
 impl Growing {
     pub(super) fn new(directory: &Path) -> Self {
         let (recent, runs) = (HashMap::new(), Vec::new());
-        Growing { directory: directory.to_owned(), recent, runs, most_recent: MOST_RECENT }
+        let in_runs = Filter::default();
+        Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MOST_RECENT }
     }
 
     /// Whether a block was added.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
-        if self.recent.contains_key(&key(hash)) {
+        if self.was_just_added(hash) {
             return Ok(true);
         }
-        for run in &self.runs {
+        if !self.in_runs.may_have(key(hash)) {
+            return Ok(false);
+        }
+        for run in self.runs.iter().rev() {
             if run.find(hash)?.is_some() {
                 return Ok(true);
             }
@@ -340,13 +375,19 @@ impl Growing {
         Ok(false)
     }
 
-    /// Adds a block at an offset of the only data file; it must not be in the index.
+    /// Whether a block is among those in memory.
+    pub(super) fn was_just_added(&self, hash: &BlockHash) -> bool {
+        self.recent.contains_key(&key(hash))
+    }
+
+    /// Adds a block at an offset of the only data file. Of a block that is added twice one entry counts.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
         self.recent.insert(key(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {
             return Ok(());
         }
         let index = self.take_recent();
+        index.entries.iter().for_each(|entry| self.in_runs.add(entry.key));
         let run = self.run(&[], &index)?;
         self.runs.push(run);
         if self.runs.len() == MOST_RUNS {

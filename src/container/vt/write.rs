@@ -272,7 +272,7 @@ impl<'a> Writer<'a> {
 
     fn append(&mut self, hash: &BlockHash, record: &[u8]) -> Result<()> {
         // twice among the blocks that were prepared together
-        if self.written.contains(hash)? {
+        if self.written.was_just_added(hash) {
             return Ok(());
         }
         let file = match &mut self.file {
