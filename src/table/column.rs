@@ -5,7 +5,7 @@ use std::ops::Range;
 use bstr::ByteSlice;
 use ndarray::{ArrayD, IxDyn};
 
-use super::read::{Wanted, common_shape};
+use super::read::{Rows, Wanted, common_shape};
 use super::{ColumnCells, ColumnInfo, RecordCells, Table};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::schema::ColumnKind;
@@ -90,7 +90,7 @@ impl<'a> Column<'a> {
     /// # Errors
     /// As [`cell`](Self::cell); `Usage` if the shapes differ; `Limit` if the array exceeds the memory.
     pub fn rows<T: Element>(&self, rows: Range<u64>) -> Result<ArrayD<T>> {
-        self.array_of(rows, None)
+        self.array_of(Rows::Range(rows), None)
     }
 
     /// The same part of each cell of `rows`: an array with the row as its first axis. One channel of all rows, for
@@ -112,7 +112,35 @@ impl<'a> Column<'a> {
     /// # Errors
     /// As [`rows`](Self::rows); `Usage` if the region leaves the cells.
     pub fn parts<T: Element>(&self, rows: Range<u64>, region: &Region) -> Result<ArrayD<T>> {
-        self.array_of(rows, Some(region))
+        self.array_of(Rows::Range(rows), Some(region))
+    }
+
+    /// The cells of a list of rows, in its order, which must all be defined and have one shape: an array with the place in
+    /// the list as its first axis. One baseline at all times, for example. Large reads use all processors.
+    ///
+    /// ```no_run
+    /// use ctds_hdf5::Table;
+    /// use ctds_hdf5::value::Complex32;
+    ///
+    /// let table = Table::open("my.ms")?;
+    /// // 7 antennas: the same baseline every 28 rows
+    /// let rows: Vec<u64> = (5..table.rows()).step_by(28).collect();
+    /// let data: ndarray::ArrayD<Complex32> = table.column("DATA")?.rows_at(&rows)?;    // (place, chan, corr)
+    /// # Ok::<(), ctds_hdf5::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`rows`](Self::rows).
+    pub fn rows_at<T: Element>(&self, rows: &[u64]) -> Result<ArrayD<T>> {
+        self.array_of(Rows::List(rows), None)
+    }
+
+    /// The same part of the cell of each row of a list, as [`parts`](Self::parts) and [`rows_at`](Self::rows_at).
+    ///
+    /// # Errors
+    /// As [`parts`](Self::parts).
+    pub fn parts_at<T: Element>(&self, rows: &[u64], region: &Region) -> Result<ArrayD<T>> {
+        self.array_of(Rows::List(rows), Some(region))
     }
 
     /// Fills `out` with the cells of `rows`, or with the same part of each, row after row and each cell slowest axis
@@ -135,18 +163,19 @@ impl<'a> Column<'a> {
     /// # Errors
     /// As [`parts`](Self::parts); `Usage` if `out` has another length than what is wanted.
     pub fn read_into<T: Element>(&self, rows: Range<u64>, region: Option<&Region>, out: &mut [T]) -> Result<()> {
+        let rows = Rows::Range(rows);
         self.check_read::<T>(&rows)?;
         self.with_cells(|cells| {
-            let cell = common_shape(self.info(), cells, &rows)?;
+            let cell = common_shape(self.info(), cells, &rows, self.table.rows())?;
             Wanted { cells, rows, cell: &cell, region }.read(out)
         })
     }
 
-    fn array_of<T: Element>(&self, rows: Range<u64>, region: Option<&Region>) -> Result<ArrayD<T>> {
+    fn array_of<T: Element>(&self, rows: Rows<'_>, region: Option<&Region>) -> Result<ArrayD<T>> {
         self.check_read::<T>(&rows)?;
-        let count = rows.end.saturating_sub(rows.start);
+        let count = rows.len();
         let (shape, elements) = self.with_cells(|cells| {
-            let cell = common_shape(self.info(), cells, &rows)?;
+            let cell = common_shape(self.info(), cells, &rows, self.table.rows())?;
             let wanted = Wanted { cells, rows, cell: &cell, region };
             let shape = wanted.part()?.with_axis(count);
             let len = shape.elements()?;
@@ -159,8 +188,11 @@ impl<'a> Column<'a> {
         self.array(&shape, elements)
     }
 
-    fn check_read<T: Element>(&self, rows: &Range<u64>) -> Result<()> {
-        self.check_rows(rows)?;
+    fn check_read<T: Element>(&self, rows: &Rows<'_>) -> Result<()> {
+        match rows {
+            Rows::Range(rows) => self.check_rows(rows)?,
+            Rows::List(_) => self.check_rows(&rows.hull().unwrap_or_default())?,
+        }
         let found = self.info().data_type();
         if found != T::DATA_TYPE {
             return Err(self.other_type::<T>(found));

@@ -41,8 +41,8 @@ fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize) -> Resu
         Some(region) => column.parts::<T>(0..rows, region).map(drop),
         None => Ok(()),
     };
-    let one_baseline =
-        |column: &Column<'_>| (0..rows).step_by(step).try_for_each(|row| column.cell::<T>(row).map(drop));
+    let baseline: Vec<u64> = (0..rows).step_by(step).collect();
+    let one_baseline = |column: &Column<'_>| column.rows_at::<T>(&baseline).map(drop);
     let scattered = |column: &Column<'_>| {
         (0..1000).try_for_each(|i: u64| column.cell::<T>(i.wrapping_mul(2_654_435_761) % rows).map(drop))
     };
