@@ -1,4 +1,6 @@
 """Where things are, how h5bridge is run, and what it is expected to support today."""
+import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -6,9 +8,12 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..'))
 TESTDATA = os.path.join(ROOT, 'testdata')
-CORPUS = os.path.join(ROOT, '..', 'shared', 'corpus')
+SHARED = os.path.join(ROOT, '..', 'shared')
+CORPUS = os.path.join(SHARED, 'corpus')
 H5BRIDGE = os.environ.get('H5BRIDGE', os.path.join(ROOT, 'target', 'release', 'h5bridge'))
 
 # What has to be read: an issue that adds a storage manager, a kind of table or a container adds it here. Columns of
@@ -41,6 +46,55 @@ def partials(target):
     name = os.path.basename(target)
     pattern = re.compile(re.escape(name) + r'\.[0-9]+-[0-9A-Za-z]{8}\.partial')
     return [found for found in os.listdir(os.path.dirname(os.path.abspath(target))) if pattern.fullmatch(found)]
+
+
+def needs(path):
+    """Marks a test that is skipped, with the path, if a file or folder beside the project is missing."""
+    return pytest.mark.skipif(not os.path.exists(path), reason=os.path.relpath(path, ROOT) + ' is missing')
+
+
+def manifest(fixtures, negative):
+    """The entries of the manifest of a folder of fixtures, those to be refused or the others; none without the folder."""
+    path = os.path.join(fixtures, 'manifest.json')
+    if not os.path.isfile(path):
+        return []
+    with open(path) as f:
+        entries = json.load(f)['fixtures']
+    return [entry for entry in entries if bool(entry.get('negative')) == negative]
+
+
+def decoder(name):
+    """The independent decoder ../shared/oracle/decode_NAME.py as a module."""
+    spec = importlib.util.spec_from_file_location('decode_' + name, os.path.join(SHARED, 'oracle', 'decode_%s.py' % name))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def needs_decoder(name):
+    return needs(os.path.join(SHARED, 'oracle', 'decode_%s.py' % name))
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def tree(folder):
+    """{path: bytes} of all files below a folder."""
+    found = {}
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            with open(path, 'rb') as f:
+                found[os.path.relpath(path, folder)] = f.read()
+    return found
+
+
+def files_of(source):
+    """{path: SHA-256} of `h5bridge digest --json` of a container or of arrays."""
+    document = json.loads(h5bridge('digest', '--json', source).stdout)
+    assert document['format'] == 'SHA-256'
+    return document['files']
 
 
 def digest(source, code=DONE):

@@ -1,5 +1,4 @@
 """BLZ and bcolz arrays and bloscpack files: read against the manifest of the fixtures, into HDF5, and damaged."""
-import hashlib
 import json
 import os
 import shutil
@@ -9,28 +8,15 @@ import numpy as np
 import pytest
 
 import support
-from support import h5bridge
+from support import files_of, h5bridge, manifest, sha256
 
-FIXTURES = os.path.join(support.ROOT, '..', 'shared', 'fixtures', 'blz')
+FIXTURES = os.path.join(support.SHARED, 'fixtures', 'blz')
 
-needs_fixtures = pytest.mark.skipif(not os.path.isdir(FIXTURES), reason='../shared/fixtures/blz is missing')
-
-
-def manifest(negative):
-    """The entries of the manifest; none without the fixtures."""
-    if not os.path.isdir(FIXTURES):
-        return []
-    with open(os.path.join(FIXTURES, 'manifest.json')) as f:
-        entries = json.load(f)['fixtures']
-    return [entry for entry in entries if bool(entry.get('negative')) == negative]
+needs_fixtures = support.needs(FIXTURES)
 
 
 def name_of(entry):
     return entry['path']
-
-
-def digests(source):
-    return json.loads(h5bridge('digest', '--json', source).stdout)['files']
 
 
 def expected(entry):
@@ -50,7 +36,7 @@ def numpy_type(text):
 def compare(dataset, expect):
     """Whether the elements are those of the manifest, whatever their byte order and the coding of text."""
     if 'dtype' not in expect:
-        assert hashlib.sha256(dataset[:].tobytes()).hexdigest() == expect['sha256']
+        assert sha256(dataset[:].tobytes()) == expect['sha256']
         return
     text = expect['dtype']
     dtype = numpy_type(text)
@@ -62,11 +48,11 @@ def compare(dataset, expect):
         data = data.view('<i8').astype(dtype.newbyteorder('=')) if data.dtype.kind != 'i' else data.view(dtype)
     elif dtype.names is None:
         assert data.dtype == dtype.newbyteorder('=') or data.dtype.kind == dtype.kind
-    assert hashlib.sha256(np.ascontiguousarray(data.astype(dtype)).tobytes()).hexdigest() == expect['sha256']
+    assert sha256(np.ascontiguousarray(data.astype(dtype)).tobytes()) == expect['sha256']
 
 
 @needs_fixtures
-@pytest.mark.parametrize('entry', manifest(False), ids=name_of)
+@pytest.mark.parametrize('entry', manifest(FIXTURES, False), ids=name_of)
 def test_fixture(entry, tmp_path):
     source = os.path.join(FIXTURES, entry['path'])
     if 'object' in entry['path']:
@@ -75,7 +61,7 @@ def test_fixture(entry, tmp_path):
         h5bridge('to-hdf5', source, tmp_path / 'a.h5', code=support.UNSUPPORTED)
         return
     arrays = expected(entry)
-    assert digests(source) == {name: expect['sha256'] for name, expect in arrays.items()}
+    assert files_of(source) == {name: expect['sha256'] for name, expect in arrays.items()}
     info = json.loads(h5bridge('info', '--json', source).stdout)
     found = {array['name']: array for array in info['arrays']}
     assert sorted(found) == sorted(arrays)
@@ -101,7 +87,7 @@ def test_fixture(entry, tmp_path):
 
 
 @needs_fixtures
-@pytest.mark.parametrize('entry', manifest(True), ids=name_of)
+@pytest.mark.parametrize('entry', manifest(FIXTURES, True), ids=name_of)
 def test_negative(entry, tmp_path):
     source = os.path.join(FIXTURES, entry['path'])
     for words in [['to-hdf5', source, tmp_path / 'a.h5'], ['digest', source]]:
@@ -129,7 +115,7 @@ def test_a_table_in_a_container(tmp_path):
     """Arrays are read wherever a directory is, and names never lead out of it."""
     source = os.path.join(FIXTURES, 'btable_basic')
     h5bridge('pack', source, tmp_path / 'a.sion', '--format', 'sion')
-    assert digests(tmp_path / 'a.sion') == digests(source)
+    assert files_of(tmp_path / 'a.sion') == files_of(source)
     shutil.copytree(source, tmp_path / 'table')
     with open(tmp_path / 'table' / '__rootdirs__') as f:
         document = json.load(f)

@@ -1,5 +1,4 @@
 """SIONlib containers: read against the manifest of the fixtures, into HDF5 and back, written and read by an independent decoder."""
-import hashlib
 import importlib.util
 import json
 import os
@@ -9,63 +8,24 @@ import h5py
 import pytest
 
 import support
-from support import h5bridge
+from support import decoder, files_of, h5bridge, manifest, sha256, tree
 
-SHARED = os.path.join(support.ROOT, '..', 'shared')
-FIXTURES = os.path.join(SHARED, 'fixtures', 'sion')
-DECODER = os.path.join(SHARED, 'oracle', 'decode_sion.py')
+FIXTURES = os.path.join(support.SHARED, 'fixtures', 'sion')
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 
-needs_fixtures = pytest.mark.skipif(not os.path.isdir(FIXTURES), reason='../shared/fixtures/sion is missing')
-needs_decoder = pytest.mark.skipif(not os.path.isfile(DECODER), reason='../shared/oracle/decode_sion.py is missing')
+needs_fixtures = support.needs(FIXTURES)
+needs_decoder = support.needs_decoder('sion')
 
 # Files of which META1 is whole and META2 is not
 SALVAGED = ['negative/not_closed.sion', 'negative/meta2_beyond_end.sion']
-
-
-def manifest(negative):
-    """The entries of the manifest; none without the fixtures."""
-    if not os.path.isdir(FIXTURES):
-        return []
-    with open(os.path.join(FIXTURES, 'manifest.json')) as f:
-        entries = json.load(f)['fixtures']
-    return [entry for entry in entries if bool(entry.get('negative')) == negative]
 
 
 def name_of(entry):
     return entry['name']
 
 
-def decoder():
-    spec = importlib.util.spec_from_file_location('decode_sion', DECODER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
-
-
-def files_of(source):
-    """{path: SHA-256} of `h5bridge digest --json`."""
-    document = json.loads(h5bridge('digest', '--json', source).stdout)
-    assert document['format'] == 'SHA-256'
-    return document['files']
-
-
-def tree(folder):
-    found = {}
-    for root, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(root, name)
-            with open(path, 'rb') as f:
-                found[os.path.relpath(path, folder)] = f.read()
-    return found
-
-
 @needs_fixtures
-@pytest.mark.parametrize('entry', manifest(False), ids=name_of)
+@pytest.mark.parametrize('entry', manifest(FIXTURES, False), ids=name_of)
 def test_fixture(entry, tmp_path):
     source, expect = os.path.join(FIXTURES, entry['path']), entry['expect']
     tasks = expect['tasks']
@@ -114,7 +74,7 @@ def test_fixture(entry, tmp_path):
 
 
 @needs_fixtures
-@pytest.mark.parametrize('entry', manifest(True), ids=name_of)
+@pytest.mark.parametrize('entry', manifest(FIXTURES, True), ids=name_of)
 def test_negative(entry, tmp_path):
     source = os.path.join(FIXTURES, entry['path'])
     for words in [['info', source], ['ls', source], ['digest', source], ['unpack', source, tmp_path / 'out'],
@@ -141,7 +101,7 @@ def test_salvage_of_negatives(path, tmp_path):
 def test_salvage(name, tmp_path):
     """Chunks of a file that was never closed are taken with all their space."""
     intact = os.path.join(FIXTURES, name)
-    entry = [entry for entry in manifest(False) if entry['name'] == name][0]
+    entry = [entry for entry in manifest(FIXTURES, False) if entry['name'] == name][0]
     tasks = entry['expect']['tasks']
     with open(intact, 'rb') as f:
         data = bytearray(f.read())
@@ -190,11 +150,11 @@ def test_written_files_are_read_by_another_decoder(tmp_path):
     for words, block in [([], 4096), (['--block-size', '512'], 512)]:
         target = tmp_path / ('%d.sion' % block)
         h5bridge('pack', folder, target, '--format', 'sion', *words)
-        [parsed] = decoder().load(str(target))
+        [parsed] = decoder('sion').load(str(target))
         assert parsed['streams'] == streams and parsed['fsblk'] == block and parsed['mapping'] == []
         assert all(start % block == 0 for start in parsed['starts'])
     h5bridge('pack', DEMO, tmp_path / 'demo.sion', '--format', 'sion')
-    [parsed] = decoder().load(str(tmp_path / 'demo.sion'))
+    [parsed] = decoder('sion').load(str(tmp_path / 'demo.sion'))
     line, names = parsed['streams'][0].split(b'\n', 1)
     files = [name for name in json.loads(names) if not name.endswith('/')]
     assert line == b'ctds-names 1' and dict(zip(files, parsed['streams'][1:])) == tree(DEMO)

@@ -1,5 +1,4 @@
 """vt archives: fixtures into HDF5, packed tables read by an independent decoder, packs that are killed, damaged stores."""
-import hashlib
 import importlib.util
 import json
 import os
@@ -13,26 +12,19 @@ import h5py
 import pytest
 
 import support
-from support import h5bridge
+from support import DAMAGED, decoder, h5bridge, sha256
 
-SHARED = os.path.join(support.ROOT, '..', 'shared')
-FIXTURES = os.path.join(SHARED, 'fixtures', 'vt')
-DECODER = os.path.join(SHARED, 'oracle', 'decode_vt.py')
+FIXTURES = os.path.join(support.SHARED, 'fixtures', 'vt')
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
-DAMAGED = 3
 
-needs_fixtures = pytest.mark.skipif(not os.path.isdir(FIXTURES), reason='../shared/fixtures/vt is missing')
-needs_decoder = pytest.mark.skipif(not os.path.isfile(DECODER), reason='../shared/oracle/decode_vt.py is missing')
+needs_fixtures = support.needs(FIXTURES)
+needs_decoder = support.needs_decoder('vt')
 
 
-def manifest(negative):
-    """The entries of the manifest that have a tree, or are to be refused; none without the fixtures."""
-    if not os.path.isdir(FIXTURES):
-        return []
-    with open(os.path.join(FIXTURES, 'manifest.json')) as f:
-        entries = json.load(f)['fixtures']
-    entries = [entry for entry in entries if bool(entry.get('negative')) == negative]
-    return entries if negative else [entry for entry in entries if 'last' in entry['expect']]
+def entries(negative):
+    """The entries of the manifest that have a tree, or are to be refused."""
+    found = support.manifest(FIXTURES, negative)
+    return found if negative else [entry for entry in found if 'last' in entry['expect']]
 
 
 def name_of(entry):
@@ -43,19 +35,9 @@ def archive_of(entry):
     return os.path.join(FIXTURES, entry['path'], entry['archive'])
 
 
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
-
-
 def tree(folder):
     """{path: SHA-256} of all files below a folder."""
-    found = {}
-    for root, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(root, name)
-            with open(path, 'rb') as f:
-                found[os.path.relpath(path, folder)] = sha256(f.read())
-    return found
+    return {path: sha256(data) for path, data in support.tree(folder).items()}
 
 
 def expected(entry):
@@ -72,7 +54,7 @@ def expected(entry):
 
 
 @needs_fixtures
-@pytest.mark.parametrize('entry', manifest(False), ids=name_of)
+@pytest.mark.parametrize('entry', entries(False), ids=name_of)
 def test_fixture(entry, tmp_path):
     copy, hdf5 = str(tmp_path / 'copy'), str(tmp_path / 'a.h5')
     h5bridge('unpack', archive_of(entry), copy)
@@ -93,7 +75,7 @@ def test_fixture(entry, tmp_path):
 
 
 @needs_fixtures
-@pytest.mark.parametrize('entry', manifest(True), ids=name_of)
+@pytest.mark.parametrize('entry', entries(True), ids=name_of)
 def test_refused(entry, tmp_path):
     text = h5bridge('unpack', archive_of(entry), str(tmp_path / 'copy'), code=DAMAGED).stderr
     assert len(text.strip().splitlines()) <= 2 and not os.path.exists(tmp_path / 'copy')
@@ -101,9 +83,7 @@ def test_refused(entry, tmp_path):
 
 @needs_decoder
 def test_independent_decoder(tmp_path):
-    spec = importlib.util.spec_from_file_location('decode_vt', DECODER)
-    decode = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(decode)
+    decode = decoder('vt')
     archive = str(tmp_path / 'demo.vt')
     h5bridge('pack', DEMO, archive, '--format', 'vt')
     store = decode.Store([str(tmp_path / 'store' / 'data')])
