@@ -1,8 +1,8 @@
 //! What needs more rows than the tables of testdata/ have: reads by several threads, and predictions of a conversion.
 
-use ctds_hdf5::convert::{Compress, Compression, ToHdf5};
+use ctds_hdf5::convert::{Compress, Compression, Source, ToHdf5};
 use ctds_hdf5::value::{Complex32, Region, Shape};
-use ctds_hdf5::{ColumnDesc, ErrorKind, ManagerSpec, NewTable, Result, Table};
+use ctds_hdf5::{ColumnDesc, ErrorKind, IfExists, ManagerSpec, NewTable, Result, Table};
 use ndarray::ArrayD;
 use tempfile::TempDir;
 
@@ -134,6 +134,34 @@ fn lists_of_rows_are_read_in_their_order() -> Result<()> {
     assert!(middle == positions.slice(ndarray::s![.., 1..2]).into_dyn());
     for rows in [[3, ROWS as u64], [u64::MAX, 0]] {
         assert_eq!(table.column("DATA")?.rows_at::<Complex32>(&rows).unwrap_err().kind(), ErrorKind::Usage);
+    }
+    Ok(())
+}
+
+#[test]
+fn native_files_read_as_their_tables() -> Result<()> {
+    let folder = TempDir::new().unwrap();
+    let table = make(&folder)?;
+    let target = folder.path().join("large.h5");
+    let rows: Vec<u64> = (3..ROWS as u64).rev().step_by(28).collect();
+    let region = Region::c_order(&[7, 1], &[2, 3]);
+    for compression in [Compress::Auto, Compress::With(Compression::NONE)] {
+        let written = ToHdf5::new(table.path()).compression(compression).if_exists(IfExists::Replace).write(&target)?;
+        assert_eq!(written.rows, ROWS as u64);
+        let source = Source::open(&target)?;
+        for name in ["DATA", "WHOLE_CELLS"] {
+            let (ours, other) = (source.column(name)?, table.column(name)?);
+            assert!(ours.rows::<Complex32>(0..ROWS as u64)? == data(), "{name}");
+            assert_eq!(ours.rows_at::<Complex32>(&rows)?, other.rows_at::<Complex32>(&rows)?);
+            let parts = ours.parts::<Complex32>(5..19_000, &region)?;
+            assert_eq!(parts, other.parts::<Complex32>(5..19_000, &region)?);
+        }
+        assert!(source.column("FLAG")?.rows::<bool>(0..ROWS as u64)? == flags());
+        assert_eq!(source.column("TIME")?.scalar::<f64>(19_999)?, 199.0);
+        assert_eq!(source.column("UVW")?.cell_shape(7)?, Some(Shape::from([3])));
+        assert_eq!(source.column("NO_SUCH").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(source.column("FIELD/NAME").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(source.column("TIME")?.rows::<f64>(0..ROWS as u64 + 1).unwrap_err().kind(), ErrorKind::Usage);
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! A typed view of a column: the only generic code users meet.
 
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bstr::ByteSlice;
 use ndarray::{ArrayD, IxDyn};
@@ -11,7 +13,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::schema::ColumnKind;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
-/// A column of a table.
+/// A column of a table, from [`Table::column`], or of whatever holds a table, from [`Source::column`](crate::convert::Source::column).
 ///
 /// Arrays come as `ndarray` arrays in numpy's axis order, slowest first: a casacore cell of shape `[corr, chan]` is
 /// an array of shape `(chan, corr)`, in the same order in memory.
@@ -25,20 +27,43 @@ use crate::value::{DataType, Element, Region, Shape, Values};
 /// let block: ndarray::ArrayD<Complex32> = data.rows(0..100)?;  // (row, chan, corr)
 /// # Ok::<(), ctds_hdf5::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub struct Column<'a> {
-    table: &'a Table,
-    index: usize,
+    info: &'a ColumnInfo,
+    /// Rows of the table.
+    rows: u64,
+    /// The table, for errors.
+    place: Context,
+    cells: Cells<'a>,
+}
+
+#[derive(Clone)]
+enum Cells<'a> {
+    /// Of a table, by the number of the column; whether they can be read shows when they are.
+    OfTable(&'a Table, usize),
+    Opened(Arc<dyn ColumnCells + 'a>),
+}
+
+impl fmt::Debug for Column<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Column").field("info", self.info).field("rows", &self.rows).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Column<'a> {
     pub(super) fn new(table: &'a Table, index: usize) -> Self {
-        Column { table, index }
+        let (info, place) = (&table.columns()[index], Context::path(table.path()));
+        Column { info, rows: table.rows(), place, cells: Cells::OfTable(table, index) }
+    }
+
+    /// A column whose cells are open; those of a record column are records.
+    pub(crate) fn opened(info: &'a ColumnInfo, rows: u64, place: Context, cells: Box<dyn ColumnCells + 'a>) -> Self {
+        Column { info, rows, place, cells: Cells::Opened(cells.into()) }
     }
 
     /// What is known of the column besides its cells.
     pub fn info(&self) -> &'a ColumnInfo {
-        &self.table.columns()[self.index]
+        self.info
     }
 
     /// The shape of a cell, first axis fastest; `None` if the cell is undefined. That of a scalar has no axes.
@@ -166,7 +191,7 @@ impl<'a> Column<'a> {
         let rows = Rows::Range(rows);
         self.check_read::<T>(&rows)?;
         self.with_cells(|cells| {
-            let cell = common_shape(self.info(), cells, &rows, self.table.rows())?;
+            let cell = common_shape(self.info(), cells, &rows, self.rows)?;
             Wanted { cells, rows, cell: &cell, region }.read(out)
         })
     }
@@ -175,7 +200,7 @@ impl<'a> Column<'a> {
         self.check_read::<T>(&rows)?;
         let count = rows.len();
         let (shape, elements) = self.with_cells(|cells| {
-            let cell = common_shape(self.info(), cells, &rows, self.table.rows())?;
+            let cell = common_shape(self.info(), cells, &rows, self.rows)?;
             let wanted = Wanted { cells, rows, cell: &cell, region };
             let shape = wanted.part()?.with_axis(count);
             let len = shape.elements()?;
@@ -223,22 +248,25 @@ impl<'a> Column<'a> {
     }
 
     fn with_cells<T>(&self, read: impl FnOnce(&dyn ColumnCells) -> Result<T>) -> Result<T> {
-        let result = self.table.cells(self.index).and_then(|cells| match self.info().data_type() {
-            DataType::Record => read(&RecordCells(cells)),
-            _ => read(cells),
-        });
+        let result = match &self.cells {
+            Cells::OfTable(table, index) => table.cells(*index).and_then(|cells| match self.info().data_type() {
+                DataType::Record => read(&RecordCells(cells)),
+                _ => read(cells),
+            }),
+            Cells::Opened(cells) => read(&**cells),
+        };
         result.map_err(|error| self.error(error))
     }
 
     fn check_rows(&self, rows: &Range<u64>) -> Result<()> {
-        if rows.end > self.table.rows() {
-            let count = self.table.rows();
+        if rows.end > self.rows {
+            let count = self.rows;
             return Err(self.error(Error::usage(format!("rows {} to {} of a table of {count}", rows.start, rows.end))));
         }
         Ok(())
     }
 
     fn error(&self, error: Error) -> Error {
-        error.context(Context::column(self.info().desc.name.as_bstr())).context(Context::path(self.table.path()))
+        error.context(Context::column(self.info().desc.name.as_bstr())).context(self.place.clone())
     }
 }

@@ -10,7 +10,8 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context 
 use crate::h5::Compression;
 use crate::limits;
 use crate::native::{
-    FormKind, MAIN_TABLE, Names, StoredForm, defined_flags, last_part, row_name, source_name, stored_size, table_path,
+    FormKind, MAIN_TABLE, Names, StoredForm, defined_flags, last_part, row_name, source_name, split_name, stored_size,
+    table_path,
 };
 use crate::source::tree::Tree;
 use crate::source::{Content, Predicate, Source, SourceTable};
@@ -69,14 +70,6 @@ impl ToHdf5Options {
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
         let chosen = !self.columns.iter().any(|name| of_table(&name)) || is_named(&self.columns);
         chosen && !is_named(&self.exclude)
-    }
-}
-
-/// The table, as [`Source::tables`] names it, and the column.
-fn split_name(name: &str) -> (&str, &str) {
-    match name.rsplit_once('/') {
-        Some((table, column)) => (source_name(table), column),
-        None => (MAIN_TABLE, name),
     }
 }
 
