@@ -39,7 +39,7 @@ pub struct Column<'a> {
 
 #[derive(Clone)]
 enum Cells<'a> {
-    /// Of a table, by the number of the column; whether they can be read shows when they are.
+    /// A column of a table, by its number; opened when it is read.
     OfTable(&'a Table, usize),
     Opened(Arc<dyn ColumnCells + 'a>),
 }

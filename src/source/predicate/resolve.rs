@@ -30,7 +30,7 @@ pub(super) enum Test {
 /// What is compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Operand {
-    /// By its number in [`Resolved::columns`].
+    /// The number in [`Resolved::columns`].
     Column(usize),
     Bool(bool),
     Int(i64),
