@@ -4,8 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use ctds_hdf5::OpenOptions;
-use ctds_hdf5::convert::{Compare, Comparison, Difference, display_name};
+use ctds_hdf5::convert::{Compare, Comparison, Difference, Predicate, display_name};
 use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Listing};
 use serde_json::json;
 
@@ -31,6 +30,9 @@ pub struct Args {
     /// their checksums
     #[arg(long)]
     bytes: bool,
+    /// Take only the rows of the main table of LEFT that satisfy a condition, as to-hdf5 does
+    #[arg(long = "where", value_name = "CONDITION", requires = "right", conflicts_with = "bytes")]
+    predicate: Option<Predicate>,
     #[command(flatten)]
     external: External,
 }
@@ -39,17 +41,19 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     match &args.right {
         Some(right) if args.bytes => compare_bytes(&args.left, right, global, out),
-        Some(right) => compare(&args.left, right, args.external.open_options(global), global, out),
+        Some(right) => {
+            let mut compare = Compare::new(&args.left, right).open_options(args.external.open_options(global));
+            if let Some(predicate) = args.predicate {
+                compare = compare.rows_where(predicate);
+            }
+            report_comparison(compare.run()?, global, out)
+        }
         None if args.bytes => check(&args.left, global, out),
         None => {
             let stored = Compare::with_stored_digests(&args.left).open_options(args.external.open_options(global));
             report_comparison(stored.run()?, global, out)
         }
     }
-}
-
-fn compare(left: &Path, right: &Path, options: OpenOptions, global: &Global, out: &mut impl Write) -> Result<Status> {
-    report_comparison(Compare::new(left, right).open_options(options).run()?, global, out)
 }
 
 /// Prints what was compared and the first difference of each column.
