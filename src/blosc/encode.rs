@@ -142,7 +142,8 @@ fn encode_blocks(bytes: &[u8], settings: &ChunkSettings, scratch: &mut Scratch, 
     let is_shuffled = settings.shuffle && typesize > 1;
     // as Blosc does it: zlib and zstd take more from a whole block
     let is_split = matches!(settings.codec, BloscCodec::Lz4 | BloscCodec::Snappy);
-    let flags = settings.codec.number() << 5 | u8::from(is_shuffled) * SHUFFLED | u8::from(!is_split) * NOT_SPLIT;
+    let shuffled = if is_shuffled { SHUFFLED } else { 0 };
+    let flags = settings.codec.number() << 5 | shuffled | if is_split { 0 } else { NOT_SPLIT };
     put_header(out, settings, flags, bytes.len(), block_bytes);
     let blocks = bytes.chunks(block_bytes);
     let list = out.len();

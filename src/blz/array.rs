@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde_json::{Map, Value as Json};
 
-use super::chunk_files::{BATCH_BYTES, ChunkFiles, StoredChunk};
+use super::chunk_files::{BATCH_BYTES, BATCH_FILES, ChunkFiles, StoredChunk};
 use super::dtype::{Dtype, Kind};
 use super::json::Document;
 use super::rows::Rows;
@@ -45,11 +45,14 @@ pub(super) struct Array {
     pub(super) stored: Stored,
 }
 
+/// A function of some chunks, the place of the first among the bytes of the array, and how many bytes are left from there on.
+pub(super) type EachBatch<'a> = dyn FnMut(&[StoredChunk], u64, u64) -> Result<()> + 'a;
+
 /// Where the rows are.
 #[derive(Debug)]
 pub(super) enum Stored {
     Files(ChunkFiles),
-    Dataset(Rows),
+    Dataset(Box<Rows>),
     /// The array has no files.
     Nowhere,
 }
@@ -268,12 +271,7 @@ impl Array {
     ///
     /// # Errors
     /// `Format` if a header is damaged, or there are fewer bytes; that of `each`; `Interrupted`.
-    pub(super) fn each_batch(
-        &self,
-        bytes: u64,
-        progress: &dyn Progress,
-        each: &mut dyn FnMut(&[StoredChunk], u64, u64) -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn each_batch(&self, bytes: u64, progress: &dyn Progress, each: &mut EachBatch<'_>) -> Result<()> {
         let Stored::Files(files) = &self.stored else {
             return if bytes == 0 { Ok(()) } else { Err(self.too_few(0, bytes, "data/__0.blp")) };
         };
@@ -292,7 +290,7 @@ impl Array {
                 return Ok(false);
             }
             let len = chunk.place.bytes();
-            if !batch.is_empty() && found - start + len > BATCH_BYTES {
+            if !batch.is_empty() && (found - start + len > BATCH_BYTES || batch.len() >= BATCH_FILES) {
                 flush(&mut batch, &mut start, found)?;
             }
             batch.push(chunk);

@@ -79,7 +79,7 @@ impl Arrays {
     /// that such arrays were converted to.
     pub fn are_at(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
-        if from_hdf5::is_marked(path) {
+        if directory(path).is_some() || from_hdf5::is_marked(path) {
             return true;
         }
         if path.is_file() {
@@ -100,7 +100,7 @@ impl Arrays {
         container::locate(path).is_ok_and(|root| is_array(&*root) || root.open(COLUMNS).is_ok())
     }
 
-    /// Opens the array or table at `path`. An HDF5 file of any program, or a dataset in it, is opened likewise:
+    /// Opens the array or table at `path`. So is an HDF5 file of any program, or a dataset in it:
     /// `my.h5/group/data`.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl Arrays {
             let format = Some(ArrayFormat::Bloscpack);
             return Ok(Arrays { columns: None, attributes: None, arrays, format, place });
         }
-        let root = container::locate(path)?;
+        let root = directory(path).map_or_else(|| container::locate(path), Ok)?;
         let Some(document) = array::document(&*root, COLUMNS)? else {
             let arrays = Array::open(&*root, ARRAY)?;
             let columns = match &arrays[..] {
@@ -278,6 +278,12 @@ impl Arrays {
     pub fn are_datasets(&self) -> bool {
         self.arrays.iter().any(|array| matches!(array.stored, Stored::Dataset(_)))
     }
+}
+
+/// The plain directory of an array or a table. Nothing in it is listed: it may have millions of files.
+fn directory(path: &Path) -> Option<Arc<dyn Container>> {
+    let root: Arc<dyn Container> = Arc::new(Directory::new(path));
+    (path.is_dir() && (is_array(&*root) || root.open(COLUMNS).is_ok())).then_some(root)
 }
 
 /// Whether a directory has documents of an array.

@@ -9,6 +9,9 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 /// Decoded bytes that are held at a time, but for a single chunk that is larger.
 pub(super) const BATCH_BYTES: u64 = 32 << 20;
 
+/// Chunks that are held at a time: each may have an open file of its own.
+pub(super) const BATCH_FILES: usize = 256;
+
 /// How files are named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Naming {

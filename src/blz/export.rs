@@ -303,12 +303,11 @@ fn chunk_bytes(array: &Array) -> Result<u64> {
         .ok_or_else(|| Error::unsupported("chunks of 2 GiB or more, which Blosc does not have"))
 }
 
+/// A function of the number of a chunk, and the bytes of some from it on.
+type EachChunks<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
+
 /// Calls `each` with the bytes of chunks, some at a time, and the number of the first.
-fn each_batch_of_chunks(
-    array: &Array,
-    progress: &dyn Progress,
-    each: &mut dyn FnMut(u64, &[&[u8]]) -> Result<()>,
-) -> Result<()> {
+fn each_batch_of_chunks(array: &Array, progress: &dyn Progress, each: &mut EachChunks<'_>) -> Result<()> {
     let chunk_bytes = chunk_bytes(array)?;
     let chunk = usize::try_from(chunk_bytes).map_err(|_| Error::unsupported("chunks of 2 GiB or more"))?;
     let (mut held, mut number): (Vec<u8>, u64) = (Vec::new(), 0);
@@ -340,7 +339,7 @@ fn attributes(document: Option<&Document>) -> String {
 fn put(folder: &Path, name: &str, text: &str) -> Result<()> {
     let path: PathBuf = folder.join(name);
     let write = || File::create_new(&path)?.write_all(text.as_bytes());
-    Ok(write().context(Context::member(name))?)
+    write().context(Context::member(name))
 }
 
 /// Appends the metadata, with space to become longer.

@@ -187,7 +187,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
         storage,
         attributes,
         is_fortran: false,
-        stored: Stored::Dataset(rows),
+        stored: Stored::Dataset(Box::new(rows)),
     })
 }
 

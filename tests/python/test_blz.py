@@ -4,6 +4,7 @@ import collections.abc
 import json
 import os
 import shutil
+import subprocess
 
 import h5py
 import hdf5plugin  # noqa: F401  h5py needs it to read kept chunks
@@ -452,3 +453,22 @@ def test_every_flipped_byte_of_chunks_with_checksums(tmp_path):
             (tmp_path / 'a.blp').write_bytes(changed)
             message = h5bridge('digest', tmp_path / 'a.blp', code=support.DAMAGED).stderr
             assert 'chunk %d' % number in message or at < start + 16, message
+
+
+def test_many_small_chunks(tmp_path):
+    """Thousands of files are not all open at a time, and opening an array does not look at them."""
+    array = bcolz.carray(np.arange(4, dtype='i4'), rootdir=str(tmp_path / 'a'), chunklen=4)
+    array.flush()
+    for number in range(1, 5000):
+        os.link(tmp_path / 'a' / 'data' / '__0.blp', tmp_path / 'a' / 'data' / ('__%d.blp' % number))
+    (tmp_path / 'a' / 'meta' / 'sizes').write_text('{"shape": [20000]}')
+    limited = ['sh', '-c', 'ulimit -n 400 && exec "$@"', 'sh', support.H5BRIDGE]
+    for words in [['verify', tmp_path / 'a'], ['to-hdf5', tmp_path / 'a', tmp_path / 'a.h5', '--compress', 'keep'],
+                  ['verify', tmp_path / 'a', tmp_path / 'a.h5']]:
+        subprocess.run(limited + [str(word) for word in words], check=True, capture_output=True)
+    with h5py.File(tmp_path / 'a.h5') as f:
+        assert np.array_equal(f['array'][:], np.tile(np.arange(4), 5000))
+    trace = shutil.which('strace')
+    if trace:
+        calls = subprocess.run([trace, '-f', '-c', support.H5BRIDGE, 'info', tmp_path / 'a'], capture_output=True, text=True)
+        assert 'getdents64' not in calls.stderr
