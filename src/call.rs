@@ -52,7 +52,8 @@ macro_rules! call_setters {
             self
         }
 
-        /// Sets when what is written is made durable; without, while it is written and before it gets its name.
+        /// Sets when the output is flushed to the disk (fsync). Default: [`SyncPolicy::Behind`](crate::SyncPolicy::Behind), during the
+        /// write and before the output gets its name.
         pub fn sync(mut self, sync: $crate::publishing::SyncPolicy) -> Self {
             self.call.publishing.sync = sync;
             self
@@ -64,7 +65,7 @@ pub(crate) use call_setters;
 /// The setters of a builder that opens a source, with a field `open: OpenOptions`.
 macro_rules! open_setters {
     () => {
-        /// Sets how what is read is opened and locked.
+        /// Sets how the source is opened and locked.
         pub fn open_options(mut self, options: OpenOptions) -> Self {
             self.open = options;
             self

@@ -3,6 +3,8 @@
 //! Counts are checked against the bytes that remain (see [`crate::aipsio::Decoder`]); these limits are for sizes
 //! that no input backs.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 
 /// Bytes of one cell that no stored byte backs: a fixed-shape column of a manager that stores nothing, or an array
@@ -14,6 +16,9 @@ const WHOLE_FILE_BYTES: u64 = 1 << 30;
 
 /// Rows of a table that is read whole. A table may have any number of them in a few bytes.
 const MAX_ROWS: u64 = 1 << 36;
+
+/// Rows among which a condition selects.
+const MAX_SELECTED_ROWS: u64 = 1 << 33;
 
 /// Tables opened for one: the parts of a concatenation, those that columns are forwarded to.
 const MAX_TABLES: usize = 1 << 14;
@@ -57,6 +62,22 @@ pub(crate) fn rows(rows: u64) -> Result<()> {
     Ok(())
 }
 
+/// Refuses to select among more rows than fit a bitmap of a gigabyte.
+pub(crate) fn selected_rows(rows: u64) -> Result<()> {
+    if rows > MAX_SELECTED_ROWS {
+        return Err(Error::limit(format!("a condition on {rows} rows; the limit is {MAX_SELECTED_ROWS}")));
+    }
+    Ok(())
+}
+
+/// Refuses a range of rows that exceeds the table, which has `all` rows.
+pub(crate) fn row_range(rows: &Range<u64>, all: u64) -> Result<()> {
+    if rows.start > rows.end || rows.end > all {
+        return Err(Error::usage(format!("rows {}..{} of a table of {all} rows", rows.start, rows.end)));
+    }
+    Ok(())
+}
+
 /// Refuses to open more tables for one than any real table refers to.
 pub(crate) fn tables(count: usize) -> Result<()> {
     if count > MAX_TABLES {
@@ -86,6 +107,7 @@ mod tests {
             (whole_file(WHOLE_FILE_BYTES + 1), WHOLE_FILE_BYTES),
             (repeated(UNBACKED_CELL_BYTES + 1), UNBACKED_CELL_BYTES),
             (rows(MAX_ROWS + 1), MAX_ROWS),
+            (selected_rows(MAX_SELECTED_ROWS + 1), MAX_SELECTED_ROWS),
             (tables(MAX_TABLES + 1), MAX_TABLES as u64),
             (depth(MAX_DEPTH + 1, "records"), MAX_DEPTH as u64),
         ];

@@ -1,8 +1,8 @@
 //! What needs more rows than the tables of testdata/ have: reads by several threads, and predictions of a conversion.
 
-use ctds_hdf5::convert::{Compress, Compression, ToHdf5};
+use ctds_hdf5::convert::{Compress, Compression, Source, ToHdf5};
 use ctds_hdf5::value::{Complex32, Region, Shape};
-use ctds_hdf5::{ColumnDesc, ErrorKind, ManagerSpec, NewTable, Result, Table};
+use ctds_hdf5::{ColumnDesc, ErrorKind, IfExists, ManagerSpec, NewTable, Result, Table};
 use ndarray::ArrayD;
 use tempfile::TempDir;
 
@@ -28,6 +28,10 @@ fn flags() -> ArrayD<bool> {
     ArrayD::from_shape_vec(vec![ROWS, CHANNELS, CORRELATIONS], elements).unwrap()
 }
 
+fn positions() -> ArrayD<f64> {
+    ArrayD::from_shape_vec(vec![ROWS, 3], (0..3 * ROWS).map(|at| at as f64).collect()).unwrap()
+}
+
 /// The rows, channels and correlations of a tile are in none of their columns divisors of those of the table.
 fn make(folder: &TempDir) -> Result<Table> {
     let path = folder.path().join("large.ms");
@@ -35,6 +39,7 @@ fn make(folder: &TempDir) -> Result<Table> {
         .column(ColumnDesc::array::<Complex32>("DATA").ndim(2))
         .column(ColumnDesc::array::<Complex32>("WHOLE_CELLS").ndim(2))
         .column(ColumnDesc::array::<bool>("FLAG").ndim(2))
+        .column(ColumnDesc::array::<f64>("UVW").direct(Shape::from([3])))
         .column(ColumnDesc::scalar::<f64>("TIME"))
         .column(ColumnDesc::scalar::<i32>("ANTENNA1"))
         .bind(ManagerSpec::tiled_shape("TiledData", &Shape::from([3, 5, 700])), ["DATA"])
@@ -46,6 +51,7 @@ fn make(folder: &TempDir) -> Result<Table> {
     table.column("DATA")?.put_rows(0, &data())?;
     table.column("WHOLE_CELLS")?.put_rows(0, &data())?;
     table.column("FLAG")?.put_rows(0, &flags())?;
+    table.column("UVW")?.put_rows(0, &positions())?;
     table.column("TIME")?.put_scalars(0, (0..ROWS).map(|row| (row / 100) as f64).collect())?;
     table.column("ANTENNA1")?.put_scalars(0, (0..ROWS as i32).map(|row| row % 28).collect())?;
     table.close()?;
@@ -88,7 +94,75 @@ fn many_threads_read_what_was_written() -> Result<()> {
     assert_eq!(column.rows::<Complex32>(0..ROWS as u64 + 1).unwrap_err().kind(), ErrorKind::Usage);
     let outside = Region::c_order(&[15, 0], &[2, 4]);
     assert_eq!(column.parts::<Complex32>(all, &outside).unwrap_err().kind(), ErrorKind::Usage);
-    assert!(column.rows::<Complex32>(7..7)?.is_empty());
+    assert_eq!(column.rows::<Complex32>(7..7)?.shape(), [0, CHANNELS, CORRELATIONS]);
+    Ok(())
+}
+
+#[test]
+fn lists_of_rows_are_read_in_their_order() -> Result<()> {
+    let folder = TempDir::new().unwrap();
+    let table = make(&folder)?;
+    let (data, flags, positions) = (data(), flags(), positions());
+    let all = 0..ROWS as u64;
+    let some = |rows: &[u64]| rows.iter().map(|&row| row as usize).collect::<Vec<_>>();
+    let lists: [Vec<u64>; 6] = [
+        Vec::new(),
+        vec![19_999],
+        vec![5, 5, 4, 6, 7, 8, 0, 19_999],
+        (3..ROWS as u64).step_by(28).collect(),
+        (0..ROWS as u64).rev().collect(),
+        (0..ROWS as u64).filter(|row| row % 5 < 3).collect(),
+    ];
+    for rows in &lists {
+        let of = |array: &ArrayD<Complex32>| array.select(ndarray::Axis(0), &some(rows));
+        for name in ["DATA", "WHOLE_CELLS"] {
+            assert!(table.column(name)?.rows_at::<Complex32>(rows)? == of(&data), "{name}");
+            let region = Region::c_order(&[7, 1], &[2, 3]);
+            let parts = table.column(name)?.parts_at::<Complex32>(rows, &region)?;
+            assert!(parts == of(&data).slice(ndarray::s![.., 7..9, 1..4]).into_dyn(), "{name}");
+        }
+        assert!(table.column("FLAG")?.rows_at::<bool>(rows)? == flags.select(ndarray::Axis(0), &some(rows)));
+        let antennas = table.column("ANTENNA1")?.rows_at::<i32>(rows)?;
+        assert!(antennas.iter().zip(rows).all(|(&antenna, &row)| antenna == row as i32 % 28));
+        let times = table.column("TIME")?.rows_at::<f64>(rows)?;
+        assert!(times.iter().zip(rows).all(|(&time, &row)| time == (row / 100) as f64));
+        // of small cells a part
+        let found = table.column("UVW")?.parts_at::<f64>(rows, &Region::c_order(&[1], &[2]))?;
+        assert!(found == positions.select(ndarray::Axis(0), &some(rows)).slice(ndarray::s![.., 1..3]).into_dyn());
+    }
+    let middle = table.column("UVW")?.parts::<f64>(all, &Region::c_order(&[1], &[1]))?;
+    assert!(middle == positions.slice(ndarray::s![.., 1..2]).into_dyn());
+    for rows in [[3, ROWS as u64], [u64::MAX, 0]] {
+        assert_eq!(table.column("DATA")?.rows_at::<Complex32>(&rows).unwrap_err().kind(), ErrorKind::Usage);
+    }
+    Ok(())
+}
+
+#[test]
+fn native_files_read_as_their_tables() -> Result<()> {
+    let folder = TempDir::new().unwrap();
+    let table = make(&folder)?;
+    let target = folder.path().join("large.h5");
+    let rows: Vec<u64> = (3..ROWS as u64).rev().step_by(28).collect();
+    let region = Region::c_order(&[7, 1], &[2, 3]);
+    for compression in [Compress::Auto, Compress::With(Compression::NONE)] {
+        let written = ToHdf5::new(table.path()).compression(compression).if_exists(IfExists::Replace).write(&target)?;
+        assert_eq!(written.rows, ROWS as u64);
+        let source = Source::open(&target)?;
+        for name in ["DATA", "WHOLE_CELLS"] {
+            let (ours, other) = (source.column(name)?, table.column(name)?);
+            assert!(ours.rows::<Complex32>(0..ROWS as u64)? == data(), "{name}");
+            assert_eq!(ours.rows_at::<Complex32>(&rows)?, other.rows_at::<Complex32>(&rows)?);
+            let parts = ours.parts::<Complex32>(5..19_000, &region)?;
+            assert_eq!(parts, other.parts::<Complex32>(5..19_000, &region)?);
+        }
+        assert!(source.column("FLAG")?.rows::<bool>(0..ROWS as u64)? == flags());
+        assert_eq!(source.column("TIME")?.scalar::<f64>(19_999)?, 199.0);
+        assert_eq!(source.column("UVW")?.cell_shape(7)?, Some(Shape::from([3])));
+        assert_eq!(source.column("NO_SUCH").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(source.column("FIELD/NAME").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(source.column("TIME")?.rows::<f64>(0..ROWS as u64 + 1).unwrap_err().kind(), ErrorKind::Usage);
+    }
     Ok(())
 }
 

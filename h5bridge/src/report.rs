@@ -31,6 +31,11 @@ pub const SALVAGE: &str = "--salvage leaves out what is damaged";
 /// The option of `pack` that goes on around damage.
 pub const SALVAGE_FILES: &str = "--salvage leaves out files that cannot be read";
 
+/// A word of a command line in single quotes, which shells leave as it is.
+pub fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// Options that would go on where an error ended a verb.
 #[derive(Debug)]
 pub struct Suggestion(String);

@@ -1,6 +1,7 @@
 """Runs `cp -r`, casacore+h5py, dask-ms and h5bridge in turn on the same MeasurementSet; prints medians and ratios.
 
-h5bridge runs twice: as a new user types it (compressed), and with --compress none.
+h5bridge runs as a new user types it (compressed) and with --compress none, each time durable, as by default, and with --sync never.
+Peers run as they are and followed by a `sync` of what they wrote: durable times compare with durable ones, cached with cached.
 With --codecs: each codec of h5bridge, h5py's gzip 1 with shuffle (the casacore+h5py script) and h5repack's.
 With --pack: `pack` and `unpack` in all forms against `cp -r` instead, and against one that is made durable, as theirs are.
 
@@ -23,6 +24,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, '..', '..')
 DASK = os.path.join(ROOT, '.venv', 'dask-ms', 'bin', 'python')
 PLAIN, UNCOMPRESSED = 'h5bridge', 'h5bridge none'
+CACHED, UNCOMPRESSED_CACHED = 'h5bridge, cached', 'h5bridge none, cached'
+
+# (ours, peer): the same work, as durable
+PAIRS = [
+    (PLAIN, 'dask-ms' + pack.SYNCED), (CACHED, 'dask-ms'), (UNCOMPRESSED, pack.DURABLE), (UNCOMPRESSED_CACHED, 'cp -r'),
+    (UNCOMPRESSED, 'casacore+h5py' + pack.SYNCED), (UNCOMPRESSED_CACHED, 'casacore+h5py'), ('h5bridge gzip:1', 'h5py gzip:1'),
+    ('h5bridge gzip:1', 'h5repack gzip:1'),
+]
 
 parser = argparse.ArgumentParser(prog='scripts/bench', description=__doc__,
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -38,15 +47,22 @@ parser.add_argument('--without', action='append', default=[], help='leave this c
 
 def contenders(ms, out):
     """{name: (command, file or folder it writes)}"""
-    found = {
+    peers = {
         'cp -r': (['cp', '-r', ms, out + '.ms'], out + '.ms'),
-        PLAIN: to_hdf5(ms, out),
-        UNCOMPRESSED: to_hdf5(ms, out, 'none'),
         'casacore+h5py': ([sys.executable, os.path.join(HERE, 'peer_casacore_h5py.py'), ms, out + '.peer.h5'],
                           out + '.peer.h5'),
     }
     if os.path.exists(DASK):
-        found['dask-ms'] = ([DASK, os.path.join(HERE, 'peer_dask_ms.py'), ms, out + '.zarr'], out + '.zarr')
+        peers['dask-ms'] = ([DASK, os.path.join(HERE, 'peer_dask_ms.py'), ms, out + '.zarr'], out + '.zarr')
+    found = {
+        PLAIN: to_hdf5(ms, out),
+        CACHED: to_hdf5(ms, out, None, '--sync', 'never'),
+        UNCOMPRESSED: to_hdf5(ms, out, 'none'),
+        UNCOMPRESSED_CACHED: to_hdf5(ms, out, 'none', '--sync', 'never'),
+    }
+    for name, (command, written) in peers.items():
+        found[name] = command, written
+        found[name + pack.SYNCED] = pack.synced(command, written), written
     return found
 
 
@@ -66,9 +82,9 @@ def codecs(ms, out):
     return found
 
 
-def to_hdf5(ms, out, compress=None):
+def to_hdf5(ms, out, compress=None, *more):
     """(command, file that it writes); `None`: the default."""
-    options = ['--compress', compress] if compress else []
+    options = [*(['--compress', compress] if compress else []), *more]
     return [os.environ['H5BRIDGE'], 'to-hdf5', '-q', '--overwrite', *options, ms, out + '.h5'], out + '.h5'
 
 
@@ -146,11 +162,14 @@ def report(ms, results, sizes):
         ratios = ''.join(' %14.2f' % (median[name] / median[peer]) for peer in peers)
         print('%-20s %8.3f %8.3f %8.3f%s %10.0f %9.0f' % (
             name, median[name], min(seconds), max(seconds), ratios, max(r[1] for r in runs), sizes[name] / 1e6))
-    for peer, ours in (('casacore+h5py', UNCOMPRESSED), ('dask-ms', PLAIN), ('h5py gzip:1', 'h5bridge gzip:1')):
+    for ours, peer in PAIRS:
         if peer in results and ours in results:
-            inner = statistics.median(r[2] for r in results[peer])
-            print('%s takes %.2f of the time of %s (%.2f without Python\'s start and imports), the file has %.3f of its bytes' % (
-                ours, median[ours] / median[peer], peer, median[ours] / inner, sizes[ours] / sizes[peer]))
+            inner = [r[2] for r in results[peer]]
+            # what Python's start and imports take is the same with and without a sync
+            start = statistics.median(r[0] - r[2] for r in results[peer.removesuffix(pack.SYNCED)]) if None not in inner else 0
+            without = ' (%.2f without Python\'s start and imports)' % (median[ours] / (median[peer] - start)) if start else ''
+            print('%s takes %.2f of the time of %s%s, the file has %.3f of its bytes' % (
+                ours, median[ours] / median[peer], peer, without, sizes[ours] / sizes[peer]))
     print(flush=True)
 
 
@@ -161,7 +180,8 @@ def main():
     print('data in %s, %d processors' % (folder, os.cpu_count()))
     if not os.path.exists(DASK):
         print('dask-ms is not installed: left out')
-    names = {'cp -r', 'casacore+h5py', 'dask-ms', PLAIN, UNCOMPRESSED} - set(arguments.without)
+    left_out = {peer + end for peer in arguments.without for end in ('', pack.SYNCED)}
+    names = set(contenders('', '')) - left_out
     if arguments.pack:
         bench(folder, arguments.times, arguments.rounds, contenders=pack.contenders)
         for name in pack.FORMS:

@@ -5,7 +5,8 @@ Called by bench.py with --pack. What is unpacked was packed without a turn of it
 import os
 import subprocess
 
-DURABLE = 'cp -r + sync'
+SYNCED = ' + sync'
+DURABLE = 'cp -r' + SYNCED
 
 FORMS = {
     'multifile': ['--format', 'multifile'],
@@ -15,13 +16,16 @@ FORMS = {
 }
 
 
+def synced(command, written):
+    """The command, and then as durable as what h5bridge has written when it ends."""
+    return ['sh', '-c', 'out=$0; "$@" && find "$out" -exec sync {} +', written, *command]
+
+
 def contenders(ms, out):
     """{name: (command, file or folder it writes)}"""
     h5bridge = os.environ['H5BRIDGE']
     copy = ['cp', '-r', ms, out + '.ms']
-    # as durable as what h5bridge has written when it ends
-    durable = ['sh', '-c', 'cp -r "$0" "$1" && find "$1" -exec sync {} +', ms, out + '.ms']
-    found = {'cp -r': (copy, out + '.ms'), DURABLE: (durable, out + '.ms')}
+    found = {'cp -r': (copy, out + '.ms'), DURABLE: (synced(copy, out + '.ms'), out + '.ms')}
     for name, options in FORMS.items():
         packed = packed_path(out, name)
         if not os.path.exists(packed):

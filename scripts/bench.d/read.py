@@ -1,4 +1,4 @@
-"""Reading a column: the Rust API against python-casacore, in turn, on the same MeasurementSet in the page cache.
+"""Reading a column: the Rust API against python-casacore on a MeasurementSet, against h5py on a native file, in turn, in the page cache.
 
 Patterns: the whole column; the middle channel of all rows; one baseline over all times; 1000 cells here and there.
 """
@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import casacore.tables as ct
+import h5py
 
 TOOL = os.environ['READ_SPEED']
 COLUMNS = ['DATA', 'WEIGHT_SPECTRUM', 'FLAG', 'UVW', 'TIME', 'ANTENNA1']
@@ -17,7 +18,7 @@ PATTERNS = ['whole', 'channel', 'baseline', 'cells']
 
 parser = argparse.ArgumentParser(prog='scripts/bench read', description=__doc__,
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument('table')
+parser.add_argument('table', help='a MeasurementSet, or a native file made from one')
 parser.add_argument('--rounds', type=int, default=5)
 parser.add_argument('--baselines', type=int, default=406, help='rows from one row of a baseline to the next')
 
@@ -43,20 +44,41 @@ def casacore(path, name, pattern, step):
     return time.perf_counter() - start
 
 
+def hdf5(path, name, pattern, step):
+    """Seconds that h5py takes; None if the column has no such pattern."""
+    with h5py.File(path) as file:
+        data = file['MAIN'][name]
+        rows = len(data)
+        start = time.perf_counter()
+        if pattern == 'whole':
+            data[...]
+        elif pattern == 'channel':
+            if data.ndim == 1:
+                return None
+            data[:, data.shape[1] // 2]
+        elif pattern == 'baseline':
+            data[::step]
+        else:
+            for i in range(1000):
+                data[i * 2654435761 % rows]
+        return time.perf_counter() - start
+
+
 def main():
     args = parser.parse_args()
+    peer, read = ('h5py', hdf5) if os.path.isfile(args.table) else ('python-casacore', casacore)
     ours, theirs = {}, {}
     for _ in range(args.rounds):
         for name in COLUMNS:
             words = [TOOL, args.table, name, '1', str(args.baselines)]
             found = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
             for pattern in PATTERNS:
-                seconds = casacore(args.table, name, pattern, args.baselines)
+                seconds = read(args.table, name, pattern, args.baselines)
                 if seconds is not None:
                     theirs.setdefault((name, pattern), []).append(seconds)
                     ours.setdefault((name, pattern), []).append(found[pattern][0])
-    print('%d rounds, medians of seconds, and how many times as fast as python-casacore' % args.rounds)
-    print('%-18s %-10s %14s %12s %8s' % ('column', 'pattern', 'casacore', 'ctds-hdf5', 'times'))
+    print('%d rounds, medians of seconds, and how many times as fast as %s' % (args.rounds, peer))
+    print('%-18s %-10s %14s %12s %8s' % ('column', 'pattern', peer, 'ctds-hdf5', 'times'))
     for (name, pattern), seconds in theirs.items():
         a, b = statistics.median(seconds), statistics.median(ours[name, pattern])
         print('%-18s %-10s %14.5f %12.5f %8.1f' % (name, pattern, a, b, a / b))

@@ -38,7 +38,7 @@ pub(crate) struct Written {
 /// others, are then written in their order, each container is committed after its files, and the outermost last.
 type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
-/// A damaged container, as far as it can be read, and what is wrong with it.
+/// A damaged container, as far as it can be read, and its defects.
 pub(crate) type Salvaged = (Arc<dyn Container>, Error);
 
 /// A kind of container.

@@ -11,7 +11,7 @@ use crate::call::{Call, call_setters, open_setters};
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::io::ByteOrder;
-use crate::source::{Comparison, Source, TableDigest, compare, digest};
+use crate::source::{Comparison, Predicate, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
 /// Whether a conversion computes the CTFP-1 digests of what it reads and keeps them in the file.
@@ -109,6 +109,21 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
+    /// Takes only the rows of the main table that satisfy `predicate`, of those that [`rows`](Self::rows) takes. Only the
+    /// tiles and buckets that hold them are read. The dimension scale `row` has their numbers in the table.
+    ///
+    /// ```no_run
+    /// use ctds_hdf5::convert::ToHdf5;
+    ///
+    /// let target = ToHdf5::new("my.ms").rows_where("FIELD_ID == \"3C286\" && DATA_DESC_ID == 1".parse()?);
+    /// target.write("3c286.h5")?;
+    /// # Ok::<(), ctds_hdf5::Error>(())
+    /// ```
+    pub fn rows_where(mut self, predicate: Predicate) -> Self {
+        self.options.predicate = Some(predicate);
+        self
+    }
+
     /// Sets how datasets are compressed; without, by gzip where it gains.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
@@ -154,6 +169,10 @@ impl<'a> ToHdf5<'a> {
         let mut options = self.options;
         if self.salvage {
             self.call.run(|progress| source.salvage(|table, column| options.takes(table, column), progress))?;
+        }
+        if let Some(predicate) = &options.predicate {
+            let rows = options.rows.take();
+            self.call.run(|progress| source.select(predicate, rows, progress))?;
         }
         options.digest = match self.digest {
             DigestPolicy::Auto => options.is_compressed(),
@@ -360,6 +379,7 @@ pub struct Compare<'a> {
     left: PathBuf,
     /// `None`: the digests that the left one holds.
     right: Option<PathBuf>,
+    predicate: Option<Predicate>,
     open: OpenOptions,
     call: Call<'a>,
 }
@@ -379,7 +399,13 @@ impl<'a> Compare<'a> {
 
     fn of(left: &Path, right: Option<&Path>) -> Self {
         let (left, right) = (left.to_owned(), right.map(Path::to_owned));
-        Compare { left, right, open: OpenOptions::default(), call: Call::default() }
+        Compare { left, right, predicate: None, open: OpenOptions::default(), call: Call::default() }
+    }
+
+    /// Takes only the rows of the left main table that satisfy `predicate`, as [`ToHdf5::rows_where`] does.
+    pub fn rows_where(mut self, predicate: Predicate) -> Self {
+        self.predicate = Some(predicate);
+        self
     }
 
     open_setters!(native);
@@ -394,8 +420,13 @@ impl<'a> Compare<'a> {
         let Some(right) = &self.right else {
             return self.call.run(|progress| super::check::check(&self.left, self.open, progress));
         };
-        let (left, right) = (Source::open_with(&self.left, self.open)?, Source::open_with(right, self.open)?);
-        self.call.run(|progress| compare(&left, &right, progress))
+        let (mut left, right) = (Source::open_with(&self.left, self.open)?, Source::open_with(right, self.open)?);
+        self.call.run(|progress| {
+            if let Some(predicate) = &self.predicate {
+                left.select(predicate, None, progress)?;
+            }
+            compare(&left, &right, progress)
+        })
     }
 }
 

@@ -39,7 +39,7 @@ pub use crate::damage::Damage;
 pub use crate::h5::{Compression, Plugin};
 pub use crate::native::{DatasetInfo, Elsewhere, display_name};
 pub use crate::sha::Sha256;
-pub use crate::source::{ColumnDigest, Comparison, Difference, Source, SourceTable, TableDigest};
+pub use crate::source::{ColumnDigest, Comparison, Difference, Predicate, Source, SourceTable, TableDigest};
 pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal, ToTable};
 pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;

@@ -1,6 +1,6 @@
 //! A bounded cache of decoded chunks, for reads that are smaller than a chunk.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::Result;
@@ -26,8 +26,43 @@ struct Inner {
     bytes: usize,
     /// Those asked for last, of which only parts were read; the oldest first.
     asked_for: VecDeque<ChunkKey>,
-    /// Least recently used first; a handful suffices for sweeps, so the search is linear.
-    chunks: Vec<(ChunkKey, Arc<Values>)>,
+    /// Each chunk, and when it was used last.
+    chunks: HashMap<ChunkKey, (u64, Arc<Values>)>,
+    /// The chunks by the time of their last use.
+    used: BTreeMap<u64, ChunkKey>,
+    /// Counts the uses of other chunks than the last.
+    time: u64,
+}
+
+impl Inner {
+    /// The chunk `key`, if it is here; it is now the one used last.
+    fn find(&mut self, key: ChunkKey) -> Option<Arc<Values>> {
+        let (last, values) = self.chunks.get_mut(&key)?;
+        if *last != self.time {
+            self.used.remove(last);
+            self.time += 1;
+            *last = self.time;
+            self.used.insert(self.time, key);
+        }
+        Some(values.clone())
+    }
+
+    fn add(&mut self, key: ChunkKey, values: Arc<Values>) {
+        self.time += 1;
+        self.bytes += bytes(&values);
+        self.used.insert(self.time, key);
+        // another thread may have read the same chunk
+        if let Some((last, other)) = self.chunks.insert(key, (self.time, values)) {
+            self.used.remove(&last);
+            self.bytes -= bytes(&other);
+        }
+    }
+
+    /// Removes the chunk that was not used for the longest time.
+    fn remove_oldest(&mut self) {
+        let oldest = self.used.pop_first().and_then(|(_, key)| self.chunks.remove(&key));
+        self.bytes -= oldest.map_or(0, |(_, values)| bytes(&values));
+    }
 }
 
 impl ChunkCache {
@@ -38,23 +73,15 @@ impl ChunkCache {
 
     /// The chunk `key`, from `read` if it is not here.
     pub(crate) fn get(&self, key: ChunkKey, read: impl FnOnce() -> Result<Values>) -> Result<Arc<Values>> {
-        {
-            let mut inner = self.lock();
-            if let Some(found) = inner.chunks.iter().rposition(|(known, _)| *known == key) {
-                let entry = inner.chunks.remove(found);
-                let values = entry.1.clone();
-                inner.chunks.push(entry);
-                return Ok(values);
-            }
+        if let Some(found) = self.lock().find(key) {
+            return Ok(found);
         }
         // read without the lock: two threads may read the same chunk, which is harmless
         let values = Arc::new(read()?);
         let mut inner = self.lock();
-        inner.bytes += bytes(&values);
-        inner.chunks.push((key, values.clone()));
+        inner.add(key, values.clone());
         while inner.bytes > self.capacity_bytes && inner.chunks.len() > 1 {
-            let (_, oldest) = inner.chunks.remove(0);
-            inner.bytes -= bytes(&oldest);
+            inner.remove_oldest();
         }
         Ok(values)
     }
@@ -62,7 +89,7 @@ impl ChunkCache {
     /// Whether the chunk is here, or was asked for shortly before: the reads go through it, and it pays to have all of it.
     pub(crate) fn expects(&self, key: ChunkKey) -> bool {
         let mut inner = self.lock();
-        if inner.asked_for.contains(&key) || inner.chunks.iter().any(|(known, _)| *known == key) {
+        if inner.asked_for.contains(&key) || inner.chunks.contains_key(&key) {
             return true;
         }
         if inner.asked_for.len() == ASKED_FOR {
@@ -80,4 +107,28 @@ impl ChunkCache {
 
 fn bytes(values: &Values) -> usize {
     values.len() * values.data_type().size().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_what_was_used_last() {
+        let cache = ChunkCache::new(300);
+        let read = |key: u64| {
+            *cache.get((0, key), || Ok(Values::UChar(vec![key as u8; 100]))).unwrap()
+                == Values::UChar(vec![key as u8; 100])
+        };
+        let is_here = |key: u64| cache.get((0, key), || Ok(Values::UChar(Vec::new()))).unwrap().len() == 100;
+        assert!((0..3).all(read));
+        assert!(is_here(0), "used last: 1 goes first");
+        assert!(read(3));
+        assert!([0, 2, 3].into_iter().all(is_here));
+        assert!(!is_here(1), "an empty one was read in its place");
+        // larger than all that is kept
+        assert_eq!(cache.get((1, 9), || Ok(Values::UChar(vec![0; 1000]))).unwrap().len(), 1000);
+        let inner = cache.lock();
+        assert_eq!((inner.chunks.len(), inner.used.len(), inner.bytes), (1, 1, 1000));
+    }
 }

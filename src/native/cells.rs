@@ -11,7 +11,7 @@ use super::reader::Reader;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::ChunkRead;
 use crate::stman::RowRun;
-use crate::table::{ColumnCells, Tiling};
+use crate::table::{ColumnCells, Tiling, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Puts the exact strings where the dataset, from element `first` on, has others.
@@ -54,6 +54,10 @@ impl ColumnCells for Dense {
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let Some(region) = region else { return self.read_block(row..row + 1, out) };
+        if !self.raw.is_empty() {
+            // exact strings are known by their numbers in the whole dataset
+            return read_part(Some(region), &self.cell, out, |out| self.read_block(row..row + 1, out));
+        }
         region.check(&self.cell)?;
         let region = Region { start: region.start.with_axis(row), shape: region.shape.with_axis(1) };
         self.data.read(&region, out)

@@ -27,7 +27,7 @@ pub(crate) use form::{FormKind, MAX_CUBES, Maker, Members, NewColumn, Part, Stor
 pub use names::display_name;
 pub(crate) use names::{
     COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, RESTORE, defined_flags, is_main, is_position, last_part, missing_link,
-    restore_path, row_name, source_name, table_path, unique,
+    restore_path, row_name, source_name, split_name, table_path, unique,
 };
 pub(crate) use raw_strings::{RawStrings, can_hold, text_attribute};
 pub(crate) use reader::Reader;

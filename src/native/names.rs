@@ -32,6 +32,14 @@ pub(crate) fn source_name(name: &str) -> &str {
     if name == MAIN { MAIN_TABLE } else { name }
 }
 
+/// The table, as a source names it, and the column that `name` names: `DATA`, `ANTENNA/NAME`, `A/B/COLUMN`.
+pub(crate) fn split_name(name: &str) -> (&str, &str) {
+    match name.rsplit_once('/') {
+        Some((table, column)) => (source_name(table), column),
+        None => (MAIN_TABLE, name),
+    }
+}
+
 /// Whether a table of a live file is the main one, by either name. In a source a subtable may be called `MAIN`, too.
 pub(crate) fn is_main(name: &str) -> bool {
     source_name(name) == MAIN_TABLE

@@ -1,6 +1,8 @@
 //! What a table holds, wherever it is stored.
 
+use super::chosen::Chosen;
 use super::intact::{ColumnDamage, Intact};
+use super::row_set::RowSet;
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::native::{DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
@@ -14,6 +16,8 @@ pub(crate) enum Content {
     Native(Box<NativeTable>),
     /// Either of them, read around its damage.
     Salvaged(Box<Salvaged>),
+    /// Any of them, of which only some rows are seen.
+    Selected(Box<Selected>),
 }
 
 impl Content {
@@ -26,6 +30,15 @@ impl Content {
             Content::Casacore(table) => table.rows(),
             Content::Native(table) => table.rows(),
             Content::Salvaged(table) => table.whole.rows(),
+            Content::Selected(table) => table.rows.len(),
+        }
+    }
+
+    /// The number that a row has in the table it is from, of which this may be a selection.
+    pub(crate) fn original_row(&self, row: u64) -> u64 {
+        match self {
+            Content::Selected(table) => table.rows.row(row).unwrap_or(row),
+            _ => row,
         }
     }
 
@@ -35,6 +48,7 @@ impl Content {
             Content::Casacore(table) => table.keywords(),
             Content::Native(table) => table.keywords(),
             Content::Salvaged(table) => table.whole.keywords(),
+            Content::Selected(table) => table.whole.keywords(),
         }
     }
 
@@ -43,6 +57,7 @@ impl Content {
             Content::Casacore(table) => table.info(),
             Content::Native(table) => table.info(),
             Content::Salvaged(table) => table.whole.info(),
+            Content::Selected(table) => table.whole.info(),
         }
     }
 
@@ -52,6 +67,7 @@ impl Content {
             Content::Casacore(table) => table.columns(),
             Content::Native(table) => table.columns(),
             Content::Salvaged(table) => &table.columns,
+            Content::Selected(table) => table.whole.columns(),
         }
     }
 
@@ -67,6 +83,7 @@ impl Content {
             }
             Content::Native(table) => table.cells(index),
             Content::Salvaged(table) => table.cells(index),
+            Content::Selected(table) => Ok(Box::new(Chosen { cells: table.whole.cells(index)?, rows: &table.rows })),
         }
     }
 
@@ -78,6 +95,7 @@ impl Content {
             }
             Content::Native(table) => table.table_name(stored),
             Content::Salvaged(table) => table.whole.table_name(stored),
+            Content::Selected(table) => table.whole.table_name(stored),
         }
     }
 
@@ -87,6 +105,7 @@ impl Content {
             Content::Casacore(table) => Some(table),
             Content::Native(_) => None,
             Content::Salvaged(table) => table.whole.as_table(),
+            Content::Selected(table) => table.whole.as_table(),
         }
     }
 
@@ -96,6 +115,7 @@ impl Content {
             Content::Casacore(_) => None,
             Content::Native(table) => Some(table),
             Content::Salvaged(table) => table.whole.as_native(),
+            Content::Selected(table) => table.whole.as_native(),
         }
     }
 
@@ -130,6 +150,7 @@ impl Content {
             Content::Casacore(table) => table,
             Content::Native(table) => return table.layout(),
             Content::Salvaged(table) => return table.whole.layout(),
+            Content::Selected(table) => return table.whole.layout(),
         };
         let desc = TableDesc { keywords: Record::default(), columns: Vec::new(), ..table.description().clone() };
         let manager = |manager: ManagerInfo<'_>| ManagerSpec {
@@ -150,6 +171,7 @@ impl Content {
             Content::Casacore(_) => Ok(Edited::nothing(self.info(), self.keywords(), self.columns())),
             Content::Native(table) => table.edited(),
             Content::Salvaged(table) => table.whole.edited(),
+            Content::Selected(table) => table.whole.edited(),
         }
     }
 }
@@ -178,6 +200,18 @@ impl Salvaged {
             ColumnDamage::Whole(error) => Err(error.clone()),
             ColumnDamage::Rows(damaged) => Ok(Box::new(Intact { cells: self.whole.cells(index)?, damaged })),
         }
+    }
+}
+
+/// A table of which only some rows are seen.
+pub(crate) struct Selected {
+    whole: Content,
+    rows: RowSet,
+}
+
+impl Selected {
+    pub(super) fn new(whole: Content, rows: RowSet) -> Self {
+        Selected { whole, rows }
     }
 }
 

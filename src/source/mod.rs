@@ -1,11 +1,14 @@
 //! A table, wherever it lies: its rows in blocks, its digests, and comparison with another one.
 
 pub(crate) mod blocks;
+mod chosen;
 pub(crate) mod compare;
 mod content;
 mod coordinates;
 pub(crate) mod digest;
 mod intact;
+mod predicate;
+mod row_set;
 mod salvage;
 pub(crate) mod stored_digests;
 mod tables;
@@ -17,4 +20,5 @@ pub(crate) use content::Content;
 pub(crate) use coordinates::coordinates;
 pub(crate) use digest::digest;
 pub use digest::{ColumnDigest, TableDigest};
+pub use predicate::Predicate;
 pub use tables::{Source, SourceTable};

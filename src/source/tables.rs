@@ -10,9 +10,9 @@ use crate::container::FileLayout;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
-use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, unique};
+use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, split_name, unique};
 use crate::schema::TableInfo;
-use crate::table::{ColumnInfo, OpenOptions, Table};
+use crate::table::{Column, ColumnInfo, OpenOptions, Table};
 use crate::value::Shape;
 
 /// A table and all tables below it, opened for reading.
@@ -92,6 +92,49 @@ impl Source {
         let damage = tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], Content::damage);
         let damage = damage.to_vec();
         Ok(Source { name, place, tables, is_salvaged: false, damage })
+    }
+
+    /// A column, named `DATA` in the main table, `ANTENNA/NAME` in a subtable. Elements of native files are read past HDF5,
+    /// by several threads, where they are in chunks.
+    ///
+    /// ```
+    /// use ctds_hdf5::convert::{Source, ToHdf5};
+    /// # use ctds_hdf5::{ColumnDesc, NewTable};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let (my_ms, my_h5) = (folder.path().join("my.ms"), folder.path().join("my.h5"));
+    /// # let mut table = NewTable::new().column(ColumnDesc::scalar::<f64>("TIME")).create(&my_ms)?;
+    /// # table.add_rows(2)?;
+    /// # table.column("TIME")?.put_scalars(0, vec![5e9, 5e9 + 8.])?;
+    /// # table.close()?;
+    ///
+    /// ToHdf5::new(&my_ms).write(&my_h5)?;
+    /// let source = Source::open(&my_h5)?;
+    /// let times = source.column("TIME")?.rows::<f64>(0..2)?;
+    /// assert_eq!(times[[1]], 5e9 + 8.);
+    /// # Ok::<(), ctds_hdf5::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if the table or the column does not exist; those of opening the column.
+    pub fn column(&self, name: &str) -> Result<Column<'_>> {
+        let (table, column) = split_name(name);
+        let found = self.tables.iter().find(|other| other.name == table);
+        let found = found.ok_or_else(|| Error::not_found(format!("no table {table}")).context(self.place.clone()))?;
+        let place = self.place_of(found);
+        let content = found.content().context(&self.place)?;
+        let index = content.columns().iter().position(|info| info.desc.name == column);
+        let index = index.ok_or_else(|| Error::not_found(format!("no column {column}")).context(place.clone()))?;
+        let cells = content.cells(index).with_context(|| Context::column(column)).context(&place)?;
+        Ok(Column::opened(&content.columns()[index], content.rows(), place, cells))
+    }
+
+    /// The context of errors of a table.
+    fn place_of(&self, table: &SourceTable) -> Context {
+        match (&table.path, table.name.as_str()) {
+            (Some(path), _) => Context::path(path),
+            (None, MAIN_TABLE) => self.place.clone(),
+            (None, name) => Context::Other(format!("{}: table {name}", self.place)),
+        }
     }
 
     /// The number of the table that a keyword of table number `of` stores as `stored`.

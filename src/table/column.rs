@@ -1,17 +1,19 @@
 //! A typed view of a column: the only generic code users meet.
 
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bstr::ByteSlice;
 use ndarray::{ArrayD, IxDyn};
 
-use super::read::{Wanted, common_shape};
+use super::read::{Rows, Wanted, common_shape};
 use super::{ColumnCells, ColumnInfo, RecordCells, Table};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::schema::ColumnKind;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
-/// A column of a table.
+/// A column of a table, from [`Table::column`], or of whatever holds a table, from [`Source::column`](crate::convert::Source::column).
 ///
 /// Arrays come as `ndarray` arrays in numpy's axis order, slowest first: a casacore cell of shape `[corr, chan]` is
 /// an array of shape `(chan, corr)`, in the same order in memory.
@@ -25,20 +27,43 @@ use crate::value::{DataType, Element, Region, Shape, Values};
 /// let block: ndarray::ArrayD<Complex32> = data.rows(0..100)?;  // (row, chan, corr)
 /// # Ok::<(), ctds_hdf5::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub struct Column<'a> {
-    table: &'a Table,
-    index: usize,
+    info: &'a ColumnInfo,
+    /// Rows of the table.
+    rows: u64,
+    /// The table, for errors.
+    place: Context,
+    cells: Cells<'a>,
+}
+
+#[derive(Clone)]
+enum Cells<'a> {
+    /// A column of a table, by its number; opened when it is read.
+    OfTable(&'a Table, usize),
+    Opened(Arc<dyn ColumnCells + 'a>),
+}
+
+impl fmt::Debug for Column<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Column").field("info", self.info).field("rows", &self.rows).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Column<'a> {
     pub(super) fn new(table: &'a Table, index: usize) -> Self {
-        Column { table, index }
+        let (info, place) = (&table.columns()[index], Context::path(table.path()));
+        Column { info, rows: table.rows(), place, cells: Cells::OfTable(table, index) }
+    }
+
+    /// A column whose cells are open; those of a record column are records.
+    pub(crate) fn opened(info: &'a ColumnInfo, rows: u64, place: Context, cells: Box<dyn ColumnCells + 'a>) -> Self {
+        Column { info, rows, place, cells: Cells::Opened(cells.into()) }
     }
 
     /// What is known of the column besides its cells.
     pub fn info(&self) -> &'a ColumnInfo {
-        &self.table.columns()[self.index]
+        self.info
     }
 
     /// The shape of a cell, first axis fastest; `None` if the cell is undefined. That of a scalar has no axes.
@@ -90,7 +115,7 @@ impl<'a> Column<'a> {
     /// # Errors
     /// As [`cell`](Self::cell); `Usage` if the shapes differ; `Limit` if the array exceeds the memory.
     pub fn rows<T: Element>(&self, rows: Range<u64>) -> Result<ArrayD<T>> {
-        self.array_of(rows, None)
+        self.array_of(Rows::Range(rows), None)
     }
 
     /// The same part of each cell of `rows`: an array with the row as its first axis. One channel of all rows, for
@@ -112,7 +137,35 @@ impl<'a> Column<'a> {
     /// # Errors
     /// As [`rows`](Self::rows); `Usage` if the region leaves the cells.
     pub fn parts<T: Element>(&self, rows: Range<u64>, region: &Region) -> Result<ArrayD<T>> {
-        self.array_of(rows, Some(region))
+        self.array_of(Rows::Range(rows), Some(region))
+    }
+
+    /// The cells of a list of rows, in its order, which must all be defined and have one shape: an array with the place in
+    /// the list as its first axis. One baseline at all times, for example. Large reads use all processors.
+    ///
+    /// ```no_run
+    /// use ctds_hdf5::Table;
+    /// use ctds_hdf5::value::Complex32;
+    ///
+    /// let table = Table::open("my.ms")?;
+    /// // 7 antennas: the same baseline every 28 rows
+    /// let rows: Vec<u64> = (5..table.rows()).step_by(28).collect();
+    /// let data: ndarray::ArrayD<Complex32> = table.column("DATA")?.rows_at(&rows)?;    // (place, chan, corr)
+    /// # Ok::<(), ctds_hdf5::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`rows`](Self::rows).
+    pub fn rows_at<T: Element>(&self, rows: &[u64]) -> Result<ArrayD<T>> {
+        self.array_of(Rows::List(rows), None)
+    }
+
+    /// The same part of the cell of each row of a list, as [`parts`](Self::parts) and [`rows_at`](Self::rows_at).
+    ///
+    /// # Errors
+    /// As [`parts`](Self::parts).
+    pub fn parts_at<T: Element>(&self, rows: &[u64], region: &Region) -> Result<ArrayD<T>> {
+        self.array_of(Rows::List(rows), Some(region))
     }
 
     /// Fills `out` with the cells of `rows`, or with the same part of each, row after row and each cell slowest axis
@@ -135,18 +188,19 @@ impl<'a> Column<'a> {
     /// # Errors
     /// As [`parts`](Self::parts); `Usage` if `out` has another length than what is wanted.
     pub fn read_into<T: Element>(&self, rows: Range<u64>, region: Option<&Region>, out: &mut [T]) -> Result<()> {
+        let rows = Rows::Range(rows);
         self.check_read::<T>(&rows)?;
         self.with_cells(|cells| {
-            let cell = common_shape(self.info(), cells, &rows)?;
+            let cell = common_shape(self.info(), cells, &rows, self.rows)?;
             Wanted { cells, rows, cell: &cell, region }.read(out)
         })
     }
 
-    fn array_of<T: Element>(&self, rows: Range<u64>, region: Option<&Region>) -> Result<ArrayD<T>> {
+    fn array_of<T: Element>(&self, rows: Rows<'_>, region: Option<&Region>) -> Result<ArrayD<T>> {
         self.check_read::<T>(&rows)?;
-        let count = rows.end.saturating_sub(rows.start);
+        let count = rows.len();
         let (shape, elements) = self.with_cells(|cells| {
-            let cell = common_shape(self.info(), cells, &rows)?;
+            let cell = common_shape(self.info(), cells, &rows, self.rows)?;
             let wanted = Wanted { cells, rows, cell: &cell, region };
             let shape = wanted.part()?.with_axis(count);
             let len = shape.elements()?;
@@ -159,8 +213,11 @@ impl<'a> Column<'a> {
         self.array(&shape, elements)
     }
 
-    fn check_read<T: Element>(&self, rows: &Range<u64>) -> Result<()> {
-        self.check_rows(rows)?;
+    fn check_read<T: Element>(&self, rows: &Rows<'_>) -> Result<()> {
+        match rows {
+            Rows::Range(rows) => self.check_rows(rows)?,
+            Rows::List(_) => self.check_rows(&rows.hull().unwrap_or_default())?,
+        }
         let found = self.info().data_type();
         if found != T::DATA_TYPE {
             return Err(self.other_type::<T>(found));
@@ -191,22 +248,25 @@ impl<'a> Column<'a> {
     }
 
     fn with_cells<T>(&self, read: impl FnOnce(&dyn ColumnCells) -> Result<T>) -> Result<T> {
-        let result = self.table.cells(self.index).and_then(|cells| match self.info().data_type() {
-            DataType::Record => read(&RecordCells(cells)),
-            _ => read(cells),
-        });
+        let result = match &self.cells {
+            Cells::OfTable(table, index) => table.cells(*index).and_then(|cells| match self.info().data_type() {
+                DataType::Record => read(&RecordCells(cells)),
+                _ => read(cells),
+            }),
+            Cells::Opened(cells) => read(&**cells),
+        };
         result.map_err(|error| self.error(error))
     }
 
     fn check_rows(&self, rows: &Range<u64>) -> Result<()> {
-        if rows.end > self.table.rows() {
-            let count = self.table.rows();
+        if rows.end > self.rows {
+            let count = self.rows;
             return Err(self.error(Error::usage(format!("rows {} to {} of a table of {count}", rows.start, rows.end))));
         }
         Ok(())
     }
 
     fn error(&self, error: Error) -> Error {
-        error.context(Context::column(self.info().desc.name.as_bstr())).context(Context::path(self.table.path()))
+        error.context(Context::column(self.info().desc.name.as_bstr())).context(self.place.clone())
     }
 }

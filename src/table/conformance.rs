@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ctds_hdf5_testing::{tables_below, testdata};
 
-use super::read::Wanted;
+use super::read::{Rows, Wanted};
 use super::{ColumnCells, Table};
 use crate::ErrorKind;
 use crate::stman::samples::read_both_ways;
@@ -116,12 +116,19 @@ fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &
         if stretches > MOST_STRETCHES {
             continue;
         }
-        let whole = Wanted { cells, rows: rows.clone(), cell, region: None };
+        let whole = Wanted { cells, rows: Rows::Range(rows.clone()), cell, region: None };
         let mut found = T::zeros(elements.len()).unwrap();
         whole.read(&mut found).unwrap();
         let values = |elements: &[T]| T::values(elements.to_vec());
         assert!(same_bits(&values(&found), &values(elements)), "{place}, rows {rows:?}");
         assert_eq!(whole.read(&mut T::zeros(elements.len() + 1).unwrap()).unwrap_err().kind(), ErrorKind::Usage);
+        // a list of rows: the last one first, then every third
+        let list: Vec<u64> = [rows.end - 1].into_iter().chain(rows.clone().step_by(3)).collect();
+        let places = list.iter().map(|row| (row - rows.start) as usize * len);
+        let expected: Vec<T> = places.flat_map(|at| elements[at..at + len].to_vec()).collect();
+        let mut found = T::zeros(expected.len()).unwrap();
+        Wanted { cells, rows: Rows::List(&list), cell, region: None }.read(&mut found).unwrap();
+        assert!(same_bits(&values(&found), &values(&expected)), "{place}, rows {list:?}");
         if cell.is_empty() || len == 0 {
             continue;
         }
@@ -133,7 +140,7 @@ fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &
             read_part(Some(&region), cell, &mut expected, |out: &mut Values| out.extend_from(&one, 0..len)).unwrap();
         }
         let mut found = T::zeros(expected.len()).unwrap();
-        Wanted { cells, rows: rows.clone(), cell, region: Some(&region) }.read(&mut found).unwrap();
+        Wanted { cells, rows: Rows::Range(rows.clone()), cell, region: Some(&region) }.read(&mut found).unwrap();
         assert!(same_bits(&values(&found), &expected), "{place}, rows {rows:?}, {region:?}");
     }
     stretches

@@ -16,22 +16,25 @@ use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 
 /// Bytes of a piece where nothing says how the elements lie.
 const PIECE_BYTES: u64 = 256 << 10;
-/// Less than this is read by the calling thread alone.
-const PARALLEL_BYTES: usize = 1 << 20;
+/// Less than this is read by the calling thread alone: starting threads takes longer.
+const PARALLEL_BYTES: usize = 4 << 20;
+/// Cells of at most this many bytes are read whole where a part of each is wanted.
+const SMALL_CELL_BYTES: u64 = 512;
 /// Columns of more hypercubes are read cell by cell.
 const MAX_CUBES: usize = 1 << 10;
 
-/// The shape that all cells of `rows` have; for an empty range that of the column, if it is known.
+/// The shape that all cells of `rows` have; if there are none, that of all cells of the table, which has `all` rows, if they
+/// have one.
 ///
 /// # Errors
 /// `NotFound` if a cell is undefined; `Usage` if the shapes differ.
-pub(super) fn common_shape(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<Shape> {
+pub(super) fn common_shape(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Rows<'_>, all: u64) -> Result<Shape> {
     let known = if info.is_always_defined() { info.shape.clone() } else { None };
-    if let Some(shape) = known.or_else(|| cells.same_shape(rows).filter(|_| !rows.is_empty())) {
+    if let Some(shape) = known.or_else(|| cells.same_shape(&rows.hull().unwrap_or(0..all))) {
         return Ok(shape);
     }
     let mut shape = None;
-    for row in rows.clone() {
+    for row in rows.runs().flatten() {
         let found = cells.cell_shape(row)?;
         let found = found.ok_or_else(|| Error::not_found(format!("the cell in row {row} is undefined")))?;
         if *shape.get_or_insert_with(|| found.clone()) != found {
@@ -41,24 +44,71 @@ pub(super) fn common_shape(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Ra
     Ok(shape.or_else(|| info.shape.clone()).unwrap_or_default())
 }
 
+/// The rows that are wanted.
+#[derive(Debug, Clone)]
+pub(super) enum Rows<'a> {
+    Range(Range<u64>),
+    /// Rows in any order.
+    List(&'a [u64]),
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Rows::Range(rows) => rows.end.saturating_sub(rows.start),
+            Rows::List(rows) => rows.len() as u64,
+        }
+    }
+
+    /// The smallest range with all of them; `None` if there are none.
+    pub(super) fn hull(&self) -> Option<Range<u64>> {
+        match self {
+            Rows::Range(rows) => Some(rows.clone()).filter(|rows| !rows.is_empty()),
+            Rows::List(rows) => Some(*rows.iter().min()?..rows.iter().max()?.saturating_add(1)),
+        }
+    }
+
+    /// Ranges of consecutive rows, in order.
+    fn runs(&self) -> impl Iterator<Item = Range<u64>> + 'a {
+        let (range, list): (_, &'a [u64]) = match self {
+            Rows::Range(rows) => (Some(rows.clone()), &[]),
+            Rows::List(rows) => (None, rows),
+        };
+        let runs = list.chunk_by(|&row, &next| row.checked_add(1) == Some(next));
+        range.into_iter().chain(runs.filter_map(|run| Some(*run.first()?..run.last()? + 1)))
+    }
+
+    /// Pieces of `step` rows.
+    fn pieces(&self, step: usize) -> Vec<Piece<'a>> {
+        let piece = |rows| Piece { rows, tiles: None };
+        match self {
+            Rows::Range(rows) => {
+                let end = |start: u64| start.saturating_add(step as u64).min(rows.end);
+                rows.clone().step_by(step).map(|start| piece(Rows::Range(start..end(start)))).collect()
+            }
+            Rows::List(rows) => rows.chunks(step).map(|rows| piece(Rows::List(rows))).collect(),
+        }
+    }
+}
+
 /// Cells of one shape that are wanted, or the same region of each.
 pub(super) struct Wanted<'a> {
     pub(super) cells: &'a dyn ColumnCells,
-    pub(super) rows: Range<u64>,
+    pub(super) rows: Rows<'a>,
     /// The shape of each cell.
     pub(super) cell: &'a Shape,
     /// The part of each cell; `None`: all of it.
     pub(super) region: Option<&'a Region>,
 }
 
-/// Consecutive rows.
-struct Piece {
-    rows: Range<u64>,
-    /// The hypercube, and the position of the first row in it.
-    tiles: Option<(usize, u64)>,
+/// Rows that are read together.
+struct Piece<'a> {
+    rows: Rows<'a>,
+    /// The hypercube, and the positions of the rows in it.
+    tiles: Option<(usize, Range<u64>)>,
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
     /// The shape of what is wanted of a cell.
     ///
     /// # Errors
@@ -75,7 +125,7 @@ impl Wanted<'_> {
     /// # Errors
     /// `Usage` if `out` has another length; those of reading.
     pub(super) fn read<T: Element>(&self, out: &mut [T]) -> Result<()> {
-        let count = self.rows.end.saturating_sub(self.rows.start);
+        let count = self.rows.len();
         let part = self.part()?;
         let elements = part.elements()?;
         if elements.checked_mul(count) != Some(out.len() as u64) {
@@ -86,24 +136,25 @@ impl Wanted<'_> {
             return Ok(());
         }
         let tiling = self.cells.tiling(MAX_CUBES);
-        let pieces = match tiling.as_ref().and_then(|tiling| self.pieces_of_tiles(tiling)) {
-            Some(pieces) => pieces,
-            None => self.pieces(elements.max(1) * size_of::<T>() as u64),
+        let of_tiles = |tiling: &Tiling<'_>| match &self.rows {
+            Rows::Range(rows) => self.pieces_of_tiles(rows, tiling),
+            Rows::List(_) => None,
         };
+        let row_bytes = elements.max(1).saturating_mul(size_of::<T>() as u64);
+        let pieces = tiling.as_ref().and_then(of_tiles);
+        let pieces = pieces.unwrap_or_else(|| self.rows.pieces((PIECE_BYTES / row_bytes).max(1) as usize));
         let is_large = size_of_val(out) >= PARALLEL_BYTES;
         let mut rest = out;
         let mut work = Vec::with_capacity(pieces.len());
         for piece in pieces {
-            let len = (piece.rows.end - piece.rows.start) * elements;
+            let len = piece.rows.len() * elements;
             let (now, later) = rest.split_at_mut(len as usize);
             work.push((piece, now));
             rest = later;
         }
-        let read = |scratch: &mut Values, (piece, out): (Piece, &mut [T])| match (piece.tiles, &tiling) {
-            (Some((cube, position)), Some(tiling)) => {
-                self.read_tiles(&*tiling.cubes[cube], position, piece.rows, scratch, out)
-            }
-            _ => self.read_cells(piece.rows, scratch, out),
+        let read = |scratch: &mut Values, (piece, out): (Piece<'_>, &mut [T])| match (piece.tiles, &tiling) {
+            (Some((cube, positions)), Some(tiling)) => self.read_tiles(&*tiling.cubes[cube], positions, scratch, out),
+            _ => self.read_cells(&piece.rows, scratch, out),
         };
         let scratch = || Values::new(T::DATA_TYPE);
         if is_large && work.len() > 1 {
@@ -114,20 +165,14 @@ impl Wanted<'_> {
         }
     }
 
-    fn pieces(&self, row_bytes: u64) -> Vec<Piece> {
-        let step = (PIECE_BYTES / row_bytes).max(1) as usize;
-        let piece = |start| Piece { rows: start..(start + step as u64).min(self.rows.end), tiles: None };
-        self.rows.clone().step_by(step).map(piece).collect()
-    }
-
     /// Pieces that end where tiles end; `None` if tiles would be read several times because neighbouring rows are in
     /// different cubes, or if some rows are in none.
-    fn pieces_of_tiles(&self, tiling: &Tiling<'_>) -> Option<Vec<Piece>> {
+    fn pieces_of_tiles(&self, rows: &Range<u64>, tiling: &Tiling<'_>) -> Option<Vec<Piece<'a>>> {
         let mut pieces = Vec::new();
         let mut rows_of_cubes = vec![0; tiling.cubes.len()];
-        let mut next = self.rows.start;
+        let mut next = rows.start;
         for run in &tiling.runs {
-            let (start, end) = (run.rows.start.max(self.rows.start), run.rows.end.min(self.rows.end));
+            let (start, end) = (run.rows.start.max(rows.start), run.rows.end.min(rows.end));
             if start >= end {
                 continue;
             }
@@ -140,16 +185,17 @@ impl Wanted<'_> {
             let (mut row, mut position) = (start, run.position + (start - run.rows.start));
             while row < end {
                 let count = (tile - position % tile).min(end - row);
-                pieces.push(Piece { rows: row..row + count, tiles: Some((run.cube, position)) });
+                let tiles = Some((run.cube, position..position + count));
+                pieces.push(Piece { rows: Rows::Range(row..row + count), tiles });
                 row += count;
                 position += count;
             }
         }
         let mut tiles = 0;
-        for (cube, rows) in rows_of_cubes.into_iter().enumerate().filter(|(_, rows)| *rows > 0) {
-            tiles += rows / self.tile_rows(tiling, cube)? + 2;
+        for (cube, count) in rows_of_cubes.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            tiles += count / self.tile_rows(tiling, cube)? + 2;
         }
-        (next == self.rows.end && pieces.len() as u64 <= 2 * tiles).then_some(pieces)
+        (next == rows.end && pieces.len() as u64 <= 2 * tiles).then_some(pieces)
     }
 
     /// The rows of a tile, if rows are the last axis of the cube.
@@ -158,36 +204,53 @@ impl Wanted<'_> {
         grid.chunk.last().copied().filter(|&rows| rows > 0 && grid.shape.len() == self.cell.len() + 1)
     }
 
-    fn read_cells<T: Element>(&self, rows: Range<u64>, scratch: &mut Values, out: &mut [T]) -> Result<()> {
+    fn read_cells<T: Element>(&self, rows: &Rows<'_>, scratch: &mut Values, out: &mut [T]) -> Result<()> {
         scratch.clear();
-        match self.region {
-            None => self.cells.read_rows(rows.clone(), scratch)?,
-            Some(region) => rows.clone().try_for_each(|row| self.cells.read_cell(row, Some(region), scratch))?,
+        let cell = self.cell.elements()?;
+        let small = self.region.filter(|_| cell.saturating_mul(size_of::<T>() as u64) <= SMALL_CELL_BYTES);
+        match self.region.filter(|_| small.is_none()) {
+            None => rows.runs().try_for_each(|run| self.cells.read_rows(run, scratch))?,
+            Some(region) => {
+                rows.runs().flatten().try_for_each(|row| self.cells.read_cell(row, Some(region), scratch))?;
+            }
         }
         let found = typed::<T>(scratch)?;
-        if found.len() != out.len() {
-            let (found, expected, Range { start, end }) = (found.len(), out.len(), rows);
+        let expected = if small.is_some() { rows.len() * cell } else { out.len() as u64 };
+        if found.len() as u64 != expected {
+            let (found, Range { start, end }) = (found.len(), rows.hull().unwrap_or_default());
             return Err(Error::format(format!(
                 "rows {start}..{end} have {found} elements, by their shapes {expected}"
             )));
         }
-        out.clone_from_slice(found);
+        match small {
+            None => out.clone_from_slice(found),
+            Some(region) => {
+                let part = region.shape.elements()? as usize;
+                let zero = vec![0; region.shape.len()];
+                let cells = found.chunks_exact(cell.max(1) as usize);
+                for (from, to) in cells.zip(out.chunks_exact_mut(part.max(1))) {
+                    let copy = |at: usize, place: usize, run: usize| {
+                        to[place..place + run].clone_from_slice(&from[at..at + run])
+                    };
+                    for_each_run(self.cell, &region.start, &region.shape, &zero, &region.shape, copy);
+                }
+            }
+        }
         Ok(())
     }
 
-    /// Reads the rows that are at consecutive positions of a cube from `position` on.
+    /// Reads the rows that are at consecutive `positions` of a cube.
     fn read_tiles<T: Element>(
         &self,
         cube: &dyn ChunkRead,
-        position: u64,
-        rows: Range<u64>,
+        positions: Range<u64>,
         scratch: &mut Values,
         out: &mut [T],
     ) -> Result<()> {
         let grid = cube.grid();
         let cell = self.region.cloned().unwrap_or_else(|| Region::whole(self.cell));
-        let wanted =
-            Region { start: cell.start.with_axis(position), shape: cell.shape.with_axis(rows.end - rows.start) };
+        let Range { start, end } = positions;
+        let wanted = Region { start: cell.start.with_axis(start), shape: cell.shape.with_axis(end - start) };
         let row_len = cell.shape.elements()? as usize;
         let read = |index: &[u64], part: &Part| {
             let number = grid.number(index);

@@ -24,7 +24,7 @@ Table = fingerprint._patch()
 def compare(path, file, counts=None, columns=None, rows=None):
     """Differences between the table at PATH, with its subtables, and the open native FILE.
 
-    COLUMNS restricts the main table to these, ROWS to this range."""
+    COLUMNS restricts the main table to these, ROWS to these, a range or a list."""
     differences = []
     counts = Counter() if counts is None else counts
     compare_table(Table(path, ack=False), file['MAIN'], differences, counts, set(), columns, rows)
@@ -38,7 +38,7 @@ def compare_table(table, group, differences, counts, done, columns=None, rows=No
     say = lambda *words: differences.append(' '.join(map(str, (where,) + words)))  # noqa: E731
     rows = range(table.nrows()) if rows is None else rows
     row = layout.row_scale(group)
-    if not np.array_equal(row[...], np.arange(rows.start, rows.stop)) or row.dtype != np.int64:
+    if not np.array_equal(row[...], np.array(rows, dtype=np.int64)) or row.dtype != np.int64:
         say(row, row[...])
     names = [c for c in table.colnames() if columns is None or c in columns]
     described = layout.exact_columns(group)

@@ -5,14 +5,15 @@
 use std::path::Path;
 use std::time::Instant;
 
+use ctds_hdf5::convert::Source;
 use ctds_hdf5::value::{BString, Complex32, Complex64, DataType, Element, Region};
-use ctds_hdf5::{Column, Result, Table};
+use ctds_hdf5::{Column, Result};
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [path, name, rounds, step] = &words[..] else { panic!("read_speed TABLE COLUMN ROUNDS STEP") };
     let (rounds, step) = (rounds.parse().expect("a number"), step.parse().expect("a number"));
-    let data_type = Table::open(path)?.column(name)?.info().data_type();
+    let data_type = Source::open(path)?.column(name)?.info().data_type();
     match data_type {
         DataType::Bool => time::<bool>(path.as_ref(), name, rounds, step),
         DataType::Int => time::<i32>(path.as_ref(), name, rounds, step),
@@ -29,8 +30,8 @@ fn main() -> Result<()> {
 type Read<'a> = &'a dyn Fn(&Column<'_>) -> Result<()>;
 
 fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize) -> Result<()> {
-    let rows = Table::open(path)?.rows();
-    let cell = Table::open(path)?.column(name)?.cell_shape(0)?.unwrap_or_default();
+    let rows = Source::open(path)?.tables()[0].rows()?;
+    let cell = Source::open(path)?.column(name)?.cell_shape(0)?.unwrap_or_default();
     // the middle of the slowest axis of the cell
     let channel = cell.split_last().map(|(rest, channels)| Region {
         start: rest.iter().map(|_| 0).chain([channels / 2]).collect(),
@@ -41,8 +42,8 @@ fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize) -> Resu
         Some(region) => column.parts::<T>(0..rows, region).map(drop),
         None => Ok(()),
     };
-    let one_baseline =
-        |column: &Column<'_>| (0..rows).step_by(step).try_for_each(|row| column.cell::<T>(row).map(drop));
+    let baseline: Vec<u64> = (0..rows).step_by(step).collect();
+    let one_baseline = |column: &Column<'_>| column.rows_at::<T>(&baseline).map(drop);
     let scattered = |column: &Column<'_>| {
         (0..1000).try_for_each(|i: u64| column.cell::<T>(i.wrapping_mul(2_654_435_761) % rows).map(drop))
     };
@@ -53,8 +54,8 @@ fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize) -> Resu
         let mut seconds = Vec::new();
         for _ in 0..rounds {
             // a table of its own: what is cached belongs to the time
-            let table = Table::open(path)?;
-            let column = table.column(name)?;
+            let source = Source::open(path)?;
+            let column = source.column(name)?;
             let start = Instant::now();
             read(&column)?;
             seconds.push(start.elapsed().as_secs_f64().to_string());

@@ -9,8 +9,8 @@ use anyhow::{Result, anyhow};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Prediction, ReadStrategy, Sha256, TablePlan, ToHdf5,
-    ToHdf5Plan, ToHdf5Summary,
+    ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Predicate, Prediction, ReadStrategy, Sha256,
+    TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::{Value as Json, json};
@@ -27,6 +27,7 @@ use crate::report::{self, Ending};
 #[command(before_help = "Examples:
   h5bridge to-hdf5 my.ms my.h5
   h5bridge to-hdf5 my.ms my.h5 --columns TIME,UVW,DATA --rows 0..10000
+  h5bridge to-hdf5 my.ms my.h5 --where 'DATA_DESC_ID == 0 && TIME > \"2014-04-22T10:30:00\"'
   h5bridge to-hdf5 my.ms my.h5 --dry-run")]
 pub struct Args {
     #[arg(help = SOURCE)]
@@ -42,6 +43,10 @@ pub struct Args {
     /// Take only these rows of the main table: from A up to and without B
     #[arg(long, value_name = "A..B", value_parser = row_range)]
     rows: Option<Range<u64>>,
+    /// Take only the rows of the main table that satisfy a condition on its scalar columns, such as
+    /// 'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'
+    #[arg(long = "where", value_name = "CONDITION")]
+    predicate: Option<Predicate>,
     /// Take only these tables; MAIN is the main one
     #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
     tables: Vec<String>,
@@ -138,6 +143,7 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
         (!args.columns.is_empty(), "--columns"),
         (!args.exclude.is_empty(), "--exclude"),
         (args.rows.is_some(), "--rows"),
+        (args.predicate.is_some(), "--where"),
         (!args.tables.is_empty(), "--tables"),
         (args.appendable, "--appendable"),
         (args.restorable, "--restorable"),
@@ -249,6 +255,11 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if let Some(rows) = args.rows {
         to_hdf5 = to_hdf5.rows(rows);
     }
+    let condition =
+        args.predicate.as_ref().map(|predicate| format!(" --where {}", report::quoted(&predicate.to_string())));
+    if let Some(predicate) = args.predicate {
+        to_hdf5 = to_hdf5.rows_where(predicate);
+    }
     // a search for damage takes long
     let stoppable = interrupts.stoppable(&());
     let plan = to_hdf5.progress(&stoppable).plan();
@@ -288,7 +299,8 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     if !left.is_empty() {
         lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
     }
-    lines.push(format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()));
+    let condition = condition.unwrap_or_default();
+    lines.push(format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()));
     Ending {
         warnings,
         summary: lines,

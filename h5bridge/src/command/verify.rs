@@ -4,9 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use ctds_hdf5::OpenOptions;
 use ctds_hdf5::blz::{ArrayDifference, ArrayInfo, Arrays};
-use ctds_hdf5::convert::{Compare, Comparison, Difference, display_name};
+use ctds_hdf5::convert::{Compare, Comparison, Difference, Predicate, display_name};
 use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Listing};
 use serde_json::json;
 
@@ -33,6 +32,9 @@ pub struct Args {
     /// their checksums
     #[arg(long)]
     bytes: bool,
+    /// Take only the rows of the main table of LEFT that satisfy a condition, as to-hdf5 does
+    #[arg(long = "where", value_name = "CONDITION", requires = "right", conflicts_with = "bytes")]
+    predicate: Option<Predicate>,
     #[command(flatten)]
     external: External,
 }
@@ -41,10 +43,16 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     match &args.right {
         Some(right) if args.bytes => compare_bytes(&args.left, right, global, out),
-        Some(right) if Arrays::are_at(&args.left) || Arrays::are_at(right) => {
+        Some(right) if args.predicate.is_none() && (Arrays::are_at(&args.left) || Arrays::are_at(right)) => {
             compare_arrays(&args.left, right, global, out)
         }
-        Some(right) => compare(&args.left, right, args.external.open_options(global), global, out),
+        Some(right) => {
+            let mut compare = Compare::new(&args.left, right).open_options(args.external.open_options(global));
+            if let Some(predicate) = args.predicate {
+                compare = compare.rows_where(predicate);
+            }
+            report_comparison(compare.run()?, global, out)
+        }
         None if Arrays::are_at(&args.left) => check_arrays(&args.left, global, out),
         None if args.bytes => check(&args.left, global, out),
         None => {
@@ -107,10 +115,6 @@ fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<
         ..Ending::default()
     }
     .print(global, out)
-}
-
-fn compare(left: &Path, right: &Path, options: OpenOptions, global: &Global, out: &mut impl Write) -> Result<Status> {
-    report_comparison(Compare::new(left, right).open_options(options).run()?, global, out)
 }
 
 /// Prints what was compared and the first difference of each column.

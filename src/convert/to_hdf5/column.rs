@@ -32,12 +32,13 @@ pub(super) struct ColumnResult {
 /// The scale `row` of a table.
 pub(super) fn write_row_numbers(
     target: &DatasetSink,
+    content: &Content,
     rows: Range<u64>,
     lane: &mut Lane<'_, ColumnResult>,
 ) -> Result<()> {
     let mut appender = Appender::new(target);
     for row in rows {
-        appender.push(lane, &row.to_le_bytes())?;
+        appender.push(lane, &content.original_row(row).to_le_bytes())?;
     }
     appender.finish(lane)
 }

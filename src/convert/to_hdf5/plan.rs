@@ -10,10 +10,11 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context 
 use crate::h5::Compression;
 use crate::limits;
 use crate::native::{
-    FormKind, MAIN_TABLE, Names, StoredForm, defined_flags, last_part, row_name, source_name, stored_size, table_path,
+    FormKind, MAIN_TABLE, Names, StoredForm, defined_flags, last_part, row_name, source_name, split_name, stored_size,
+    table_path,
 };
 use crate::source::tree::Tree;
-use crate::source::{Content, Source, SourceTable};
+use crate::source::{Content, Predicate, Source, SourceTable};
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
 
@@ -26,6 +27,8 @@ pub(crate) struct ToHdf5Options {
     pub(crate) exclude: Vec<String>,
     /// Rows of the main table.
     pub(crate) rows: Option<Range<u64>>,
+    /// A condition on the rows of the main table. The source has been reduced to the rows that satisfy it.
+    pub(crate) predicate: Option<Predicate>,
     /// Tables to take: `MAIN`, or a subtable's name; empty: all.
     pub(crate) tables: Vec<String>,
     /// Filters of the datasets.
@@ -56,10 +59,7 @@ impl ToHdf5Options {
     /// The rows of a table that are taken, which has `all` rows.
     fn rows_of(&self, table: usize, all: u64) -> Result<Range<u64>> {
         match &self.rows {
-            Some(rows) if table == 0 && rows.start <= rows.end && rows.end <= all => Ok(rows.clone()),
-            Some(rows) if table == 0 => {
-                Err(Error::usage(format!("rows {}..{} of a table of {all} rows", rows.start, rows.end)))
-            }
+            Some(rows) if table == 0 => limits::row_range(rows, all).map(|()| rows.clone()),
             _ => Ok(0..all),
         }
     }
@@ -73,20 +73,13 @@ impl ToHdf5Options {
     }
 }
 
-/// The table, as [`Source::tables`] names it, and the column.
-fn split_name(name: &str) -> (&str, &str) {
-    match name.rsplit_once('/') {
-        Some((table, column)) => (source_name(table), column),
-        None => (MAIN_TABLE, name),
-    }
-}
-
 impl Default for ToHdf5Options {
     fn default() -> Self {
         ToHdf5Options {
             columns: Vec::new(),
             exclude: Vec::new(),
             rows: None,
+            predicate: None,
             tables: Vec::new(),
             compress: Compress::Auto,
             appendable: false,
@@ -293,6 +286,7 @@ impl Plan {
         let is_whole = options.columns.is_empty()
             && options.exclude.is_empty()
             && options.rows.is_none()
+            && options.predicate.is_none()
             && options.tables.is_empty();
         if !is_whole {
             return Err(Error::usage("a restorable file has all tables, columns and rows"));

@@ -46,7 +46,7 @@ pub(crate) struct Writer<'a> {
 #[derive(Debug)]
 enum Job {
     /// The scale `row` of a table.
-    RowNumbers { target: DatasetSink, rows: Range<u64> },
+    RowNumbers { table: usize, target: DatasetSink, rows: Range<u64> },
     /// A column, by the numbers of its table and itself in the plan, and its datasets.
     Column { table: usize, column: usize, targets: Box<Members<DatasetSink>> },
 }
@@ -114,7 +114,7 @@ impl<'a> Writer<'a> {
             let form = StoredForm::missing(missing_link(&column.name), column.reason.clone());
             self.write_column_document(content, &form, column.index, exact)?;
         }
-        let row_scale = self.write_rows(table, group)?;
+        let row_scale = self.write_rows(number, table, group)?;
         let values = self.coordinates(table);
         let plan = self.plan;
         let taken = move |name: &str| plan.names.has(&table.group, name);
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Creates the scale of the rows; returns its number among the datasets.
-    fn write_rows(&mut self, table: &TablePlan, group: &Group) -> Result<usize> {
+    fn write_rows(&mut self, place: usize, table: &TablePlan, group: &Group) -> Result<usize> {
         let rows = table.rows.end - table.rows.start;
         let shape = Shape::from([rows]);
         let spec = DatasetSpec {
@@ -162,7 +162,7 @@ impl<'a> Writer<'a> {
         let target = self.create(group, &table.row, spec)?;
         let number = target.dataset;
         self.datasets[number].make_scale(&table.row)?;
-        self.jobs.push((rows * 8, Job::RowNumbers { target, rows: table.rows.clone() }));
+        self.jobs.push((rows * 8, Job::RowNumbers { table: place, target, rows: table.rows.clone() }));
         Ok(number)
     }
 
@@ -250,7 +250,10 @@ impl<'a> Writer<'a> {
         let cells = if wanted { CellDigest::Wanted } else { CellDigest::Skipped };
         let work = |job: Job, lane: &mut Lane<'_, ColumnResult>| -> Result<()> {
             match job {
-                Job::RowNumbers { target, rows } => write_row_numbers(&target, rows, lane),
+                Job::RowNumbers { table, target, rows } => {
+                    let content = source.tables[plan.tables[table].source].content()?;
+                    write_row_numbers(&target, content, rows, lane)
+                }
                 Job::Column { table, column, targets } => {
                     let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
                     let content = source.tables[table_plan.source].content()?;

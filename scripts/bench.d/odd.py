@@ -1,0 +1,129 @@
+"""Tables of unusual shapes, each in two sizes: whether time grows with the bytes, and memory does not. Beside each, `cp -r`.
+
+A thousand small tables, many spectral windows, millions of rows of scalars, one cell larger than the memory that may be held,
+thousands of hypercubes.
+"""
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+
+import casacore.tables as ct
+import numpy as np
+
+import bench
+
+parser = argparse.ArgumentParser(prog='scripts/bench odd', description=__doc__,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument('folder', nargs='?', default=os.environ.get('H5BRIDGE_BENCH_DIR'),
+                    help='where the data is kept between runs (or $H5BRIDGE_BENCH_DIR; default: below the temp dir)')
+parser.add_argument('--rounds', type=int, default=5)
+
+
+def data(manager, **more):
+    """A column DATA of complex cells with two axes."""
+    more = dict(datamanagertype=manager, datamanagergroup='T', **more) if manager else more
+    return ct.makearrcoldesc('DATA', 0j, ndim=2, valuetype='complex', **more)
+
+
+def tiles(manager, *tile):
+    return {'*1': {'TYPE': manager, 'NAME': 'T', 'SEQNR': 1, 'COLUMNS': ['DATA'],
+                   'SPEC': {'DEFAULTTILESHAPE': np.array(tile, dtype=np.int32)}}}
+
+
+def cells(path, rows, manager, tile, shape):
+    """A table of DATA; `shape` gives that of the cell of each row."""
+    with ct.table(path, ct.maketabdesc([data(manager)]), dminfo=tiles(manager, *tile), nrow=rows, ack=False) as table:
+        for row in range(rows):
+            table.putcell('DATA', row, np.full(shape(row), row + 0j))
+
+
+def windows(path, count):
+    """300 spectral windows, each with another number of channels."""
+    cells(path, 3000 * count, 'TiledShapeStMan', (4, 16, 64), lambda row: (16 + row % 300, 4))
+
+
+def shapes(path, count):
+    """Thousands of cubes of TiledShapeStMan with up to 100 rows each."""
+    cells(path, 2500 * count, 'TiledShapeStMan', (4, 16, 4), lambda row: (1 + row % 2500 // 100, 1 + row % 100))
+
+
+def cubes(path, count):
+    """A hypercube for each row."""
+    cells(path, 2500 * count, 'TiledCellStMan', (4, 16), lambda row: (16 + row % 97, 4))
+
+
+def scalars(path, count):
+    """Millions of rows of scalars."""
+    managers = [('TIME', 0., 'IncrementalStMan'), ('ANTENNA1', 0, 'StandardStMan'), ('ANTENNA2', 0, 'StandardStMan'),
+                ('SCAN_NUMBER', 0, 'IncrementalStMan'), ('EXPOSURE', 0., 'StandardStMan'), ('FLAG_ROW', False, 'StandardStMan')]
+    columns = [ct.makescacoldesc(name, value, datamanagertype=manager, datamanagergroup=manager)
+               for name, value, manager in managers]
+    rows = np.arange(2_500_000 * count)
+    with ct.table(path, ct.maketabdesc(columns), nrow=len(rows), ack=False) as table:
+        table.putcol('TIME', 5e9 + (rows // 378).astype('f8'))
+        table.putcol('ANTENNA1', (rows % 28).astype('i4'))
+        table.putcol('ANTENNA2', (rows // 7 % 28).astype('i4'))
+        table.putcol('SCAN_NUMBER', (rows // 100000).astype('i4'))
+        table.putcol('EXPOSURE', np.random.default_rng(1).random(len(rows)))
+        table.putcol('FLAG_ROW', rows % 5 == 0)
+
+
+def one_cell(path, count):
+    """A single cell of 64 MB times COUNT."""
+    noise = np.random.default_rng(1).random((2048 * count, 4096), dtype='f4')
+    column = ct.makearrcoldesc('MAP', 0., ndim=2, valuetype='float')
+    with ct.table(path, ct.maketabdesc([column]), nrow=1, ack=False) as table:
+        table.putcell('MAP', 0, np.concatenate([noise, noise]))
+
+
+def tables(path, count):
+    """250 subtables of 100 kB, times COUNT."""
+    columns = ct.maketabdesc([ct.makescacoldesc('TIME', 0.), ct.makescacoldesc('A', 0),
+                              ct.makearrcoldesc('DATA', 0j, ndim=1, shape=[8], valuetype='complex')])
+    with ct.table(path, columns, nrow=10, ack=False) as table:
+        for number in range(250 * count):
+            name = 'SUB%d' % number
+            with ct.table(os.path.join(path, name), columns, nrow=1200, ack=False) as subtable:
+                noise = np.random.default_rng(number).random((1200, 16), dtype='f4')
+                subtable.putcol('DATA', noise.view('c8'))
+                subtable.putcol('TIME', np.arange(1200.))
+            table.putkeyword(name, 'Table: ' + os.path.join(path, name))
+
+
+def main():
+    arguments = parser.parse_args()
+    folder = arguments.folder or os.path.join(tempfile.gettempdir(), 'h5bridge-bench')
+    os.makedirs(folder, exist_ok=True)
+    out = os.path.join(folder, 'out')
+    print('%d rounds, medians of seconds; --sync never' % arguments.rounds)
+    print('%-12s %10s %10s %8s %8s %10s %10s' % ('', 'MB', 'h5bridge', 'cp -r', 's/GB', 'x before', 'peak MB'))
+    for make in (tables, windows, shapes, cubes, scalars, one_cell):
+        before = None
+        for count in (1, 4):
+            source = os.path.join(folder, 'odd-%s%d.tab' % (make.__name__, count))
+            if not os.path.exists(source):
+                shutil.rmtree(source + '.new', ignore_errors=True)
+                make(source + '.new', count)
+                os.rename(source + '.new', source)
+            ours, copies = [], []
+            for _ in range(arguments.rounds):
+                for command, written, times in (
+                        (bench.to_hdf5(source, out, None, '--sync', 'never')[0], out + '.h5', ours),
+                        (['cp', '-r', source, out + '.tab'], out + '.tab', copies)):
+                    bench.remove(written)
+                    os.sync()
+                    times.append(bench.run(command))
+                    bench.remove(written)
+            size = bench.size(source) / 1e6
+            seconds, copied = (statistics.median(run[0] for run in runs) for runs in (ours, copies))
+            speed = 1e3 * seconds / size
+            print('%-12s %10.1f %10.3f %8.3f %8.2f %10s %10.0f' % (
+                make.__name__, size, seconds, copied, speed, '%.2f' % (speed / before) if before else '',
+                max(run[1] for run in ours)), flush=True)
+            before = speed
+
+
+if __name__ == '__main__':
+    main()

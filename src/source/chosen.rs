@@ -1,0 +1,48 @@
+//! A column of a table of which only some rows are seen.
+
+use std::ops::Range;
+
+use super::row_set::RowSet;
+use crate::error::Result;
+use crate::stman::undefined;
+use crate::table::ColumnCells;
+use crate::value::{Region, Shape, Values};
+
+/// The chosen cells of a column.
+pub(super) struct Chosen<'a> {
+    pub(super) cells: Box<dyn ColumnCells + 'a>,
+    pub(super) rows: &'a RowSet,
+}
+
+impl Chosen<'_> {
+    /// The row of the table.
+    fn row(&self, row: u64) -> Result<u64> {
+        self.rows.row(row).ok_or_else(|| undefined(row))
+    }
+}
+
+impl ColumnCells for Chosen<'_> {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        self.cells.cell_shape(self.row(row)?)
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        self.cells.read_cell(self.row(row)?, region, out)
+    }
+
+    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        self.rows.ranges(rows).try_for_each(|rows| self.cells.read_rows(rows, out))
+    }
+
+    /// The shape that the cells of all ranges have, or those of everything between the first and the last row.
+    fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
+        let first = self.rows.row(rows.start)?;
+        let last = self.rows.row(rows.end.checked_sub(1)?)?;
+        if let Some(shape) = self.cells.same_shape(&(first..last + 1)) {
+            return Some(shape);
+        }
+        let mut shapes = self.rows.ranges(rows.clone()).map(|rows| self.cells.same_shape(&rows));
+        let common = shapes.next()??;
+        shapes.all(|shape| shape.as_ref() == Some(&common)).then_some(common)
+    }
+}

@@ -1,0 +1,89 @@
+//! Dates as modified Julian dates.
+
+/// Seconds of a day.
+pub(super) const DAY: f64 = 86_400.0;
+
+/// The modified Julian day of the day before 1 March of the year 0, Gregorian.
+const EPOCH: i64 = -678_882;
+
+/// The modified Julian date, in seconds, of `2014-04-22`, `2014-04-22T10:30`, `2014-04-22T10:30:00.5`; `2014/04/22/10:30:00`, as CASA
+/// writes it, and a space before the time are as good.
+pub(super) fn seconds(text: &str) -> Option<f64> {
+    let text = text.trim().trim_end_matches('Z');
+    let separator = if text.contains('/') { '/' } else { '-' };
+    let mut parts = text.splitn(3, separator);
+    let (year, month, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    let (day, time) = match rest.split_once(['T', 't', ' ', '/']) {
+        Some((day, time)) => (day, Some(time)),
+        None => (rest, None),
+    };
+    let (year, month, day): (i64, i64, i64) = (number(year)?, number(month)?, number(day)?);
+    if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=days_of_month(year, month)).contains(&day) {
+        return None;
+    }
+    let time = time.map_or(Some(0.0), time_of_day)?;
+    Some((days(year, month, day) as f64) * DAY + time)
+}
+
+/// Digits only: no signs, no spaces.
+fn number(text: &str) -> Option<i64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
+}
+
+fn days_of_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// The modified Julian day. Years are counted from March, so that the leap day is the last of its year.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
+    EPOCH + year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day
+}
+
+/// Seconds since midnight of `10:30` or `10:30:00.5`.
+fn time_of_day(text: &str) -> Option<f64> {
+    let mut parts = text.split(':');
+    let (hours, minutes) = (number(parts.next()?)?, number(parts.next()?)?);
+    let seconds: f64 = match parts.next() {
+        None => 0.0,
+        Some(text) if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') => text.parse().ok()?,
+        Some(_) => return None,
+    };
+    // 60: a leap second
+    let is_time = hours < 24 && minutes < 60 && seconds < 61.0 && parts.next().is_none();
+    is_time.then_some((hours * 60 + minutes) as f64 * 60.0 + seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_casacore() {
+        // casacore.quanta: quantity('2014-04-22T10:30:00.5').get_value('s')
+        let known = [
+            ("1858-11-17", 0.0),
+            ("2000-01-01T12:00", 51_544.5 * DAY),
+            ("2014-04-22T10:30:00.5", 56_769.0 * DAY + 37_800.5),
+            ("2014/04/22/10:30:00.5", 56_769.0 * DAY + 37_800.5),
+            ("2014-04-22 10:30:00.5", 56_769.0 * DAY + 37_800.5),
+            ("2024-02-29", 60_369.0 * DAY),
+            ("2024-03-01Z", 60_370.0 * DAY),
+            ("1900-03-01", 15_079.0 * DAY),
+        ];
+        for (text, expected) in known {
+            assert_eq!(seconds(text), Some(expected), "{text}");
+        }
+        for text in
+            ["", "2014", "2014-04", "2014-13-01", "2014-02-29", "2014-04-22T25:00", "2014-04-22T10", "3C286", "a-b-c"]
+        {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+}
