@@ -36,6 +36,7 @@
 #![deny(missing_docs)]
 
 mod aipsio;
+mod blosc;
 pub mod blz;
 mod call;
 mod clock;
@@ -60,6 +61,7 @@ mod progress;
 mod publishing;
 mod schema;
 mod sha;
+mod shuffle;
 mod source;
 mod stman;
 mod sync;

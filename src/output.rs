@@ -434,9 +434,10 @@ fn exists() -> Error {
     Error::new(ErrorKind::Exists, "the target exists already")
 }
 
-/// Whether a directory may be replaced by another one: it holds a table, or nothing.
+/// Whether a directory may be replaced by another one: it holds a table, an array or a table of arrays, or nothing.
 fn is_table(path: &Path) -> bool {
-    path.join("table.dat").exists() || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())
+    let known = ["table.dat", "meta/storage", "__rootdirs__"];
+    known.iter().any(|name| path.join(name).exists()) || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())
 }
 
 fn not_a_table() -> Error {

@@ -6,7 +6,8 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['error'],
-    ['clock', 'damage', 'limits', 'publishing', 'sha', 'sync'],
+    ['clock', 'damage', 'limits', 'publishing', 'sha', 'shuffle', 'sync'],
+    ['blosc'],
     ['value'],
     ['io'],
     ['grid', 'progress', 'pool', 'output'],

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde_json::{Map, Value as Json};
 
+use super::chunk_files::{BATCH_BYTES, BATCH_FILES, ChunkFiles, StoredChunk};
 use super::dtype::{Dtype, Kind};
-use super::json;
+use super::json::Document;
+use super::rows::Rows;
 use super::superchunk::Superchunk;
 use crate::container::Container;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
@@ -16,9 +18,6 @@ use crate::progress::Progress;
 
 /// Name of the dataset of an array that is not the column of a table.
 pub(super) const ARRAY: &str = "array";
-
-/// Decoded bytes that are held at a time, but for a single chunk that is larger.
-const BATCH_BYTES: u64 = 32 << 20;
 
 /// Longest array in Fortran order, which is transposed in memory.
 const MOST_TRANSPOSED: u64 = 1 << 30;
@@ -36,56 +35,55 @@ pub(super) struct Array {
     /// Rows of a chunk, at least 1.
     pub(super) chunk_rows: u64,
     /// `meta/storage`, or the metadata of a single file.
-    pub(super) storage: Json,
+    pub(super) storage: Option<Document>,
     /// Attributes of the user.
-    pub(super) attributes: Map<String, Json>,
+    pub(super) attributes: Option<Document>,
     /// Bytes of a row.
     pub(super) row_bytes: u64,
     /// Whether the chunks hold the first axis fastest.
-    is_fortran: bool,
-    data: Option<Arc<dyn Container>>,
-    /// The files of chunks with their numbers, in order.
-    files: Vec<(u64, String)>,
-    /// Number of the first file.
-    first: u64,
+    pub(super) is_fortran: bool,
+    pub(super) stored: Stored,
+}
+
+/// A function of some chunks, the place of the first among the bytes of the array, and how many bytes are left from there on.
+pub(super) type EachBatch<'a> = dyn FnMut(&[StoredChunk], u64, u64) -> Result<()> + 'a;
+
+/// Where the rows are.
+#[derive(Debug)]
+pub(super) enum Stored {
+    Files(ChunkFiles),
+    Dataset(Box<Rows>),
+    /// The array has no files.
+    Nowhere,
 }
 
 /// The document `name` of a directory; `None` if it is missing.
-pub(super) fn document(inside: &dyn Container, name: &str) -> Result<Option<Json>> {
+pub(super) fn document(inside: &dyn Container, name: &str) -> Result<Option<Document>> {
     match inside.open(name) {
-        Ok(file) => read_all(&*file).and_then(|bytes| json::decode(&bytes)).context(Context::member(name)).map(Some),
+        Ok(file) => {
+            read_all(&*file).and_then(|bytes| Document::decode(&bytes)).context(Context::member(name)).map(Some)
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// The document `name` of a directory, which is an error if it is missing.
-fn required(inside: &dyn Container, name: &str) -> Result<Json> {
+fn required(inside: &dyn Container, name: &str) -> Result<Document> {
     document(inside, name)?.ok_or_else(|| Error::format("the document is missing").context(Context::member(name)))
 }
 
-/// The attributes of the user of an array or table.
-pub(super) fn attributes(root: &dyn Container) -> Result<Map<String, Json>> {
+/// The attributes of the user of an array or table; `None` without a document of them.
+pub(super) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
     let meta = match root.enter("meta") {
         Ok(meta) => document(&*meta, "attributes").context(Context::member("meta"))?,
         Err(_) => None,
     };
-    match document(root, "__attrs__")?.or(meta) {
-        Some(Json::Object(attributes)) => Ok(attributes),
-        None => Ok(Map::new()),
-        Some(_) => Err(Error::format("the attributes are not a JSON object")),
+    let found = document(root, "__attrs__")?.or(meta);
+    match &found {
+        Some(document) if document.members().is_none() => Err(Error::format("the attributes are not a JSON object")),
+        _ => Ok(found),
     }
-}
-
-/// The number of a file of chunks: `__7.blp`, counted from 0, or `__8__.bin`, counted from 1.
-fn number_of(name: &str) -> Option<(u64, u64)> {
-    let rest = name.strip_prefix("__")?;
-    let (digits, first) = match rest.strip_suffix(".blp") {
-        Some(digits) => (digits, 0),
-        None => (rest.strip_suffix("__.bin")?, 1),
-    };
-    let number = digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-    Some((number, first))
 }
 
 impl Array {
@@ -100,44 +98,41 @@ impl Array {
             Ok::<_, Error>((storage, sizes))
         };
         let (storage, sizes) = documents().context(Context::member("meta"))?;
-        let text =
-            storage.get("dtype").and_then(Json::as_str).ok_or_else(|| Error::format("meta/storage has no dtype"))?;
+        let text = storage.value.get("dtype").and_then(Json::as_str);
+        let text = text.ok_or_else(|| Error::format("meta/storage has no dtype"))?;
         let dtype = Dtype::parse(text).context("meta/storage")?;
-        let shape = extents(sizes.get("shape")).context("meta/sizes")?;
-        let chunk_rows = storage.get("chunklen").and_then(Json::as_u64).filter(|&rows| rows > 0);
+        let shape = extents(sizes.value.get("shape")).context("meta/sizes")?;
+        let chunk_rows = chunk_rows(&storage.value);
         let chunk_rows = chunk_rows.ok_or_else(|| Error::format("meta/storage has no chunklen of 1 or more"))?;
-        let attributes = attributes(root)?;
         let data = match root.enter("data") {
             Ok(data) => Some(data),
             // an array without rows need not have it
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
+        let files = data.as_ref().map_or(Ok(None), |data| ChunkFiles::in_folder(data.clone()))?;
+        let has_files = files.is_some();
         let whole = Array {
             name: name.to_owned(),
             row_bytes: row_bytes(&dtype, &shape)?,
-            dtype,
             dtype_text: text.to_owned(),
+            dtype,
             shape,
             chunk_rows,
-            attributes,
+            attributes: attributes(root)?,
             is_fortran: false,
-            data: None,
-            files: Vec::new(),
-            first: 0,
-            storage: storage.clone(),
+            stored: files.map_or(Stored::Nowhere, Stored::Files),
+            storage: Some(storage),
         };
-        if let Some(data) = &data
+        if let Some(data) = data.filter(|_| !has_files)
             && matches!(whole.dtype.kind, Kind::Record(_))
-            && data_files(&**data)?.0.is_empty()
             && !data.nested()?.is_empty()
         {
             let mut columns = Vec::new();
-            whole.fields(&whole.dtype, data.clone(), "", 0, &mut columns)?;
+            whole.fields(&whole.dtype, data, "", 0, &mut columns)?;
             return Ok(columns);
         }
-        let (files, first) = data.as_ref().map_or(Ok((Vec::new(), 0)), |data| data_files(&**data))?;
-        Ok(vec![Array { data, files, first, ..whole }])
+        Ok(vec![whole])
     }
 
     /// Adds an array for each field of a record that has a directory of its own.
@@ -164,20 +159,17 @@ impl Array {
                 shape.extend(extents);
                 element = (**inner).clone();
             }
-            let (files, first) = data_files(&*data)?;
             out.push(Array {
                 name,
                 row_bytes: row_bytes(&element, &shape)?,
-                dtype_text: self.dtype_text.clone(),
+                dtype_text: element.name(),
                 dtype: element,
                 shape,
                 chunk_rows: self.chunk_rows,
                 storage: self.storage.clone(),
-                attributes: self.attributes.clone(),
+                attributes: None,
                 is_fortran: false,
-                data: Some(data),
-                files,
-                first,
+                stored: ChunkFiles::in_folder(data)?.map_or(Stored::Nowhere, Stored::Files),
             });
         }
         Ok(())
@@ -186,30 +178,32 @@ impl Array {
     /// The array in a single file of chunks; bytes, if the file does not say what they are.
     pub(super) fn of_file(inside: Arc<dyn Container>, file: &str) -> Result<Self> {
         let superchunk = Superchunk::open(inside.open(file)?)?;
-        let bytes = superchunk.bytes();
-        let metadata = superchunk.metadata.clone().unwrap_or(Json::Null);
-        let is_array = metadata.get("container").and_then(Json::as_str) == Some("numpy");
-        let (text, shape) = match metadata.get("dtype").and_then(Json::as_str).filter(|_| is_array) {
-            Some(text) => (text.to_owned(), extents(metadata.get("shape")).context("metadata")?),
-            None => ("|u1".to_owned(), vec![bytes]),
+        let value = superchunk.metadata.as_ref().map_or(&Json::Null, |metadata| &metadata.value);
+        let is_array = value.get("container").and_then(Json::as_str) == Some("numpy");
+        let (text, shape) = match value.get("dtype").and_then(Json::as_str).filter(|_| is_array) {
+            Some(text) => (text.to_owned(), extents(value.get("shape")).context("metadata")?),
+            None => ("|u1".to_owned(), vec![superchunk.bytes()?]),
         };
         let dtype = Dtype::parse(&text)?;
         let row_bytes = row_bytes(&dtype, &shape)?;
-        let chunk = superchunk.chunks.first().map_or(0, |chunk| u64::from(chunk.bytes));
+        let chunk = superchunk.first()?.map_or(0, |chunk| chunk.bytes());
         Ok(Array {
             name: ARRAY.to_owned(),
             dtype,
             dtype_text: text,
             chunk_rows: (chunk / row_bytes.max(1)).max(1),
             row_bytes,
-            is_fortran: metadata.get("order").and_then(Json::as_str) == Some("F") && shape.len() > 1,
+            is_fortran: value.get("order").and_then(Json::as_str) == Some("F") && shape.len() > 1,
             shape,
-            storage: metadata,
-            attributes: Map::new(),
-            data: Some(inside),
-            files: vec![(0, file.to_owned())],
-            first: 0,
+            storage: superchunk.metadata,
+            attributes: None,
+            stored: Stored::Files(ChunkFiles::one(inside, file)),
         })
+    }
+
+    /// Attributes of the user, as JSON.
+    pub(super) fn members(&self) -> Map<String, Json> {
+        self.attributes.as_ref().and_then(Document::members).cloned().unwrap_or_default()
     }
 
     /// Bytes of all rows.
@@ -221,10 +215,10 @@ impl Array {
         bytes.ok_or_else(|| Error::format(format!("{} rows of {} bytes", self.shape[0], self.row_bytes)))
     }
 
-    /// The first file of chunks, if the array has rows.
+    /// The first file of chunks, if the array has rows and they are in files.
     pub(super) fn first_file(&self) -> Result<Option<Superchunk>> {
-        match (&self.data, self.files.first()) {
-            (Some(data), Some((_, file))) => open_file(&**data, file).map(Some),
+        match &self.stored {
+            Stored::Files(files) => files.first().map(Some),
             _ => Ok(None),
         }
     }
@@ -256,87 +250,73 @@ impl Array {
         progress: &dyn Progress,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let Some(data) = self.data.as_ref().filter(|_| bytes > 0) else {
-            return if bytes == 0 { Ok(()) } else { Err(self.too_few(0, bytes)) };
-        };
-        let mut rest = bytes;
-        let mut batch: Vec<(Arc<Superchunk>, usize, &str)> = Vec::new();
-        let (mut in_batch, mut found) = (0, 0);
-        for (expected, (number, file)) in (self.first..).zip(&self.files) {
-            // an array that became shorter keeps the files after its last row
-            if found >= bytes {
-                break;
-            }
-            if *number != expected {
-                let message = format!("a file of chunks is missing: number {expected}, before {file}");
-                return Err(Error::format(message).context(Context::member(&self.name)));
-            }
-            let superchunk = Arc::new(open_file(&**data, file)?);
-            for chunk in 0..superchunk.chunks.len() {
-                let len = u64::from(superchunk.chunks[chunk].bytes);
-                if in_batch > 0 && in_batch + len > BATCH_BYTES {
-                    flush(&mut batch, &mut rest, progress, each)?;
-                    in_batch = 0;
-                }
-                batch.push((superchunk.clone(), chunk, file));
-                (in_batch, found) = (in_batch + len, found + len);
-                if found >= bytes {
-                    break;
-                }
-            }
+        if let Stored::Dataset(rows) = &self.stored {
+            return rows.read(progress, each);
         }
-        flush(&mut batch, &mut rest, progress, each)?;
-        if rest > 0 { Err(self.too_few(bytes - rest, bytes)) } else { Ok(()) }
+        self.each_batch(bytes, progress, &mut |batch, _, rest| {
+            let decoded: Vec<Result<Vec<u8>>> = batch.par_iter().map(StoredChunk::decoded).collect();
+            let mut left = rest;
+            for bytes in decoded {
+                let mut bytes = bytes?;
+                bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                left -= bytes.len() as u64;
+                each(&bytes)?;
+            }
+            Ok(())
+        })
     }
 
-    fn too_few(&self, found: u64, bytes: u64) -> Error {
-        let message = format!("the shape takes {bytes} bytes, but the files of chunks have {found}");
+    /// Calls `each` with the chunks that have the first `bytes` bytes, some at a time, with the place of the first of them
+    /// among the bytes, and how many bytes are left from there on.
+    ///
+    /// # Errors
+    /// `Format` if a header is damaged, or there are fewer bytes; that of `each`; `Interrupted`.
+    pub(super) fn each_batch(&self, bytes: u64, progress: &dyn Progress, each: &mut EachBatch<'_>) -> Result<()> {
+        let Stored::Files(files) = &self.stored else {
+            return if bytes == 0 { Ok(()) } else { Err(self.too_few(0, bytes, "data/__0.blp")) };
+        };
+        let (mut batch, mut start, mut found): (Vec<StoredChunk>, u64, u64) = (Vec::new(), 0, 0);
+        let mut flush = |batch: &mut Vec<StoredChunk>, start: &mut u64, end: u64| -> Result<()> {
+            progress.go_on()?;
+            each(batch, *start, bytes - *start)?;
+            batch.clear();
+            progress.advance(end.min(bytes) - *start, ".", "");
+            *start = end;
+            progress.go_on()
+        };
+        let mut take = |chunk: StoredChunk| -> Result<bool> {
+            // an array that became shorter keeps the files after its last row
+            if found >= bytes {
+                return Ok(false);
+            }
+            let len = chunk.place.bytes();
+            if !batch.is_empty() && (found - start + len > BATCH_BYTES || batch.len() >= BATCH_FILES) {
+                flush(&mut batch, &mut start, found)?;
+            }
+            batch.push(chunk);
+            found += len;
+            Ok(found < bytes)
+        };
+        let missing = if bytes == 0 { None } else { files.each(&mut take)? };
+        if found < bytes {
+            return Err(self.too_few(found, bytes, &missing.unwrap_or_default()));
+        }
+        if batch.is_empty() { Ok(()) } else { flush(&mut batch, &mut start, found) }
+    }
+
+    /// The error of chunks with fewer bytes than the shape takes; `missing` is a file that might have more.
+    pub(super) fn too_few(&self, found: u64, bytes: u64, missing: &str) -> Error {
+        let message = match missing {
+            "" => format!("the shape takes {bytes} bytes, but the chunks have {found}"),
+            _ => format!("the shape takes {bytes} bytes, but the chunks have {found}: {missing} is missing"),
+        };
         Error::format(message).context(Context::member(&self.name))
     }
 }
 
-/// Decodes chunks and hands on at most `rest` of their bytes.
-fn flush(
-    batch: &mut Vec<(Arc<Superchunk>, usize, &str)>,
-    rest: &mut u64,
-    progress: &dyn Progress,
-    each: &mut dyn FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    progress.go_on()?;
-    let decode = |(superchunk, chunk, file): &(Arc<Superchunk>, usize, &str)| {
-        let mut bytes = Vec::new();
-        let most = u64::from(superchunk.chunks[*chunk].bytes);
-        superchunk.decode(*chunk, most, &mut bytes).with_context(|| Context::member(*file))?;
-        Ok(bytes)
-    };
-    let decoded: Vec<Result<Vec<u8>>> = batch.par_iter().map(decode).collect();
-    batch.clear();
-    for bytes in decoded {
-        let mut bytes = bytes?;
-        bytes.truncate(usize::try_from(*rest).unwrap_or(usize::MAX));
-        *rest -= bytes.len() as u64;
-        each(&bytes)?;
-        progress.advance(bytes.len() as u64, ".", "");
-    }
-    progress.go_on()
-}
-
-fn open_file(data: &dyn Container, file: &str) -> Result<Superchunk> {
-    Superchunk::open(data.open(file)?).context(Context::member(file))
-}
-
-/// The files of chunks, and the number of the first.
-fn data_files(data: &dyn Container) -> Result<(Vec<(u64, String)>, u64)> {
-    let mut first = 0;
-    let mut files = Vec::new();
-    for name in data.names()? {
-        if let Some((number, base)) = number_of(&name) {
-            first = base;
-            files.push((number, name));
-        }
-    }
-    files.sort();
-    Ok((files, first))
+/// Rows of a chunk, as `meta/storage` has them.
+pub(super) fn chunk_rows(storage: &Json) -> Option<u64> {
+    storage.get("chunklen").and_then(Json::as_u64).filter(|&rows| rows > 0)
 }
 
 /// Extents of an array, slowest axis first.
@@ -347,7 +327,7 @@ fn extents(shape: Option<&Json>) -> Result<Vec<u64>> {
 }
 
 /// Bytes of a row.
-fn row_bytes(dtype: &Dtype, shape: &[u64]) -> Result<u64> {
+pub(super) fn row_bytes(dtype: &Dtype, shape: &[u64]) -> Result<u64> {
     let bytes = shape[1..].iter().try_fold(dtype.size as u64, |bytes, &extent| bytes.checked_mul(extent));
     let bytes = bytes.filter(|&bytes| bytes <= u32::MAX.into());
     bytes.ok_or_else(|| Error::format(format!("rows of shape {:?} are longer than a chunk can be", &shape[1..])))

@@ -3,11 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde_json::{Map, Value as Json};
 use sha2::{Digest, Sha256 as Hasher};
 
-use super::array::{self, ARRAY, Array};
-use super::superchunk;
+use super::array::{self, ARRAY, Array, Stored};
+use super::chunk_files::StoredChunk;
+use super::format::ArrayFormat;
+use super::from_hdf5;
+use super::json::Document;
+use super::superchunk::{self, Superchunk};
 use crate::container::{self, Container, Directory, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{FileSource, ReadAt};
@@ -22,9 +27,29 @@ const COLUMNS: &str = "__rootdirs__";
 pub struct Arrays {
     /// `None`: an array on its own.
     pub(super) columns: Option<Vec<String>>,
-    pub(super) attributes: Map<String, Json>,
+    pub(super) attributes: Option<Document>,
     pub(super) arrays: Vec<Array>,
+    /// The format of the files, or of those that a dataset was made of; `None` for datasets of other programs.
+    pub(super) format: Option<ArrayFormat>,
     pub(super) place: Context,
+}
+
+/// A chunk of an array, as `ls` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChunkEntry<'a> {
+    /// The name of the array.
+    pub array: &'a str,
+    /// The file that the chunk is in.
+    pub file: &'a str,
+    /// The place of the chunk in its file, counted from 0.
+    pub number: u64,
+    /// Bytes of the decoded chunk.
+    pub bytes: u64,
+    /// Bytes as stored.
+    pub stored_bytes: u64,
+    /// Codec: `lz4`, `zstd`.
+    pub codec: &'static str,
 }
 
 /// An array, as `info` shows it.
@@ -50,9 +75,13 @@ pub struct ArrayInfo {
 }
 
 impl Arrays {
-    /// Whether such arrays are at `path`: a directory with the documents of an array or table, or a file of chunks.
+    /// Whether such arrays are at `path`: a directory with the documents of an array or table, a file of chunks, or an HDF5 file
+    /// that such arrays were converted to.
     pub fn are_at(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
+        if directory(path).is_some() || from_hdf5::is_marked(path) {
+            return true;
+        }
         if path.is_file() {
             let head = FileSource::open(path).and_then(|file| {
                 let mut head = [0; 4];
@@ -71,10 +100,12 @@ impl Arrays {
         container::locate(path).is_ok_and(|root| is_array(&*root) || root.open(COLUMNS).is_ok())
     }
 
-    /// Opens the array or table at `path`.
+    /// Opens the array or table at `path`. So is an HDF5 file of any program, or a dataset in it:
+    /// `my.h5/group/data`.
     ///
     /// # Errors
-    /// `Format` if a document or the header of a file of chunks is damaged.
+    /// `Format` if a document or the header of a file of chunks is damaged; `Unsupported` for elements that numpy has nothing
+    /// like; `Usage` if an HDF5 file has several datasets and none is named.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let place = Context::path(path);
@@ -82,23 +113,31 @@ impl Arrays {
     }
 
     fn open_at(path: &Path, place: Context) -> Result<Self> {
+        if let Some((file, inside)) = from_hdf5::hdf5_at(path) {
+            let from_hdf5::Found { columns, attributes, arrays, format } = from_hdf5::open(&file, &inside)?;
+            let format = format.and_then(|name| name.parse().ok());
+            return Ok(Arrays { columns, attributes, arrays, format, place });
+        }
         if path.is_file() && !container::locate(path).is_ok_and(|root| is_array(&*root) || root.open(COLUMNS).is_ok()) {
             let name = path.file_name().and_then(|name| name.to_str());
             let name = name.ok_or_else(|| Error::unsupported("the file's name is not UTF-8"))?;
             let folder = Arc::new(Directory::new(path.parent().unwrap_or(Path::new(""))));
             let arrays = vec![Array::of_file(folder, name)?];
-            return Ok(Arrays { columns: None, attributes: Map::new(), arrays, place });
+            let format = Some(ArrayFormat::Bloscpack);
+            return Ok(Arrays { columns: None, attributes: None, arrays, format, place });
         }
-        let root = container::locate(path)?;
+        let root = directory(path).map_or_else(|| container::locate(path), Ok)?;
         let Some(document) = array::document(&*root, COLUMNS)? else {
             let arrays = Array::open(&*root, ARRAY)?;
             let columns = match &arrays[..] {
                 [only] if only.name == ARRAY => None,
                 fields => Some(fields.iter().map(|field| field.name.clone()).collect()),
             };
-            let attributes = if columns.is_some() { array::attributes(&*root)? } else { Map::new() };
-            return Ok(Arrays { columns, attributes, arrays, place });
+            let attributes = if columns.is_some() { array::attributes(&*root)? } else { None };
+            let format = Some(ArrayFormat::of_storage(&arrays));
+            return Ok(Arrays { columns, attributes, arrays, format, place });
         };
+        let document = document.value;
         let names = document.get("names").and_then(Json::as_array);
         let names: Option<Vec<&str>> = names.and_then(|names| names.iter().map(Json::as_str).collect());
         let names =
@@ -122,7 +161,8 @@ impl Arrays {
             arrays.extend(opened);
         }
         let columns = names.into_iter().map(str::to_owned).collect();
-        Ok(Arrays { columns: Some(columns), attributes: array::attributes(&*root)?, arrays, place })
+        let format = Some(ArrayFormat::of_storage(&arrays));
+        Ok(Arrays { columns: Some(columns), attributes: array::attributes(&*root)?, arrays, format, place })
     }
 
     /// What is known of each array.
@@ -132,13 +172,14 @@ impl Arrays {
     pub fn list(&self) -> Result<Vec<ArrayInfo>> {
         let info = |array: &Array| {
             let first = array.first_file().context(Context::member(&array.name))?;
+            let chunk = first.as_ref().map(Superchunk::first).transpose().context(Context::member(&array.name))?;
             Ok(ArrayInfo {
                 name: array.name.clone(),
                 dtype: array.dtype_text.clone(),
                 shape: array.shape.clone(),
                 chunk_rows: array.chunk_rows,
                 bytes: array.bytes()?,
-                codec: first.as_ref().and_then(|first| Some(first.codec()?.to_owned())),
+                codec: chunk.flatten().map(|chunk| chunk.header().codec().to_owned()),
                 checksum: first.as_ref().map(|first| first.checksum.name().to_owned()),
                 version: first.as_ref().map(|first| first.version),
             })
@@ -164,18 +205,85 @@ impl Arrays {
         self.arrays.iter().map(digest).collect::<Result<_>>().context(self.place.clone())
     }
 
+    /// Decodes all chunks on all threads, after comparing them with their checksums, and forgets them.
+    ///
+    /// # Errors
+    /// `Format` if a chunk is damaged, or there are fewer rows than stated; `Interrupted` if `progress` says so.
+    pub fn check(&self, progress: &dyn Progress) -> Result<()> {
+        let check = |array: &Array| match array.stored {
+            Stored::Files(_) => array.each_batch(array.bytes()?, progress, &mut |batch, _, _| {
+                batch.par_iter().try_for_each(|chunk| chunk.decoded().map(drop))
+            }),
+            _ => array.read(progress, &mut |_| Ok(())),
+        };
+        self.arrays
+            .iter()
+            .try_for_each(|array| check(array).context(Context::member(&array.name)))
+            .context(self.place.clone())
+    }
+
+    /// Calls `visit` with each chunk, in order, as long as it returns true; arrays may have millions, of which one is known at a
+    /// time. Those of datasets in HDF5 are not visited.
+    ///
+    /// # Errors
+    /// `Format` if a header is damaged, or the chunks have fewer rows than stated; those of `visit`.
+    pub fn each_chunk(&self, visit: &mut dyn FnMut(ChunkEntry<'_>) -> Result<bool>) -> Result<()> {
+        for array in &self.arrays {
+            let (bytes, mut found, mut goes_on) = (array.bytes()?, 0, true);
+            let Stored::Files(files) = &array.stored else { continue };
+            let mut show = |chunk: StoredChunk| -> Result<bool> {
+                let (place, header) = (&chunk.place, chunk.place.header());
+                found += place.bytes();
+                goes_on = visit(ChunkEntry {
+                    array: &array.name,
+                    file: &chunk.file,
+                    number: place.number,
+                    bytes: place.bytes(),
+                    stored_bytes: place.stored_bytes(),
+                    codec: header.codec(),
+                })?;
+                Ok(goes_on && found < bytes)
+            };
+            let missing =
+                if bytes == 0 { None } else { files.each(&mut show).context(Context::member(&array.name))? };
+            if !goes_on {
+                break;
+            }
+            if found < bytes {
+                return Err(array.too_few(found, bytes, &missing.unwrap_or_default())).context(self.place.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// Bytes of all elements.
     pub fn bytes(&self) -> u64 {
         self.arrays.iter().map(|array| array.bytes().unwrap_or(0)).fold(0, u64::saturating_add)
     }
 
     /// Attributes of the user of a table, or of an array on its own, as JSON.
-    pub fn attributes(&self) -> &Map<String, Json> {
+    pub fn attributes(&self) -> Map<String, Json> {
         match (&self.columns, self.arrays.first()) {
-            (None, Some(array)) => &array.attributes,
-            _ => &self.attributes,
+            (None, Some(array)) => array.members(),
+            _ => self.attributes.as_ref().and_then(Document::members).cloned().unwrap_or_default(),
         }
     }
+
+    /// The format of the files, or of those that datasets of HDF5 were made of; `None` for datasets of other programs.
+    pub fn format(&self) -> Option<ArrayFormat> {
+        self.format
+    }
+
+    /// Whether the arrays are datasets of an HDF5 file.
+    pub fn are_datasets(&self) -> bool {
+        self.arrays.iter().any(|array| matches!(array.stored, Stored::Dataset(_)))
+    }
+}
+
+/// The plain directory of an array or a table. Nothing in it is listed: it may have millions of files.
+fn directory(path: &Path) -> Option<Arc<dyn Container>> {
+    let root: Arc<dyn Container> = Arc::new(Directory::new(path));
+    (path.is_dir() && (is_array(&*root) || root.open(COLUMNS).is_ok())).then_some(root)
 }
 
 /// Whether a directory has documents of an array.

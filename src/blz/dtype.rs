@@ -1,5 +1,7 @@
 //! Element types, as numpy spells them.
 
+use serde_json::Value as Json;
+
 use crate::error::{Error, Result};
 use crate::h5::StoredElement;
 
@@ -27,8 +29,8 @@ pub(super) enum Kind {
     Text,
     /// Bytes without a meaning.
     Void,
-    /// Integers that count a unit of time: `datetime64`, `timedelta64`.
-    Time,
+    /// Integers that count a unit of time: the code of `datetime64` or `timedelta64` with the unit, `M8[D]`.
+    Time(String),
     /// Named fields, packed.
     Record(Vec<(String, Dtype)>),
     /// Elements of an array with these extents, slowest axis first.
@@ -69,7 +71,9 @@ impl Dtype {
 
     fn simple(text: &str) -> Option<Self> {
         let made = |kind, size, big| (size <= MOST_BYTES).then_some(Dtype { kind, size, big });
-        let (name, _unit) = text.split_once('[').unwrap_or((text, ""));
+        let unit = text.find('[').map_or("", |at| &text[at..]);
+        let name = &text[..text.len() - unit.len()];
+        let time = |letter: char| Kind::Time(format!("{letter}8{unit}"));
         let bits = |prefix: &str| name.strip_prefix(prefix)?.parse::<usize>().ok().filter(|bits| bits % 8 == 0);
         if name == "bool" {
             return made(Kind::Bool, 1, false);
@@ -79,8 +83,8 @@ impl Dtype {
             ("int", Kind::Int, &[1, 2, 4, 8]),
             ("float", Kind::Float, &[2, 4, 8]),
             ("complex", Kind::Complex, &[8, 16]),
-            ("datetime", Kind::Time, &[8]),
-            ("timedelta", Kind::Time, &[8]),
+            ("datetime", time('M'), &[8]),
+            ("timedelta", time('m'), &[8]),
         ] {
             if let Some(bits) = bits(prefix) {
                 return if sizes.contains(&(bits / 8)) { made(kind, bits / 8, false) } else { None };
@@ -101,7 +105,7 @@ impl Dtype {
             'u' => number(Kind::UInt, &[1, 2, 4, 8]),
             'f' => number(Kind::Float, &[2, 4, 8]),
             'c' => number(Kind::Complex, &[8, 16]),
-            'M' | 'm' => number(Kind::Time, &[8]),
+            'M' | 'm' => number(time(letter), &[8]),
             'S' | 'a' => made(Kind::Bytes, count, false),
             'U' => made(Kind::Text, count.checked_mul(4)?, big),
             'V' => made(Kind::Void, count, false),
@@ -119,7 +123,7 @@ impl Dtype {
         }
         Ok(match &self.kind {
             Kind::Bool => StoredElement::Bool,
-            Kind::Int | Kind::Time => StoredElement::Int(self.size),
+            Kind::Int | Kind::Time(_) => StoredElement::Int(self.size),
             Kind::UInt => StoredElement::UInt(self.size),
             Kind::Float => StoredElement::Float(self.size),
             Kind::Complex => StoredElement::Complex(self.size),
@@ -145,6 +149,212 @@ impl Dtype {
         }
     }
 
+    /// The type of elements of HDF5, little-endian.
+    pub(super) fn of_element(element: &StoredElement) -> Self {
+        let made = |kind, size| Dtype { kind, size, big: false };
+        match element {
+            StoredElement::Bool => made(Kind::Bool, 1),
+            StoredElement::Int(size) => made(Kind::Int, *size),
+            StoredElement::UInt(size) => made(Kind::UInt, *size),
+            StoredElement::Float(size) => made(Kind::Float, *size),
+            StoredElement::Complex(size) => made(Kind::Complex, *size),
+            // the number of characters is not known: numpy has the bytes
+            StoredElement::Bytes(size) | StoredElement::Text(size) => made(Kind::Bytes, *size),
+            StoredElement::Opaque(size) => made(Kind::Void, *size),
+            StoredElement::Record(fields) => {
+                let fields: Vec<_> =
+                    fields.iter().map(|(name, field)| (name.clone(), Self::of_element(field))).collect();
+                let size = fields.iter().map(|(_, field)| field.size).sum();
+                made(Kind::Record(fields), size)
+            }
+            StoredElement::Array(extents, element) => {
+                let inner = Self::of_element(element);
+                let size = extents.iter().product::<u64>() as usize * inner.size;
+                made(Kind::Array(extents.clone(), Box::new(inner)), size)
+            }
+        }
+    }
+
+    /// The type by its code, `<f8`, or the list of the fields of a record, as Python shows it.
+    pub(super) fn code(&self) -> String {
+        let order = match (&self.kind, self.size, self.big) {
+            (Kind::Bool | Kind::Bytes | Kind::Void, _, _) | (Kind::Int | Kind::UInt, 1, _) => '|',
+            (_, _, big) => {
+                if big {
+                    '>'
+                } else {
+                    '<'
+                }
+            }
+        };
+        let (letter, count) = match &self.kind {
+            Kind::Bool => ('b', 1),
+            Kind::Int => ('i', self.size),
+            Kind::UInt => ('u', self.size),
+            Kind::Float => ('f', self.size),
+            Kind::Complex => ('c', self.size),
+            Kind::Bytes => ('S', self.size),
+            Kind::Text => ('U', self.size / 4),
+            Kind::Void => ('V', self.size),
+            Kind::Time(code) => return format!("{order}{code}"),
+            Kind::Record(fields) => {
+                let field = |(name, field): &(String, Dtype)| match &field.kind {
+                    Kind::Array(extents, inner) => {
+                        let extents: Vec<_> = extents.iter().map(u64::to_string).collect();
+                        let comma = if extents.len() == 1 { "," } else { "" };
+                        format!("('{name}', {}, ({}{comma}))", inner.literal(), extents.join(", "))
+                    }
+                    _ => format!("('{name}', {})", field.literal()),
+                };
+                return format!("[{}]", fields.iter().map(field).collect::<Vec<_>>().join(", "));
+            }
+            Kind::Array(_, inner) => return inner.code(),
+        };
+        format!("{order}{letter}{count}")
+    }
+
+    /// The code as a Python literal: that of a record is one, another one is a string.
+    pub(super) fn literal(&self) -> String {
+        if let Kind::Record(_) = self.kind { self.code() } else { format!("'{}'", self.code()) }
+    }
+
+    /// The type as Python prints it: `float64`, `|S7`, `>i4`.
+    pub(super) fn name(&self) -> String {
+        let bits = 8 * self.size;
+        match &self.kind {
+            Kind::Bool => "bool".to_owned(),
+            _ if self.big => self.code(),
+            Kind::Int => format!("int{bits}"),
+            Kind::UInt => format!("uint{bits}"),
+            Kind::Float => format!("float{bits}"),
+            Kind::Complex => format!("complex{bits}"),
+            Kind::Time(code) => {
+                let name = if code.starts_with('M') { "datetime64" } else { "timedelta64" };
+                format!("{name}{}", code.get(2..).unwrap_or(""))
+            }
+            _ => self.code(),
+        }
+    }
+
+    /// Bytes of an element as Blosc knows it: it shuffles numbers, and the characters of text.
+    pub(super) fn typesize(&self) -> usize {
+        match self.kind {
+            Kind::Bytes => 1,
+            Kind::Text => 4,
+            _ if self.size > 255 => 1,
+            _ => self.size,
+        }
+    }
+
+    /// The stored element that a value of a document stands for, by the rules of numpy; `None` if it stands for none.
+    pub(super) fn of_value(&self, value: &Json) -> Option<Vec<u8>> {
+        let named = || match value.as_str() {
+            Some("NaN") => Some(f64::NAN),
+            Some("Infinity") => Some(f64::INFINITY),
+            Some("-Infinity") => Some(f64::NEG_INFINITY),
+            _ => None,
+        };
+        let number = || value.as_f64().or_else(|| value.as_bool().map(f64::from)).or_else(named);
+        let integer = || {
+            value.as_i64().map(i128::from).or(value.as_u64().map(i128::from)).or_else(|| {
+                // numpy cuts off what follows the point
+                number().filter(|number| number.is_finite()).map(|number| number.trunc() as i128)
+            })
+        };
+        let float = |size: usize, number: f64| match size {
+            2 => half(number).to_le_bytes().to_vec(),
+            4 => (number as f32).to_le_bytes().to_vec(),
+            _ => number.to_le_bytes().to_vec(),
+        };
+        let mut bytes = match &self.kind {
+            Kind::Bool => vec![u8::from(number()? != 0.)],
+            Kind::Int | Kind::UInt => {
+                let (number, bits) = (integer()?, 8 * self.size as u32);
+                let least = if self.kind == Kind::Int { -(1i128 << (bits - 1)) } else { 0 };
+                let fits = (least..least + (1i128 << bits)).contains(&number);
+                fits.then(|| number.to_le_bytes()[..self.size].to_vec())?
+            }
+            Kind::Time(_) if value.as_str() == Some("NaT") => i64::MIN.to_le_bytes().to_vec(),
+            Kind::Time(_) => i64::try_from(integer()?).ok()?.to_le_bytes().to_vec(),
+            Kind::Float => float(self.size, number()?),
+            Kind::Complex => [float(self.size / 2, number()?), vec![0; self.size / 2]].concat(),
+            Kind::Bytes => value.as_str()?.as_bytes().to_vec(),
+            Kind::Text => value.as_str()?.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect(),
+            Kind::Void => return None,
+            Kind::Record(fields) => {
+                let values = value.as_array().filter(|values| values.len() == fields.len())?;
+                let of_field = |((_, field), value): (&(String, Dtype), &Json)| field.of_value(value);
+                return fields.iter().zip(values).map(of_field).collect::<Option<Vec<_>>>().map(|all| all.concat());
+            }
+            Kind::Array(extents, inner) => {
+                let one = inner.of_value(uniform(value)?)?;
+                return Some(one.repeat(extents.iter().product::<u64>() as usize));
+            }
+        };
+        if bytes.len() > self.size {
+            return None;
+        }
+        bytes.resize(self.size, 0);
+        if self.big {
+            self.swap(&mut bytes);
+        }
+        Some(bytes)
+    }
+
+    /// The stored element that fills rows which were never written: `dflt` of a document, which may be a list for a whole row;
+    /// `None` if the type has no such element, or it differs within a row.
+    pub(super) fn fill(&self, dflt: &Json) -> Option<Vec<u8>> {
+        match self.kind {
+            Kind::Record(_) => self.of_value(dflt),
+            _ => self.of_value(uniform(dflt)?),
+        }
+    }
+
+    /// Reverses the bytes of each number, or character, of a simple element.
+    fn swap(&self, element: &mut [u8]) {
+        let width = match self.kind {
+            Kind::Complex => self.size / 2,
+            Kind::Text => 4,
+            _ => self.size,
+        };
+        element.chunks_exact_mut(width.max(1)).for_each(<[u8]>::reverse);
+    }
+
+    /// Makes one element of HDF5 a stored one, as it was before [`convert`](Self::convert).
+    ///
+    /// # Errors
+    /// `Format` if text is not UTF-8 or has too many characters.
+    pub(super) fn restore(&self, element: &mut [u8]) -> Result<()> {
+        match &self.kind {
+            Kind::Bool | Kind::Bytes | Kind::Void => {}
+            Kind::Text => {
+                let text = std::str::from_utf8(element).map_err(|_| Error::format("a string that is not UTF-8"))?;
+                let units: Vec<u8> =
+                    text.trim_end_matches('\0').chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+                if units.len() > element.len() {
+                    return Err(Error::format(format!("a string of more than {} characters", self.size / 4)));
+                }
+                element.fill(0);
+                element[..units.len()].copy_from_slice(&units);
+                if self.big {
+                    self.swap(element);
+                }
+            }
+            Kind::Record(fields) => {
+                let mut rest = element;
+                for (_, field) in fields {
+                    let (own, next) = rest.split_at_mut(field.size);
+                    field.restore(own)?;
+                    rest = next;
+                }
+            }
+            Kind::Array(_, inner) => element.chunks_exact_mut(inner.size).try_for_each(|part| inner.restore(part))?,
+            _ if self.big => self.swap(element),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Makes one stored element one of HDF5: little-endian, text as UTF-8 in the space that it had.
     ///
     /// # Errors
@@ -162,8 +372,7 @@ impl Dtype {
                 }
             }
             Kind::Array(_, inner) => element.chunks_exact_mut(inner.size).try_for_each(|part| inner.convert(part))?,
-            Kind::Complex if self.big => element.chunks_exact_mut(self.size / 2).for_each(<[u8]>::reverse),
-            _ if self.big => element.reverse(),
+            _ if self.big => self.swap(element),
             _ => {}
         }
         Ok(())
@@ -183,6 +392,30 @@ impl Dtype {
         element[..text.len()].copy_from_slice(text.as_bytes());
         Ok(())
     }
+}
+
+/// The value that all of a list, or of lists in it, are; a value that is not a list itself.
+fn uniform(value: &Json) -> Option<&Json> {
+    let Json::Array(list) = value else { return Some(value) };
+    let mut values = list.iter().map(uniform);
+    let first = values.next()??;
+    values.all(|other| other == Some(first)).then_some(first)
+}
+
+/// The nearest IEEE 754 number of 16 bits; of two that are as near, the even one.
+fn half(number: f64) -> u16 {
+    let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
+    let size = number.abs();
+    if size.is_nan() {
+        return sign | 0x7e00;
+    }
+    // 2^-24 is the smallest; from 2^-14 on the step grows with the exponent
+    let exponent = if size >= 2f64.powi(-14) { size.log2().floor().min(16.) as i32 } else { -14 };
+    let steps = (size / 2f64.powi(exponent - 10)).round_ties_even();
+    // steps are 1024 to 2048 for normal numbers: the carry goes into the exponent by itself
+    let before = if size >= 2f64.powi(-14) { (exponent + 14) as u32 * 1024 } else { 0 };
+    let bits = (steps as u32).saturating_add(before);
+    sign | bits.min(0x7c00) as u16
 }
 
 /// A Python literal of a record: a list of tuples.

@@ -1,8 +1,64 @@
 //! JSON as Python writes it: `NaN`, `Infinity` and `-Infinity` are numbers.
 
-use serde_json::Value;
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+
+/// A document, and its text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Document {
+    pub(super) text: String,
+    pub(super) value: Value,
+}
+
+impl Document {
+    /// Decodes JSON, see [`decode`].
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+        let value = decode(bytes)?;
+        Ok(Document { text: String::from_utf8_lossy(bytes).into_owned(), value })
+    }
+
+    /// The document of a value whose numbers are all finite.
+    pub(super) fn new(value: Value) -> Self {
+        let mut text = String::new();
+        encode(&value, &mut text);
+        Document { text, value }
+    }
+
+    /// The members of an object; none of anything else.
+    pub(super) fn members(&self) -> Option<&Map<String, Value>> {
+        self.value.as_object()
+    }
+}
+
+/// Appends a value as Python writes it.
+fn encode(value: &Value, out: &mut String) {
+    match value {
+        Value::Array(list) => {
+            out.push('[');
+            for (number, item) in list.iter().enumerate() {
+                out.push_str(if number > 0 { ", " } else { "" });
+                encode(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(members) => {
+            out.push('{');
+            for (number, (name, item)) in members.iter().enumerate() {
+                out.push_str(if number > 0 { ", " } else { "" });
+                // writing to a string does not fail
+                let _ = write!(out, "{}: ", Value::from(name.as_str()));
+                encode(item, out);
+            }
+            out.push('}');
+        }
+        other => {
+            let _ = write!(out, "{other}");
+        }
+    }
+}
 
 /// Decodes JSON. Numbers that JSON does not have become the strings `NaN`, `Infinity` and `-Infinity`. Nothing but white space
 /// is an empty object.

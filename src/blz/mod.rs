@@ -1,17 +1,20 @@
-//! BLZ arrays and tables, their descendant bcolz, and bloscpack files, into HDF5. docs/formats/blz.md.
+//! BLZ arrays and tables, their descendant bcolz, and bloscpack files, into HDF5 and back. docs/formats/blz.md.
 //!
-//! | file            | purpose                                                          |
-//! |-----------------|------------------------------------------------------------------|
-//! | `arrays.rs`     | the arrays at a path                                             |
-//! | `array.rs`      | an array: documents, and the chunks of its rows                  |
-//! | `superchunk.rs` | a file of chunks                                                 |
-//! | `chunk.rs`      | a Blosc chunk                                                    |
-//! | `blosclz.rs`    | the codec that only Blosc has                                    |
-//! | `shuffle.rs`    | bytes and bits of elements, put together                         |
-//! | `checksum.rs`   | checksums of chunks                                              |
-//! | `dtype.rs`      | element types                                                    |
-//! | `json.rs`       | documents as Python writes them                                  |
-//! | `to_hdf5.rs`    | datasets                                                         |
+//! | file             | purpose                                                          |
+//! |------------------|------------------------------------------------------------------|
+//! | `arrays.rs`      | the arrays at a path                                             |
+//! | `array.rs`       | an array: documents, and the chunks of its rows                  |
+//! | `chunk_files.rs` | the files that have the chunks of an array                       |
+//! | `superchunk.rs`  | a file of chunks                                                 |
+//! | `checksum.rs`    | checksums of chunks                                              |
+//! | `from_hdf5.rs`   | arrays that are datasets of HDF5                                 |
+//! | `rows.rs`        | their rows                                                       |
+//! | `dtype.rs`       | element types                                                    |
+//! | `json.rs`        | documents as Python writes them                                  |
+//! | `format.rs`      | the names of the formats                                         |
+//! | `to_hdf5.rs`     | datasets are written                                             |
+//! | `export.rs`      | the other formats are written                                    |
+//! | `compare.rs`     | arrays are compared                                              |
 //!
 //! ```no_run
 //! use ctds_hdf5::blz::{Arrays, ToHdf5};
@@ -26,20 +29,26 @@
 
 mod array;
 mod arrays;
-mod blosclz;
 mod checksum;
-mod chunk;
+mod chunk_files;
+mod compare;
 mod dtype;
+mod export;
+mod format;
+mod from_hdf5;
 mod json;
+mod rows;
 #[cfg(any(test, feature = "internals"))]
 mod samples;
-mod shuffle;
 mod superchunk;
 #[cfg(test)]
 mod tests;
 mod to_hdf5;
 
-pub use arrays::{ArrayInfo, Arrays};
+pub use arrays::{ArrayInfo, Arrays, ChunkEntry};
+pub use compare::{ArrayComparison, ArrayDifference};
+pub use export::{Export, ExportSummary};
+pub use format::ArrayFormat;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use samples::{files as sample_files, read as read_file};
 pub use to_hdf5::{ToHdf5, ToHdf5Summary};

@@ -4,38 +4,9 @@ use std::sync::Arc;
 
 use super::checksum::Checksum;
 use super::superchunk::Superchunk;
-use crate::error::Result;
-
-/// A chunk of plain bytes.
-pub(super) fn plain_chunk(bytes: &[u8]) -> Vec<u8> {
-    let mut chunk = vec![2, 1, 2, 1];
-    for number in [bytes.len() as u32, bytes.len() as u32, bytes.len() as u32 + 16] {
-        chunk.extend(number.to_le_bytes());
-    }
-    chunk.extend(bytes);
-    chunk
-}
-
-/// A chunk with one block that is compressed by the codec of this number.
-pub(super) fn one_block(codec: u8, flags: u8, typesize: u8, len: usize, data: &[u8]) -> Vec<u8> {
-    let mut chunk = vec![2, 1, codec << 5 | flags | 16, typesize];
-    for number in [len as u32, len as u32, data.len() as u32 + 24, 20, data.len() as u32] {
-        chunk.extend(number.to_le_bytes());
-    }
-    chunk.extend(data);
-    chunk
-}
-
-/// Bytes compressed by each codec but BloscLZ, with its number.
-pub(super) fn compressed(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
-    let snappy = snap::raw::Encoder::new().compress_vec(bytes).unwrap_or_default();
-    let mut zlib = vec![0; bytes.len() + 100];
-    let level = libdeflater::CompressionLvl::default();
-    let len = libdeflater::Compressor::new(level).zlib_compress(bytes, &mut zlib).unwrap_or_default();
-    zlib.truncate(len);
-    let zstd = zstd::bulk::compress(bytes, 1).unwrap_or_default();
-    vec![(1, lz4_flex::block::compress(bytes)), (2, snappy), (3, zlib), (4, zstd)]
-}
+pub(super) use crate::blosc::samples::plain_chunk;
+use crate::blosc::samples::{compressed, one_block};
+use crate::error::{Error, Result};
 
 /// A file of version 2 with offsets and these chunks, and a checksum of each.
 pub(super) fn file(checksum: u8, chunks: &[Vec<u8>]) -> Vec<u8> {
@@ -78,10 +49,15 @@ pub(crate) fn files() -> Vec<Vec<u8>> {
 pub(crate) fn read(bytes: &[u8]) -> Result<()> {
     let opened = Superchunk::open(Arc::new(bytes.to_vec()))?;
     let mut out = Vec::new();
-    for chunk in 0..opened.chunks.len() {
+    for place in opened.walk() {
+        let place = place?;
+        if place.bytes() > 1 << 20 {
+            return Err(Error::limit("a chunk that is larger than any of the samples"));
+        }
         out.clear();
-        opened.decode(chunk, 1 << 20, &mut out)?;
-        assert_eq!(out.len(), opened.chunks[chunk].bytes as usize, "a chunk decodes to the bytes that it states");
+        opened.decode(&place, &mut out)?;
+        assert_eq!(out.len() as u64, place.bytes(), "a chunk decodes to the bytes that it states");
+        opened.stored_whole(&place)?;
     }
     Ok(())
 }

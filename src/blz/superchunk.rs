@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::checksum::Checksum;
-use super::chunk::{self, ChunkHeader, HEADER_BYTES};
-use super::json;
+use super::json::Document;
+use crate::blosc::{self, ChunkHeader, HEADER_BYTES};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array, read_bytes};
 use crate::limits;
@@ -13,7 +13,7 @@ use crate::limits;
 pub(super) const MAGIC: [u8; 4] = *b"blpk";
 
 /// First bytes of the metadata header of version 3 as it was released.
-const METADATA_MAGIC: [u8; 8] = *b"JSON\0\0\0\0";
+pub(super) const METADATA_MAGIC: [u8; 8] = *b"JSON\0\0\0\0";
 
 const HAS_OFFSETS: u8 = 1;
 const HAS_METADATA: u8 = 2;
@@ -22,33 +22,49 @@ const IS_METADATA_DEFLATED: u8 = 4;
 /// Longest metadata that are decoded.
 const MOST_METADATA: u64 = 1 << 26;
 
+/// Offsets of chunks that are read at a time.
+const OFFSETS: u64 = 1 << 12;
+
 /// A chunk of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
+    /// The place in the file, counted from 0.
+    pub(super) number: u64,
     position: u64,
-    /// Bytes as stored, without checksum.
-    stored: u32,
+    header: ChunkHeader,
+}
+
+impl Place {
     /// Bytes of the decoded chunk.
-    pub(super) bytes: u32,
+    pub(super) fn bytes(&self) -> u64 {
+        self.header.bytes.into()
+    }
+
+    /// Bytes as stored, without checksum.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.header.stored.into()
+    }
+
+    pub(super) fn header(&self) -> &ChunkHeader {
+        &self.header
+    }
+
+    fn place(&self) -> Context {
+        Context::offset(format!("chunk {}", self.number), self.position)
+    }
 }
 
 /// A file of chunks.
 #[derive(Debug)]
 pub(super) struct Superchunk {
     file: Arc<dyn ReadAt>,
+    /// Bytes of the file.
+    len: u64,
     pub(super) version: u8,
     pub(super) checksum: Checksum,
     /// JSON; the keys `dtype` and `shape` if an array was stored.
-    pub(super) metadata: Option<serde_json::Value>,
-    pub(super) chunks: Vec<Place>,
-}
-
-/// The header, as far as it tells where chunks are.
-struct Header {
-    version: u8,
-    checksum: Checksum,
-    metadata: Option<serde_json::Value>,
-    /// `None`: as many as there are.
+    pub(super) metadata: Option<Document>,
+    /// `None`: as many chunks as there are.
     count: Option<u64>,
     /// Bytes of every chunk but the last, and of the last, if stated.
     sizes: [Option<u32>; 2],
@@ -58,128 +74,168 @@ struct Header {
 }
 
 impl Superchunk {
-    /// Reads the header of the file and of each chunk.
+    /// Reads the header of the file; its chunks are found by [`walk`](Self::walk).
     ///
     /// # Errors
-    /// `Format` if the file is damaged or of an unknown version.
+    /// `Format` if the header is damaged or of an unknown version.
     pub(super) fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
-        let header = Header::read(&*file)?;
-        let len = file.len()?;
-        let most = len / HEADER_BYTES as u64;
-        if header.count.is_some_and(|count| count > most) {
-            let message = format!("{} chunks in a file of {len} bytes", header.count.unwrap_or(0));
+        let opened = Self::read(file)?;
+        let (len, most) = (opened.len, opened.len / HEADER_BYTES as u64);
+        if opened.count.is_some_and(|count| count > most) {
+            let message = format!("{} chunks in a file of {len} bytes", opened.count.unwrap_or(0));
             return Err(Error::format(message).context(Context::offset("header", 0)));
         }
-        let (mut chunks, mut at) = (Vec::new(), header.first);
-        loop {
-            let number = chunks.len() as u64;
-            let is_last = header.count.map_or(at + HEADER_BYTES as u64 > len, |count| number >= count);
-            if is_last {
-                break;
-            }
-            if let Some(offsets) = header.offsets {
-                let offset = i64::from_le_bytes(read_array(&*file, offsets + 8 * number)?);
-                if offset != -1 {
-                    let offset = u64::try_from(offset).ok().filter(|&offset| offset < len);
-                    at = offset
-                        .ok_or_else(|| Error::format(format!("the offset of chunk {number} is not in the file")))?;
-                }
-            }
-            let read = || {
-                let found = ChunkHeader::decode(&read_array(&*file, at)?)?;
-                let end = at + u64::from(found.stored) + header.checksum.len() as u64;
-                match end <= len {
-                    true => Ok((found, end)),
-                    false => Err(Error::format(format!("it ends at byte {end}, the file has {len} bytes"))),
-                }
-            };
-            let (found, end) = read().with_context(|| Context::offset(format!("chunk {number}"), at))?;
-            chunks.push(Place { position: at, stored: found.stored, bytes: found.bytes });
-            at = end;
-        }
-        let opened =
-            Superchunk { file, version: header.version, checksum: header.checksum, metadata: header.metadata, chunks };
-        opened.check_sizes(header.sizes)?;
         Ok(opened)
     }
 
-    fn check_sizes(&self, [size, last]: [Option<u32>; 2]) -> Result<()> {
-        let Some((end, others)) = self.chunks.split_last() else { return Ok(()) };
-        let wrong = |chunk: &Place, size: u32| {
-            Err(Error::format(format!("a chunk has {} bytes, {size} are stated", chunk.bytes)))
-        };
-        if let (Some(size), Some(other)) =
-            (size, others.iter().find(|chunk| size.is_some_and(|size| chunk.bytes != size)))
-        {
-            return wrong(other, size);
-        }
-        match last {
-            Some(last) if last != end.bytes => wrong(end, last),
-            _ => Ok(()),
-        }
+    /// The chunks in their order.
+    pub(super) fn walk(&self) -> Walk<'_> {
+        Walk { file: self, number: 0, at: self.first, offsets: Vec::new(), is_over: false }
+    }
+
+    /// The first chunk.
+    ///
+    /// # Errors
+    /// As [`walk`](Self::walk).
+    pub(super) fn first(&self) -> Result<Option<Place>> {
+        self.walk().next().transpose()
     }
 
     /// A chunk as it is stored, compared with its checksum.
     ///
     /// # Errors
     /// `Format` if it is damaged.
-    pub(super) fn stored(&self, number: usize) -> Result<Vec<u8>> {
-        let Place { position, stored, .. } = self.chunks[number];
+    pub(super) fn stored(&self, place: &Place) -> Result<Vec<u8>> {
+        let stored = place.header.stored as usize;
         let read = || -> Result<_> {
-            let mut bytes = read_bytes(&*self.file, position, u64::from(stored) + self.checksum.len() as u64)?;
-            self.checksum.verify(&bytes[..stored as usize], &bytes[stored as usize..])?;
-            bytes.truncate(stored as usize);
+            let mut bytes = read_bytes(&*self.file, place.position, stored as u64 + self.checksum.len() as u64)?;
+            self.checksum.verify(&bytes[..stored], &bytes[stored..])?;
+            bytes.truncate(stored);
             Ok(bytes)
         };
-        read().with_context(|| Context::offset(format!("chunk {number}"), position))
+        read().with_context(|| place.place())
     }
 
-    /// Appends a decoded chunk of at most `most` bytes to `out`.
+    /// A chunk as it is stored, compared with its checksum; all its blocks are in it.
     ///
     /// # Errors
     /// `Format` if it is damaged.
-    pub(super) fn decode(&self, number: usize, most: u64, out: &mut Vec<u8>) -> Result<()> {
-        let Place { position, bytes, .. } = self.chunks[number];
-        let before = out.len();
-        chunk::decode(&self.stored(number)?, most, out)
-            .with_context(|| Context::offset(format!("chunk {number}"), position))?;
-        debug_assert_eq!(out.len() - before, bytes as usize);
-        Ok(())
+    pub(super) fn stored_whole(&self, place: &Place) -> Result<Vec<u8>> {
+        let bytes = self.stored(place)?;
+        blosc::check(&bytes).with_context(|| place.place())?;
+        Ok(bytes)
     }
 
-    /// Bytes of all chunks together, decoded.
-    pub(super) fn bytes(&self) -> u64 {
-        self.chunks.iter().map(|chunk| u64::from(chunk.bytes)).sum()
+    /// Appends a decoded chunk to `out`.
+    ///
+    /// # Errors
+    /// `Format` if it is damaged.
+    pub(super) fn decode(&self, place: &Place, out: &mut Vec<u8>) -> Result<()> {
+        blosc::decode(&self.stored(place)?, place.bytes(), out).with_context(|| place.place())
     }
 
-    /// Name of the codec of the first chunk.
-    pub(super) fn codec(&self) -> Option<&'static str> {
-        let first = self.chunks.first()?;
-        Some(ChunkHeader::decode(&read_array(&*self.file, first.position).ok()?).ok()?.codec())
+    /// Bytes of all chunks together, decoded: as the header has it, else those of each chunk.
+    ///
+    /// # Errors
+    /// As [`walk`](Self::walk).
+    pub(super) fn bytes(&self) -> Result<u64> {
+        match (self.count, self.sizes) {
+            (Some(0), _) => Ok(0),
+            (Some(count), [Some(size), Some(last)]) => {
+                let bytes = (count - 1).checked_mul(size.into()).and_then(|bytes| bytes.checked_add(last.into()));
+                bytes.ok_or_else(|| Error::format(format!("{count} chunks of {size} bytes")))
+            }
+            _ => self.walk().try_fold(0, |bytes, place| Ok(bytes + place?.bytes())),
+        }
     }
 }
 
-impl Header {
-    fn read(file: &dyn ReadAt) -> Result<Self> {
+/// The chunks of a file, found one after the other.
+pub(super) struct Walk<'a> {
+    file: &'a Superchunk,
+    number: u64,
+    at: u64,
+    /// The next ones, the nearest last.
+    offsets: Vec<i64>,
+    is_over: bool,
+}
+
+impl Walk<'_> {
+    fn read(&mut self, number: u64) -> Result<Place> {
+        let file = self.file;
+        if let Some(list) = file.offsets {
+            if self.offsets.is_empty() {
+                let count = file.count.unwrap_or(0).saturating_sub(number).min(OFFSETS);
+                let bytes = read_bytes(&*file.file, list + 8 * number, 8 * count)?;
+                self.offsets = bytes.as_chunks().0.iter().rev().map(|offset| i64::from_le_bytes(*offset)).collect();
+            }
+            let offset = self.offsets.pop().unwrap_or(-1);
+            if offset != -1 {
+                let offset = u64::try_from(offset).ok().filter(|&offset| offset < file.len);
+                self.at =
+                    offset.ok_or_else(|| Error::format(format!("the offset of chunk {number} is not in the file")))?;
+            }
+        }
+        let position = self.at;
         let read = || {
-            let start: [u8; 16] = read_array(file, 0)?;
+            let header = ChunkHeader::decode(&read_array(&*file.file, position)?)?;
+            let end = position + u64::from(header.stored) + file.checksum.len() as u64;
+            if end > file.len {
+                return Err(Error::format(format!("it ends at byte {end}, the file has {} bytes", file.len)));
+            }
+            let is_last = file.count.map_or(end + HEADER_BYTES as u64 > file.len, |count| number + 1 >= count);
+            let stated = file.sizes[usize::from(is_last)];
+            match stated.filter(|&bytes| bytes != header.bytes) {
+                None => Ok((header, end)),
+                Some(bytes) => Err(Error::format(format!("the chunk has {} bytes, {bytes} are stated", header.bytes))),
+            }
+        };
+        let (header, end) = read().with_context(|| Context::offset(format!("chunk {number}"), position))?;
+        self.at = end;
+        Ok(Place { number, position, header })
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Result<Place>;
+
+    /// The next chunk; nothing more after an error.
+    fn next(&mut self) -> Option<Result<Place>> {
+        let Superchunk { count, len, .. } = self.file;
+        if self.is_over || count.map_or(self.at + HEADER_BYTES as u64 > *len, |count| self.number >= count) {
+            return None;
+        }
+        let place = self.read(self.number);
+        self.number += 1;
+        self.is_over = place.is_err();
+        Some(place)
+    }
+}
+
+impl Superchunk {
+    fn read(file: Arc<dyn ReadAt>) -> Result<Self> {
+        let read = || {
+            let len = file.len()?;
+            let start: [u8; 16] = read_array(&*file, 0)?;
             if start[..4] != MAGIC {
                 return Err(Error::format("a bloscpack file begins with \"blpk\", this one does not"));
             }
             match start[4] {
                 1 => {
-                    let count = count(i64::from_le_bytes(read_array(file, 8)?))?;
-                    let (version, checksum, sizes) = (1, Checksum::NONE, [None; 2]);
-                    Ok(Header { version, checksum, metadata: None, count, sizes, offsets: None, first: 16 })
+                    let count = count(i64::from_le_bytes(read_array(&*file, 8)?))?;
+                    let (version, checksum, sizes, file) = (1, Checksum::NONE, [None; 2], file.clone());
+                    let (metadata, offsets, first) = (None, None, 16);
+                    Ok(Superchunk { file, len, version, checksum, metadata, count, sizes, offsets, first })
                 }
-                version @ (2 | 3) => Self::read_long(file, version),
+                version @ (2 | 3) => Self::read_long(&file, len, version),
                 version => Err(Error::format(format!("bloscpack version {version}: 1 to 3 are known"))),
             }
         };
         read().context(Context::offset("header", 0))
     }
 
-    fn read_long(file: &dyn ReadAt, version: u8) -> Result<Self> {
+    fn read_long(source: &Arc<dyn ReadAt>, len: u64, version: u8) -> Result<Self> {
+        let file = &**source;
         let start: [u8; 32] = read_array(file, 0)?;
         let options = start[5];
         if options & !(HAS_OFFSETS | HAS_METADATA | IS_METADATA_DEFLATED) != 0 {
@@ -211,13 +267,14 @@ impl Header {
         let mut offsets = None;
         if options & HAS_OFFSETS != 0 {
             let entries = count.and_then(|count| count.checked_add(u64::try_from(more).ok()?));
-            let fits = |&entries: &u64| entries <= file.len().unwrap_or(0) / 8;
+            let fits = |&entries: &u64| entries <= len / 8;
             let entries =
                 entries.filter(fits).ok_or_else(|| Error::format(format!("a list of {count:?} and {more} offsets")))?;
             offsets = Some(first);
             first += 8 * entries;
         }
-        Ok(Header { version, checksum, metadata, count, sizes, offsets, first })
+        let file = source.clone();
+        Ok(Superchunk { file, len, version, checksum, metadata, count, sizes, offsets, first })
     }
 }
 
@@ -232,7 +289,7 @@ fn count(stored: i64) -> Result<Option<u64>> {
 }
 
 /// Metadata of version 3 as it was released, and where they end.
-fn read_metadata(file: &dyn ReadAt) -> Result<(serde_json::Value, u64)> {
+fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     let header: [u8; 32] = read_array(file, 32)?;
     let number =
         |at: usize| u64::from(u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]));
@@ -253,17 +310,17 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(serde_json::Value, u64)> {
         if bytes.len() as u64 != plain {
             return Err(Error::format(format!("{} bytes, {plain} are stated", bytes.len())));
         }
-        json::decode(&bytes)
+        Document::decode(&bytes)
     };
     Ok((read().context(Context::offset("metadata", 32))?, 64 + most + checksum.len() as u64))
 }
 
 /// Metadata of version 3 as it was in 2012, before its release.
-fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(serde_json::Value, u64)> {
+fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(Document, u64)> {
     let read = || {
         let bytes = read_bytes(file, 32, stored)?;
         let bytes = if options & IS_METADATA_DEFLATED == 0 { bytes } else { inflate_any(&bytes)? };
-        json::decode(&bytes)
+        Document::decode(&bytes)
     };
     Ok((read().context(Context::offset("metadata", 32))?, 32 + stored))
 }

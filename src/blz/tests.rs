@@ -2,81 +2,14 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::dtype::{Dtype, Kind};
-use super::samples::{compressed, file, one_block, plain_chunk};
-use super::shuffle::{unshuffle_bits, unshuffle_bytes};
+use super::json;
+use super::json::Document;
+use super::samples::{file, plain_chunk};
 use super::superchunk::Superchunk;
-use super::{blosclz, chunk, json};
-use crate::error::ErrorKind;
-
-fn decode(chunk: &[u8]) -> crate::error::Result<Vec<u8>> {
-    let mut out = Vec::new();
-    chunk::decode(chunk, 1 << 20, &mut out)?;
-    Ok(out)
-}
-
-/// The opposite of [`unshuffle_bytes`].
-fn shuffled(bytes: &[u8], typesize: usize) -> Vec<u8> {
-    let elements = bytes.len() / typesize;
-    let mut out: Vec<u8> =
-        (0..typesize).flat_map(|byte| (0..elements).map(move |at| bytes[at * typesize + byte])).collect();
-    out.extend(&bytes[elements * typesize..]);
-    out
-}
-
-#[test]
-fn every_codec_decodes() {
-    let bytes: Vec<u8> = (0..4000u32).map(|at| (at / 16) as u8).collect();
-    for (codec, data) in compressed(&bytes) {
-        let chunk = one_block(codec, 0, 1, bytes.len(), &data);
-        assert_eq!(decode(&chunk).unwrap(), bytes, "{codec}");
-        // every length but the whole one, and every flipped byte of the header, is an error or other bytes
-        for len in 0..chunk.len() {
-            assert!(decode(&chunk[..len]).is_err(), "{codec}: {len}");
-        }
-        for at in 0..24 {
-            for bit in 0..8 {
-                let mut changed = chunk.clone();
-                changed[at] ^= 1 << bit;
-                if let Err(error) = decode(&changed) {
-                    assert_eq!(error.kind(), ErrorKind::Format, "{codec}: byte {at}: {error}");
-                }
-            }
-        }
-    }
-    assert_eq!(decode(&plain_chunk(b"plain")).unwrap(), b"plain");
-    assert_eq!(decode(&plain_chunk(b"")).unwrap(), b"");
-}
-
-#[test]
-fn blosclz_copies_literals_and_references() {
-    let mut out = b"before".to_vec();
-    // three literals, then seven bytes from a distance of 3
-    blosclz::decode(&[2, b'a', b'b', b'c', 0b101_00000, 2], 10, &mut out).unwrap();
-    assert_eq!(out, b"beforeabcabcabca");
-    // references never lead to bytes of other data, and nothing is longer than it should be
-    for (data, len) in [(&[2, 1, 2, 3, 0b101_00000, 3][..], 10), (&[2, 1, 2, 3, 0b101_00000, 2], 9), (&[2, 1, 2], 3)] {
-        let error = blosclz::decode(data, len, &mut vec![1; 8]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Format);
-    }
-}
-
-#[test]
-fn shuffles_are_undone() {
-    let bytes: Vec<u8> = (0..1000u32).map(|at| (at * 7 + at / 13) as u8).collect();
-    for typesize in [2, 3, 4, 7, 8, 16] {
-        let mut out = Vec::new();
-        unshuffle_bytes(&shuffled(&bytes, typesize), typesize, &mut out);
-        assert_eq!(out, bytes, "{typesize}");
-    }
-    // eight elements of one byte: plane b has their bits b
-    let mut out = Vec::new();
-    unshuffle_bits(&[0b0000_0001, 0, 0, 0, 0, 0, 0, 0b1000_0000], 1, &mut out);
-    assert_eq!(out, [1, 0, 0, 0, 0, 0, 0, 128]);
-    out.clear();
-    unshuffle_bits(&[1, 2, 3], 1, &mut out);
-    assert_eq!(out, [1, 2, 3], "not a multiple of 8 elements");
-}
+use crate::error::{ErrorKind, Result};
 
 #[test]
 fn json_of_python_is_read() {
@@ -123,18 +56,13 @@ fn element_types_are_parsed() {
 #[test]
 fn files_of_chunks_are_bounded() {
     let file = file(2, &[plain_chunk(b"abcd"), plain_chunk(b"efgh")]);
-    let open = |file: &[u8]| Superchunk::open(Arc::new(file.to_vec()));
-    let opened = open(&file).unwrap();
-    let mut out = Vec::new();
-    opened.decode(0, 4, &mut out).unwrap();
-    opened.decode(1, 4, &mut out).unwrap();
-    assert_eq!(out, b"abcdefgh");
-    let read = |file: &[u8]| {
-        let opened = open(file)?;
+    let read = |file: &[u8]| -> Result<Vec<u8>> {
+        let opened = Superchunk::open(Arc::new(file.to_vec()))?;
         let mut out = Vec::new();
-        (0..opened.chunks.len()).try_for_each(|chunk| opened.decode(chunk, 1 << 20, &mut out))?;
-        Ok::<_, crate::error::Error>(out)
+        opened.walk().try_for_each(|place| opened.decode(&place?, &mut out))?;
+        Ok(out)
     };
+    assert_eq!(read(&file).unwrap(), b"abcdefgh");
     for at in 0..file.len() {
         for bit in 0..8 {
             let mut changed = file.clone();
@@ -151,4 +79,81 @@ fn files_of_chunks_are_bounded() {
     for len in 0..file.len() {
         assert!(read(&file[..len]).is_err(), "{len}");
     }
+}
+
+#[test]
+fn types_are_spelled_as_python_does() {
+    for (text, code, name) in [
+        ("float64", "<f8", "float64"),
+        ("<i4", "<i4", "int32"),
+        (">i4", ">i4", ">i4"),
+        ("bool", "|b1", "bool"),
+        ("u1", "|u1", "uint8"),
+        ("|S7", "|S7", "|S7"),
+        ("<U5", "<U5", "<U5"),
+        ("datetime64[D]", "<M8[D]", "datetime64[D]"),
+        (">m8[ns]", ">m8[ns]", ">m8[ns]"),
+        ("complex64", "<c8", "complex64"),
+    ] {
+        let dtype = Dtype::parse(text).unwrap();
+        assert_eq!((dtype.code().as_str(), dtype.name().as_str()), (code, name), "{text}");
+        assert_eq!(Dtype::parse(&dtype.name()).unwrap(), dtype);
+    }
+    let text = "[('a', '<i4'), ('b', [('x', '>f8', (2, 3)), ('y', '|S3')]), ('c', '<f4', (4,))]";
+    assert_eq!(Dtype::parse(text).unwrap().code(), text);
+}
+
+#[test]
+fn defaults_are_elements() {
+    let fill = |text: &str, dflt| Dtype::parse(text).unwrap().fill(&dflt);
+    assert_eq!(fill("int32", json!(7)).unwrap(), [7, 0, 0, 0]);
+    assert_eq!(fill(">i2", json!(-2.9)).unwrap(), [0xff, 0xfe]);
+    assert_eq!(fill("uint8", json!(256)), None);
+    assert_eq!(fill("int8", json!(-128)).unwrap(), [0x80]);
+    assert_eq!(fill("uint64", json!(u64::MAX)).unwrap(), [0xff; 8]);
+    assert_eq!(fill("float64", json!([[0.5, 0.5], [0.5, 0.5]])).unwrap(), 0.5f64.to_le_bytes());
+    assert_eq!(fill("float64", json!([0.5, 0.25])), None);
+    assert!(f32::from_le_bytes(fill("float32", json!("NaN")).unwrap().try_into().unwrap()).is_nan());
+    for (number, half) in
+        [(1., 0x3c00u16), (-2., 0xc000), (65504., 0x7bff), (1e9, 0x7c00), (2f64.powi(-24), 1), (0., 0)]
+    {
+        assert_eq!(fill("float16", json!(number)).unwrap(), half.to_le_bytes(), "{number}");
+    }
+    assert_eq!(fill("float16", json!("-Infinity")).unwrap(), [0, 0xfc]);
+    assert_eq!(fill("bool", json!(true)).unwrap(), [1]);
+    assert_eq!(fill("|S3", json!("ab")).unwrap(), b"ab\0");
+    assert_eq!(fill("|S3", json!("abcd")), None);
+    assert_eq!(fill(">U2", json!("é")).unwrap(), [0, 0, 0, 0xe9, 0, 0, 0, 0]);
+    assert_eq!(fill("datetime64[s]", json!("NaT")).unwrap(), i64::MIN.to_le_bytes());
+    assert_eq!(fill("[('a', '<i2'), ('b', '|S2', (2,))]", json!([1, "x"])).unwrap(), b"\x01\0x\0x\0");
+    assert_eq!(fill("[('a', '<i2'), ('b', '|S2')]", json!([1])), None);
+}
+
+/// What HDF5 has of an element becomes the element again.
+#[test]
+fn elements_come_back() {
+    for (text, element) in [
+        (">i4", &[1, 2, 3, 4][..]),
+        (">c8", &[1, 2, 3, 4, 5, 6, 7, 8]),
+        ("<U2", &[0xe9, 0, 0, 0, 0, 0xf6, 1, 0]),
+        (">U2", &[0, 0, 0, 0x41, 0, 0, 0, 0]),
+        ("[('a', '>i2'), ('b', '<U1', (2,))]", &[1, 2, 0x41, 0, 0, 0, 0, 0, 0, 0]),
+    ] {
+        let dtype = Dtype::parse(text).unwrap();
+        let mut bytes = element.to_vec();
+        dtype.convert(&mut bytes).unwrap();
+        assert_ne!(bytes, element, "{text}");
+        dtype.restore(&mut bytes).unwrap();
+        assert_eq!(bytes, element, "{text}");
+    }
+    let text = Dtype::parse("<U1").unwrap();
+    assert_eq!(text.restore(&mut b"ab\0\0".to_vec()).unwrap_err().kind(), ErrorKind::Format);
+    assert_eq!(text.restore(&mut [0xff, 0, 0, 0]).unwrap_err().kind(), ErrorKind::Format);
+}
+
+#[test]
+fn documents_are_written_as_python_does() {
+    let document = Document::new(json!({"a": [1, 2.5], "b": {"c": "é\""}, "d": null}));
+    assert_eq!(document.text, "{\"a\": [1, 2.5], \"b\": {\"c\": \"é\\\"\"}, \"d\": null}");
+    assert_eq!(Document::decode(document.text.as_bytes()).unwrap(), document);
 }

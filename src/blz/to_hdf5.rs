@@ -5,8 +5,12 @@ use std::path::Path;
 use rayon::prelude::*;
 use serde_json::Value as Json;
 
-use super::array::Array;
+use super::array::{Array, Stored};
 use super::arrays::Arrays;
+use super::chunk_files::StoredChunk;
+use super::from_hdf5::{ATTRIBUTES, COLUMNS, DTYPE, FORMAT, MARK, STORAGE, VERSION};
+use super::json::Document;
+use crate::blosc::{self, BloscCodec, ChunkSettings};
 use crate::call::{Call, call_setters};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, Compression, Dataset, ElementSpec, FilterScratch, Group, Pipeline};
@@ -14,14 +18,11 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::value::{Shape, Values};
 
-/// Root attribute with the version of the layout.
-const MARK: &str = "ctds_arrays";
-
-/// Version of the layout.
-const VERSION: i64 = 1;
-
 /// Chunks of more bytes than this have no more rows than the array.
 const LARGE_CHUNK: u64 = 1 << 20;
+
+/// Level of chunks that cannot be kept.
+const LEVEL: u8 = 5;
 
 /// Bytes of whole chunks that are filtered at a time.
 const BATCH_BYTES: usize = 32 << 20;
@@ -31,6 +32,7 @@ const BATCH_BYTES: usize = 32 << 20;
 pub struct ToHdf5<'a> {
     arrays: &'a Arrays,
     compression: Compression,
+    keep: bool,
     call: Call<'a>,
 }
 
@@ -49,12 +51,20 @@ pub struct ToHdf5Summary {
 impl<'a> ToHdf5<'a> {
     /// All of `arrays`.
     pub fn new(arrays: &'a Arrays) -> Self {
-        ToHdf5 { arrays, compression: Compression::NONE, call: Call::default() }
+        ToHdf5 { arrays, compression: Compression::NONE, keep: false, call: Call::default() }
     }
 
     /// Sets how chunks are compressed; without, not at all.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
+        self
+    }
+
+    /// Keeps the Blosc chunks as they are, with the HDF5 filter of Blosc; those that do not fit the chunks of the dataset, such as
+    /// the last one, are compressed by this program. The compression that was set is then ignored. Chunks are not decoded: of those
+    /// without a checksum, only the places of their blocks are checked.
+    pub fn keep_chunks(mut self, keep: bool) -> Self {
+        self.keep = keep;
         self
     }
 
@@ -82,10 +92,13 @@ impl<'a> ToHdf5<'a> {
 
     fn write_all(&self, root: &Group, progress: &dyn Progress) -> Result<()> {
         root.set_attribute(MARK, &Attribute::Scalar(Values::Int64(vec![VERSION])))?;
+        if let Some(format) = self.arrays.format {
+            root.set_attribute(FORMAT, &Attribute::string(format.name()))?;
+        }
         if let Some(columns) = &self.arrays.columns {
             let names = columns.iter().map(|name| name.as_str().into()).collect();
-            root.set_attribute("columns", &Attribute::Array(Values::String(names)))?;
-            set_attributes(&self.arrays.attributes, |name, value| root.set_attribute(name, value))?;
+            root.set_attribute(COLUMNS, &Attribute::Array(Values::String(names)))?;
+            set_attributes(self.arrays.attributes.as_ref(), |name, value| root.set_attribute(name, value))?;
         }
         for array in &self.arrays.arrays {
             self.write_array(root, array, progress).with_context(|| Context::member(&array.name))?;
@@ -110,32 +123,111 @@ impl<'a> ToHdf5<'a> {
         let with_rows = |rows: u64| array.shape[1..].iter().rev().map(|&extent| extent.max(1)).chain([rows]);
         let chunk: Shape = with_rows(chunk_rows).collect();
         let element = array.dtype.element()?;
-        let spec = ElementSpec { element: &element, shape: &shape, chunk: &chunk, compression: self.compression };
-        let dataset = group.create_elements(name, &spec)?;
-        dataset.set_attribute("blz_dtype", &Attribute::string(array.dtype_text.as_str()))?;
-        if !array.storage.is_null() {
-            dataset.set_attribute("blz_storage_json", &Attribute::string(array.storage.to_string()))?;
-        }
-        if self.arrays.columns.is_none() || array.attributes != self.arrays.attributes {
-            set_attributes(&array.attributes, |name, value| dataset.set_attribute(name, value))?;
-        }
         let chunk_bytes = usize::try_from(chunk_rows * array.row_bytes).ok().filter(|&bytes| bytes < u32::MAX as usize);
         let chunk_bytes =
             chunk_bytes.ok_or_else(|| Error::unsupported("chunks of 4 GiB or more, which HDF5 does not have"))?;
-        let pipeline = self.compression.pipeline(array.dtype.size);
-        let mut chunks = Chunks { array, dataset: &dataset, pipeline, chunk_bytes, held: Vec::new(), written: 0 };
-        array.read(progress, &mut |piece| chunks.take(piece))?;
+        let mut blosc = None;
+        if self.keep && chunk_bytes > 0 {
+            blosc = Some(settings(array)?);
+        }
+        let parameters = blosc.map(|settings| filter_parameters(&settings, chunk_bytes));
+        let storage = array.storage.as_ref().map(|storage| &storage.value);
+        let fill = storage.and_then(|storage| storage.get("dflt")).and_then(|dflt| array.dtype.fill(dflt));
+        let mut in_hdf5 = fill.clone().filter(|fill| fill.iter().any(|&byte| byte != 0));
+        in_hdf5.as_mut().map_or(Ok(()), |fill| array.dtype.convert(fill))?;
+        let spec = ElementSpec {
+            element: &element,
+            shape: &shape,
+            chunk: &chunk,
+            compression: self.compression,
+            blosc: parameters.as_deref(),
+            fill: in_hdf5.as_deref(),
+        };
+        let dataset = group.create_elements(name, &spec)?;
+        dataset.set_attribute(DTYPE, &Attribute::string(array.dtype_text.as_str()))?;
+        if let Some(storage) = &array.storage {
+            dataset.set_attribute(STORAGE, &Attribute::string(storage.text.as_str()))?;
+        }
+        set_attributes(array.attributes.as_ref(), |name, value| dataset.set_attribute(name, value))?;
+        let encoding = match blosc {
+            Some(settings) => Encoding::Blosc(settings),
+            None => Encoding::Pipeline(self.compression.pipeline(array.dtype.size)),
+        };
+        let fill = fill.filter(|_| in_hdf5.is_some()).unwrap_or_default();
+        let mut chunks = Chunks { array, dataset: &dataset, encoding, chunk_bytes, fill, held: Vec::new(), written: 0 };
+        if blosc.is_some() && matches!(array.stored, Stored::Files(_)) && !array.is_fortran && array.dtype.is_plain() {
+            keep(array, &mut chunks, progress)?;
+        } else {
+            array.read(progress, &mut |piece| chunks.take(piece))?;
+        }
         chunks.finish()
     }
+}
+
+/// How chunks that cannot be kept are compressed: as the first one is.
+fn settings(array: &Array) -> Result<ChunkSettings> {
+    let first = array.first_file()?.map(|file| file.first()).transpose()?.flatten();
+    let header = first.as_ref().map(|first| first.header());
+    let codec = header.map_or("lz4", |header| header.codec()).parse().unwrap_or(BloscCodec::Lz4);
+    let shuffle = header.is_none_or(|header| header.shuffle() > 0);
+    Ok(ChunkSettings { codec, level: LEVEL, shuffle, typesize: array.dtype.typesize() })
+}
+
+/// The parameters of Blosc's HDF5 filter: revision 2 of the filter, version 2 of the chunks, then what the others say.
+fn filter_parameters(settings: &ChunkSettings, chunk_bytes: usize) -> Vec<u32> {
+    let shuffle = u32::from(settings.shuffle);
+    vec![2, 2, settings.typesize().into(), chunk_bytes as u32, settings.level.into(), shuffle, settings.compressor()]
+}
+
+/// Writes the chunks of an array as they are where they are whole chunks of the dataset.
+fn keep(array: &Array, chunks: &mut Chunks<'_>, progress: &dyn Progress) -> Result<()> {
+    let chunk_bytes = chunks.chunk_bytes as u64;
+    array.each_batch(array.bytes()?, progress, &mut |batch, start, left| {
+        let mut at = start;
+        let places: Vec<(&StoredChunk, bool)> = batch
+            .iter()
+            .map(|chunk| {
+                let bytes = chunk.place.bytes();
+                let rest = left - (at - start);
+                let fits = bytes == chunk_bytes && at.is_multiple_of(chunk_bytes) && rest >= bytes;
+                at += bytes;
+                (chunk, fits && chunk.place.header().compressor().is_some())
+            })
+            .collect();
+        let get = |(chunk, kept): &(&StoredChunk, bool)| if *kept { chunk.stored() } else { chunk.decoded() };
+        let read: Vec<Result<Vec<u8>>> = places.par_iter().map(get).collect();
+        let mut left = left;
+        for (bytes, (_, kept)) in read.into_iter().zip(places) {
+            let mut bytes = bytes?;
+            if kept {
+                chunks.write_whole()?;
+                chunks.write(&bytes)?;
+                left -= chunk_bytes;
+            } else {
+                bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                left -= bytes.len() as u64;
+                chunks.take(&bytes)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// How chunks are encoded.
+enum Encoding {
+    Pipeline(Pipeline),
+    Blosc(ChunkSettings),
 }
 
 /// Cuts the rows into chunks of the dataset.
 struct Chunks<'a> {
     array: &'a Array,
     dataset: &'a Dataset,
-    pipeline: Pipeline,
+    encoding: Encoding,
     /// Bytes of a chunk.
     chunk_bytes: usize,
+    /// The element after the last row, as numpy has it; empty: zeros.
+    fill: Vec<u8>,
     /// Bytes that are not written yet.
     held: Vec<u8>,
     /// Chunks that are.
@@ -154,49 +246,59 @@ impl Chunks<'_> {
             return Ok(());
         }
         let whole = self.held.len() / self.chunk_bytes * self.chunk_bytes;
-        let (array, pipeline) = (self.array, &self.pipeline);
+        let (array, encoding) = (self.array, &self.encoding);
         let filter = |chunk: &mut [u8]| {
             if !array.dtype.is_plain() {
                 chunk.chunks_exact_mut(array.dtype.size).try_for_each(|element| array.dtype.convert(element))?;
             }
             let mut out = Vec::new();
-            if !pipeline.is_empty() {
-                pipeline.encode(&mut FilterScratch::default(), chunk, &mut out)?;
+            match encoding {
+                Encoding::Pipeline(pipeline) if pipeline.is_empty() => {}
+                Encoding::Pipeline(pipeline) => pipeline.encode(&mut FilterScratch::default(), chunk, &mut out)?,
+                Encoding::Blosc(settings) => blosc::encode(chunk, settings, &mut out)?,
             }
             Ok(out)
         };
         let filtered: Vec<Result<Vec<u8>>> =
             self.held[..whole].par_chunks_exact_mut(self.chunk_bytes).map(filter).collect();
-        let plain = self.held[..whole].chunks_exact(self.chunk_bytes);
-        for (filtered, plain) in filtered.into_iter().zip(plain) {
+        let held = std::mem::take(&mut self.held);
+        for (filtered, plain) in filtered.into_iter().zip(held[..whole].chunks_exact(self.chunk_bytes)) {
             let filtered = filtered?;
-            let mut index = vec![0; self.array.shape.len()];
-            index[self.array.shape.len() - 1] = self.written;
-            let bytes = if self.pipeline.is_empty() { plain } else { &filtered };
-            self.dataset.write_chunk(&index, bytes, 0)?;
-            self.written += 1;
+            self.write(if filtered.is_empty() { plain } else { &filtered })?;
         }
+        self.held = held;
         self.held.drain(..whole);
         Ok(())
     }
 
-    /// Writes the last chunk, filled up with zeros.
+    /// Writes the next chunk.
+    fn write(&mut self, stored: &[u8]) -> Result<()> {
+        let mut index = vec![0; self.array.shape.len()];
+        index[self.array.shape.len() - 1] = self.written;
+        self.dataset.write_chunk(&index, stored, 0)?;
+        self.written += 1;
+        Ok(())
+    }
+
+    /// Writes the last chunk, filled up with the default.
     fn finish(mut self) -> Result<()> {
         self.write_whole()?;
         if self.held.is_empty() {
             return Ok(());
+        }
+        while self.held.len() < self.chunk_bytes && !self.fill.is_empty() {
+            self.held.extend_from_slice(&self.fill);
         }
         self.held.resize(self.chunk_bytes, 0);
         self.write_whole()
     }
 }
 
-/// Attributes of the user: numbers, strings, lists of numbers; all others as JSON text, with `_json` after their names.
-fn set_attributes(
-    attributes: &serde_json::Map<String, Json>,
-    set: impl Fn(&str, &Attribute) -> Result<()>,
-) -> Result<()> {
-    for (name, value) in attributes {
+/// Attributes of the user: numbers, strings, lists of numbers; all others as JSON text, with `_json` after their names. Then
+/// the document itself, from which they are written again.
+fn set_attributes(document: Option<&Document>, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
+    let Some(document) = document else { return Ok(()) };
+    for (name, value) in document.members().into_iter().flatten() {
         // what HDF5 cannot have as a name or a string
         if name.is_empty() || name.contains('\0') {
             return Err(Error::unsupported(format!("an attribute with the name {name:?}")));
@@ -206,7 +308,7 @@ fn set_attributes(
             None => set(&format!("{name}_json"), &Attribute::string(value.to_string()))?,
         }
     }
-    Ok(())
+    set(ATTRIBUTES, &Attribute::string(document.text.as_str()))
 }
 
 fn attribute(value: &Json) -> Option<Attribute> {

@@ -95,6 +95,13 @@ impl Compression {
         Some(Plugin { id: codec.id(), filter: codec.filter_name().to_owned(), package: Some(codec.plugin()?) })
     }
 
+    /// The plugin that other programs need to read Blosc chunks, which are kept from arrays and never made of other data.
+    pub fn blosc_plugin() -> Plugin {
+        let codec = codec::blosc();
+        let package = codec.plugin();
+        Plugin { id: codec.id(), filter: codec.filter_name().to_owned(), package }
+    }
+
     /// The filters of a dataset of numbers, for people: `shuffle + deflate 4`; empty without compression.
     pub fn describe(self) -> String {
         match self.0 {

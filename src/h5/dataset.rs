@@ -1,6 +1,7 @@
 //! Datasets: how they are created, and their elements by region and by chunk.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use hdf5::Datatype;
@@ -9,7 +10,7 @@ use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::codec::ChunkLimit;
 use super::sys::{self, Foreign, StoredFilter, Strings, Target};
-use super::{Attribute, Compression, Elsewhere, Filter, Pipeline, Plugin, attribute, datatype, group};
+use super::{Attribute, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, attribute, datatype, group};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values, for_each_type};
@@ -343,6 +344,64 @@ impl Dataset {
             // a filter that is missing is the better explanation
             read.or_else(|error| self.check_filters().and(Err(error)))
         };
+        read().with_context(|| self.place())
+    }
+
+    /// The type of the elements, whatever casacore has; read with [`read_rows`](Self::read_rows).
+    ///
+    /// # Errors
+    /// `Unsupported` with the name of the type if it is none of fixed length that this program writes.
+    pub(crate) fn element(&self) -> Result<StoredElement> {
+        Ok(StoredElement::stored(&self.layout()?.datatype).with_context(|| self.place())?.0)
+    }
+
+    /// Whether the elements in the file are, byte for byte, those that this program writes of this type.
+    pub(crate) fn stores(&self, element: &StoredElement) -> Result<bool> {
+        Ok(self.layout()?.datatype == element.datatype()?)
+    }
+
+    /// The type in memory for elements of this type: that of the file, unless it has another byte order or records that are
+    /// not packed.
+    fn memory_type(&self, element: &StoredElement) -> Result<Datatype> {
+        let datatype = &self.layout()?.datatype;
+        if *datatype == element.datatype()? { Ok(datatype.clone()) } else { Ok(StoredElement::stored(datatype)?.1) }
+    }
+
+    /// Appends the elements of `rows` of the last axis, first axis fastest, to `out`, as [`element`](Self::element) has them:
+    /// numbers little-endian, strings as they are stored, records packed.
+    pub(crate) fn read_rows(&self, element: &StoredElement, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+        let mut read = || {
+            let shape = self.shape()?;
+            let (cell, has) = shape.split_last().ok_or_else(|| Error::unsupported("a dataset without axes"))?;
+            if rows.start > rows.end || rows.end > has {
+                return Err(Error::usage(format!("rows {rows:?} of {has}")));
+            }
+            let zeros: Shape = cell.iter().map(|_| 0).collect();
+            let (start, extent) = (zeros.with_axis(rows.start), cell.with_axis(rows.end - rows.start));
+            let count = extent.elements()? as usize;
+            if count == 0 {
+                return Ok(());
+            }
+            self.check_backed(count)?;
+            let datatype = self.memory_type(element)?;
+            let (memory, file) = self.selection(&Region { start, shape: extent }, count)?;
+            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
+            let _limit = self.limit_chunks()?;
+            let at = out.len();
+            out.resize(at + count * datatype.size(), 0);
+            let read = sys::read(&target, &datatype, &mut out[at..]);
+            if read.is_err() {
+                out.truncate(at);
+            }
+            // a filter that is missing is the better explanation
+            read.or_else(|error| self.check_filters().and(Err(error)))
+        };
+        read().with_context(|| self.place())
+    }
+
+    /// The element that is read where none was written, as [`read_rows`](Self::read_rows) has it.
+    pub(crate) fn fill(&self, element: &StoredElement) -> Result<Vec<u8>> {
+        let read = || sys::fill(&self.dataset.dcpl()?, &self.memory_type(element)?);
         read().with_context(|| self.place())
     }
 

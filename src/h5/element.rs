@@ -1,10 +1,11 @@
-//! Elements of any type that arrays of other formats have, stored as they are: this program writes their chunks, and reads
-//! none of them.
+//! Elements of any type that arrays of other formats have, as bytes.
 
 use hdf5::Datatype;
 use hdf5::dataset::AllocTime;
+use hdf5::types::TypeDescriptor;
+use hdf5_sys::h5t::H5T_class_t;
 
-use super::{Compression, StoredElement, dataset, group, sys};
+use super::{Compression, StoredElement, codec, dataset, datatype, group, sys};
 use crate::error::{Error, Result};
 use crate::value::Shape;
 
@@ -19,6 +20,53 @@ impl StoredElement {
             simple => sys::simple_type(simple),
         }
     }
+
+    /// The type of the elements of `datatype`, and how they are read so: numbers little-endian, strings as they are.
+    ///
+    /// # Errors
+    /// `Unsupported` for elements of variable length, and others that this program does not write.
+    pub(super) fn stored(datatype: &Datatype) -> Result<(Self, Datatype)> {
+        let size = datatype.size();
+        let element = match sys::class(datatype) {
+            H5T_class_t::H5T_OPAQUE => StoredElement::Opaque(size),
+            H5T_class_t::H5T_FLOAT if size == 2 => StoredElement::Float(2),
+            _ => {
+                let descriptor = datatype.to_descriptor().map_err(|_| datatype::unsupported(datatype))?;
+                Self::described(&descriptor).ok_or_else(|| datatype::unsupported(datatype))?
+            }
+        };
+        let memory = match element {
+            StoredElement::Bytes(_) | StoredElement::Text(_) | StoredElement::Opaque(_) => datatype.clone(),
+            _ => element.datatype()?,
+        };
+        Ok((element, memory))
+    }
+
+    fn described(descriptor: &TypeDescriptor) -> Option<Self> {
+        use TypeDescriptor as T;
+        Some(match descriptor {
+            T::Boolean => StoredElement::Bool,
+            T::Integer(size) => StoredElement::Int(*size as usize),
+            T::Unsigned(size) => StoredElement::UInt(*size as usize),
+            T::Float(size) => StoredElement::Float(*size as usize),
+            T::FixedAscii(bytes) => StoredElement::Bytes(*bytes),
+            T::FixedUnicode(bytes) => StoredElement::Text(*bytes),
+            T::FixedArray(element, count) => {
+                StoredElement::Array(vec![*count as u64], Box::new(Self::described(element)?))
+            }
+            T::Compound(record) => match record.fields.as_slice() {
+                [r, i] if r.name == "r" && i.name == "i" && r.ty == i.ty && matches!(r.ty, T::Float(_)) => {
+                    StoredElement::Complex(2 * r.ty.size())
+                }
+                fields => {
+                    let field =
+                        |field: &hdf5::types::CompoundField| Some((field.name.clone(), Self::described(&field.ty)?));
+                    StoredElement::Record(fields.iter().map(field).collect::<Option<_>>()?)
+                }
+            },
+            _ => return None,
+        })
+    }
 }
 
 /// A dataset whose chunks are written as they are to be stored.
@@ -30,6 +78,10 @@ pub(crate) struct ElementSpec<'a> {
     /// Extents of a chunk; none is 0.
     pub(crate) chunk: &'a Shape,
     pub(crate) compression: Compression,
+    /// Chunks are Blosc chunks, and these are the parameters of the filter; `compression` is then ignored.
+    pub(crate) blosc: Option<&'a [u32]>,
+    /// The element that is read where none was written; `None`: zeros.
+    pub(crate) fill: Option<&'a [u8]>,
 }
 
 impl ElementSpec<'_> {
@@ -41,8 +93,15 @@ impl ElementSpec<'_> {
         let mut creation = dataset::creation();
         creation.alloc_time(Some(AllocTime::Incr));
         creation.chunk(self.chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
-        self.compression.pipeline(datatype.size()).add_to(&mut creation);
+        match self.blosc {
+            Some(parameters) => drop(creation.add_filter(codec::blosc().id(), parameters)),
+            None => self.compression.pipeline(datatype.size()).add_to(&mut creation),
+        }
+        let creation = creation.finish()?;
+        if let Some(fill) = self.fill {
+            sys::set_fill(&creation, &datatype, fill)?;
+        }
         let space = sys::dataspace(&self.shape.reversed(), true)?;
-        sys::create_dataset(parent, name, &datatype, &space, &group::links()?, &creation.finish()?)
+        sys::create_dataset(parent, name, &datatype, &space, &group::links()?, &creation)
     }
 }

@@ -10,6 +10,7 @@ use hdf5::dataset::DatasetCreateBuilder;
 
 use super::codec::{self, Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
+use crate::shuffle::{shuffle, unshuffle};
 
 const SHUFFLE: i32 = 2;
 const FLETCHER32: i32 = 3;
@@ -110,6 +111,7 @@ impl Pipeline {
         run(self.0.iter(), between, bytes, out, |filter, input, output| match filter {
             Filter::Shuffle { element_size } => {
                 plane = input.len() / (*element_size).max(1);
+                output.resize(input.len(), 0);
                 shuffle(*element_size, input, output);
                 Ok(())
             }
@@ -152,6 +154,7 @@ impl Pipeline {
         let FilterScratch { decoder, bytes: between, .. } = scratch;
         run(applied().rev(), between, bytes, out, |filter, input, output| match filter {
             Filter::Shuffle { element_size } => {
+                output.resize(input.len(), 0);
                 unshuffle(*element_size, input, output);
                 Ok(())
             }
@@ -253,140 +256,10 @@ fn fletcher32(bytes: &[u8]) -> u32 {
     fold(second) << 16 | fold(first)
 }
 
-/// Elements taken at a time: the same byte of each makes a word.
-const BLOCK: usize = 8;
-
-fn shuffle(size: usize, input: &[u8], out: &mut Vec<u8>) {
-    out.resize(input.len(), 0);
-    match size {
-        2 => transpose::<2>(input, out),
-        4 => transpose::<4>(input, out),
-        8 => transpose::<8>(input, out),
-        16 => transpose::<16>(input, out),
-        // unshuffling "elements" of count bytes is shuffling
-        _ if size > 1 && input.len() / size > 1 => {
-            let count = input.len() / size;
-            for (i, element) in input.chunks_exact(size).enumerate() {
-                element.iter().enumerate().for_each(|(byte, &value)| out[byte * count + i] = value);
-            }
-            out[count * size..].copy_from_slice(&input[count * size..]);
-        }
-        _ => out.copy_from_slice(input),
-    }
-}
-
-fn unshuffle(size: usize, input: &[u8], out: &mut Vec<u8>) {
-    out.resize(input.len(), 0);
-    match size {
-        2 => untranspose::<2>(input, out),
-        4 => untranspose::<4>(input, out),
-        8 => untranspose::<8>(input, out),
-        16 => untranspose::<16>(input, out),
-        _ if size > 1 && input.len() / size > 1 => {
-            let count = input.len() / size;
-            for (i, element) in out.chunks_exact_mut(size).enumerate() {
-                element.iter_mut().enumerate().for_each(|(byte, value)| *value = input[byte * count + i]);
-            }
-            out[count * size..].copy_from_slice(&input[count * size..]);
-        }
-        _ => out.copy_from_slice(input),
-    }
-}
-
-fn transpose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
-    let (elements, rest) = input.as_chunks::<SIZE>();
-    let (planes, out_rest) = out.split_at_mut(elements.len() * SIZE);
-    let mut planes = planes.chunks_exact_mut(elements.len().max(1));
-    let mut planes: [&mut [u8]; SIZE] = std::array::from_fn(|_| planes.next().unwrap_or_default());
-    let (blocks, last) = elements.as_chunks::<BLOCK>();
-    let width = SIZE.min(8);
-    for (number, block) in blocks.iter().enumerate() {
-        for first in (0..SIZE).step_by(8) {
-            let words = transpose_words(std::array::from_fn(|element| {
-                let mut word = [0; 8];
-                word[..width].copy_from_slice(&block[element][first..first + width]);
-                u64::from_le_bytes(word)
-            }));
-            for (plane, word) in planes[first..].iter_mut().zip(words) {
-                plane[BLOCK * number..][..BLOCK].copy_from_slice(&word.to_le_bytes());
-            }
-        }
-    }
-    for (at, element) in (BLOCK * blocks.len()..).zip(last) {
-        planes.iter_mut().zip(element).for_each(|(plane, &byte)| plane[at] = byte);
-    }
-    out_rest.copy_from_slice(rest);
-}
-
-fn untranspose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
-    let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
-    let count = elements.len();
-    let (planes, rest) = input.split_at(count * SIZE);
-    let planes: [&[u8]; SIZE] = std::array::from_fn(|byte| &planes[byte * count..][..count]);
-    let (blocks, last) = elements.as_chunks_mut::<BLOCK>();
-    let width = SIZE.min(8);
-    for (number, block) in blocks.iter_mut().enumerate() {
-        for first in (0..SIZE).step_by(8) {
-            let mut words = [0; 8];
-            for (word, plane) in words.iter_mut().zip(&planes[first..]) {
-                *word = plane[BLOCK * number..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            }
-            for (element, word) in block.iter_mut().zip(transpose_words(words)) {
-                element[first..first + width].copy_from_slice(&word.to_le_bytes()[..width]);
-            }
-        }
-    }
-    for (at, element) in (BLOCK * blocks.len()..).zip(last) {
-        element.iter_mut().zip(planes).for_each(|(byte, plane)| *byte = plane[at]);
-    }
-    out_rest.copy_from_slice(rest);
-}
-
-/// Byte `i` of word `j` becomes byte `j` of word `i`, for words whose first byte is the lowest.
-fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
-    // halves of words change places with halves of the words 4 away, then quarters, then bytes
-    const STEPS: [(usize, u32, u64); 3] =
-        [(4, 32, 0x0000_0000_ffff_ffff), (2, 16, 0x0000_ffff_0000_ffff), (1, 8, 0x00ff_00ff_00ff_00ff)];
-    for (distance, bits, mask) in STEPS {
-        for i in (0..8).filter(|i| i & distance == 0) {
-            let differing = (words[i] >> bits ^ words[i + distance]) & mask;
-            words[i + distance] ^= differing;
-            words[i] ^= differing << bits;
-        }
-    }
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::h5::Compression;
-
-    #[test]
-    fn shuffle_is_by_byte_planes() {
-        let mut out = Vec::new();
-        shuffle(4, &[1, 2, 3, 4, 5, 6, 7, 8, 99], &mut out);
-        assert_eq!(out, [1, 5, 2, 6, 3, 7, 4, 8, 99]);
-    }
-
-    #[test]
-    fn words_and_bytes_shuffle_alike() {
-        let bytes: Vec<u8> = (0..300u32).map(|i| ((i * i) >> 2) as u8).collect();
-        for size in [2, 4, 8, 16] {
-            for len in [0, 1, size, 7 * size + 1, 8 * size, 17 * size + size / 2] {
-                let (mut out, mut back) = (Vec::new(), Vec::new());
-                shuffle(size, &bytes[..len], &mut out);
-                let count = len / size;
-                let expected = |at: usize| match at < count * size {
-                    true => bytes[at % count * size + at / count],
-                    false => bytes[at],
-                };
-                assert_eq!(out, (0..len).map(expected).collect::<Vec<_>>(), "{len} bytes of {size}");
-                unshuffle(size, &out, &mut back);
-                assert_eq!(back, bytes[..len], "{len} bytes of {size}");
-            }
-        }
-    }
 
     #[test]
     fn every_element_size_comes_back() {

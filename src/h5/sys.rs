@@ -463,6 +463,25 @@ pub(super) fn create_dataset(
     )?)
 }
 
+/// Sets the element that is read where none was written.
+pub(super) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &[u8]) -> Result<()> {
+    if element.len() != datatype.size() {
+        return Err(Error::usage(format!("{} bytes for a fill value of {}", element.len(), datatype.size())));
+    }
+    call!(h5p::H5Pset_fill_value(creation.id(), datatype.id(), element.as_ptr().cast()))?;
+    Ok(())
+}
+
+/// The element that is read where none was written, as `datatype`; zeros if the file does not say.
+pub(super) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<u8>> {
+    if has_pointers(datatype)? {
+        return Err(Error::unsupported("a fill value of variable length"));
+    }
+    let mut element = vec![0u8; datatype.size()];
+    call!(h5p::H5Pget_fill_value(creation.id(), datatype.id(), element.as_mut_ptr().cast()))?;
+    Ok(element)
+}
+
 /// Writes a chunk as it is to be stored; `offset` in elements, of the chunk's first element.
 pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: u32, bytes: &[u8]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), offset.len());
@@ -759,14 +778,26 @@ impl Target<'_> {
 
 /// Whether values of the type are, or contain, addresses in memory.
 fn has_pointers(datatype: &Datatype) -> Result<bool> {
-    let variable = call!(h5t::H5Tdetect_class(datatype.id(), H5T_class_t::H5T_VLEN))? > 0
-        || call!(h5t::H5Tdetect_class(datatype.id(), H5T_class_t::H5T_REFERENCE))? > 0;
+    let has = |class: H5T_class_t| -> Result<bool> { Ok(call!(h5t::H5Tdetect_class(datatype.id(), class))? > 0) };
+    if has(H5T_class_t::H5T_VLEN)? || has(H5T_class_t::H5T_REFERENCE)? {
+        return Ok(true);
+    }
     // a variable-length string counts as a string, not as variable-length
-    Ok(variable
-        || match class(datatype) {
-            H5T_class_t::H5T_STRING => call!(h5t::H5Tis_variable_str(datatype.id()))? > 0,
-            _ => call!(h5t::H5Tdetect_class(datatype.id(), H5T_class_t::H5T_STRING))? > 0,
-        })
+    match class(datatype) {
+        H5T_class_t::H5T_STRING => Ok(call!(h5t::H5Tis_variable_str(datatype.id()))? > 0),
+        _ if !has(H5T_class_t::H5T_STRING)? => Ok(false),
+        H5T_class_t::H5T_COMPOUND => {
+            for member in 0..call!(h5t::H5Tget_nmembers(datatype.id()))? {
+                let member = create!(Datatype, h5t::H5Tget_member_type(datatype.id(), member as c_uint))?;
+                if has_pointers(&member)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        H5T_class_t::H5T_ARRAY => has_pointers(&create!(Datatype, h5t::H5Tget_super(datatype.id()))?),
+        _ => Ok(true),
+    }
 }
 
 /// Reads values of a fixed size, converted to `datatype`.

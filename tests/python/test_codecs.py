@@ -177,13 +177,14 @@ OURS = {
     'scaleoffset': (dict(scaleoffset=0), 'ANTENNA2'),
     'scaleoffset and gzip': (dict(scaleoffset=0, compression='gzip'), 'ANTENNA1'),
     'checksums': (dict(fletcher32=True), 'UVW'),
+    'blosc': (dict(hdf5plugin.Blosc(cname='lz4')), 'DATA'),
+    'blosc with zstd': (dict(hdf5plugin.Blosc(cname='zstd')), 'UVW'),
+    'blosc with zlib and bits': (dict(hdf5plugin.Blosc(cname='zlib', shuffle=2)), 'UVW'),
     'big-endian in zstd': (dict(hdf5plugin.Zstd(), dtype='>f8'), 'UVW'),
     'big-endian in lz4': (dict(hdf5plugin.LZ4(), dtype='>f8'), 'UVW'),
     'big-endian in lzf': (dict(compression='lzf', dtype='>i4'), 'ANTENNA1'),
 }
 PLUGGED = {
-    'blosc': (dict(hdf5plugin.Blosc(cname='lz4')), 'DATA', 'blosc (number 32001)'),
-    'blosc with zstd': (dict(hdf5plugin.Blosc(cname='zstd')), 'UVW', 'blosc (number 32001)'),
     'blosc2': (dict(hdf5plugin.Blosc2()), 'DATA', 'blosc2 (number 32026)'),
     'bitshuffle': (dict(hdf5plugin.Bitshuffle()), 'DATA', 'bitshuffle (number 32008)'),
     'bitshuffle with zstd': (dict(hdf5plugin.Bitshuffle(cname='zstd')), 'UVW', 'bitshuffle (number 32008)'),

@@ -50,14 +50,9 @@ fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Stat
         writeln!(out, "{document:#}")?;
         return Ok(Status::Done);
     }
-    for array in list {
-        let ArrayInfo { name, dtype, shape, chunk_rows, codec, checksum, .. } = array;
-        let codec = codec.map_or(String::new(), |codec| format!(", {codec}"));
-        let checksum = checksum.filter(|kind| kind != "none").map_or(String::new(), |kind| format!(", {kind}"));
-        writeln!(out, "{:24} {dtype} {shape:?} in chunks of {chunk_rows} rows{codec}{checksum}", ls::printable(&name))?;
-    }
+    list.iter().try_for_each(|array| writeln!(out, "{}", ls::array_line(array)))?;
     for (name, value) in arrays.attributes() {
-        writeln!(out, "  {}: {value}", ls::printable(name))?;
+        writeln!(out, "  {}: {value}", ls::printable(&name))?;
     }
     Ok(Status::Done)
 }

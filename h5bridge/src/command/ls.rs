@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
+use ctds_hdf5::blz::{ArrayInfo, Arrays, ChunkEntry};
 use ctds_hdf5::pack::{Listed, ListedFile, Listing};
 use ctds_hdf5::{ContainerInfo, Error, ErrorKind, FileLayout, Properties, Property};
 use serde_json::{Value as Json, json};
@@ -18,12 +19,15 @@ use crate::exit::Status;
   h5bridge ls packed.ms/table.mf --json
   h5bridge ls archive.h5/ANTENNA")]
 pub struct Args {
-    /// A table directory, a container, or what is nested in one
+    /// A table directory, a container, or what is nested in one; an array
     source: PathBuf,
 }
 
 /// Prints every file with its size and how it is stored.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    if Arrays::are_at(&args.source) {
+        return run_arrays(&args, global, out);
+    }
     if global.json {
         writeln!(out, "{:#}", to_json(&Listing::open(&args.source)?))?;
         return Ok(Status::Done);
@@ -42,6 +46,58 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
     });
     written?;
     visited?;
+    Ok(Status::Done)
+}
+
+/// An array in a line.
+pub(super) fn array_line(array: &ArrayInfo) -> String {
+    let ArrayInfo { name, dtype, shape, chunk_rows, codec, checksum, .. } = array;
+    let codec = codec.as_ref().map_or(String::new(), |codec| format!(", {codec}"));
+    let checksum = checksum.as_ref().filter(|kind| *kind != "none").map_or(String::new(), |kind| format!(", {kind}"));
+    format!("{:24} {dtype} {shape:?} in chunks of {chunk_rows} rows{codec}{checksum}", printable(name))
+}
+
+/// Prints the chunks of arrays as they are found: there may be millions. With `--json` each is a line of the document.
+fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let arrays = Arrays::open(&args.source)?;
+    let list = arrays.list()?;
+    if global.json {
+        let names: Vec<&str> = list.iter().map(|array| array.name.as_str()).collect();
+        let (name, format) = (args.source.display().to_string(), arrays.format().map(|format| format.name()));
+        writeln!(
+            out,
+            "{{\"name\": {}, \"format\": {}, \"arrays\": {}, \"chunks\": [",
+            json!(name),
+            json!(format),
+            json!(names)
+        )?;
+    }
+    if !global.json {
+        list.iter().try_for_each(|array| writeln!(out, "{}", array_line(array)))?;
+    }
+    let (mut written, mut is_first) = (Ok(()), true);
+    let mut show = |chunk: ChunkEntry<'_>| {
+        let ChunkEntry { array, file, number, bytes, stored_bytes, codec, .. } = chunk;
+        written = if global.json {
+            let entry = json!({
+                "array": array, "file": file, "number": number, "size": bytes, "stored_bytes": stored_bytes, "codec": codec,
+            });
+            writeln!(out, "{}{entry}", if is_first { "" } else { "," })
+        } else {
+            writeln!(
+                out,
+                "  {bytes:>12}  {} {number}  {codec}, {stored_bytes} stored",
+                printable(&format!("{array}/{file}"))
+            )
+        };
+        is_first = false;
+        Ok(written.is_ok())
+    };
+    arrays.each_chunk(&mut show)?;
+    written?;
+    if global.json {
+        writeln!(out, "]}}")?;
+    }
     Ok(Status::Done)
 }
 

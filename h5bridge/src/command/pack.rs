@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ctds_hdf5::Compression;
+use ctds_hdf5::blz::{ArrayFormat, Arrays, Export};
 use ctds_hdf5::pack::{Contents, Listing, Pack, PackFormat, PackSummary};
+use ctds_hdf5::{Compression, Error, ErrorKind};
 use serde_json::json;
 
 use crate::args::{Durable, Global, if_exists, size};
@@ -23,18 +24,19 @@ use crate::report::{self, Ending};
   h5bridge pack my.ms archive.h5 --single-file --compress gzip --crc
   h5bridge pack packed.ms again.ms --format multihdf5
   h5bridge pack streams run.sion --format sion
-  h5bridge pack my.ms /archive/my.vt --format vt")]
+  h5bridge pack my.ms /archive/my.vt --format vt
+  h5bridge pack my.h5/group/data data.bcolz --format bcolz --compress zstd")]
 pub struct Args {
     /// A table directory, packed or not, or a single file that holds a whole table; any directory or container for a format
-    /// that is not for tables only
+    /// that is not for tables only; for a format of arrays an array, or a dataset in an HDF5 file
     source: PathBuf,
     /// The table directory to make, or with --single-file the file; with --format vt the archive
     out: PathBuf,
     /// The kind of container: multifile, which every casacore reads; or multihdf5, which casacore reads if it was built
     /// with HDF5, and which is the default with --single-file and --compress. Others are always single files; vt is an
-    /// archive that gets an entry, with the blocks in the store beside it
+    /// archive that gets an entry, with the blocks in the store beside it. blz, bcolz and bloscpack hold arrays
     #[arg(long, value_parser = formats())]
-    format: Option<PackFormat>,
+    format: Option<Format>,
     /// Size of a block in bytes, at least 128; 1M by default, less for small tables
     #[arg(long, value_parser = size, value_name = "1M")]
     block_size: Option<u64>,
@@ -56,9 +58,21 @@ pub struct Args {
     salvage: bool,
 }
 
+/// What is written.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    /// A container of files.
+    Container(PackFormat),
+    Arrays(ArrayFormat),
+}
+
 /// The names of all formats that the library writes.
-fn formats() -> impl TypedValueParser<Value = PackFormat> {
-    PossibleValuesParser::new(PackFormat::all().map(PackFormat::name)).try_map(|name| name.parse::<PackFormat>())
+fn formats() -> impl TypedValueParser<Value = Format> {
+    let names = PackFormat::all().map(PackFormat::name).chain(ArrayFormat::ALL.map(ArrayFormat::name));
+    PossibleValuesParser::new(names).try_map(|name| {
+        let of_arrays = || name.parse().map(Format::Arrays);
+        name.parse().map(Format::Container).or_else(|_: Error| of_arrays())
+    })
 }
 
 fn compress(text: &str) -> Result<Compression, String> {
@@ -66,11 +80,34 @@ fn compress(text: &str) -> Result<Compression, String> {
 }
 
 fn compress_help() -> String {
-    format!("{}; multihdf5 only", Compression::forms())
+    format!("{}; multihdf5, and formats of arrays but for lzf and their default", Compression::forms())
 }
 
 /// Packs, and says what came of it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let format = match args.format {
+        Some(Format::Arrays(format)) => {
+            let of_containers = [
+                (args.crc, "--crc"),
+                (args.single_file, "--single-file"),
+                (args.block_size.is_some(), "--block-size"),
+                (args.salvage, "--salvage"),
+            ];
+            if let Some((_, option)) = of_containers.iter().find(|(given, _)| *given) {
+                let message = format!("{option} is for containers; {format} has arrays");
+                return Err(Error::new(ErrorKind::Usage, message).into());
+            }
+            return export(&args.source, &args.out, global, out, |export| {
+                export
+                    .format(format)
+                    .compression(args.compress)
+                    .if_exists(if_exists(args.overwrite))
+                    .sync(args.durable.policy())
+            });
+        }
+        Some(Format::Container(format)) => Some(format),
+        None => None,
+    };
     write(&args.source, &args.out, global, out, args.compress, |mut pack| {
         pack = pack
             .checksums(args.crc)
@@ -78,7 +115,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             .salvage(args.salvage)
             .if_exists(if_exists(args.overwrite))
             .sync(args.durable.policy());
-        if let Some(format) = args.format {
+        if let Some(format) = format {
             pack = pack.format(format);
         }
         if let Some(bytes) = args.block_size {
@@ -86,6 +123,49 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         }
         pack
     })
+}
+
+/// Writes arrays with these options, and says what came of it.
+pub(super) fn export(
+    source: &Path,
+    target: &Path,
+    global: &Global,
+    out: &mut impl Write,
+    options: impl FnOnce(Export<'_>) -> Export<'_>,
+) -> Result<Status> {
+    let started = Instant::now();
+    let arrays = Arrays::open(source)?;
+    let interrupts = Interrupts::listen()?;
+    let bar = Bar::new(arrays.bytes(), global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let summary = options(Export::new(&arrays).progress(&stoppable)).write(target);
+    bar.finish();
+    let summary = summary?;
+    let seconds = started.elapsed().as_secs_f64();
+    let (size, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
+    Ending {
+        summary: vec![
+            format!(
+                "{}: {} arrays in {}; {size} of data in {stored}",
+                target.display(),
+                summary.arrays,
+                summary.format
+            ),
+            report::speed(summary.bytes, seconds),
+            format!("next: h5bridge verify {} {}", source.display(), target.display()),
+        ],
+        fields: json!({
+            "out": target.display().to_string(),
+            "format": summary.format.name(),
+            "arrays": summary.arrays,
+            "bytes": summary.bytes,
+            "stored_bytes": summary.stored_bytes,
+            "seconds": seconds,
+            "peak_memory": report::peak_memory(),
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
 }
 
 /// Packs with these options, and says what came of it.

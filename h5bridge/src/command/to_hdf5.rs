@@ -50,8 +50,8 @@ pub struct Args {
     /// Take only these tables; MAIN is the main one
     #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
     tables: Vec<String>,
-    #[arg(long, default_value = "auto", value_parser = compress, help = compress_help())]
-    compress: Compress,
+    #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
+    compress: CompressOrKeep,
     /// Let all datasets grow along row
     #[arg(long)]
     appendable: bool,
@@ -105,6 +105,35 @@ pub fn compress_help() -> String {
     format!("{}; or auto: what every HDF5 reader has, where it gains", Compression::forms())
 }
 
+/// How data is compressed, or that chunks stay as they are.
+#[derive(Debug, Clone, Copy)]
+enum CompressOrKeep {
+    Compress(Compress),
+    Keep,
+}
+
+fn compress_or_keep(text: &str) -> Result<CompressOrKeep, String> {
+    match text {
+        "keep" => Ok(CompressOrKeep::Keep),
+        _ => compress(text).map(CompressOrKeep::Compress),
+    }
+}
+
+fn keep_help() -> String {
+    format!("{}; keep, for arrays in Blosc chunks: as they are", compress_help())
+}
+
+/// Compression of tables and files, which have no chunks to keep.
+fn without_keep(args: &Args) -> Result<Compress> {
+    match args.compress {
+        CompressOrKeep::Compress(compress) => Ok(compress),
+        CompressOrKeep::Keep => {
+            let message = format!("--compress keep is for arrays; {} is none", args.source.display());
+            Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into())
+        }
+    }
+}
+
 /// Memory that a conversion may hold.
 pub fn memory(text: &str) -> Result<u64> {
     let bytes = size(text)?;
@@ -132,11 +161,11 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
 }
 
 /// Compression of data that is not that of a table: none unless asked for.
-fn compression(args: &Args) -> Compression {
-    match args.compress {
+fn compression(args: &Args) -> Result<Compression> {
+    Ok(match without_keep(args)? {
         Compress::With(compression) => compression,
         Compress::Auto => Compression::NONE,
-    }
+    })
 }
 
 /// Writes arrays as datasets with their chunks.
@@ -152,8 +181,11 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let interrupts = Interrupts::listen()?;
     let bar = Bar::new(arrays.bytes(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
+    let keep = matches!(args.compress, CompressOrKeep::Keep);
+    let compression = if keep { Compression::NONE } else { compression(args)? };
     let to_hdf5 = blz::ToHdf5::new(&arrays)
-        .compression(compression(args))
+        .compression(compression)
+        .keep_chunks(keep)
         .if_exists(if_exists(args.overwrite))
         .sync(args.durable.policy());
     let summary = to_hdf5.progress(&stoppable).write(&args.out);
@@ -165,6 +197,7 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         summary: vec![
             format!("{}: {} arrays; {size} of data in {stored}", args.out.display(), summary.arrays),
             report::speed(summary.bytes, seconds),
+            format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()),
         ],
         fields: json!({
             "out": args.out.display().to_string(),
@@ -174,7 +207,7 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
-        plugins: args.compress.plugin().into_iter().collect(),
+        plugins: if keep { vec![Compression::blosc_plugin()] } else { compression.plugin().into_iter().collect() },
         ..Ending::default()
     }
     .print(global, out)
@@ -183,7 +216,7 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
 /// Writes the files of a container that is not a table as datasets of bytes.
 fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     check_no_table_options(args, "a container of other files")?;
-    pack::write(&args.source, &args.out, global, out, compression(args), |mut pack| {
+    pack::write(&args.source, &args.out, global, out, compression(args)?, |mut pack| {
         if let Some(dtype) = &args.dtype {
             pack = pack.dtype(dtype);
         }
@@ -213,6 +246,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         let message = format!("--dtype is for files of a container; {} is a table", args.source.display());
         return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
     }
+    let compress = without_keep(&args)?;
     let interrupts = Interrupts::listen()?;
     let digest = match (args.digest, args.no_digest) {
         (true, _) => DigestPolicy::Always,
@@ -224,7 +258,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         .columns(args.columns)
         .exclude(args.exclude)
         .tables(args.tables)
-        .compression(args.compress)
+        .compression(compress)
         .appendable(args.appendable)
         .restorable(args.restorable)
         .digest(digest)
@@ -299,7 +333,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             "not_compressed": left,
             "expected": expected_json(&expected),
         }),
-        plugins: args.compress.plugin().into_iter().collect(),
+        plugins: compress.plugin().into_iter().collect(),
         damage: &summary.damage,
         ..Ending::default()
     }

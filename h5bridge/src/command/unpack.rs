@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::Compression;
+use ctds_hdf5::blz::Arrays;
 use ctds_hdf5::pack::Unpack;
 
 use super::pack;
@@ -20,9 +21,10 @@ use crate::progress::Bar;
   h5bridge unpack packed.ms my.ms
   h5bridge unpack archive.h5 my.ms")]
 pub struct Args {
-    /// A table directory whose files are in containers, a file that holds a whole table, or a container of other files
+    /// A table directory whose files are in containers, a file that holds a whole table, or a container of other files; an HDF5
+    /// file that arrays were converted to, which become what they were
     source: PathBuf,
-    /// The directory to make
+    /// The directory to make; for an array of a single file the file
     out: PathBuf,
     /// Replace OUT if it exists and is a table
     #[arg(long)]
@@ -36,6 +38,12 @@ pub struct Args {
 
 /// Unpacks, and says what came of it.
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let is_for_arrays = !args.salvage && Arrays::are_at(&args.source);
+    if is_for_arrays && Arrays::open(&args.source)?.are_datasets() {
+        return pack::export(&args.source, &args.out, global, out, |export| {
+            export.if_exists(if_exists(args.overwrite)).sync(args.durable.policy())
+        });
+    }
     let started = Instant::now();
     let interrupts = Interrupts::listen()?;
     let bar = Bar::new(0, global.quiet || global.json);

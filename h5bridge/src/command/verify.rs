@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use ctds_hdf5::blz::{ArrayDifference, ArrayInfo, Arrays};
 use ctds_hdf5::convert::{Compare, Comparison, Difference, Predicate, display_name};
 use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Listing};
 use serde_json::json;
@@ -20,7 +21,8 @@ use crate::report::{self, Ending};
   h5bridge verify my.ms copy.ms --json
   h5bridge verify my.h5
   h5bridge verify my.ms packed.ms --bytes
-  h5bridge verify archive.h5 --bytes")]
+  h5bridge verify archive.h5 --bytes
+  h5bridge verify data.bcolz data.h5")]
 pub struct Args {
     #[arg(help = SOURCE)]
     left: PathBuf,
@@ -41,6 +43,9 @@ pub struct Args {
 pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     match &args.right {
         Some(right) if args.bytes => compare_bytes(&args.left, right, global, out),
+        Some(right) if args.predicate.is_none() && (Arrays::are_at(&args.left) || Arrays::are_at(right)) => {
+            compare_arrays(&args.left, right, global, out)
+        }
         Some(right) => {
             let mut compare = Compare::new(&args.left, right).open_options(args.external.open_options(global));
             if let Some(predicate) = args.predicate {
@@ -48,12 +53,68 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             }
             report_comparison(compare.run()?, global, out)
         }
+        None if Arrays::are_at(&args.left) => check_arrays(&args.left, global, out),
         None if args.bytes => check(&args.left, global, out),
         None => {
             let stored = Compare::with_stored_digests(&args.left).open_options(args.external.open_options(global));
             report_comparison(stored.run()?, global, out)
         }
     }
+}
+
+/// Prints the first difference of each array; one side may be any dataset of HDF5.
+fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let (left, right) = (Arrays::open(left)?, Arrays::open(right)?);
+    let bar = Bar::new(left.bytes(), global.quiet || global.json);
+    let result = left.compare(&right, &bar);
+    bar.finish();
+    let result = result?;
+    let equal = result.differences.is_empty();
+    let line = |found: &ArrayDifference| {
+        let index = found.index.as_ref().map_or(String::new(), |index| format!(" {index:?}"));
+        format!("{}{index}: {} | {}", found.array, found.left, found.right)
+    };
+    let differences: Vec<_> = result
+        .differences
+        .iter()
+        .map(|found| json!({"array": found.array, "index": found.index, "left": found.left, "right": found.right}))
+        .collect();
+    let verdict = if equal { "equal" } else { "different" };
+    Ending {
+        failed: (!equal).then_some(Status::Different),
+        found: result.differences.iter().map(line).collect(),
+        summary: vec![format!("{verdict}: {} arrays, {} compared", result.arrays, report::bytes(result.bytes))],
+        fields: json!({
+            "equal": equal,
+            "compared": {"arrays": result.arrays, "bytes": result.bytes},
+            "differences": differences,
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}
+
+/// Decodes all chunks and compares them with their checksums.
+fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let arrays = Arrays::open(source)?;
+    let bar = Bar::new(arrays.bytes(), global.quiet || global.json);
+    let checked = arrays.check(&bar);
+    bar.finish();
+    checked?;
+    let (list, bytes) = (arrays.list()?, arrays.bytes());
+    let has_none = |array: &&ArrayInfo| array.checksum.as_deref().is_none_or(|kind| kind == "none");
+    let (count, unchecked) = (list.len(), list.iter().filter(has_none).count());
+    let warnings = match unchecked {
+        0 => Vec::new(),
+        count => vec![format!("{count} arrays have no checksums: damage that decodes cannot be seen")],
+    };
+    Ending {
+        warnings: &warnings,
+        summary: vec![format!("no damage: {count} arrays, {}", report::bytes(bytes))],
+        fields: json!({ "intact": true, "checked": {"arrays": count, "bytes": bytes}, "damaged": [] }),
+        ..Ending::default()
+    }
+    .print(global, out)
 }
 
 /// Prints what was compared and the first difference of each column.

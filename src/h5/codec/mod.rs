@@ -6,6 +6,7 @@
 //!
 //! The rest of the program holds a [`Compression`](super::Compression) and does not know which codec is in it.
 
+mod blosc;
 mod callback;
 mod gzip;
 mod interface;
@@ -19,7 +20,12 @@ pub(super) use callback::{ChunkLimit, run};
 pub(crate) use interface::{Codec, Decoder, Encoder};
 
 /// Every codec, in the order of the command line's help. The first, [`portable`], is part of every libhdf5.
-pub(super) const CODECS: &[&dyn Codec] = &[&gzip::Gzip, &zstd::Zstd, &lz4::Lz4, &lzf::Lzf];
+pub(super) const CODECS: &[&dyn Codec] = &[&gzip::Gzip, &zstd::Zstd, &lz4::Lz4, &lzf::Lzf, &blosc::Blosc];
+
+/// The codec of arrays whose chunks are kept.
+pub(super) fn blosc() -> &'static dyn Codec {
+    &blosc::Blosc
+}
 
 /// The codec that every HDF5 reader has.
 pub(super) fn portable() -> &'static dyn Codec {

@@ -1,0 +1,57 @@
+//! BloscLZ: literals and references to bytes before them.
+
+/// Distance of references with two more bytes.
+const FAR: usize = 8192;
+
+/// Decodes into `out` and returns the number of bytes; `None` if the data are damaged or longer than `out`.
+pub(super) fn decode(data: &[u8], out: &mut [u8]) -> Option<usize> {
+    let Some((first, mut rest)) = data.split_first() else { return Some(0) };
+    let (mut control, mut end) = (usize::from(first & 31), 0);
+    loop {
+        if control < 32 {
+            let (literals, after) = rest.split_at_checked(control + 1)?;
+            out.get_mut(end..end + literals.len())?.copy_from_slice(literals);
+            (rest, end) = (after, end + literals.len());
+        } else {
+            let (mut count, high) = ((control >> 5) - 1, (control & 31) << 8);
+            if count == 6 {
+                loop {
+                    let more = next(&mut rest)?;
+                    count += more;
+                    if more != 255 {
+                        break;
+                    }
+                }
+            }
+            let low = next(&mut rest)?;
+            count += 3;
+            let mut distance = high + low + 1;
+            if low == 255 && high == 31 << 8 {
+                distance = (next(&mut rest)? << 8 | next(&mut rest)?) + FAR;
+            }
+            let from = end.checked_sub(distance)?;
+            if count > out.len() - end {
+                return None;
+            }
+            // a copy that overlaps itself repeats what it began with
+            let (mut done, mut step) = (0, distance);
+            while done < count {
+                let len = step.min(count - done);
+                out.copy_within(from..from + len, end + done);
+                done += len;
+                step += len;
+            }
+            end += count;
+        }
+        match rest.split_first() {
+            Some((byte, after)) => (control, rest) = (usize::from(*byte), after),
+            None => return Some(end),
+        }
+    }
+}
+
+fn next(rest: &mut &[u8]) -> Option<usize> {
+    let (byte, after) = rest.split_first()?;
+    *rest = after;
+    Some(usize::from(*byte))
+}

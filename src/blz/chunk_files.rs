@@ -1,0 +1,130 @@
+//! The files of chunks of an array: one for each chunk, numbered, or a single one.
+
+use std::sync::Arc;
+
+use super::superchunk::{Place, Superchunk};
+use crate::container::Container;
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+
+/// Decoded bytes that are held at a time, but for a single chunk that is larger.
+pub(super) const BATCH_BYTES: u64 = 32 << 20;
+
+/// Chunks that are held at a time: each may have an open file of its own.
+pub(super) const BATCH_FILES: usize = 256;
+
+/// How files are named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Naming {
+    /// `__0.blp`, `__1.blp`, …
+    Blp,
+    /// `__1__.bin`, `__2__.bin`, …
+    Bin,
+    One(String),
+}
+
+/// The files of chunks of an array.
+#[derive(Debug, Clone)]
+pub(super) struct ChunkFiles {
+    folder: Arc<dyn Container>,
+    naming: Naming,
+}
+
+/// A chunk, and the file that it is in.
+pub(super) struct StoredChunk {
+    pub(super) superchunk: Arc<Superchunk>,
+    pub(super) file: Arc<str>,
+    pub(super) place: Place,
+}
+
+impl StoredChunk {
+    /// The chunk as it is stored, compared with its checksum; all its blocks are in it.
+    ///
+    /// # Errors
+    /// `Format` if it is damaged.
+    pub(super) fn stored(&self) -> Result<Vec<u8>> {
+        self.superchunk.stored_whole(&self.place).with_context(|| Context::member(&*self.file))
+    }
+
+    /// Decoded.
+    ///
+    /// # Errors
+    /// `Format` if it is damaged.
+    pub(super) fn decoded(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.superchunk.decode(&self.place, &mut bytes).with_context(|| Context::member(&*self.file))?;
+        Ok(bytes)
+    }
+}
+
+fn is_missing(error: &Error) -> bool {
+    error.kind() == ErrorKind::NotFound
+}
+
+impl ChunkFiles {
+    /// The numbered files in a directory, of which there may be millions: only the first is looked for. `None` if it is
+    /// missing.
+    pub(super) fn in_folder(folder: Arc<dyn Container>) -> Result<Option<Self>> {
+        for naming in [Naming::Blp, Naming::Bin] {
+            let files = ChunkFiles { folder: folder.clone(), naming };
+            match files.folder.open(&files.name(0)) {
+                Ok(_) => return Ok(Some(files)),
+                Err(error) if is_missing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A single file.
+    pub(super) fn one(folder: Arc<dyn Container>, name: &str) -> Self {
+        ChunkFiles { folder, naming: Naming::One(name.to_owned()) }
+    }
+
+    /// The name of the file of this place, counted from 0.
+    pub(super) fn name(&self, number: u64) -> String {
+        match &self.naming {
+            Naming::Blp => format!("__{number}.blp"),
+            Naming::Bin => format!("__{}__.bin", number.saturating_add(1)),
+            Naming::One(name) => name.clone(),
+        }
+    }
+
+    fn open(&self, name: &str) -> Result<Superchunk> {
+        // an error of opening has the name already
+        let file = self.folder.open(name)?;
+        Superchunk::open(file).with_context(|| Context::member(name))
+    }
+
+    /// The first file.
+    pub(super) fn first(&self) -> Result<Superchunk> {
+        self.open(&self.name(0))
+    }
+
+    /// Calls `visit` with each chunk until it returns false. Returns the name of the file that was missing then, if the chunks
+    /// ended before.
+    ///
+    /// # Errors
+    /// `Format` if a header is damaged; those of `visit`.
+    pub(super) fn each(&self, visit: &mut dyn FnMut(StoredChunk) -> Result<bool>) -> Result<Option<String>> {
+        for number in 0.. {
+            let name = self.name(number);
+            let superchunk = match self.open(&name) {
+                Ok(superchunk) => Arc::new(superchunk),
+                Err(error) if is_missing(&error) => return Ok(Some(name)),
+                Err(error) => return Err(error),
+            };
+            let file: Arc<str> = name.as_str().into();
+            for place in superchunk.walk() {
+                let place = place.with_context(|| Context::member(&name))?;
+                let (superchunk, file) = (superchunk.clone(), file.clone());
+                if !visit(StoredChunk { superchunk, file, place })? {
+                    return Ok(None);
+                }
+            }
+            if let Naming::One(_) = self.naming {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}

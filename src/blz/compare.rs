@@ -1,0 +1,186 @@
+//! Whether two arrays, or tables of arrays, have the same elements.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use super::array::Array;
+use super::arrays::Arrays;
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::progress::Progress;
+
+/// What a comparison of arrays found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ArrayComparison {
+    /// Arrays that both have.
+    pub arrays: usize,
+    /// Bytes of elements that were compared.
+    pub bytes: u64,
+    /// The first difference of each array.
+    pub differences: Vec<ArrayDifference>,
+}
+
+/// The first difference of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArrayDifference {
+    /// Name of the array.
+    pub array: String,
+    /// The element, slowest axis first; `None` if type or shape differ, or one side has no such array.
+    pub index: Option<Vec<u64>>,
+    /// What the first has there, in words or as the bytes of the element.
+    pub left: String,
+    /// What the second has there.
+    pub right: String,
+}
+
+impl Arrays {
+    /// Compares all elements with those of `other`, bit by bit; the order of bytes and the coding of text make no difference.
+    ///
+    /// # Errors
+    /// Those of reading the arrays; `Interrupted` if `progress` says so.
+    pub fn compare(&self, other: &Arrays, progress: &dyn Progress) -> Result<ArrayComparison> {
+        let mut result = ArrayComparison::default();
+        let is_single = |arrays: &Arrays| arrays.columns.is_none() && arrays.arrays.len() == 1;
+        let are_single = is_single(self) && is_single(other);
+        let same = |left: &Array, right: &Array| are_single || left.name == right.name;
+        let mut add = |array: &str, index: Option<Vec<u64>>, left: String, right: String| {
+            result.differences.push(ArrayDifference { array: array.to_owned(), index, left, right });
+        };
+        for right in &other.arrays {
+            if !self.arrays.iter().any(|left| same(left, right)) {
+                add(&right.name, None, "missing".to_owned(), describe(right)?);
+            }
+        }
+        for left in &self.arrays {
+            let Some(right) = other.arrays.iter().find(|right| same(left, right)) else {
+                add(&left.name, None, describe(left)?, "missing".to_owned());
+                continue;
+            };
+            result.arrays += 1;
+            if left.shape != right.shape || left.dtype.element()? != right.dtype.element()? {
+                add(&left.name, None, describe(left)?, describe(right)?);
+                continue;
+            }
+            if let Some((at, found)) = compare([(left, &self.place), (right, &other.place)], progress)? {
+                let index = index_of(at / left.dtype.size as u64, &left.shape);
+                let [left_bytes, right_bytes] = found;
+                add(&left.name, Some(index), left_bytes, right_bytes);
+            }
+            result.bytes += left.bytes()?;
+        }
+        Ok(result)
+    }
+}
+
+fn describe(array: &Array) -> Result<String> {
+    Ok(format!("{} {:?}", array.dtype_text, array.shape))
+}
+
+fn index_of(mut element: u64, shape: &[u64]) -> Vec<u64> {
+    let mut index: Vec<u64> = shape
+        .iter()
+        .rev()
+        .map(|&extent| {
+            let at = element % extent.max(1);
+            element /= extent.max(1);
+            at
+        })
+        .collect();
+    index.reverse();
+    index
+}
+
+/// Sends the elements of an array as HDF5 has them, a whole number of them at a time.
+fn send(array: &Array, progress: &dyn Progress, to: &SyncSender<Vec<u8>>) -> Result<()> {
+    let size = array.dtype.size;
+    let mut held = Vec::new();
+    array.read(progress, &mut |piece| {
+        held.extend_from_slice(piece);
+        let whole = held.len() / size * size;
+        let rest = held.split_off(whole);
+        let mut elements = std::mem::replace(&mut held, rest);
+        if !array.dtype.is_plain() {
+            elements.chunks_exact_mut(size).try_for_each(|element| array.dtype.convert(element))?;
+        }
+        // the other side has found a difference, or failed
+        to.send(elements).map_err(|_| Error::new(ErrorKind::Interrupted, "nothing more is compared"))
+    })
+}
+
+/// The place of the first byte that differs, and the elements there.
+fn compare(arrays: [(&Array, &Context); 2], progress: &dyn Progress) -> Result<Option<(u64, [String; 2])>> {
+    let [(left, _), (right, _)] = arrays;
+    let size = left.dtype.size;
+    thread::scope(|scope| {
+        let (to_left, from_left) = sync_channel(4);
+        let (to_right, from_right) = sync_channel(4);
+        let sending = [
+            scope.spawn(move || send(left, progress, &to_left)),
+            scope.spawn(move || send(right, &Quiet(progress), &to_right)),
+        ];
+        let (mut sides, mut at) = ([Side::new(from_left), Side::new(from_right)], 0u64);
+        let mut found = None;
+        loop {
+            let [a, b] = &mut sides;
+            let len = a.fill().min(b.fill());
+            if len == 0 {
+                break;
+            }
+            let (x, y) = (&a.bytes[a.at..a.at + len], &b.bytes[b.at..b.at + len]);
+            if x != y {
+                let place = x.iter().zip(y).position(|(x, y)| x != y).unwrap_or(0) / size * size;
+                let show = |bytes: &[u8]| bytes[place..place + size].iter().map(|b| format!("{b:02x}")).collect();
+                found = Some((at + place as u64, [show(x), show(y)]));
+                break;
+            }
+            (a.at, b.at, at) = (a.at + len, b.at + len, at + len as u64);
+        }
+        drop(sides);
+        let mut failed: Option<Error> = None;
+        for (thread, (array, place)) in sending.into_iter().zip(arrays) {
+            let sent = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // one that failed makes the other end, too
+            if let Err(error) = sent.context(Context::member(&array.name)).context(place.clone())
+                && failed.as_ref().is_none_or(|failed| failed.kind() == ErrorKind::Interrupted)
+            {
+                failed = Some(error);
+            }
+        }
+        match failed {
+            Some(error) if found.is_none() => Err(error),
+            _ => Ok(found),
+        }
+    })
+}
+
+/// What one side has sent and is not compared yet.
+struct Side {
+    from: Receiver<Vec<u8>>,
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Side {
+    fn new(from: Receiver<Vec<u8>>) -> Self {
+        Side { from, bytes: Vec::new(), at: 0 }
+    }
+
+    /// The number of bytes to compare; 0 at the end.
+    fn fill(&mut self) -> usize {
+        while self.at == self.bytes.len() {
+            let Ok(bytes) = self.from.recv() else { return 0 };
+            (self.bytes, self.at) = (bytes, 0);
+        }
+        self.bytes.len() - self.at
+    }
+}
+
+/// Stops like another one and reports nothing, so that bytes are counted once.
+struct Quiet<'a>(&'a dyn Progress);
+
+impl Progress for Quiet<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}

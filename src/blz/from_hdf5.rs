@@ -1,0 +1,201 @@
+//! Arrays in HDF5: a dataset each, of any HDF5 file or of one that arrays were converted to.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+
+use super::array::{ARRAY, Array, Stored, chunk_rows, row_bytes};
+use super::dtype::Dtype;
+use super::json::Document;
+use super::rows::Rows;
+use crate::container;
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::h5::{self, Attribute, Group, LinkKind};
+use crate::io::{FileSource, ReadAt};
+use crate::value::Values;
+
+/// Root attribute with the version of the layout.
+pub(super) const MARK: &str = "ctds_arrays";
+
+/// Version of the layout.
+pub(super) const VERSION: i64 = 1;
+
+/// Root attribute with the names of the columns of a table.
+pub(super) const COLUMNS: &str = "columns";
+
+/// Root attribute with the name of the format that the arrays came from.
+pub(super) const FORMAT: &str = "blz_format";
+
+/// Attribute of a dataset: the element type, as it was spelled.
+pub(super) const DTYPE: &str = "blz_dtype";
+
+/// Attribute of a dataset: the text of `meta/storage`, or of the metadata of a single file.
+pub(super) const STORAGE: &str = "blz_storage_json";
+
+/// Attribute of a dataset, or of the root for a table: the text of the attributes of the user.
+pub(super) const ATTRIBUTES: &str = "blz_attributes_json";
+
+/// The HDF5 file that `path` is, or leads into, and the path in it; `None` if there is none, or it is a container of files.
+pub(super) fn hdf5_at(path: &Path) -> Option<(PathBuf, String)> {
+    let file = path.ancestors().find(|prefix| prefix.is_file())?;
+    let inside = path.strip_prefix(file).ok()?.to_str()?;
+    if !h5::is_hdf5(&FileSource::open(file).ok()?).ok()? {
+        return None;
+    }
+    // what has a seal is a container, and libhdf5 need not see one that is damaged
+    let is_container = container::is_multi_hdf5(file).ok()? || container::is_hdf5_files(file).unwrap_or(false);
+    (!is_container).then(|| (file.to_owned(), inside.to_owned()))
+}
+
+/// Whether `path` is an HDF5 file that arrays were converted to, or leads into one.
+pub(super) fn is_marked(path: &Path) -> bool {
+    let mark = |file: &Path| h5::File::open(file)?.root()?.attribute(MARK);
+    hdf5_at(path).is_some_and(|(file, _)| mark(&file).is_ok_and(|mark| mark.is_some()))
+}
+
+/// The arrays of a file.
+pub(super) struct Found {
+    pub(super) columns: Option<Vec<String>>,
+    pub(super) attributes: Option<Document>,
+    pub(super) arrays: Vec<Array>,
+    pub(super) format: Option<String>,
+}
+
+/// Opens the dataset at a path in an HDF5 file, or the arrays of the whole file.
+///
+/// # Errors
+/// `NotFound` if the path leads to nothing; `Unsupported` for elements that numpy has nothing like; `Usage` if the file has
+/// several datasets and no path is given; `Format` if it is damaged.
+pub(super) fn open(path: &Path, inside: &str) -> Result<Found> {
+    let file = Arc::new(h5::File::open(path)?);
+    let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
+    let root = file.root()?;
+    let format = text(root.attribute(FORMAT)?);
+    let array = |name: &str, path: &str| {
+        let opened = || open_dataset(&file, &source, &root, path, name);
+        opened().with_context(|| Context::member(path))
+    };
+    if !inside.is_empty() {
+        let name = inside.rsplit('/').next().unwrap_or(inside);
+        return Ok(Found { columns: None, attributes: None, arrays: vec![array(name, inside)?], format });
+    }
+    if let Some(Attribute::Array(Values::String(names))) = root.attribute(COLUMNS)? {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let arrays = names.iter().map(|name| array(name, name)).collect::<Result<_>>()?;
+        let attributes = user_attributes(&root.attributes()?, |name| root.attribute(name))?;
+        return Ok(Found { columns: Some(names), attributes, arrays, format });
+    }
+    let links = root.links()?.into_iter();
+    let datasets: Vec<String> = links.filter(|(_, kind)| *kind == LinkKind::Dataset).map(|(name, _)| name).collect();
+    match &datasets[..] {
+        [only] => Ok(Found { columns: None, attributes: None, arrays: vec![array(ARRAY, only)?], format }),
+        _ => {
+            let example = format!("{}/GROUP/DATASET", path.display());
+            let message = format!("{} datasets in the root of an HDF5 file: name one, {example}", datasets.len());
+            Err(Error::usage(message))
+        }
+    }
+}
+
+fn text(attribute: Option<Attribute>) -> Option<String> {
+    match attribute {
+        Some(Attribute::Scalar(Values::String(text))) => text.first().map(ToString::to_string),
+        _ => None,
+    }
+}
+
+/// The attributes of the user: the document as it was, else one of the attributes that this program did not set.
+fn user_attributes(names: &[String], get: impl Fn(&str) -> Result<Option<Attribute>>) -> Result<Option<Document>> {
+    if let Some(text) = text(get(ATTRIBUTES)?) {
+        return Document::decode(text.as_bytes()).context(ATTRIBUTES).map(Some);
+    }
+    let mut members = Map::new();
+    let ours = [MARK, COLUMNS, FORMAT, DTYPE, STORAGE];
+    for name in names.iter().filter(|name| !ours.contains(&name.as_str())) {
+        // what JSON cannot have stays in HDF5: references, for instance
+        if let Ok(Some(attribute)) = get(name)
+            && let Some(value) = to_json(&attribute)
+        {
+            members.insert(name.clone(), value);
+        }
+    }
+    Ok((!members.is_empty()).then(|| Document::new(Json::Object(members))))
+}
+
+fn to_json(attribute: &Attribute) -> Option<Json> {
+    let mut values: Vec<Json> = match attribute.values() {
+        Values::Bool(values) => values.iter().map(|&value| value.into()).collect(),
+        Values::Short(values) => values.iter().map(|&value| value.into()).collect(),
+        Values::UShort(values) => values.iter().map(|&value| value.into()).collect(),
+        Values::Int(values) => values.iter().map(|&value| value.into()).collect(),
+        Values::UInt(values) => values.iter().map(|&value| value.into()).collect(),
+        Values::Int64(values) => values.iter().map(|&value| value.into()).collect(),
+        Values::UChar(values) => values.iter().map(|&value| value.into()).collect(),
+        Values::Float(values) => values.iter().map(|&value| finite(value.into())).collect::<Option<_>>()?,
+        Values::Double(values) => values.iter().map(|&value| finite(value)).collect::<Option<_>>()?,
+        Values::String(values) => values.iter().map(|value| value.to_string().into()).collect(),
+        _ => return None,
+    };
+    match attribute {
+        Attribute::Scalar(_) => values.pop(),
+        Attribute::Array(_) => Some(values.into()),
+    }
+}
+
+fn finite(value: f64) -> Option<Json> {
+    value.is_finite().then(|| value.into())
+}
+
+/// Opens the dataset at `path` as the array `name`.
+fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, path: &str, name: &str) -> Result<Array> {
+    let dataset = root.dataset(path)?;
+    let shape = dataset.shape()?.reversed();
+    if shape.is_empty() {
+        return Err(Error::unsupported("the dataset has no axes, as an array has"));
+    }
+    let (dtype, dtype_text, element) = match text(dataset.attribute(DTYPE)?) {
+        Some(text) => {
+            let dtype = Dtype::parse(&text).context(DTYPE)?;
+            let element = dtype.element()?;
+            if !dataset.stores(&element)? {
+                let message = format!("{DTYPE} is {text}, but the elements of the dataset are others");
+                return Err(Error::format(message));
+            }
+            (dtype, text, element)
+        }
+        None => {
+            let element = dataset.element()?;
+            let dtype = Dtype::of_element(&element);
+            let text = dtype.name();
+            (dtype, text, element)
+        }
+    };
+    let row_bytes = row_bytes(&dtype, &shape)?;
+    let storage = text(dataset.attribute(STORAGE)?);
+    let storage = storage.map(|text| Document::decode(text.as_bytes()).context(STORAGE)).transpose()?;
+    let attributes = user_attributes(&dataset_attributes(root, path)?, |name| dataset.attribute(name))?;
+    let rows = Rows::new(file, source, dataset, element, &dtype, &shape, row_bytes)?;
+    let chunk_rows = storage.as_ref().and_then(|storage| chunk_rows(&storage.value)).unwrap_or(rows.chunk_rows());
+    Ok(Array {
+        name: name.to_owned(),
+        dtype,
+        dtype_text,
+        row_bytes,
+        shape,
+        chunk_rows,
+        storage,
+        attributes,
+        is_fortran: false,
+        stored: Stored::Dataset(Box::new(rows)),
+    })
+}
+
+/// The names of the attributes of a dataset.
+fn dataset_attributes(root: &Group, path: &str) -> Result<Vec<String>> {
+    match root.header(path) {
+        Ok(header) => header.attributes(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
