@@ -3,6 +3,11 @@
 /// Distance of references with two more bytes.
 const FAR: usize = 8192;
 
+/// Most literals that follow one control byte.
+const MOST_LITERALS: usize = 32;
+/// Bytes that are copied at a time where they do not overlap.
+const PIECE: usize = 16;
+
 /// Decodes into `out` and returns the number of bytes; `None` if the data are damaged or longer than `out`.
 pub(super) fn decode(data: &[u8], out: &mut [u8]) -> Option<usize> {
     let Some((first, mut rest)) = data.split_first() else { return Some(0) };
@@ -10,7 +15,11 @@ pub(super) fn decode(data: &[u8], out: &mut [u8]) -> Option<usize> {
     loop {
         if control < 32 {
             let (literals, after) = rest.split_at_checked(control + 1)?;
-            out.get_mut(end..end + literals.len())?.copy_from_slice(literals);
+            // a copy of a fixed length is a few instructions, and later ones overwrite what is too much of it
+            match (rest.first_chunk::<MOST_LITERALS>(), out.get_mut(end..)?.first_chunk_mut()) {
+                (Some(from), Some(to)) => *to = *from,
+                _ => out.get_mut(end..end + literals.len())?.copy_from_slice(literals),
+            }
             (rest, end) = (after, end + literals.len());
         } else {
             let (mut count, high) = ((control >> 5) - 1, (control & 31) << 8);
@@ -33,13 +42,19 @@ pub(super) fn decode(data: &[u8], out: &mut [u8]) -> Option<usize> {
             if count > out.len() - end {
                 return None;
             }
-            // a copy that overlaps itself repeats what it began with
-            let (mut done, mut step) = (0, distance);
-            while done < count {
-                let len = step.min(count - done);
-                out.copy_within(from..from + len, end + done);
-                done += len;
-                step += len;
+            if distance >= PIECE && out.len() - end - count >= PIECE {
+                for done in (0..count).step_by(PIECE) {
+                    out.copy_within(from + done..from + done + PIECE, end + done);
+                }
+            } else {
+                // a copy that overlaps itself repeats what it began with
+                let (mut done, mut step) = (0, distance);
+                while done < count {
+                    let len = step.min(count - done);
+                    out.copy_within(from..from + len, end + done);
+                    done += len;
+                    step += len;
+                }
             }
             end += count;
         }

@@ -352,8 +352,25 @@ def test_every_flipped_byte_is_named(tmp_path):
 
 
 @needs_fixtures
-def test_platonic_store_is_refused(tmp_path):
-    """Its blocks are ranges of ordinary files, which only its index knows: the block that is missing is named."""
-    archive = os.path.join(FIXTURES, 'vt_platonic', 'store.vt')
-    message = h5bridge('unpack', archive, tmp_path / 'out', code=DAMAGED).stderr
-    assert 'is missing from' in message and os.listdir(tmp_path) == []
+def test_platonic_store(tmp_path):
+    """Blocks are ranges of ordinary files; a file that was changed since no longer has them, and is named by the block."""
+    entry = next(entry for entry in support.manifest(FIXTURES, False) if entry['name'] == 'vt_platonic')
+    source, copy = tmp_path / 'platonic', tmp_path / 'copy'
+    shutil.copytree(os.path.join(FIXTURES, entry['path']), source)
+    h5bridge('unpack', source / 'store.vt', copy)
+    assert tree(copy) == {name: item['sha256'] for name, item in entry['expect']['files'].items()}
+    h5bridge('verify', '--bytes', source / 'store.vt', copy)
+    # the same from a range within a file
+    h5bridge('to-hdf5', source / 'store.vt', tmp_path / 'a.h5')
+    with h5py.File(tmp_path / 'a.h5') as file:
+        assert sha256(file['docs/b.bin'][100:14000].tobytes()) == sha256((copy / 'docs/b.bin').read_bytes()[100:14000])
+    # two files of the length of another: the hash decides
+    (source / 'store/data/docs/a2.bin').write_bytes(bytes(15000))
+    (source / 'store/data/docs/c2.bin').write_bytes(bytes(15000))
+    h5bridge('verify', '--bytes', source / 'store.vt', copy)
+    shutil.rmtree(copy)
+    data = source / 'store/data/docs/b.bin'
+    for changed in (data.read_bytes()[:-1], b'x' + data.read_bytes()[1:], data.read_bytes()[:14999] + b'x'):
+        data.write_bytes(changed)
+        message = h5bridge('unpack', source / 'store.vt', copy, code=DAMAGED).stderr
+        assert 'is missing from' in message and 'b.bin' in message and not copy.exists()

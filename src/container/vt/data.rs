@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use rayon::prelude::*;
 
 use super::hash::BlockHash;
+use super::plain::InFile;
 use super::records::LARGEST_BLOCK;
 use super::reference::BlockRef;
 use super::store::Store;
@@ -47,7 +48,22 @@ struct Wanted<'o> {
     hash: BlockHash,
     span: Option<u64>,
     offset: u64,
+    /// Where the block is in the file; `None`: it is not a file's.
+    place: Option<InFile>,
     out: &'o mut [u8],
+}
+
+/// A position in a file, in bytes, and the length of the file.
+#[derive(Clone, Copy)]
+struct Position {
+    at: u64,
+    total: u64,
+}
+
+impl Position {
+    fn plus(self, bytes: u64) -> Self {
+        Position { at: self.at.saturating_add(bytes), ..self }
+    }
 }
 
 impl Reader {
@@ -63,7 +79,7 @@ impl Reader {
             return Err(Error::limit(message));
         }
         let mut data = vec![0; span as usize];
-        self.read(block, 0, &mut data)?;
+        self.read(block, 0, None, &mut data)?;
         Ok(data)
     }
 
@@ -83,10 +99,10 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with the data of a reference from `offset` on.
-    fn read(&self, block: &BlockRef, offset: u64, out: &mut [u8]) -> Result<()> {
+    /// Fills `out` with the data of a reference from `offset` on, which are those of a file at `position`, if it is given.
+    fn read(&self, block: &BlockRef, offset: u64, position: Option<Position>, out: &mut [u8]) -> Result<()> {
         let mut wanted = Vec::new();
-        self.collect(block, offset, out, &mut wanted, 0)?;
+        self.collect(block, offset, position, out, &mut wanted, 0)?;
         match wanted.len() {
             0 | 1 => wanted.into_iter().try_for_each(|one| self.fill(one)),
             _ => wanted.into_par_iter().try_for_each(|one| self.fill(one)),
@@ -98,6 +114,7 @@ impl Reader {
         &self,
         block: &BlockRef,
         offset: u64,
+        position: Option<Position>,
         out: &'o mut [u8],
         wanted: &mut Vec<Wanted<'o>>,
         depth: usize,
@@ -112,7 +129,10 @@ impl Reader {
                 if let Some(error) = span.and_then(beyond) {
                     return Err(error);
                 }
-                wanted.push(Wanted { hash: *hash, span: *span, offset, out });
+                let place = position.zip(*span).and_then(|(position, span)| {
+                    Some(InFile { start: position.at.checked_sub(offset)?, span, total: position.total })
+                });
+                wanted.push(Wanted { hash: *hash, span: *span, offset, place, out });
                 Ok(())
             }
             BlockRef::Rle { octet, span } => {
@@ -132,7 +152,7 @@ impl Reader {
                     let message = format!("{span} bytes from byte {start} on of a block of {whole} bytes");
                     return Err(Error::format(message));
                 }
-                self.collect(block, start + offset, out, wanted, depth + 1)
+                self.collect(block, start + offset, None, out, wanted, depth + 1)
             }
             BlockRef::Indirect { block, span } => {
                 let children = self.children(block, depth + 1)?;
@@ -151,7 +171,8 @@ impl Reader {
                     let count = (children.ends[next] - at).min(out.len() as u64);
                     let (here, rest) = out.split_at_mut(count as usize);
                     if count > 0 {
-                        self.collect(&children.references[next], at - start, here, wanted, depth + 1)?;
+                        let here_at = position.map(|position| position.plus(at - offset));
+                        self.collect(&children.references[next], at - start, here_at, here, wanted, depth + 1)?;
                     }
                     (at, out, next) = (at + count, rest, next + 1);
                 }
@@ -161,8 +182,8 @@ impl Reader {
     }
 
     fn fill(&self, wanted: Wanted<'_>) -> Result<()> {
-        let Wanted { hash, span, offset, out } = wanted;
-        let block = self.store.block(&hash)?;
+        let Wanted { hash, span, offset, place, out } = wanted;
+        let block = self.store.block_of_file(&hash, place)?;
         if let Some(span) = span.filter(|&span| span != block.as_slice().len() as u64) {
             let message =
                 format!("a reference of {span} bytes to block {hash}, which has {} bytes", block.as_slice().len());
@@ -233,7 +254,10 @@ impl ReadAt for VtFile {
             _ if offset.checked_add(out.len() as u64).is_none_or(|end| end > self.len) => {
                 Err(past_end(offset, out.len() as u64, self.len))
             }
-            Some(block) if !out.is_empty() => self.reader.read(block, offset, out),
+            Some(block) if !out.is_empty() => {
+                let position = Position { at: offset, total: self.len };
+                self.reader.read(block, offset, Some(position), out)
+            }
             _ => Ok(()),
         }
     }

@@ -6,6 +6,7 @@
 //!          └─ reference   hash, literal, part, repetition, list of these     [`reference`] [`data`]
 //!               └─ hash   name of a block                                    [`hash`]
 //!   store/data/*.vtd      blocks, one after the other, zlib or plain         [`records`] [`store`] [`index`]
+//!   store/data/…          or ordinary files, of which blocks are ranges      [`plain`]
 //! ```
 //!
 //! An archive does not say where its store is: every directory beside the archive that has `data/*.vtd` is one, and the
@@ -17,6 +18,7 @@ mod data;
 mod dirent;
 mod hash;
 mod index;
+mod plain;
 mod records;
 mod reference;
 mod store;

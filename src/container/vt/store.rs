@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::hash::{BlockHash, HashKind};
 use super::index::{Entry, Index, IndexFile, Indexed, LARGEST_FILE, MOST_FILES, Place};
+use super::plain::{InFile, PlainFiles, is_platonic};
 use super::records::{self, Record};
 use crate::container::Container;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
@@ -57,6 +58,21 @@ pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn
     Ok(found)
 }
 
+/// The data directories of the Platonic stores of an archive in `inside`, which have ordinary files.
+fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
+    let mut found = Vec::new();
+    for name in inside.nested()?.into_iter().filter(|name| !name.starts_with('.')) {
+        let directory = inside.enter(&name)?;
+        let is_one = || Ok::<_, Error>(!is_store(&*directory)? && is_platonic(&*directory)?);
+        if is_one().unwrap_or(false)
+            && let Ok(data) = directory.enter(DATA)
+        {
+            found.push((format!("{name}/{DATA}"), data));
+        }
+    }
+    Ok(found)
+}
+
 /// The data files of one or more stores; a block is looked for in all of them.
 #[derive(Debug)]
 pub(super) struct Store {
@@ -66,6 +82,7 @@ pub(super) struct Store {
     indexes: Mutex<HashMap<HashKind, Arc<Found>>>,
     /// Index files by their kind of hash, with the names of the stores.
     index_files: Vec<(HashKind, String, Arc<dyn ReadAt>)>,
+    plain: PlainFiles,
     cache: Mutex<Cache>,
 }
 
@@ -173,6 +190,7 @@ impl Store {
             opened: Recent::new(64, 1),
             indexes: Mutex::default(),
             index_files,
+            plain: PlainFiles::new(find_platonic(inside)?),
             cache: Mutex::default(),
         });
         opened.extend(key.map(|key| (key, Arc::downgrade(&store))));
@@ -233,16 +251,27 @@ impl Store {
     /// # Errors
     /// `Format` if it is missing or damaged.
     pub(super) fn block(&self, hash: &BlockHash) -> Result<Arc<Vec<u8>>> {
+        self.block_of_file(hash, None)
+    }
+
+    /// As [`block`](Self::block), of a file of the archive: a Platonic store may have it in a file of its own.
+    pub(super) fn block_of_file(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Arc<Vec<u8>>> {
         if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
             return Ok(block);
         }
-        let block = Arc::new(self.read(hash)?);
+        let block = Arc::new(self.read(hash, place)?);
         self.cache.lock_unpoisoned().put(*hash, &block);
         Ok(block)
     }
 
-    fn read(&self, hash: &BlockHash) -> Result<Vec<u8>> {
+    fn read(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Vec<u8>> {
         let found = self.found(hash.kind())?;
+        if let Some(place) = place
+            && found.find(hash)?.is_none()
+            && let Some(block) = self.plain.find(hash, place)?
+        {
+            return Ok(block);
+        }
         if let Some(damage) = found.damage.first() {
             return Err(damage.clone());
         }

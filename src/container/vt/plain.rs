@@ -1,0 +1,108 @@
+//! Blocks of a Platonic store: ranges of ordinary files.
+//!
+//! The original finds them through an LMDB index. Here a block is looked for where the reference to it says that it is: at its
+//! position in a file of the archive, in the files of the store that have the length of that file. The hash decides.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::hash::BlockHash;
+use super::records::LARGEST_BLOCK;
+use crate::container::Container;
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::limits;
+
+/// Start of the names of the index of a store and of its state.
+const INDEX: &str = "index-";
+
+/// Most files in the stores of an archive.
+const MOST_FILES: usize = 1 << 24;
+
+/// Whether a directory that has no data files is a Platonic store.
+pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
+    let is_index = |name: &String| name.starts_with(INDEX);
+    Ok(directory.nested()?.iter().any(is_index) || directory.names()?.iter().any(is_index))
+}
+
+/// Where a block is in a file of the archive. All are bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InFile {
+    /// Position of the block in the file.
+    pub(super) start: u64,
+    /// Length of the block.
+    pub(super) span: u64,
+    /// Length of the file.
+    pub(super) total: u64,
+}
+
+/// The ordinary files of the Platonic stores of an archive.
+#[derive(Debug, Default)]
+pub(super) struct PlainFiles {
+    /// Data directories, with their paths from the archive.
+    directories: Vec<(String, Arc<dyn Container>)>,
+    /// Files, found when the first block is looked for.
+    files: OnceLock<Result<Vec<PlainFile>>>,
+    /// The file that had the last block, and often has the next one.
+    last: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct PlainFile {
+    path: String,
+    directory: Arc<dyn Container>,
+    name: String,
+    len: u64,
+}
+
+impl PlainFiles {
+    pub(super) fn new(directories: Vec<(String, Arc<dyn Container>)>) -> Self {
+        PlainFiles { directories, ..PlainFiles::default() }
+    }
+
+    /// The block with a hash, if one of the files has it in its place.
+    ///
+    /// # Errors
+    /// `Io` if the files cannot be listed or read; `Limit` if there are too many.
+    pub(super) fn find(&self, hash: &BlockHash, place: InFile) -> Result<Option<Vec<u8>>> {
+        let InFile { start, span, total } = place;
+        let is_inside = start.checked_add(span).is_some_and(|end| end <= total);
+        if self.directories.is_empty() || !is_inside || span > LARGEST_BLOCK as u64 {
+            return Ok(None);
+        }
+        let files = self.files.get_or_init(|| self.list()).as_ref().map_err(Error::clone)?;
+        let last = self.last.load(Ordering::Relaxed);
+        let numbers = [last].into_iter().chain((0..files.len()).filter(|&number| number != last));
+        for number in numbers {
+            let Some(file) = files.get(number).filter(|file| file.len == total) else { continue };
+            let mut block = vec![0; span as usize];
+            let opened = file.directory.open(&file.name).context(Context::member(&file.path))?;
+            opened.read_at(start, &mut block).context(Context::member(&file.path))?;
+            if hash.kind().hash(&block) == *hash {
+                self.last.store(number, Ordering::Relaxed);
+                return Ok(Some(block));
+            }
+        }
+        Ok(None)
+    }
+
+    fn list(&self) -> Result<Vec<PlainFile>> {
+        let mut found = Vec::new();
+        let mut pending: Vec<(String, Arc<dyn Container>, usize)> =
+            self.directories.iter().map(|(path, directory)| (path.clone(), directory.clone(), 0)).collect();
+        while let Some((path, directory, depth)) = pending.pop() {
+            limits::depth(depth, "directories")?;
+            for name in directory.names()? {
+                let file = format!("{path}/{name}");
+                let len = directory.open(&name)?.len().with_context(|| Context::member(&file))?;
+                if found.len() == MOST_FILES {
+                    return Err(Error::limit(format!("more than {MOST_FILES} files in the stores of an archive")));
+                }
+                found.push(PlainFile { path: file, directory: directory.clone(), name, len });
+            }
+            for name in directory.nested()? {
+                pending.push((format!("{path}/{name}"), directory.enter(&name)?, depth + 1));
+            }
+        }
+        Ok(found)
+    }
+}
