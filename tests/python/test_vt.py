@@ -374,3 +374,23 @@ def test_platonic_store(tmp_path):
         data.write_bytes(changed)
         message = h5bridge('unpack', source / 'store.vt', copy, code=DAMAGED).stderr
         assert 'is missing from' in message and 'b.bin' in message and not copy.exists()
+
+
+CS_VT = os.path.join(support.ROOT, '.venv', 'cs-vt', 'bin', 'python')
+
+
+@support.needs(CS_VT)
+@pytest.mark.parametrize('options', [[], ['--block-size', '4096']], ids=['content', 'fixed'])
+def test_the_original_reads_what_is_written(options, tmp_path):
+    """Two entries in one store; the second adds to the blocks of the first."""
+    archive = tmp_path / 'a.vt'
+    changed = tmp_path / 'demo.ms'
+    shutil.copytree(DEMO, changed)
+    (changed / 'a' / 'b').mkdir(parents=True)
+    (changed / 'a' / 'b' / 'noise').write_bytes(random.Random(1).randbytes(1_000_000))
+    (changed / 'a' / 'empty').touch()
+    for source in (DEMO, changed):
+        h5bridge('pack', source, archive, '--format', 'vt', *options)
+        words = [CS_VT, os.path.join(os.path.dirname(__file__), 'cs_vt_tree.py'), str(archive), str(tmp_path / 'store')]
+        lines = subprocess.run(words, check=True, capture_output=True, text=True, timeout=120).stdout.splitlines()
+        assert {path: digest for digest, path in (line.split(' ', 1) for line in lines)} == tree(source)
