@@ -1,4 +1,4 @@
-"""Prints SHA-256 and path of every file of the last entry of a vt archive, as cs.vt reads them: ARCHIVE STORE.
+"""Prints SHA-256 and path of every file of the last entry of a vt archive, as cs.vt reads them: ARCHIVE STORE. --check: only whether it can be imported.
 
 Runs in .venv/cs-vt (scripts/setup-cs-vt).
 """
@@ -26,6 +26,8 @@ def walk(directory, prefix=''):
             yield hashlib.sha256(b''.join(bytes(part) for part in item.datafrom())).hexdigest(), prefix + name
 
 
+if sys.argv[1:] == ['--check']:
+    sys.exit()
 archive, store = sys.argv[1:]
 opened = DataDirStore('store', store)
 deadline = time.monotonic() + 60

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 
 import pytest
 
@@ -73,6 +74,13 @@ def decoder(name):
 
 def needs_decoder(name):
     return needs(os.path.join(SHARED, 'oracle', 'decode_%s.py' % name))
+
+
+def extract(path, folder):
+    """Unpacks a tar archive of ours."""
+    with tarfile.open(path) as archive:
+        # Python before 3.11.4 has no filters
+        archive.extractall(folder, **({'filter': 'data'} if hasattr(tarfile, 'data_filter') else {}))
 
 
 def sha256(data):

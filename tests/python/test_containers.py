@@ -10,7 +10,6 @@ import signal
 import struct
 import subprocess
 import sys
-import tarfile
 import zlib
 
 import h5py
@@ -162,8 +161,7 @@ def check_casacore(folder, tables, counts):
 
 @pytest.mark.parametrize('entry', fixtures(), ids=lambda e: e and e['path'])
 def test_fixtures(entry, tmp_path, counts):
-    with tarfile.open(os.path.join(FIXTURES, entry['kind'], entry['file'])) as archive:
-        archive.extractall(tmp_path, filter='data')
+    support.extract(os.path.join(FIXTURES, entry['kind'], entry['file']), tmp_path)
     table = os.path.join(tmp_path, entry['path'])
     if entry['container'] == 'multihdf5' or entry.get('block_size'):
         document = json.loads(h5bridge('info', '--json', table).stdout)['tables']['.']

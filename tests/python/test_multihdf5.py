@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import tarfile
 
 import h5py
 import numpy as np
@@ -74,8 +73,7 @@ def containers(folder):
 @pytest.fixture(scope='module', params=NAMES)
 def casacores(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp('casacore')
-    with tarfile.open(os.path.join(FIXTURES, request.param + '.tar.gz')) as archive:
-        archive.extractall(folder, filter='data')
+    support.extract(os.path.join(FIXTURES, request.param + '.tar.gz'), folder)
     return str(folder / request.param)
 
 
