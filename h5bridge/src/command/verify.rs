@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use ctds_hdf5::blz::{ArrayDifference, ArrayInfo, Arrays};
 use ctds_hdf5::convert::{Compare, Comparison, Difference, Predicate, display_name};
-use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Listing};
+use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Contents, Listing};
 use serde_json::json;
 
 use crate::args::{External, Global, SOURCE};
@@ -29,7 +29,7 @@ pub struct Args {
     /// What to compare it with, any of the same; without it, LEFT is checked against the digests and checksums stored in it
     right: Option<PathBuf>,
     /// Compare the files of two tables byte by byte, whatever their containers; or check all files of one source with
-    /// their checksums
+    /// their checksums. Containers without tables are always compared like this
     #[arg(long)]
     bytes: bool,
     /// Take only the rows of the main table of LEFT that satisfy a condition, as to-hdf5 does
@@ -46,6 +46,9 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         Some(right) if args.predicate.is_none() && (Arrays::are_at(&args.left) || Arrays::are_at(right)) => {
             compare_arrays(&args.left, right, global, out)
         }
+        Some(right) if args.predicate.is_none() && (holds_files(&args.left) || holds_files(right)) => {
+            compare_bytes(&args.left, right, global, out)
+        }
         Some(right) => {
             let mut compare = Compare::new(&args.left, right).open_options(args.external.open_options(global));
             if let Some(predicate) = args.predicate {
@@ -54,12 +57,17 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             report_comparison(compare.run()?, global, out)
         }
         None if Arrays::are_at(&args.left) => check_arrays(&args.left, global, out),
-        None if args.bytes => check(&args.left, global, out),
+        None if args.bytes || holds_files(&args.left) => check(&args.left, global, out),
         None => {
             let stored = Compare::with_stored_digests(&args.left).open_options(args.external.open_options(global));
             report_comparison(stored.run()?, global, out)
         }
     }
+}
+
+/// Whether a source is a container of files that are not those of a table: they can only be compared byte by byte.
+fn holds_files(source: &Path) -> bool {
+    matches!(Contents::of(source), Ok(Contents::Container(_)))
 }
 
 /// Prints the first difference of each array; one side may be any dataset of HDF5.
