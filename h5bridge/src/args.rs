@@ -8,36 +8,41 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::{IfExists, OpenOptions, SyncPolicy};
 
+use crate::interrupt::Caller;
+
 /// Help of an argument that takes anything with a table in it.
-pub const SOURCE: &str =
+pub(crate) const SOURCE: &str =
     "A table directory, a container or a path into one (archive.h5/ANTENNA), or a native or live HDF5 file";
 
 /// Options of every verb.
 #[derive(Debug, Args)]
-pub struct Global {
+pub(crate) struct Global {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Say less: no progress, no summary
     #[arg(short, long, global = true)]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
     /// Say more (-vv: still more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    pub verbose: u8,
+    pub(crate) verbose: u8,
     /// End with status 6 if there were warnings
     #[arg(long, global = true)]
-    pub strict: bool,
+    pub(crate) strict: bool,
     /// Wait at most this long for a program that is writing to the table
     #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS")]
-    pub lock_timeout: f64,
+    pub(crate) lock_timeout: f64,
     /// Take no lock on tables, as for read-only media
     #[arg(long, global = true)]
-    pub no_lock: bool,
+    pub(crate) no_lock: bool,
+    /// The program that runs the verb within its process; `None`: the shell
+    #[arg(skip)]
+    pub(crate) caller: Option<Caller>,
 }
 
 /// An option of the verbs that read elements of native files.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct External {
+pub(crate) struct External {
     /// Read elements that a native HDF5 file keeps in other files (external storage, virtual datasets, external links), if
     /// these lie below its own directory
     #[arg(long)]
@@ -46,14 +51,14 @@ pub struct External {
 
 impl External {
     /// How sources are opened.
-    pub fn open_options(self, global: &Global) -> OpenOptions {
+    pub(crate) fn open_options(self, global: &Global) -> OpenOptions {
         OpenOptions { follow_external: self.follow_external, ..global.open_options() }
     }
 }
 
 /// An option of the verbs that write a file or table.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct Durable {
+pub(crate) struct Durable {
     /// When the output is made durable (fsync): "behind", while it is written and at the end; "end"; "never", which is
     /// faster, but a power failure in the next half minute can damage the output
     #[arg(long, value_name = "WHEN", default_value = "behind", value_parser = sync_policy())]
@@ -62,21 +67,21 @@ pub struct Durable {
 
 impl Durable {
     /// When the output is made durable.
-    pub fn policy(self) -> SyncPolicy {
+    pub(crate) fn policy(self) -> SyncPolicy {
         self.sync
     }
 }
 
 impl Global {
     /// How tables are opened.
-    pub fn open_options(&self) -> OpenOptions {
+    pub(crate) fn open_options(&self) -> OpenOptions {
         // no time-out is as good as one of a century
         let timeout = Duration::try_from_secs_f64(self.lock_timeout).unwrap_or(Duration::from_secs(u32::MAX.into()));
         OpenOptions { lock_timeout: (!self.no_lock).then_some(timeout), ..OpenOptions::default() }
     }
 
     /// Diagnostics go to stderr, as many as asked for.
-    pub fn start_logging(&self) {
+    pub(crate) fn start_logging(&self) {
         let level = match self.verbose {
             0 => tracing::Level::WARN,
             1 => tracing::Level::INFO,
@@ -90,7 +95,9 @@ impl Global {
             .with_target(false)
             .without_time()
             .with_ansi(colours)
-            .init();
+            // the process may have a subscriber already
+            .try_init()
+            .ok();
     }
 }
 
@@ -99,12 +106,12 @@ fn sync_policy() -> impl TypedValueParser<Value = SyncPolicy> {
 }
 
 /// What `--overwrite` asks for.
-pub fn if_exists(overwrite: bool) -> IfExists {
+pub(crate) fn if_exists(overwrite: bool) -> IfExists {
     if overwrite { IfExists::Replace } else { IfExists::Fail }
 }
 
 /// A size in bytes: 512, 64K, 4M, 1G.
-pub fn size(text: &str) -> Result<u64> {
+pub(crate) fn size(text: &str) -> Result<u64> {
     let text = text.trim().to_ascii_uppercase();
     let text = text.trim_end_matches("IB").trim_end_matches('B');
     let (number, shift) = match text.char_indices().last() {
@@ -118,7 +125,7 @@ pub fn size(text: &str) -> Result<u64> {
 }
 
 /// A time: `500ms`, `60s`, `5m`, `1h`; a number without a unit is in seconds.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let unit = match &text[end..] {
         "ms" => 1e-3,

@@ -16,18 +16,18 @@ use crate::exit::Status;
   h5bridge to-hdf5 my.ms my.h5
   h5bridge info my.ms
   h5bridge verify my.ms my.h5")]
-pub struct Cli {
+pub(crate) struct Cli {
     /// For every verb.
     #[command(flatten)]
-    pub global: Global,
+    pub(crate) global: Global,
     /// What to do.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub(crate) verb: Verb,
 }
 
 impl Cli {
     /// Runs the verb; its result goes to `out`.
-    pub fn run(self, out: &mut impl Write) -> Result<Status> {
+    pub(crate) fn run(self, out: &mut impl Write) -> Result<Status> {
         let global = &self.global;
         match self.verb {
             Verb::ToHdf5(args) => to_hdf5::run(args, global, out),
@@ -48,7 +48,7 @@ impl Cli {
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub(crate) enum Verb {
     /// Convert a table and its subtables to a native HDF5 file
     #[command(name = "to-hdf5")]
     ToHdf5(to_hdf5::Args),

@@ -31,20 +31,25 @@ pub enum Status {
 
 impl Status {
     /// The status of a failure.
-    pub fn of(error: &anyhow::Error) -> Self {
+    pub(crate) fn of(error: &anyhow::Error) -> Self {
         if let Some(error) = error.downcast_ref::<ctds_hdf5::Error>() {
-            return match error.kind() {
-                ErrorKind::Usage => Status::Usage,
-                ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit => Status::Source,
-                ErrorKind::Unsupported => Status::Unsupported,
-                ErrorKind::Exists | ErrorKind::Locked => Status::Target,
-                ErrorKind::NoSpace => Status::NoSpace,
-                ErrorKind::Interrupted => Status::Interrupted,
-                _ => Status::Failed,
-            };
+            return Self::of_kind(error.kind());
         }
         match error.downcast_ref::<io::Error>() {
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Status::Done,
+            _ => Status::Failed,
+        }
+    }
+
+    /// The status of a failure of the library.
+    pub fn of_kind(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Usage => Status::Usage,
+            ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit => Status::Source,
+            ErrorKind::Unsupported => Status::Unsupported,
+            ErrorKind::Exists | ErrorKind::Locked => Status::Target,
+            ErrorKind::NoSpace => Status::NoSpace,
+            ErrorKind::Interrupted => Status::Interrupted,
             _ => Status::Failed,
         }
     }

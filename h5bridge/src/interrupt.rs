@@ -10,6 +10,21 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::Status;
 
+/// A program that runs a verb within its own process, and listens to signals itself.
+#[derive(Clone)]
+pub struct Caller {
+    /// Stops the verb.
+    pub token: CancelToken,
+    /// Where the progress of the verb is reported.
+    pub progress: Arc<dyn Progress + Send + Sync>,
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller").field("token", &self.token).finish_non_exhaustive()
+    }
+}
+
 /// What the first signal does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -21,18 +36,28 @@ enum Phase {
 
 /// The signals, from [`listen`](Self::listen) on. The second one always ends the program at once; the next run with the same
 /// target then removes what is left.
-pub struct Interrupts {
+pub(crate) struct Interrupts {
     token: CancelToken,
     phase: Arc<Mutex<Phase>>,
+    caller: Option<Caller>,
 }
 
 impl Interrupts {
-    /// Begins to listen.
-    pub fn listen() -> Result<Self> {
-        Self::listen_in(Phase::Idle)
+    /// Begins to listen, unless the caller does.
+    pub(crate) fn listen(caller: Option<&Caller>) -> Result<Self> {
+        Self::listen_in(Phase::Idle, caller)
     }
 
-    fn listen_in(phase: Phase) -> Result<Self> {
+    /// For verbs that write nothing: only a caller stops them, a signal ends the program at once.
+    pub(crate) fn of_caller(caller: Option<&Caller>) -> Self {
+        let token = caller.map(|caller| caller.token.clone()).unwrap_or_default();
+        Interrupts { token, phase: Arc::new(Mutex::new(Phase::Idle)), caller: caller.cloned() }
+    }
+
+    fn listen_in(phase: Phase, caller: Option<&Caller>) -> Result<Self> {
+        if caller.is_some() {
+            return Ok(Self { phase: Arc::new(Mutex::new(phase)), ..Self::of_caller(caller) });
+        }
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
         let (token, phase) = (CancelToken::new(), Arc::new(Mutex::new(phase)));
         let (cancel, phase_now) = (token.clone(), phase.clone());
@@ -47,11 +72,11 @@ impl Interrupts {
                 cancel.cancel();
             }
         });
-        Ok(Interrupts { token, phase })
+        Ok(Interrupts { token, phase, caller: None })
     }
 
     /// Reports of a call that the first signal stops.
-    pub fn stoppable<'a>(&'a self, progress: &'a dyn Progress) -> Stoppable<'a> {
+    pub(crate) fn stoppable<'a>(&'a self, progress: &'a dyn Progress) -> Stoppable<'a> {
         Stoppable { interrupts: self, progress, is_working: AtomicBool::new(false) }
     }
 
@@ -62,7 +87,7 @@ impl Interrupts {
 
 /// Reports of a call, from [`Interrupts::stoppable`]. From its first report on the call is stopped by a signal, and cleans up.
 /// Before, it may wait for a lock but has not written anything: a signal ends the program at once.
-pub struct Stoppable<'a> {
+pub(crate) struct Stoppable<'a> {
     interrupts: &'a Interrupts,
     progress: &'a dyn Progress,
     is_working: AtomicBool,
@@ -80,10 +105,16 @@ impl Progress for Stoppable<'_> {
     fn expect(&self, bytes: u64) {
         self.begin();
         self.progress.expect(bytes);
+        if let Some(caller) = &self.interrupts.caller {
+            caller.progress.expect(bytes);
+        }
     }
 
     fn advance(&self, bytes: u64, table: &str, part: &str) {
         self.progress.advance(bytes, table, part);
+        if let Some(caller) = &self.interrupts.caller {
+            caller.progress.advance(bytes, table, part);
+        }
     }
 
     fn is_cancelled(&self) -> bool {
@@ -99,29 +130,29 @@ impl Drop for Stoppable<'_> {
 }
 
 /// What is printed when a signal ends a verb.
-pub const MESSAGE: &str = "h5bridge: interrupted";
+pub(crate) const MESSAGE: &str = "h5bridge: interrupted";
 
 /// Set by SIGINT and SIGTERM, for verbs that end in order; the second signal ends the program at once.
-pub struct Stop(Interrupts);
+pub(crate) struct Stop(Interrupts);
 
 impl Stop {
-    /// Begins to listen.
-    pub fn new() -> Result<Self> {
-        Ok(Stop(Interrupts::listen_in(Phase::Working)?))
+    /// Begins to listen, unless the caller does.
+    pub(crate) fn new(caller: Option<&Caller>) -> Result<Self> {
+        Ok(Stop(Interrupts::listen_in(Phase::Working, caller)?))
     }
 
     /// Whether a signal has come.
-    pub fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.0.token.is_cancelled()
     }
 
     /// The token that the signal cancels.
-    pub fn token(&self) -> CancelToken {
+    pub(crate) fn token(&self) -> CancelToken {
         self.0.token.clone()
     }
 
     /// Sleeps, at most until a signal comes.
-    pub fn sleep(&self, time: Duration) {
+    pub(crate) fn sleep(&self, time: Duration) {
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.is_set()) {
             std::thread::sleep(left.min(Duration::from_millis(50)));

@@ -13,7 +13,7 @@ use crate::args::Global;
 use crate::exit::Status;
 
 /// The failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
-pub fn error(error: &anyhow::Error, status: Status, as_json: bool) {
+pub(crate) fn error(error: &anyhow::Error, status: Status, as_json: bool) {
     let sentence = sentence(error);
     eprintln!("h5bridge: {sentence}");
     if as_json {
@@ -26,19 +26,19 @@ pub fn error(error: &anyhow::Error, status: Status, as_json: bool) {
 }
 
 /// The option of `to-ms` that goes on around damage.
-pub const SALVAGE: &str = "--salvage leaves out what is damaged";
+pub(crate) const SALVAGE: &str = "--salvage leaves out what is damaged";
 
 /// The option of `pack` that goes on around damage.
-pub const SALVAGE_FILES: &str = "--salvage leaves out files that cannot be read";
+pub(crate) const SALVAGE_FILES: &str = "--salvage leaves out files that cannot be read";
 
 /// A word of a command line in single quotes, which shells leave as it is.
-pub fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Options that would go on where an error ended a verb.
 #[derive(Debug)]
-pub struct Suggestion(String);
+pub(crate) struct Suggestion(String);
 
 impl fmt::Display for Suggestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,7 +47,7 @@ impl fmt::Display for Suggestion {
 }
 
 /// An error of reading a source, with the options that go on if the source is damaged.
-pub fn suggest(error: ctds_hdf5::Error, options: impl Into<String>) -> anyhow::Error {
+pub(crate) fn suggest(error: ctds_hdf5::Error, options: impl Into<String>) -> anyhow::Error {
     match error.kind() {
         ErrorKind::Format | ErrorKind::Limit => anyhow::Error::new(error).context(Suggestion(options.into())),
         _ => error.into(),
@@ -55,40 +55,40 @@ pub fn suggest(error: ctds_hdf5::Error, options: impl Into<String>) -> anyhow::E
 }
 
 /// The sentence of an error; what it suggests comes last.
-fn sentence(error: &anyhow::Error) -> String {
+pub(crate) fn sentence(error: &anyhow::Error) -> String {
     let Some(suggestion) = error.downcast_ref::<Suggestion>() else { return format!("{error:#}") };
     let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
     format!("{} ({suggestion})", causes.join(": "))
 }
 
 /// A warning on stderr. `--quiet` does not hide it.
-pub fn warning(text: &str) {
+pub(crate) fn warning(text: &str) {
     eprintln!("h5bridge: warning: {text}");
 }
 
 /// What a verb reports when it has run to its end.
 #[derive(Default)]
-pub struct Ending<'a> {
+pub(crate) struct Ending<'a> {
     /// What was found is not as it should be.
-    pub failed: Option<Status>,
-    pub warnings: &'a [String],
+    pub(crate) failed: Option<Status>,
+    pub(crate) warnings: &'a [String],
     /// The damaged parts of the source that are left out; with any the status is `Warnings`.
-    pub damage: &'a [Damage],
+    pub(crate) damage: &'a [Damage],
     /// Whether the warnings were printed when they arose.
-    pub warned: bool,
+    pub(crate) warned: bool,
     /// What was found, a line each; it goes to stdout.
-    pub found: Vec<String>,
+    pub(crate) found: Vec<String>,
     /// The summary, a line each; it goes to stderr, but not with `--quiet`.
-    pub summary: Vec<String>,
+    pub(crate) summary: Vec<String>,
     /// The plugins that readers of the target need.
-    pub plugins: Vec<Plugin>,
+    pub(crate) plugins: Vec<Plugin>,
     /// An object: what `--json` prints besides status and warnings, instead of all else.
-    pub fields: Value,
+    pub(crate) fields: Value,
 }
 
 impl Ending<'_> {
     /// Prints everything and returns the exit status.
-    pub fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
+    pub(crate) fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
         let strict = global.strict && !self.warnings.is_empty();
         let warned = strict || !self.damage.is_empty();
         let status = self.failed.unwrap_or(if warned { Status::Warnings } else { Status::Done });
@@ -115,13 +115,13 @@ impl Ending<'_> {
 }
 
 /// The line of a summary that names the plugins that readers need; none if they need none.
-pub fn plugin_line<'a>(plugins: impl IntoIterator<Item = &'a Plugin>) -> Option<String> {
+pub(crate) fn plugin_line<'a>(plugins: impl IntoIterator<Item = &'a Plugin>) -> Option<String> {
     let names: Vec<String> = plugins.into_iter().map(Plugin::to_string).collect();
     (!names.is_empty()).then(|| format!("readers need {}", names.join("; ")))
 }
 
 /// Adds the plugins that readers need to a document; nothing if they need none.
-pub fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<Item = &'a Plugin>) {
+pub(crate) fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<Item = &'a Plugin>) {
     let plugin = |plugin: &Plugin| json!({"filter": plugin.filter, "id": plugin.id, "package": plugin.package});
     let plugins: Vec<Value> = plugins.into_iter().map(plugin).collect();
     if !plugins.is_empty() {
@@ -130,13 +130,13 @@ pub fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<Item = &
 }
 
 /// How long it took to write `bytes`, and the most memory that it took.
-pub fn speed(bytes: u64, seconds: f64) -> String {
+pub(crate) fn speed(bytes: u64, seconds: f64) -> String {
     let memory = peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", self::bytes(peak)));
     format!("{seconds:.2} s, {}/s{memory}", self::bytes((bytes as f64 / seconds) as u64))
 }
 
 /// Refuses a target that is there, before any work is done; writing looks again.
-pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
+pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if target.symlink_metadata().is_ok() && !overwrite {
         let message = format!("{}: the target exists already (--overwrite replaces it)", target.display());
         return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Exists, message).into());
@@ -145,12 +145,12 @@ pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
 }
 
 /// Bytes for people.
-pub fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()
 }
 
 /// The most memory that this process has held, in bytes.
-pub fn peak_memory() -> Option<u64> {
+pub(crate) fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)

@@ -330,7 +330,7 @@ impl NativeTable {
         &self.columns
     }
 
-    pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
+    pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells>> {
         let form = &self.forms[index];
         let flags = self.flags(&form.link).filter(|_| form.kind == FormKind::Dense);
         let open = |path: &str| open_dataset(&self.group, path);
@@ -354,7 +354,7 @@ impl NativeTable {
     }
 
     /// The cells of a column that is one dataset.
-    fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells + '_>> {
+    fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         let data = self.reader(data)?;
         let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;

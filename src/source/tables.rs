@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::ByteSlice;
 
@@ -12,8 +13,11 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, split_name, unique};
 use crate::schema::TableInfo;
-use crate::table::{Column, ColumnInfo, OpenOptions, Table};
-use crate::value::Shape;
+use crate::table::{Column, ColumnCells, ColumnInfo, OpenOptions, Table};
+use crate::value::{Record, Shape};
+
+/// Columns of a native file that stay open after they were read. Each holds the index of its chunks and some chunks.
+const OPEN_COLUMNS: usize = 16;
 
 /// A table and all tables below it, opened for reading.
 pub struct Source {
@@ -26,6 +30,31 @@ pub struct Source {
     /// Whether [`salvage`](Self::salvage) has looked for damage.
     pub(super) is_salvaged: bool,
     pub(super) damage: Vec<Damage>,
+    open_columns: OpenColumns,
+}
+
+/// The columns of native files that were read last, by the numbers of table and column; the latest is the last.
+#[derive(Default)]
+struct OpenColumns(Mutex<Vec<(usize, usize, Arc<dyn ColumnCells>)>>);
+
+impl OpenColumns {
+    fn get(
+        &self,
+        table: usize,
+        column: usize,
+        open: impl FnOnce() -> Result<Box<dyn ColumnCells>>,
+    ) -> Result<Arc<dyn ColumnCells>> {
+        let mut columns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cells = match columns.iter().position(|known| (known.0, known.1) == (table, column)) {
+            Some(known) => columns.remove(known).2,
+            None => open()?.into(),
+        };
+        if columns.len() >= OPEN_COLUMNS {
+            columns.remove(0);
+        }
+        columns.push((table, column, cells.clone()));
+        Ok(cells)
+    }
 }
 
 /// One of the tables of a [`Source`].
@@ -77,7 +106,29 @@ impl Source {
             open_subtables(&mut tables, next, options, &mut seen, &mut depth)?;
             next += 1;
         }
-        Ok(Source { name, place, tables, is_salvaged: false, damage: Vec::new() })
+        let (damage, open_columns) = (Vec::new(), OpenColumns::default());
+        Ok(Source { name, place, tables, is_salvaged: false, damage, open_columns })
+    }
+
+    /// Opens what is at `path`, or the source that `path` leads into: `my.h5/ANTENNA` is a table of the native file
+    /// `my.h5`. Returns the number of the table that is meant, with its tables.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); `NotFound` if the file has no such table.
+    pub fn open_table(path: impl AsRef<Path>, options: OpenOptions) -> Result<(Self, usize)> {
+        let path = path.as_ref();
+        let file = path.ancestors().skip(1).find(|ancestor| ancestor.is_file());
+        let Some(file) = file.filter(|file| native::is_native(file).unwrap_or(false)) else {
+            return Ok((Self::open_with(path, options)?, 0));
+        };
+        let source = Self::open_with(file, options)?;
+        let inside = path.strip_prefix(file).unwrap_or(path).to_string_lossy();
+        let group = native::table_path(&inside);
+        let named = |table: &SourceTable| table.name == inside || table.group.as_ref() == Some(&group);
+        let number = source.tables.iter().position(named);
+        let number =
+            number.ok_or_else(|| Error::not_found(format!("no table {inside}")).context(Context::path(file)))?;
+        Ok((source, number))
     }
 
     /// The tables of a native file.
@@ -91,7 +142,7 @@ impl Source {
         let tables: Vec<_> = native::open(path, options)?.into_iter().map(table).collect();
         let damage = tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], Content::damage);
         let damage = damage.to_vec();
-        Ok(Source { name, place, tables, is_salvaged: false, damage })
+        Ok(Source { name, place, tables, is_salvaged: false, damage, open_columns: OpenColumns::default() })
     }
 
     /// A column, named `DATA` in the main table, `ANTENNA/NAME` in a subtable. Elements of native files are read past HDF5,
@@ -118,14 +169,34 @@ impl Source {
     /// `NotFound` if the table or the column does not exist; those of opening the column.
     pub fn column(&self, name: &str) -> Result<Column<'_>> {
         let (table, column) = split_name(name);
-        let found = self.tables.iter().find(|other| other.name == table);
-        let found = found.ok_or_else(|| Error::not_found(format!("no table {table}")).context(self.place.clone()))?;
+        let number = self.tables.iter().position(|other| other.name == table);
+        let number = number.ok_or_else(|| Error::not_found(format!("no table {table}")).context(self.place.clone()))?;
+        let found = &self.tables[number];
+        let columns = found.columns().context(&self.place)?;
+        let index = columns.iter().position(|info| info.desc.name == column);
+        let missing = || Error::not_found(format!("no column {column}")).context(self.place_of(found));
+        self.column_at(number, index.ok_or_else(missing)?)
+    }
+
+    /// The column with number `column` of [`columns`](SourceTable::columns) of the table with number `table` of
+    /// [`tables`](Self::tables). Columns of native files stay open after they were read, the last 16 of them.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such table or column; those of opening the column.
+    pub fn column_at(&self, table: usize, column: usize) -> Result<Column<'_>> {
+        let none = || Error::not_found(format!("no column {column} of table {table}")).context(self.place.clone());
+        let found = self.tables.get(table).ok_or_else(none)?;
         let place = self.place_of(found);
         let content = found.content().context(&self.place)?;
-        let index = content.columns().iter().position(|info| info.desc.name == column);
-        let index = index.ok_or_else(|| Error::not_found(format!("no column {column}")).context(place.clone()))?;
-        let cells = content.cells(index).with_context(|| Context::column(column)).context(&place)?;
-        Ok(Column::opened(&content.columns()[index], content.rows(), place, cells))
+        let info = content.columns().get(column).ok_or_else(none)?;
+        let open = || -> Result<Arc<dyn ColumnCells + '_>> {
+            match content {
+                Content::Native(native) => Ok(self.open_columns.get(table, column, || native.cells(column))?),
+                _ => Ok(content.cells(column)?.into()),
+            }
+        };
+        let cells = open().with_context(|| Context::column(&info.desc.name)).context(&place)?;
+        Ok(Column::opened(info, content.rows(), place, cells))
     }
 
     /// The context of errors of a table.
@@ -193,6 +264,19 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 impl SourceTable {
+    /// The number of the table that names this one, in [`Source::tables`]; `None` for the main table.
+    pub fn parent(&self) -> Option<usize> {
+        self.parent
+    }
+
+    /// The table keywords; subtables are among them.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn keywords(&self) -> Result<&Record> {
+        Ok(self.content()?.keywords())
+    }
+
     /// The number of rows.
     ///
     /// # Errors

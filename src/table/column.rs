@@ -57,8 +57,8 @@ impl<'a> Column<'a> {
     }
 
     /// A column whose cells are open; those of a record column are records.
-    pub(crate) fn opened(info: &'a ColumnInfo, rows: u64, place: Context, cells: Box<dyn ColumnCells + 'a>) -> Self {
-        Column { info, rows, place, cells: Cells::Opened(cells.into()) }
+    pub(crate) fn opened(info: &'a ColumnInfo, rows: u64, place: Context, cells: Arc<dyn ColumnCells + 'a>) -> Self {
+        Column { info, rows, place, cells: Cells::Opened(cells) }
     }
 
     /// What is known of the column besides its cells.
@@ -73,6 +73,21 @@ impl<'a> Column<'a> {
     pub fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         self.check_rows(&(row..row.saturating_add(1)))?;
         self.with_cells(|cells| cells.cell_shape(row))
+    }
+
+    /// The number of rows of its table.
+    pub fn count(&self) -> u64 {
+        self.rows
+    }
+
+    /// The shape that all cells of `rows` have, first axis fastest; that of a scalar has no axes.
+    ///
+    /// # Errors
+    /// `NotFound` if a cell is undefined, which is named; `Usage` if the shapes differ, or there are no such rows; `Format`
+    /// and `Io` if a cell cannot be found.
+    pub fn shape(&self, rows: Range<u64>) -> Result<Shape> {
+        self.check_rows(&rows)?;
+        self.with_cells(|cells| common_shape(self.info(), cells, &Rows::Range(rows), self.rows))
     }
 
     /// The value of a scalar cell.
@@ -188,7 +203,18 @@ impl<'a> Column<'a> {
     /// # Errors
     /// As [`parts`](Self::parts); `Usage` if `out` has another length than what is wanted.
     pub fn read_into<T: Element>(&self, rows: Range<u64>, region: Option<&Region>, out: &mut [T]) -> Result<()> {
-        let rows = Rows::Range(rows);
+        self.fill(Rows::Range(rows), region, out)
+    }
+
+    /// Fills `out` with the cells of a list of rows, or with the same part of each, as [`read_into`](Self::read_into).
+    ///
+    /// # Errors
+    /// As [`read_into`](Self::read_into).
+    pub fn read_at_into<T: Element>(&self, rows: &[u64], region: Option<&Region>, out: &mut [T]) -> Result<()> {
+        self.fill(Rows::List(rows), region, out)
+    }
+
+    fn fill<T: Element>(&self, rows: Rows<'_>, region: Option<&Region>, out: &mut [T]) -> Result<()> {
         self.check_read::<T>(&rows)?;
         self.with_cells(|cells| {
             let cell = common_shape(self.info(), cells, &rows, self.rows)?;

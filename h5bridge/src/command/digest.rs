@@ -7,18 +7,19 @@ use anyhow::Result;
 use ctds_hdf5::blz::Arrays;
 use ctds_hdf5::convert::{Digest, Sha256, TableDigest};
 use ctds_hdf5::pack::{Contents, Listing};
-use ctds_hdf5::{Error, ErrorKind};
+use ctds_hdf5::{Error, ErrorKind, Progress};
 use serde_json::{Map, Value as Json, json};
 
 use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
+use crate::interrupt::Interrupts;
 
 /// Arguments of `digest`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge digest my.ms
   h5bridge digest my.h5 --json --columns DATA,FLAG")]
-pub struct Args {
+pub(crate) struct Args {
     #[arg(help = SOURCE)]
     source: PathBuf,
     /// Only these columns, of all tables
@@ -29,23 +30,25 @@ pub struct Args {
 }
 
 /// Prints the fingerprints of a table, or the SHA-256 of each file of a container; columns that cannot be read show their error, and the status is that of the first.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let interrupts = Interrupts::of_caller(global.caller.as_ref());
+    let progress = interrupts.stoppable(&());
     if Arrays::are_at(&args.source) {
-        let digests = Arrays::open(&args.source)?.digest(&())?;
+        let digests = Arrays::open(&args.source)?.digest(&progress)?;
         let digests = digests.iter().map(|(name, sha)| (name.as_str(), *sha));
         return finish_files(&mut Map::new(), digests, global, out);
     }
     match Contents::of(&args.source)? {
-        Contents::Container(files) => return digest_files(&files.listing()?, global, out),
+        Contents::Container(files) => return digest_files(&files.listing()?, &progress, global, out),
         Contents::File(file) => {
-            let sha = file.sha256(&())?;
+            let sha = file.sha256(&progress)?;
             let mut files = Map::new();
             return finish_files(&mut files, [(file.listed.name.as_str(), sha)], global, out);
         }
         _ => {}
     }
     let digest = Digest::new(&args.source).open_options(args.external.open_options(global)).columns(args.columns);
-    let tables = digest.run()?;
+    let tables = digest.progress(&progress).run()?;
     let mut status = Status::Done;
     // a subtable that is not there is not part of the content
     let mut note = |error: &Error, missing_is_fine: bool| {
@@ -80,10 +83,10 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
 }
 
 /// Prints the SHA-256 of each file of a container, as `sha256sum` does.
-fn digest_files(listing: &Listing, global: &Global, out: &mut impl Write) -> Result<Status> {
+fn digest_files(listing: &Listing, progress: &dyn Progress, global: &Global, out: &mut impl Write) -> Result<Status> {
     let mut files = Map::new();
     let mut written = Ok(());
-    listing.digest(&(), &mut |path, _, sha| {
+    listing.digest(progress, &mut |path, _, sha| {
         if global.json {
             files.insert(path.to_owned(), sha.to_string().into());
         } else if written.is_ok() {

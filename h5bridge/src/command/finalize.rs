@@ -22,7 +22,7 @@ use crate::report::{self, Ending};
   h5bridge finalize live.h5 my.h5
   h5bridge finalize live.h5 my.h5 --source my.ms
   h5bridge finalize live.h5")]
-pub struct Args {
+pub(crate) struct Args {
     /// A live HDF5 file that is not written to any more
     live: PathBuf,
     /// The HDF5 file to write; without, the live file is replaced
@@ -49,10 +49,10 @@ pub struct Args {
 }
 
 /// Writes the file anew, compares it, gives it its name.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);
-    let interrupts = Interrupts::listen()?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(args.live.metadata().map_or(0, |metadata| metadata.len()), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let mut finalize = Finalize::new(&args.live)

@@ -19,7 +19,7 @@ use crate::report::{self, Ending};
   h5bridge follow my.ms live.h5
   h5bridge follow my.ms live.h5 --until-closed
   h5bridge follow my.ms live.h5 --idle 60s")]
-pub struct Args {
+pub(crate) struct Args {
     /// A table directory that another program is writing to
     source: PathBuf,
     /// The live HDF5 file; an existing one is resumed
@@ -42,8 +42,8 @@ pub struct Args {
 }
 
 /// Follows the table until a signal or one of the options ends it.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let stop = Stop::new()?;
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let stop = Stop::new(global.caller.as_ref())?;
     let timeout = global.open_options().lock_timeout.unwrap_or_default();
     let options = FollowOptions::default()
         .timeout(timeout)
@@ -59,7 +59,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             let verb = if resumed { "resuming" } else { "writing" };
             eprintln!("following {}, {verb} {}", args.source.display(), args.live.display());
         }
-        FollowEvent::Note(note) => report::warning(note),
+        FollowEvent::Note(note) if global.caller.is_none() => report::warning(note),
         _ => {}
     };
     let FollowSummary { tables, notes: warnings, commits, rewritten, .. } =

@@ -24,7 +24,7 @@ use crate::report;
   h5bridge info my.ms
   h5bridge info my.h5 --json
   h5bridge info run.sion/TASK3")]
-pub struct Args {
+pub(crate) struct Args {
     #[arg(help = SOURCE)]
     source: PathBuf,
     #[command(flatten)]
@@ -93,7 +93,7 @@ fn run_file(args: &Args, file: &StoredFile, global: &Global, out: &mut impl Writ
 }
 
 /// Prints every table and column. Shapes are slowest axis first, as HDF5 and numpy show them.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if Arrays::are_at(&args.source) {
         return run_arrays(&args, global, out);
     }

@@ -18,13 +18,13 @@ use crate::exit::Status;
   h5bridge ls packed.ms
   h5bridge ls packed.ms/table.mf --json
   h5bridge ls archive.h5/ANTENNA")]
-pub struct Args {
+pub(crate) struct Args {
     /// A table directory, a container, or what is nested in one; an array
     source: PathBuf,
 }
 
 /// Prints every file with its size and how it is stored.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if Arrays::are_at(&args.source) {
         return run_arrays(&args, global, out);
     }

@@ -1,14 +1,14 @@
 //! The verbs, a file each: its arguments, and what it does with them.
 
-pub mod digest;
-pub mod finalize;
-pub mod follow;
-pub mod info;
-pub mod ls;
-pub mod pack;
-pub mod repair;
-pub mod to_hdf5;
-pub mod to_ms;
-pub mod unpack;
-pub mod verify;
-pub mod watch;
+pub(crate) mod digest;
+pub(crate) mod finalize;
+pub(crate) mod follow;
+pub(crate) mod info;
+pub(crate) mod ls;
+pub(crate) mod pack;
+pub(crate) mod repair;
+pub(crate) mod to_hdf5;
+pub(crate) mod to_ms;
+pub(crate) mod unpack;
+pub(crate) mod verify;
+pub(crate) mod watch;

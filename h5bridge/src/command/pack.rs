@@ -26,7 +26,7 @@ use crate::report::{self, Ending};
   h5bridge pack streams run.sion --format sion
   h5bridge pack my.ms /archive/my.vt --format vt
   h5bridge pack my.h5/group/data data.bcolz --format bcolz --compress zstd")]
-pub struct Args {
+pub(crate) struct Args {
     /// A table directory, packed or not, or a single file that holds a whole table; any directory or container for a format
     /// that is not for tables only; for a format of arrays an array, or a dataset in an HDF5 file
     source: PathBuf,
@@ -84,7 +84,7 @@ fn compress_help() -> String {
 }
 
 /// Packs, and says what came of it.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let format = match args.format {
         Some(Format::Arrays(format)) => {
             let of_containers = [
@@ -135,7 +135,7 @@ pub(super) fn export(
 ) -> Result<Status> {
     let started = Instant::now();
     let arrays = Arrays::open(source)?;
-    let interrupts = Interrupts::listen()?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(arrays.bytes(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let summary = options(Export::new(&arrays).progress(&stoppable)).write(target);
@@ -178,7 +178,7 @@ pub(super) fn write(
     options: impl FnOnce(Pack<'_>) -> Pack<'_>,
 ) -> Result<Status> {
     let started = Instant::now();
-    let interrupts = Interrupts::listen()?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let pack = Pack::new(source).open_options(global.open_options()).compression(compression).progress(&stoppable);

@@ -15,13 +15,13 @@ use crate::report::Ending;
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge repair live.h5")]
-pub struct Args {
+pub(crate) struct Args {
     /// A live HDF5 file whose writer was killed; files written by other programs are closed but not truncated
     file: PathBuf,
 }
 
 /// Prints what was committed, which is there, and what was not, which is lost.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let repaired = repair(&args.file)?;
     let chunks = repaired.incomplete_chunks;
     let warning = (chunks > 0).then(|| format!("{chunks} chunks are not complete; what is missing reads as zeros"));

@@ -29,7 +29,7 @@ use crate::report::{self, Ending};
   h5bridge to-hdf5 my.ms my.h5 --columns TIME,UVW,DATA --rows 0..10000
   h5bridge to-hdf5 my.ms my.h5 --where 'DATA_DESC_ID == 0 && TIME > \"2014-04-22T10:30:00\"'
   h5bridge to-hdf5 my.ms my.h5 --dry-run")]
-pub struct Args {
+pub(crate) struct Args {
     #[arg(help = SOURCE)]
     source: PathBuf,
     /// The HDF5 file to write
@@ -95,13 +95,13 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 }
 
 /// How data is compressed, by the word on the command line.
-pub fn compress(text: &str) -> Result<Compress, String> {
+pub(crate) fn compress(text: &str) -> Result<Compress, String> {
     // the words of a usage error are a sentence of their own
     Compress::parse(text).map_err(|error| format!("{}; or auto", error.message()))
 }
 
 /// The help of `--compress`.
-pub fn compress_help() -> String {
+pub(crate) fn compress_help() -> String {
     format!("{}; or auto: what every HDF5 reader has, where it gains", Compression::forms())
 }
 
@@ -135,7 +135,7 @@ fn without_keep(args: &Args) -> Result<Compress> {
 }
 
 /// Memory that a conversion may hold.
-pub fn memory(text: &str) -> Result<u64> {
+pub(crate) fn memory(text: &str) -> Result<u64> {
     let bytes = size(text)?;
     if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
 }
@@ -178,7 +178,7 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         );
     }
     let arrays = Arrays::open(&args.source)?;
-    let interrupts = Interrupts::listen()?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(arrays.bytes(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let keep = matches!(args.compress, CompressOrKeep::Keep);
@@ -228,7 +228,7 @@ fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<S
 }
 
 /// Converts, or prints the plan.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if !args.dry_run {
         report::check_target(&args.out, args.overwrite)?;
@@ -247,7 +247,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
     }
     let compress = without_keep(&args)?;
-    let interrupts = Interrupts::listen()?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let digest = match (args.digest, args.no_digest) {
         (true, _) => DigestPolicy::Always,
         (_, true) => DigestPolicy::Never,

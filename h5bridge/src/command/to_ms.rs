@@ -22,7 +22,7 @@ use crate::report::{self, Ending};
   h5bridge to-ms my.h5 my.ms --overwrite
   h5bridge to-ms my.h5 my.ms --exact
   h5bridge to-ms old.ms copy.ms --byte-order big")]
-pub struct Args {
+pub(crate) struct Args {
     #[arg(help = SOURCE)]
     source: PathBuf,
     /// The table directory to write
@@ -57,10 +57,10 @@ fn byte_order(text: &str) -> Result<ByteOrder> {
 }
 
 /// Writes the table.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.overwrite)?;
-    let interrupts = Interrupts::listen()?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
     if args.exact {
         return run_exact(&args, &interrupts, started, global, out);
     }

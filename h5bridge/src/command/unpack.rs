@@ -20,7 +20,7 @@ use crate::progress::Bar;
 #[command(before_help = "Examples:
   h5bridge unpack packed.ms my.ms
   h5bridge unpack archive.h5 my.ms")]
-pub struct Args {
+pub(crate) struct Args {
     /// A table directory whose files are in containers, a file that holds a whole table, or a container of other files; an HDF5
     /// file that arrays were converted to, which become what they were
     source: PathBuf,
@@ -37,7 +37,7 @@ pub struct Args {
 }
 
 /// Unpacks, and says what came of it.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let is_for_arrays = !args.salvage && Arrays::are_at(&args.source);
     if is_for_arrays && Arrays::open(&args.source)?.are_datasets() {
         return pack::export(&args.source, &args.out, global, out, |export| {
@@ -45,7 +45,7 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
         });
     }
     let started = Instant::now();
-    let interrupts = Interrupts::listen()?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let unpack = Unpack::new(&args.source)

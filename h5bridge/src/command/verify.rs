@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
+use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
@@ -23,7 +24,7 @@ use crate::report::{self, Ending};
   h5bridge verify my.ms packed.ms --bytes
   h5bridge verify archive.h5 --bytes
   h5bridge verify data.bcolz data.h5")]
-pub struct Args {
+pub(crate) struct Args {
     #[arg(help = SOURCE)]
     left: PathBuf,
     /// What to compare it with, any of the same; without it, LEFT is checked against the digests and checksums stored in it
@@ -40,7 +41,8 @@ pub struct Args {
 }
 
 /// Compares or checks.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let interrupts = Interrupts::of_caller(global.caller.as_ref());
     match &args.right {
         Some(right) if args.bytes => compare_bytes(&args.left, right, global, out),
         Some(right) if args.predicate.is_none() && (Arrays::are_at(&args.left) || Arrays::are_at(right)) => {
@@ -54,13 +56,13 @@ pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> 
             if let Some(predicate) = args.predicate {
                 compare = compare.rows_where(predicate);
             }
-            report_comparison(compare.run()?, global, out)
+            report_comparison(compare.progress(&interrupts.stoppable(&())).run()?, global, out)
         }
         None if Arrays::are_at(&args.left) => check_arrays(&args.left, global, out),
         None if args.bytes || holds_files(&args.left) => check(&args.left, global, out),
         None => {
             let stored = Compare::with_stored_digests(&args.left).open_options(args.external.open_options(global));
-            report_comparison(stored.run()?, global, out)
+            report_comparison(stored.progress(&interrupts.stoppable(&())).run()?, global, out)
         }
     }
 }
@@ -73,8 +75,9 @@ fn holds_files(source: &Path) -> bool {
 /// Prints the first difference of each array; one side may be any dataset of HDF5.
 fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let (left, right) = (Arrays::open(left)?, Arrays::open(right)?);
+    let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let bar = Bar::new(left.bytes(), global.quiet || global.json);
-    let result = left.compare(&right, &bar);
+    let result = left.compare(&right, &interrupts.stoppable(&bar));
     bar.finish();
     let result = result?;
     let equal = result.differences.is_empty();
@@ -105,8 +108,9 @@ fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Wri
 /// Decodes all chunks and compares them with their checksums.
 fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let arrays = Arrays::open(source)?;
+    let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let bar = Bar::new(arrays.bytes(), global.quiet || global.json);
-    let checked = arrays.check(&bar);
+    let checked = arrays.check(&interrupts.stoppable(&bar));
     bar.finish();
     checked?;
     let (list, bytes) = (arrays.list()?, arrays.bytes());
@@ -159,8 +163,10 @@ fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) 
 
 /// Prints what was compared and the first difference of each file.
 fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let bar = Bar::new(0, global.quiet || global.json);
-    let result = CompareBytes::new(left, right).open_options(global.open_options()).progress(&bar).run();
+    let result =
+        CompareBytes::new(left, right).open_options(global.open_options()).progress(&interrupts.stoppable(&bar)).run();
     bar.finish();
     let result = result?;
     let equal = result.differences.is_empty();
@@ -194,8 +200,9 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
 fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let mut result = Check::open(source)?;
     let bytes = result.listing.as_ref().map_or(0, Listing::bytes);
+    let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let bar = Bar::new(bytes, global.quiet || global.json);
-    result.read(&bar)?;
+    result.read(&interrupts.stoppable(&bar))?;
     bar.finish();
     let warnings = match result.unchecked {
         0 => Vec::new(),

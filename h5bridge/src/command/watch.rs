@@ -25,7 +25,7 @@ use crate::interrupt::Stop;
   h5bridge watch live.h5
   h5bridge watch live.h5 --interval 5s
   h5bridge watch live.h5 --json | jq .rows")]
-pub struct Args {
+pub(crate) struct Args {
     /// A live HDF5 file, whether or not it is being written to
     live: PathBuf,
     /// Look this often
@@ -37,8 +37,8 @@ pub struct Args {
 }
 
 /// Looks until told to stop, or until the file is no longer live.
-pub fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let stop = Stop::new()?;
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let stop = Stop::new(global.caller.as_ref())?;
     let mut watched = Watched::open(&args.live)?;
     let mut screen = Screen::new(std::io::stdout().is_terminal());
     let mut looks = 0;

@@ -18,18 +18,18 @@ const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 const LISTED_TABLES: usize = 4;
 
 /// Where the picture goes.
-pub struct Screen {
+pub(crate) struct Screen {
     is_terminal: bool,
     /// Lines of the picture that is there.
     lines: usize,
 }
 
 impl Screen {
-    pub fn new(is_terminal: bool) -> Self {
+    pub(crate) fn new(is_terminal: bool) -> Self {
         Screen { is_terminal, lines: 0 }
     }
 
-    pub fn show(&mut self, path: &Path, tick: &Tick, out: &mut impl Write) -> Result<()> {
+    pub(crate) fn show(&mut self, path: &Path, tick: &Tick, out: &mut impl Write) -> Result<()> {
         if !self.is_terminal {
             writeln!(out, "{}", line(tick))?;
             return Ok(());
@@ -169,12 +169,12 @@ fn thousands(number: u64) -> String {
 const UNIX_MJD: f64 = 40587.;
 
 /// A time of casacore's, in seconds of MJD: `2026-11-20T17:30:00.0Z`.
-pub fn utc_of_mjd(seconds: f64) -> String {
+pub(crate) fn utc_of_mjd(seconds: f64) -> String {
     calendar(seconds - UNIX_MJD * 86400.)
 }
 
 /// A moment: `2026-11-20T17:30:00.0Z`.
-pub fn utc(time: SystemTime) -> String {
+pub(crate) fn utc(time: SystemTime) -> String {
     calendar(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
 }
 

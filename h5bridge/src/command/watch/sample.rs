@@ -22,35 +22,35 @@ const WATERFALL: usize = 6;
 
 /// The state of a live file at a moment.
 #[derive(Debug)]
-pub struct Sample {
-    pub taken: SystemTime,
+pub(crate) struct Sample {
+    pub(crate) taken: SystemTime,
     /// Its writer has not closed it.
-    pub is_open: bool,
+    pub(crate) is_open: bool,
     /// Of each table, those that are committed.
-    pub rows: Vec<(String, u64)>,
+    pub(crate) rows: Vec<(String, u64)>,
     /// Bytes of the cells of all rows, about.
-    pub bytes: f64,
+    pub(crate) bytes: f64,
     /// When the file was last written to.
-    pub written: SystemTime,
+    pub(crate) written: SystemTime,
     /// The newest TIME of the main table, in seconds of MJD.
-    pub newest: Option<f64>,
+    pub(crate) newest: Option<f64>,
     /// The fraction of the newest cells that are flagged.
-    pub flagged: Option<f64>,
-    pub amplitudes: Option<Amplitudes>,
+    pub(crate) flagged: Option<f64>,
+    pub(crate) amplitudes: Option<Amplitudes>,
 }
 
 /// Mean amplitudes of the newest rows.
 #[derive(Debug)]
-pub struct Amplitudes {
-    pub column: &'static str,
-    pub kind: Kind,
+pub(crate) struct Amplitudes {
+    pub(crate) column: &'static str,
+    pub(crate) kind: Kind,
     /// One line by antenna, or several with the newest last; `None` where there is nothing that is not flagged.
-    pub means: Vec<Vec<Option<f64>>>,
+    pub(crate) means: Vec<Vec<Option<f64>>>,
 }
 
 /// What amplitudes are by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The number of the antenna in ANTENNA1.
     Antenna,
     /// Time and channel.
@@ -59,23 +59,23 @@ pub enum Kind {
 
 /// A sample and its rates of change since the previous one.
 #[derive(Debug)]
-pub struct Tick {
-    pub sample: Sample,
+pub(crate) struct Tick {
+    pub(crate) sample: Sample,
     /// Rows of all tables, and bytes of their cells, per second; `None` for the first sample.
-    pub rows_per_second: Option<f64>,
-    pub bytes_per_second: Option<f64>,
+    pub(crate) rows_per_second: Option<f64>,
+    pub(crate) bytes_per_second: Option<f64>,
     /// Time since the newest commit.
-    pub age: Duration,
+    pub(crate) age: Duration,
 }
 
 impl Tick {
-    pub fn rows(&self) -> u64 {
+    pub(crate) fn rows(&self) -> u64 {
         self.sample.rows.iter().map(|(_, rows)| rows).sum()
     }
 }
 
 impl Sample {
-    pub fn take(reader: &Reader, path: &Path) -> Result<Self> {
+    pub(crate) fn take(reader: &Reader, path: &Path) -> Result<Self> {
         let is_open = reader.is_being_written()?;
         let (mut rows, mut bytes) = (Vec::new(), 0.);
         for table in reader.tables() {

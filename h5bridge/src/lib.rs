@@ -1,0 +1,65 @@
+//! The command line of `h5bridge`, as a function: for the program, and for programs that hold it.
+
+mod args;
+mod cli;
+mod command;
+mod exit;
+mod interrupt;
+mod progress;
+mod report;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+use ctds_hdf5::{Error, ErrorKind};
+
+pub use crate::exit::Status;
+pub use crate::interrupt::Caller;
+
+/// Runs a command line, whose first word is the name of the program. Results go to stdout, messages to stderr; SIGINT and
+/// SIGTERM are listened to from now on.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
+    let cli = match cli::Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // help and version are no errors; a closed pipe is none either
+            let _ = error.print();
+            return if error.use_stderr() { Status::Usage } else { Status::Done };
+        }
+    };
+    cli.global.start_logging();
+    let json = cli.global.json;
+    cli.run(&mut std::io::stdout().lock()).unwrap_or_else(|error| {
+        let status = Status::of(&error);
+        match status {
+            Status::Done => {}
+            Status::Interrupted => eprintln!("{}", interrupt::MESSAGE),
+            _ => report::error(&error, status, json),
+        }
+        status
+    })
+}
+
+/// Runs a verb for a program, in its process: words as on the command line, without the name of the program. Nothing is printed
+/// and no signal is listened to. Returns how the verb ended and the document that `--json` prints.
+///
+/// # Errors
+/// What would be the message of the verb; `Usage` for words that it does not know.
+pub fn call(words: impl IntoIterator<Item = OsString>, caller: Caller) -> Result<(Status, String), Error> {
+    let args = std::iter::once(OsString::from("h5bridge")).chain(words);
+    let usage = |error: clap::Error| Error::new(ErrorKind::Usage, first_paragraph(&error.to_string()));
+    let mut cli = cli::Cli::try_parse_from(args).map_err(usage)?;
+    cli.global = args::Global { json: true, quiet: true, caller: Some(caller), ..cli.global };
+    let mut document = Vec::new();
+    let status = cli.run(&mut document).map_err(|error| match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(error) => Error::new(ErrorKind::Io, report::sentence(&error)),
+    })?;
+    Ok((status, String::from_utf8_lossy(&document).into_owned()))
+}
+
+/// What is wrong with a command line, without how it is used.
+fn first_paragraph(message: &str) -> String {
+    let end = message.find("\n\n").unwrap_or(message.len());
+    message[..end].trim_start_matches("error: ").to_owned()
+}

@@ -1,0 +1,90 @@
+"""The exceptions of this package: what kind of failure, and the exit code that the command line has for it."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+
+
+class Error(Exception):
+    """What went wrong: the message says where, what was found and what was expected."""
+
+    kind: str = "Failed"
+    """What the caller can do about it: `Format`, `NotFound`, `Exists`, `Locked` and so on."""
+    code: int = 1
+    """The exit code of the command line for it."""
+
+
+class FormatError(Error, ValueError):
+    """The bytes contradict the format: the file is damaged, or is something else."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """Legal, but not implemented here."""
+
+
+class LimitError(Error, MemoryError):
+    """More memory, nesting or indirection than the limits allow: the source is damaged, or made to exhaust its reader."""
+
+
+class UsageError(Error, ValueError):
+    """The call is wrong."""
+
+
+class NotFoundError(Error, FileNotFoundError):
+    """What was asked for is not there."""
+
+
+class ExistsError(Error, FileExistsError):
+    """The target exists already."""
+
+
+class LockedError(Error, BlockingIOError):
+    """Another program keeps the table locked."""
+
+
+class NoSpaceError(Error, OSError):
+    """The disk is full."""
+
+
+class ReadError(Error, OSError):
+    """The operating system refused or failed."""
+
+
+class InterruptedError(Error, builtins.InterruptedError):
+    """The call was stopped; what it had begun to write is removed."""
+
+
+class DifferentError(Error):
+    """Two sources differ; `comparison` says where."""
+
+    kind = "Different"
+    code = 5
+    comparison: object = None
+
+
+_CLASSES: dict[str, tuple[type[Error], int | None]] = {
+    "Format": (FormatError, None),
+    "Unsupported": (UnsupportedError, None),
+    "Limit": (LimitError, None),
+    "Usage": (UsageError, None),
+    "NotFound": (NotFoundError, errno.ENOENT),
+    "Exists": (ExistsError, errno.EEXIST),
+    "Locked": (LockedError, errno.EAGAIN),
+    "NoSpace": (NoSpaceError, errno.ENOSPC),
+    "Io": (ReadError, errno.EIO),
+    "Interrupted": (InterruptedError, errno.EINTR),
+}
+
+
+def exception(kind: str, code: int, message: str, path: str | None) -> Error:
+    """The exception for a failure of the library; called by the extension."""
+    found, number = _CLASSES.get(kind, (Error, None))
+    error = found(message)
+    error.kind = kind
+    error.code = code
+    if isinstance(error, OSError):
+        # with one argument `str` is the message; what programs look at is set beside it
+        error.errno = number
+        error.filename = path
+    return error

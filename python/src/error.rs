@@ -1,0 +1,34 @@
+//! Errors of the library as exceptions of `h5bridge`.
+
+use std::path::Path;
+
+use ctds_hdf5::{Context, Error, ErrorKind};
+use h5bridge::Status;
+use pyo3::prelude::*;
+
+/// The exception for an error: its class is chosen in `h5bridge._errors`.
+pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    let path = error.contexts().find_map(|context| match context {
+        Context::Path(path) => Some(path.as_path()),
+        _ => None,
+    });
+    exception(py, error.kind(), &error.to_string(), path).unwrap_or_else(|error| error)
+}
+
+fn exception(py: Python<'_>, kind: ErrorKind, message: &str, path: Option<&Path>) -> PyResult<PyErr> {
+    let code = Status::of_kind(kind).code();
+    let module = py.import("h5bridge._errors")?;
+    let exception = module.call_method1("exception", (format!("{kind:?}"), code, message, path))?;
+    Ok(PyErr::from_value(exception))
+}
+
+/// A result of the library as a result of Python.
+pub(crate) trait OrRaise<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for ctds_hdf5::Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| raise(py, &error))
+    }
+}

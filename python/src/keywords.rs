@@ -1,0 +1,102 @@
+//! Keywords and cells of records as dicts, elements as Python's objects.
+
+use ctds_hdf5::ndarray::{ArrayD, IxDyn};
+use ctds_hdf5::value::{BString, Record, Shape, Value, Values};
+use numpy::IntoPyArray;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyComplex, PyDict, PyString};
+
+/// A string of casacore, which is bytes: those that are not UTF-8 become surrogates, as in names of files.
+pub(crate) fn string<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(PyString::new(py, text).into_any()),
+        Err(_) => PyBytes::new(py, bytes).call_method1("decode", ("utf-8", "surrogateescape")),
+    }
+}
+
+/// A dict with the fields in their order.
+pub(crate) fn dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for field in &record.fields {
+        dict.set_item(string(py, &field.name)?, value(py, &field.value)?)?;
+    }
+    Ok(dict)
+}
+
+fn value<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Scalar(values) => scalar(py, values),
+        Value::Array(shape, values) => array(py, shape, values.clone()),
+        Value::Record(record) => Ok(dict(py, record)?.into_any()),
+        // as casacore prints it
+        Value::Table(stored) => string(py, &[b"Table: ", stored.as_slice()].concat()),
+    }
+}
+
+/// The first element.
+fn scalar<'py>(py: Python<'py>, values: &Values) -> PyResult<Bound<'py, PyAny>> {
+    fn first<T: Copy>(values: &[T]) -> PyResult<T> {
+        values.first().copied().ok_or_else(|| PyValueError::new_err("a scalar without an element"))
+    }
+    match values {
+        Values::Bool(v) => first(v)?.into_bound_py_any(py),
+        Values::UChar(v) => first(v)?.into_bound_py_any(py),
+        Values::Short(v) => first(v)?.into_bound_py_any(py),
+        Values::UShort(v) => first(v)?.into_bound_py_any(py),
+        Values::Int(v) => first(v)?.into_bound_py_any(py),
+        Values::UInt(v) => first(v)?.into_bound_py_any(py),
+        Values::Int64(v) => first(v)?.into_bound_py_any(py),
+        Values::Float(v) => first(v)?.into_bound_py_any(py),
+        Values::Double(v) => first(v)?.into_bound_py_any(py),
+        Values::Complex(v) => first(v).map(|v| PyComplex::from_doubles(py, v.re.into(), v.im.into()).into_any()),
+        Values::DComplex(v) => first(v).map(|v| PyComplex::from_doubles(py, v.re, v.im).into_any()),
+        Values::String(v) => string(py, v.first().map_or(&[], |text| text.as_slice())),
+        Values::Record(v) => Ok(dict(py, v.first().unwrap_or(&Record::default()))?.into_any()),
+    }
+}
+
+/// A numpy array of elements in casacore's order: the first axis of `shape` is the last of the array.
+pub(crate) fn array<'py>(py: Python<'py>, shape: &Shape, values: Values) -> PyResult<Bound<'py, PyAny>> {
+    fn shaped<T>(shape: &Shape, values: Vec<T>) -> PyResult<ArrayD<T>> {
+        let axes: Vec<usize> = shape.reversed().iter().map(|&extent| extent as usize).collect();
+        ArrayD::from_shape_vec(IxDyn(&axes), values).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+    match values {
+        Values::Bool(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::UChar(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::Short(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::UShort(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::Int(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::UInt(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::Int64(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::Float(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::Double(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::Complex(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::DComplex(v) => Ok(shaped(shape, v)?.into_pyarray(py).into_any()),
+        Values::String(v) => strings(py, shaped(shape, v)?),
+        Values::Record(v) => records(py, shaped(shape, v)?),
+    }
+}
+
+/// A numpy array of `str` objects.
+pub(crate) fn strings(py: Python<'_>, array: ArrayD<BString>) -> PyResult<Bound<'_, PyAny>> {
+    objects(py, array, |text| Ok(string(py, &text)?.unbind()))
+}
+
+/// A numpy array of dicts.
+pub(crate) fn records(py: Python<'_>, array: ArrayD<Record>) -> PyResult<Bound<'_, PyAny>> {
+    objects(py, array, |record| Ok(dict(py, &record)?.into_any().unbind()))
+}
+
+fn objects<T>(
+    py: Python<'_>,
+    array: ArrayD<T>,
+    object: impl Fn(T) -> PyResult<Py<PyAny>>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let axes = array.raw_dim();
+    let list: Vec<Py<PyAny>> = array.into_iter().map(object).collect::<PyResult<_>>()?;
+    let objects = ArrayD::from_shape_vec(axes, list).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(objects.into_pyarray(py).into_any())
+}

@@ -1,0 +1,19 @@
+//! The extension behind the Python package `h5bridge`: what the library does, in Python's types. It decides nothing.
+
+mod call;
+mod column;
+mod error;
+mod keywords;
+mod source;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::call::{call, main};
+    #[pymodule_export]
+    use crate::column::Column;
+    #[pymodule_export]
+    use crate::source::Source;
+}

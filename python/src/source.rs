@@ -1,0 +1,145 @@
+//! A table with its subtables, open for reading.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctds_hdf5::convert::{Source as Opened, SourceTable};
+use ctds_hdf5::{CancelToken, ColumnInfo, ColumnKind, OpenOptions, TableKind};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::call::{Counts, waited_for};
+use crate::column::Column;
+use crate::error::{OrRaise, raise};
+use crate::keywords::{dict, string};
+
+/// Whatever holds tables, open for reading: a table directory, a container, a native HDF5 file.
+#[pyclass(frozen, module = "h5bridge._native")]
+pub(crate) struct Source {
+    source: Arc<Opened>,
+    /// The number of the table that the path names.
+    #[pyo3(get)]
+    table: usize,
+}
+
+#[pymethods]
+impl Source {
+    /// `lock_timeout` in seconds; None: without a lock.
+    #[new]
+    #[pyo3(signature = (path, *, lock_timeout=Some(60.0), follow_external=false))]
+    fn new(py: Python<'_>, path: PathBuf, lock_timeout: Option<f64>, follow_external: bool) -> PyResult<Self> {
+        // no time-out is as good as one of a century
+        let seconds = |time| Duration::try_from_secs_f64(time).unwrap_or(Duration::from_secs(u32::MAX.into()));
+        let options = OpenOptions { lock_timeout: lock_timeout.map(seconds), follow_external };
+        let (token, counts) = (CancelToken::new(), Counts::default());
+        let open = move || Opened::open_table(path, options);
+        let (source, table) = waited_for(py, open, &token, &counts, None)?.or_raise(py)?;
+        Ok(Source { source: Arc::new(source), table })
+    }
+
+    /// The name of each table, `.` for the main one, and the number of the table that names it.
+    fn tables(&self) -> Vec<(String, Option<usize>)> {
+        self.source.tables().iter().map(|table| (table.name.clone(), table.parent())).collect()
+    }
+
+    /// What is known of a table, by its number: raises what hinders reading it.
+    fn describe<'py>(&self, py: Python<'py>, table: usize) -> PyResult<Bound<'py, PyDict>> {
+        let found = self.found(table)?;
+        let columns = found.columns().or_raise(py)?;
+        let info = found.info().or_raise(py)?;
+        let document = PyDict::new(py);
+        document.set_item("rows", found.rows().or_raise(py)?)?;
+        document.set_item("type", string(py, &info.table_type)?)?;
+        document.set_item("subtype", string(py, &info.sub_type)?)?;
+        document.set_item("readme", string(py, &info.readme)?)?;
+        document.set_item("keywords", dict(py, found.keywords().or_raise(py)?)?)?;
+        let columns: Vec<_> = columns.iter().map(|column| describe(py, column)).collect::<PyResult<_>>()?;
+        document.set_item("columns", columns)?;
+        if let Some(table) = found.table().or_raise(py)? {
+            document.set_item("path", table.path())?;
+            document.set_item("byte_order", table.byte_order().name())?;
+            document.set_item("locked", table.is_locked())?;
+            let (kind, parts) = match table.kind() {
+                TableKind::Plain => ("plain", Vec::new()),
+                TableKind::Reference { root } => ("reference", vec![root.clone()]),
+                TableKind::Concatenation { parts } => ("concatenation", parts.clone()),
+            };
+            document.set_item("kind", kind)?;
+            document.set_item("parts", parts)?;
+            document.set_item("comment", string(py, &table.description().comment)?)?;
+            document.set_item("private_keywords", dict(py, &table.description().private_keywords)?)?;
+            let mut managers = Vec::new();
+            for manager in table.managers() {
+                let of = PyDict::new(py);
+                of.set_item("type", string(py, manager.type_name)?)?;
+                of.set_item("name", string(py, manager.name)?)?;
+                of.set_item("sequence", manager.sequence)?;
+                of.set_item("parameters", dict(py, &manager.parameters)?)?;
+                managers.push(of);
+            }
+            document.set_item("managers", managers)?;
+        }
+        Ok(document)
+    }
+
+    /// A column of a table, by their numbers.
+    fn column(&self, table: usize, column: usize) -> PyResult<Column> {
+        self.found(table)?;
+        Ok(Column::new(self.source.clone(), table, column))
+    }
+
+    /// The hypercubes of a column, by the numbers of table and column: shape and tile of each, the row first.
+    fn hypercubes(&self, py: Python<'_>, table: usize, column: usize) -> PyResult<Vec<(Vec<u64>, Vec<u64>)>> {
+        let found = self.found(table)?;
+        let cubes = py.detach(|| found.hypercubes(column));
+        Ok(cubes.into_iter().map(|(shape, tile)| (shape.reversed(), tile.reversed())).collect())
+    }
+
+    /// The chunks of the datasets of a column in a native file: name, shape, chunk.
+    fn datasets(
+        &self,
+        py: Python<'_>,
+        table: usize,
+        column: usize,
+    ) -> PyResult<Vec<(String, Vec<u64>, Option<Vec<u64>>)>> {
+        let found = self.found(table)?;
+        let datasets = py.detach(|| found.storage(column)).or_raise(py)?;
+        let listed = datasets
+            .into_iter()
+            .map(|dataset| (dataset.name, dataset.shape.reversed(), dataset.chunk.map(|chunk| chunk.reversed())));
+        Ok(listed.collect())
+    }
+
+    /// The subtables that cannot be opened, with the exception of each.
+    fn problems(&self, py: Python<'_>) -> Vec<(String, Py<PyAny>)> {
+        self.source
+            .problems()
+            .map(|(name, error)| (name.to_owned(), raise(py, error).into_value(py).into_any()))
+            .collect()
+    }
+}
+
+impl Source {
+    fn found(&self, table: usize) -> PyResult<&SourceTable> {
+        self.source.tables().get(table).ok_or_else(|| PyIndexError::new_err(format!("there is no table {table}")))
+    }
+}
+
+fn describe<'py>(py: Python<'py>, column: &ColumnInfo) -> PyResult<Bound<'py, PyDict>> {
+    let desc = &column.desc;
+    let document = PyDict::new(py);
+    document.set_item("name", string(py, &desc.name)?)?;
+    document.set_item("type", column.data_type().name())?;
+    document.set_item("scalar", desc.kind == ColumnKind::Scalar)?;
+    document.set_item("shape", column.shape.as_ref().map(|shape| shape.reversed()))?;
+    document.set_item("ndim", desc.ndim)?;
+    document.set_item("options", desc.options)?;
+    document.set_item("max_length", desc.max_length)?;
+    document.set_item("comment", string(py, &desc.comment)?)?;
+    document.set_item("keywords", dict(py, &desc.keywords)?)?;
+    document.set_item("manager", string(py, &column.manager)?)?;
+    document.set_item("manager_name", string(py, &column.manager_name)?)?;
+    Ok(document)
+}
