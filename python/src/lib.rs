@@ -4,6 +4,7 @@ mod call;
 mod column;
 mod error;
 mod keywords;
+mod others;
 mod source;
 
 use pyo3::prelude::*;
