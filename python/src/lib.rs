@@ -4,6 +4,7 @@ mod call;
 mod column;
 mod error;
 mod keywords;
+mod live;
 mod others;
 mod source;
 
@@ -15,6 +16,8 @@ mod _native {
     use crate::call::{call, main};
     #[pymodule_export]
     use crate::column::Column;
+    #[pymodule_export]
+    use crate::live::{LiveReader, LiveWriter};
     #[pymodule_export]
     use crate::source::Source;
 }

@@ -262,6 +262,8 @@ mod tests {
     use nix::fcntl::{FcntlArg, fcntl};
     use nix::libc;
 
+    use std::fs::File;
+
     use super::*;
 
     /// A table, and somebody who may write to it.
