@@ -4,6 +4,8 @@ mod call;
 mod column;
 mod error;
 mod keywords;
+mod live;
+mod others;
 mod source;
 
 use pyo3::prelude::*;
@@ -14,6 +16,8 @@ mod _native {
     use crate::call::{call, main};
     #[pymodule_export]
     use crate::column::Column;
+    #[pymodule_export]
+    use crate::live::{LiveReader, LiveWriter};
     #[pymodule_export]
     use crate::source::Source;
 }
