@@ -509,7 +509,7 @@ def follow(
     live file instead of resuming it.
     """
     words = _flag("--until-closed", until_closed) + _option("--idle", None if idle is None else f"{idle}s")
-    words += ["--poll", f"{poll}s"] + _flag("--fsync", fsync) + _flag("--overwrite", overwrite)
+    words += ["--poll", f"{poll}s", *_flag("--fsync", fsync), *_flag("--overwrite", overwrite)]
     document = _call("follow", words + _locking(True, lock_timeout), [source, live], None)
     found = document["tables"], document["commits"], document["seconds"]
     return Followed(*found, tuple(document.get("warnings", ())), document)

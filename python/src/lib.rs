@@ -3,6 +3,7 @@
 mod call;
 mod column;
 mod error;
+mod interpreter;
 mod keywords;
 mod live;
 mod others;
@@ -12,6 +13,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::call::{call, main};
     #[pymodule_export]
@@ -20,4 +23,9 @@ mod _native {
     use crate::live::{LiveReader, LiveWriter};
     #[pymodule_export]
     use crate::source::Source;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::interpreter::claim(module.py())
+    }
 }
