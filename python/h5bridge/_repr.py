@@ -20,8 +20,8 @@ def _quick_cell_shape(column: Column) -> tuple[int | None, ...]:
     if not column._table.closed:
         cubes = column._table._open.source.hypercubes(column._table._number, column._number)
         if len(cubes) == 1:
-            return tuple(int(extent) for extent in cubes[0][0][1:])
-    return (None,) * max(column._known["ndim"], 1)
+            return tuple(cubes[0][0][1:])
+    return (None,) * max(int(column._known["ndim"]), 1)
 
 
 def _element(column: Column) -> str:

@@ -285,19 +285,19 @@ class Column:
 
     def _shape_of_cells(self) -> tuple[int | None, ...]:
         if self._known["shape"] is not None:
-            return tuple(int(extent) for extent in self._known["shape"])
+            return tuple(self._known["shape"])
         rows = self._table.rows
         try:
             if rows:
-                return tuple(int(extent) for extent in self._native.shape(0, rows))
+                return tuple(self._native.shape(0, rows))
         except (_errors.NotFoundError, _errors.UsageError):
             pass
         if not rows:
-            return (None,) * max(self._known["ndim"], 0)
+            return (None,) * max(int(self._known["ndim"]), 0)
         shapes, defined = self._native.shapes(0, rows)
         shapes = shapes[np.asarray(defined)]
         if not len(shapes):
-            return (None,) * max(self._known["ndim"], 0)
+            return (None,) * max(int(self._known["ndim"]), 0)
         same = (shapes == shapes[0]).all(axis=0) & (shapes[0] >= 0)
         return tuple(int(extent) if agree else None for extent, agree in zip(shapes[0], same, strict=True))
 
