@@ -1,4 +1,4 @@
-//! The extension behind the Python package `h5bridge`: what the library does, in Python's types. It decides nothing.
+//! The extension of the Python package `h5bridge`: what the library does, in Python's types. It decides nothing.
 
 mod call;
 mod column;

@@ -39,7 +39,7 @@ def wheel(path, is_native):
     """What is wrong with a wheel."""
     name = os.path.basename(path)
     tag = 'linux' if is_native else 'manylinux_2_17'
-    if not re.fullmatch(r'h5bridge-\S+-cp311-abi3-%s_\S+\.whl' % tag, name):
+    if not re.fullmatch(r'h5bridge-\S+-cp311-abi3-(?:\S+\.)?%s_\S+\.whl' % tag, name):
         yield 'its name is not that of a wheel for cp311-abi3-%s' % tag
     if os.path.getsize(path) >= LIMIT:
         yield '%d bytes; less than %d are allowed' % (os.path.getsize(path), LIMIT)

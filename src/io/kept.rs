@@ -87,7 +87,7 @@ impl Drop for Kept {
     }
 }
 
-/// Whether a process, this one perhaps, has a lock on the file. Only one is named, so that ours may hide behind others.
+/// Whether a process, this one perhaps, has a lock on the file. Only one is named, so that ours may be hidden by others.
 fn has_locks(file: &File) -> bool {
     let mut lock = whole(libc::F_WRLCK);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok() && c_int::from(lock.l_type) != libc::F_UNLCK

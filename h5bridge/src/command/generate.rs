@@ -1,4 +1,4 @@
-//! `generate`: manual pages and completions of shells, for those who make packages.
+//! `generate`: manual pages and completions of shells, for packages.
 
 use std::fs;
 use std::io::Write;
