@@ -22,6 +22,8 @@ class Wanted:
     """How far the part of each cell extends."""
     rest: tuple[Any, ...]
     """What numpy does with the box."""
+    has_whole_cells: bool
+    """Whether the part of each cell is all of it."""
 
     @property
     def is_whole(self) -> bool:
@@ -72,7 +74,7 @@ def wanted(key: Any, shape: tuple[int, ...]) -> Wanted:
         start.append(first)
         extent.append(last - first)
         rest.append(left)
-    return Wanted(rows, tuple(start), tuple(extent), tuple(rest))
+    return Wanted(rows, tuple(start), tuple(extent), tuple(rest), tuple(extent) == shape[1:])
 
 
 def _rows(part: Any, rows: int, with_others: bool) -> tuple[range | npt.NDArray[np.uint64], Any]:

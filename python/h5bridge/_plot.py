@@ -36,7 +36,8 @@ def plot(
 
     | kind | shows |
     |---|---|
-    | `amplitude`, `phase` | each baseline, averaged over channels against `time` (s from the first) or `uvdist` (m); or averaged over rows against `channel` |
+    | `amplitude`, `phase` | rows, averaged over channels, against `time` (s from the first) or `uvdist` (m); |
+    |  | or all rows averaged, against `channel` |
     | `waterfall` | the mean amplitude of each time and channel |
     | `uv` | the coverage of the uv plane, in m |
     | `antennas` | where antennas stand, in m east and north of their mean |
@@ -121,9 +122,9 @@ def _visibilities(
         ax.set_xlabel("channel")
     elif x in ("time", "uvdist"):
         rows = rows[:: max(len(rows) // _MOST_POINTS, 1)]
-        values = np.ma.concatenate(
-            [block.mean(axis=1) for _, block in _blocks(table, rows, column, correlation, flagged)]
-        )
+        means = [block.mean(axis=1) for _, block in _blocks(table, rows, column, correlation, flagged)]
+        mask = np.concatenate([np.ma.getmaskarray(part) for part in means])
+        values = np.ma.masked_array(np.concatenate([np.ma.getdata(part) for part in means]), mask=mask)
         if x == "time":
             times = table["TIME"][rows]
             ax.plot(times - times.min(), measure(values), ".", markersize=1)

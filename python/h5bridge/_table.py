@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -395,9 +396,7 @@ class Column:
         return found
 
     def _fetch(self, box: Wanted, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-        cell = self._known["shape"]
-        is_whole = cell is not None and not any(box.start) and tuple(cell) == box.extent
-        region = None if is_whole or not box.extent else (box.start, box.extent)
+        region = None if box.has_whole_cells else (box.start, box.extent)
         try:
             if isinstance(box.rows, range):
                 return self._native.read(box.rows.start, box.rows.stop, region, out)
@@ -412,7 +411,7 @@ class Column:
             return self._fetch(box, None)
         result = np.full((len(rows), *box.extent), missing, dtype=self.dtype)
         if defined.any():
-            result[defined] = self._fetch(Wanted(rows[defined], box.start, box.extent, box.rest), None)
+            result[defined] = self._fetch(replace(box, rows=rows[defined]), None)
         return result
 
     def _defined(self, rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 //!
 //! Casacore has record locks, which belong to the process: when any descriptor of a file is closed, all record locks of the
 //! process on that file are gone. In a process that uses casacore as well, descriptors of a `table.lock` that has locks are
-//! therefore put aside instead of being closed, without locks of their own, and taken again when the file is next opened.
+//! therefore put aside instead of being closed, without locks of their own, and reused when the file is next opened.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -65,7 +65,7 @@ impl Deref for Kept {
     type Target = File;
 
     fn deref(&self) -> &File {
-        self.file.as_ref().expect("the file is there until it is dropped")
+        self.file.as_ref().expect("a file is open until it is dropped")
     }
 }
 
