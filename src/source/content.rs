@@ -42,6 +42,18 @@ impl Content {
         }
     }
 
+    /// The numbers that all rows have there; `None` if they count from 0.
+    pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
+        match self {
+            Content::Casacore(_) => Ok(None),
+            Content::Native(table) => table.row_numbers(),
+            Content::Salvaged(table) => table.whole.row_numbers(),
+            Content::Selected(table) => {
+                Ok(Some((0..table.rows.len()).map(|row| self.original_row(row) as i64).collect()))
+            }
+        }
+    }
+
     /// The table keywords.
     pub(crate) fn keywords(&self) -> &Record {
         match self {
