@@ -34,6 +34,29 @@ if TYPE_CHECKING:
     from ._table import Column as Column
     from ._table import Table as Table
     from ._table import open_table as open_table
+    from ._verbs import ColumnDigest as ColumnDigest
+    from ._verbs import ColumnInfo as ColumnInfo
+    from ._verbs import ColumnPlan as ColumnPlan
+    from ._verbs import Comparison as Comparison
+    from ._verbs import Digests as Digests
+    from ._verbs import Followed as Followed
+    from ._verbs import Info as Info
+    from ._verbs import Packed as Packed
+    from ._verbs import Plan as Plan
+    from ._verbs import Summary as Summary
+    from ._verbs import TableDigest as TableDigest
+    from ._verbs import TableInfo as TableInfo
+    from ._verbs import TablePlan as TablePlan
+    from ._verbs import digest as digest
+    from ._verbs import finalize as finalize
+    from ._verbs import follow as follow
+    from ._verbs import info as info
+    from ._verbs import pack as pack
+    from ._verbs import plan as plan
+    from ._verbs import to_hdf5 as to_hdf5
+    from ._verbs import to_ms as to_ms
+    from ._verbs import unpack as unpack
+    from ._verbs import verify as verify
 
 _HOMES = {
     "_errors": (
@@ -51,6 +74,31 @@ _HOMES = {
         "UsageError",
     ),
     "_table": ("Column", "Table", "open_table"),
+    "_verbs": (
+        "ColumnDigest",
+        "ColumnInfo",
+        "ColumnPlan",
+        "Comparison",
+        "Digests",
+        "Followed",
+        "Info",
+        "Packed",
+        "Plan",
+        "Summary",
+        "TableDigest",
+        "TableInfo",
+        "TablePlan",
+        "digest",
+        "finalize",
+        "follow",
+        "info",
+        "pack",
+        "plan",
+        "to_hdf5",
+        "to_ms",
+        "unpack",
+        "verify",
+    ),
 }
 _MODULES = ("casacore", "live", "xarray")
 

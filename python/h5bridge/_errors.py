@@ -14,6 +14,10 @@ class Error(Exception):
     code: int = 1
     """The exit code of the command line for it."""
 
+    def __str__(self) -> str:
+        # that of OSError would print number and name of the file, which the message has
+        return str(self.args[0]) if self.args else ""
+
 
 class FormatError(Error, ValueError):
     """The bytes contradict the format: the file is damaged, or is something else."""

@@ -18,7 +18,8 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
 fn exception(py: Python<'_>, kind: ErrorKind, message: &str, path: Option<&Path>) -> PyResult<PyErr> {
     let code = Status::of_kind(kind).code();
     let module = py.import("h5bridge._errors")?;
-    let exception = module.call_method1("exception", (format!("{kind:?}"), code, message, path))?;
+    let exception =
+        module.call_method1("exception", (format!("{kind:?}"), code, message, path.map(Path::as_os_str)))?;
     Ok(PyErr::from_value(exception))
 }
 

@@ -1,0 +1,625 @@
+"""The verbs of the command line as functions: conversions, containers, comparison, what is in a source."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from . import _native
+from ._errors import DifferentError
+from ._progress import following
+
+Path: TypeAlias = str | os.PathLike[str]
+Progress: TypeAlias = Callable[[int, int, str, str], object] | bool | None
+"""`progress(done_bytes, total_bytes, table, part)`, called at most ten times a second; or True: a bar, in a notebook or a
+terminal. What it raises stops the call."""
+Sync: TypeAlias = Literal["behind", "end", "never"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a conversion did."""
+
+    out: str
+    """What was written."""
+    rows: int
+    """Rows of the main table; 0 where files or arrays were converted."""
+    tables: int
+    columns: int
+    bytes: int
+    """Bytes of all elements, uncompressed; strings count 16 each."""
+    file_bytes: int
+    """Bytes of the file; 0 if a directory was written."""
+    seconds: float
+    digest: str | None = None
+    """The CTFP-1 digest of the main table."""
+    warnings: tuple[str, ...] = ()
+    damage: tuple[dict[str, Any], ...] = ()
+    """What `salvage=True` left out: table, column, rows, reason."""
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that `--json` prints."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What `pack` or `unpack` did."""
+
+    out: str
+    """What was written."""
+    files: int
+    bytes: int
+    """Bytes of the files."""
+    stored_bytes: int
+    """Bytes that they take in the container, or outside."""
+    seconds: float
+    warnings: tuple[str, ...] = ()
+    damage: tuple[dict[str, Any], ...] = ()
+    """What `salvage=True` left out."""
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that `--json` prints."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `verify` found; true if everything is equal, or intact."""
+
+    equal: bool
+    """Whether both hold the same; of one source, whether it is as it was made."""
+    differences: tuple[dict[str, Any], ...]
+    """The first difference of each column, keyword set or file, or what is damaged."""
+    compared: dict[str, int]
+    """How many tables, columns, cells, files or bytes were compared."""
+    warnings: tuple[str, ...] = ()
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that `--json` prints."""
+
+    def __bool__(self) -> bool:
+        return self.equal
+
+    def check(self) -> Comparison:
+        """Raises `DifferentError` unless everything is equal."""
+        if self.equal:
+            return self
+        count = len(self.differences)
+        first = "; ".join(str(value) for value in self.differences[0].values()) if self.differences else "unknown"
+        error = DifferentError(f"{count} differences; the first: {first}")
+        error.comparison = self
+        raise error
+
+
+@dataclass(frozen=True)
+class ColumnDigest:
+    """The CTFP-1 digest of a column."""
+
+    type: str
+    """The type of the elements, by casacore's name."""
+    kind: str
+    """`scalar` or `array`."""
+    sha256: str | None
+    """None if the column cannot be read; `error` says why."""
+    keywords_sha256: str
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class TableDigest:
+    """The CTFP-1 digest of a table: what it holds, however it is stored."""
+
+    rows: int
+    sha256: str | None
+    """None if the table cannot be opened; `error` says why."""
+    keywords_sha256: str | None
+    columns: dict[str, ColumnDigest]
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Digests:
+    """The digests of a source: of its tables, by name (`.` is the main one), or of its files or arrays."""
+
+    tables: dict[str, TableDigest]
+    files: dict[str, str]
+    """SHA-256 of each file of a container without tables, or of the elements of each array."""
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that `--json` prints."""
+
+    @property
+    def main(self) -> str | None:
+        """The digest of the main table."""
+        return self.tables["."].sha256 if "." in self.tables else None
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """A column that becomes a dataset."""
+
+    name: str
+    dataset: str
+    """The name of the dataset or group."""
+    type: str
+    """The type of the elements, by casacore's name."""
+    manager: str
+    form: str
+    """Shape, chunks and how they are filled, in words."""
+    index: str
+    """The index of the chunks in HDF5."""
+    bytes: int
+    """Bytes of all elements, uncompressed."""
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """A table that becomes a group."""
+
+    name: str
+    """`.` for the main table."""
+    group: str
+    """The path of the group."""
+    rows: int
+    columns: tuple[ColumnPlan, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a conversion would do."""
+
+    tables: tuple[TablePlan, ...]
+    bytes: int
+    """Bytes of all elements, uncompressed."""
+    peak_memory: int
+    """About how many bytes of memory the conversion will hold."""
+    file_bytes: int
+    """About how large the file will be."""
+    seconds: float
+    """About how long it will take."""
+    warnings: tuple[str, ...] = ()
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that `--dry-run --json` prints."""
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """A column and how it is stored."""
+
+    name: str
+    type: str
+    """The type of the elements, by casacore's name."""
+    kind: str
+    """`scalar` or `array`."""
+    shape: tuple[int, ...] | None
+    """The shape of all cells, slowest axis first; None if it may differ."""
+    manager: str
+    manager_name: str
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that is known: hypercubes and tiles, chunks, filters, bytes, engines."""
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """A table and how it is stored."""
+
+    rows: int
+    type: str
+    subtype: str
+    columns: dict[str, ColumnInfo]
+    error: str | None = None
+    """Why it cannot be opened."""
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that is known: byte order, lock, managers and their parameters."""
+
+
+@dataclass(frozen=True)
+class Info:
+    """What is in a source: tables by name (`.` is the main one); or a container's files, or arrays, in `document`."""
+
+    tables: dict[str, TableInfo]
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that `--json` prints."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What `follow` did."""
+
+    tables: dict[str, int]
+    """Rows of each table of the live file."""
+    commits: int
+    seconds: float
+    warnings: tuple[str, ...] = ()
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that `--json` prints."""
+
+
+def to_hdf5(
+    source: Path,
+    out: Path,
+    *,
+    columns: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    rows: slice | range | tuple[int, int] | None = None,
+    where: str | None = None,
+    tables: Iterable[str] = (),
+    compress: str = "auto",
+    appendable: bool = False,
+    restorable: bool = False,
+    salvage: bool = False,
+    digest: bool | None = None,
+    dtype: str | None = None,
+    overwrite: bool = False,
+    sync: Sync = "behind",
+    threads: int = 0,
+    max_memory: int | str = "256M",
+    follow_external: bool = False,
+    lock: bool = True,
+    lock_timeout: float = 60.0,
+    progress: Progress = None,
+) -> Summary:
+    """Converts a table and its subtables to a native HDF5 file, which h5py, xarray and netCDF4 open as it is.
+
+    `columns` and `exclude` are names: `DATA` of the main table, `ANTENNA/NAME` of a subtable. `rows` are rows of the
+    main table, `where` a condition on its scalar columns: `'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'`. `compress` is
+    `auto`, `none`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`. `restorable` keeps what
+    `to_ms(exact=True)` needs. `salvage` leaves out what is damaged. `digest` None: as the command line decides.
+    `threads` 0: one for each processor.
+
+    The file appears under its name when it is whole. Raises `ExistsError` if there is one and `overwrite` is not set,
+    `NoSpaceError`, `FormatError`, `LockedError`; an exception of `progress`, KeyboardInterrupt included, stops the
+    conversion, and what it had written is removed.
+
+    >>> to_hdf5("my.ms", "my.h5", columns=["TIME", "UVW", "DATA"]).file_bytes
+    """
+    words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, digest)
+    words += _option("--dtype", dtype) + _flag("--overwrite", overwrite) + _option("--sync", sync)
+    words += _option("--threads", threads) + _option("--max-memory", max_memory)
+    words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
+    return _summary(_call("to-hdf5", words, [source, out], progress))
+
+
+def plan(
+    source: Path,
+    *,
+    columns: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    rows: slice | range | tuple[int, int] | None = None,
+    where: str | None = None,
+    tables: Iterable[str] = (),
+    compress: str = "auto",
+    appendable: bool = False,
+    restorable: bool = False,
+    salvage: bool = False,
+    threads: int = 0,
+    max_memory: int | str = "256M",
+    follow_external: bool = False,
+    lock: bool = True,
+    lock_timeout: float = 60.0,
+) -> Plan:
+    """What `to_hdf5` with these options would do, and how much space, memory and time it would take; nothing is written."""
+    words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, None)
+    words += _option("--threads", threads) + _option("--max-memory", max_memory)
+    words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
+    document = _call("to-hdf5", [*words, "--dry-run"], [source, "plan.h5"], None)
+    listed = tuple(
+        TablePlan(
+            table["name"],
+            table["group"],
+            table["rows"],
+            tuple(
+                ColumnPlan(
+                    column["name"],
+                    column["dataset"],
+                    column["dtype"],
+                    column["manager"],
+                    column["form"],
+                    column["index"],
+                    column["bytes"],
+                    column,
+                )
+                for column in table["columns"]
+            ),
+        )
+        for table in document["tables"]
+    )
+    expected = document["expected"]
+    warnings = tuple(document.get("warnings", ()))
+    return Plan(
+        listed, document["bytes"], document["peak_memory"], expected["file_bytes"], expected["seconds"], warnings, document
+    )
+
+
+def to_ms(
+    source: Path,
+    out: Path,
+    *,
+    exact: bool = False,
+    byte_order: Literal["big", "little"] | None = None,
+    engines: bool = False,
+    salvage: bool = False,
+    overwrite: bool = False,
+    sync: Sync = "behind",
+    threads: int = 0,
+    follow_external: bool = False,
+    lock: bool = True,
+    lock_timeout: float = 60.0,
+    progress: Progress = None,
+) -> Summary:
+    """Writes a casacore table from a native HDF5 file, or from another table.
+
+    `exact` restores the original directory, every file and every byte, from a file made with `restorable=True`.
+    `engines` lets virtual columns compute their values again. The directory appears under its name when it is whole;
+    errors and interrupts are those of `to_hdf5`.
+    """
+    words = _flag("--exact", exact) + _option("--byte-order", byte_order) + _flag("--engines", engines)
+    words += _flag("--salvage", salvage) + _flag("--overwrite", overwrite) + _option("--sync", sync)
+    words += _option("--threads", threads) + _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
+    return _summary(_call("to-ms", words, [source, out], progress))
+
+
+def pack(
+    source: Path,
+    out: Path,
+    *,
+    format: str | None = None,
+    single_file: bool = False,
+    block_size: int | str | None = None,
+    crc: bool = False,
+    compress: str | None = None,
+    salvage: bool = False,
+    overwrite: bool = False,
+    sync: Sync = "behind",
+    lock: bool = True,
+    lock_timeout: float = 60.0,
+    progress: Progress = None,
+) -> Packed:
+    """Puts the files of a table and of its subtables into containers, byte for byte.
+
+    `format` is `multifile` (the default), `multihdf5`, `hdf5`, `vt`, `sion`, `blz`, `bcolz` or `bloscpack`; `single_file`
+    puts everything into one file. Errors and interrupts are those of `to_hdf5`.
+    """
+    words = _option("--format", format) + _flag("--single-file", single_file) + _option("--block-size", block_size)
+    words += _flag("--crc", crc) + _option("--compress", compress) + _flag("--salvage", salvage)
+    words += _flag("--overwrite", overwrite) + _option("--sync", sync) + _locking(lock, lock_timeout)
+    return _packed(_call("pack", words, [source, out], progress))
+
+
+def unpack(
+    source: Path,
+    out: Path,
+    *,
+    salvage: bool = False,
+    overwrite: bool = False,
+    sync: Sync = "behind",
+    lock: bool = True,
+    lock_timeout: float = 60.0,
+    progress: Progress = None,
+) -> Packed:
+    """Takes the files of a table out of their containers. Errors and interrupts are those of `to_hdf5`."""
+    words = _flag("--salvage", salvage) + _flag("--overwrite", overwrite) + _option("--sync", sync)
+    return _packed(_call("unpack", words + _locking(lock, lock_timeout), [source, out], progress))
+
+
+def verify(
+    left: Path,
+    right: Path | None = None,
+    *,
+    bytes: bool = False,
+    where: str | None = None,
+    follow_external: bool = False,
+    lock: bool = True,
+    lock_timeout: float = 60.0,
+    progress: Progress = None,
+) -> Comparison:
+    """Compares two sources value by value, however they are stored; or one with the digests and checksums in it.
+
+    `bytes` compares files byte by byte, or checks the checksums of all files of one source. `where` takes rows of the
+    left main table, as `to_hdf5` does. Differences are a result, not an error: `verify(a, b).check()` raises.
+
+    >>> verify("my.ms", "my.h5").equal
+    True
+    """
+    words = _flag("--bytes", bytes) + _option("--where", where)
+    words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
+    document = _call("verify", words, [left] if right is None else [left, right], progress)
+    return Comparison(
+        bool(document.get("equal", document.get("intact", False))),
+        tuple(document.get("differences", document.get("damaged", ()))),
+        document.get("compared", document.get("checked", {})),
+        tuple(document.get("warnings", ())),
+        document,
+    )
+
+
+def digest(
+    source: Path,
+    *,
+    columns: Iterable[str] = (),
+    follow_external: bool = False,
+    lock: bool = True,
+    lock_timeout: float = 60.0,
+    progress: Progress = None,
+) -> Digests:
+    """The fingerprints of what a source holds (CTFP-1), which do not depend on how it is stored."""
+    words = _repeated("--columns", columns)
+    words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
+    document = _call("digest", words, [source], progress)
+    tables = {name: _table_digest(table) for name, table in document.get("tables", {}).items()}
+    return Digests(tables, document.get("files", {}), document)
+
+
+def _table_digest(table: dict[str, Any]) -> TableDigest:
+    columns = {
+        name: ColumnDigest(
+            column["dtype"], column["kind"], column.get("sha256"), column["keywords_sha256"], column.get("error")
+        )
+        for name, column in table.get("columns", {}).items()
+    }
+    found = table.get("sha256"), table.get("keywords_sha256")
+    return TableDigest(table.get("nrow", 0), *found, columns, table.get("error"))
+
+
+def info(
+    source: Path,
+    *,
+    follow_external: bool = False,
+    lock: bool = True,
+    lock_timeout: float = 60.0,
+) -> Info:
+    """Tables, columns, data managers, chunks of a source; or the files of a container, or arrays."""
+    words = _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
+    document = _call("info", words, [source], None)
+    tables = {name: _table_info(table) for name, table in document.get("tables", {}).items()}
+    return Info(tables, document)
+
+
+def _table_info(table: dict[str, Any]) -> TableInfo:
+    columns = {
+        column["name"]: ColumnInfo(
+            column["name"],
+            column["dtype"],
+            column["kind"],
+            None if column["shape"] is None else tuple(column["shape"]),
+            column["manager"],
+            column["manager_name"],
+            column,
+        )
+        for column in table.get("columns", ())
+    }
+    names = table.get("type", ""), table.get("subtype", "")
+    return TableInfo(table.get("nrow", 0), *names, columns, table.get("error"), table)
+
+
+def follow(
+    source: Path,
+    live: Path,
+    *,
+    until_closed: bool = False,
+    idle: float | None = None,
+    poll: float = 0.05,
+    fsync: bool = False,
+    overwrite: bool = False,
+    lock_timeout: float = 60.0,
+) -> Followed:
+    """Keeps a live HDF5 file in step with a table that another program is writing, until Ctrl-C; with `until_closed` until no
+    other program has the table open; with `idle` until nothing has changed for so many seconds.
+
+    `poll` is the time between two looks, in seconds; `fsync` waits for the disk at each commit; `overwrite` replaces a
+    live file instead of resuming it.
+    """
+    words = _flag("--until-closed", until_closed) + _option("--idle", None if idle is None else f"{idle}s")
+    words += ["--poll", f"{poll}s"] + _flag("--fsync", fsync) + _flag("--overwrite", overwrite)
+    document = _call("follow", words + _locking(True, lock_timeout), [source, live], None)
+    found = document["tables"], document["commits"], document["seconds"]
+    return Followed(*found, tuple(document.get("warnings", ())), document)
+
+
+def finalize(
+    live: Path,
+    out: Path | None = None,
+    *,
+    source: Path | None = None,
+    restorable: bool = False,
+    compress: str | None = None,
+    overwrite: bool = False,
+    sync: Sync = "behind",
+    threads: int = 0,
+    max_memory: int | str = "256M",
+    lock_timeout: float = 60.0,
+    progress: Progress = None,
+) -> Summary:
+    """Makes a file for the archive from a live file that is no longer written to; without `out` it takes its place.
+
+    `source` is the table that was followed: what the live file could not take comes from there.
+    """
+    words = _option("--source", None if source is None else os.fspath(source)) + _flag("--restorable", restorable)
+    words += _option("--compress", compress) + _flag("--overwrite", overwrite) + _option("--sync", sync)
+    words += _option("--threads", threads) + _option("--max-memory", max_memory) + _locking(True, lock_timeout)
+    return _summary(_call("finalize", words, [live] if out is None else [live, out], progress))
+
+
+def _to_hdf5_words(
+    columns: Iterable[str],
+    exclude: Iterable[str],
+    rows: slice | range | tuple[int, int] | None,
+    where: str | None,
+    tables: Iterable[str],
+    compress: str,
+    appendable: bool,
+    restorable: bool,
+    salvage: bool,
+    digest: bool | None,
+) -> list[str]:
+    words = _repeated("--columns", columns) + _repeated("--exclude", exclude) + _repeated("--tables", tables)
+    if rows is not None:
+        words += ["--rows", _rows(rows)]
+    words += _option("--where", where) + _option("--compress", compress)
+    words += _flag("--appendable", appendable) + _flag("--restorable", restorable) + _flag("--salvage", salvage)
+    return words + _flag("--digest", digest is True) + _flag("--no-digest", digest is False)
+
+
+def _rows(rows: slice | range | tuple[int, int]) -> str:
+    if isinstance(rows, tuple):
+        start, stop = rows
+    else:
+        start, stop = rows.start or 0, rows.stop
+        if rows.step not in (None, 1):
+            raise ValueError(f"rows have no step: {rows}")
+    if start is None or stop is None or start < 0 or stop < start:
+        raise ValueError(f"rows need a first and a last row, counted from 0: {rows}")
+    return f"{start}..{stop}"
+
+
+def _repeated(option: str, values: Iterable[str]) -> list[str]:
+    if isinstance(values, str):
+        raise TypeError(f"a list of names is expected, not the string {values!r}")
+    return [word for value in values for word in (option, value)]
+
+
+def _flag(option: str, is_set: bool) -> list[str]:
+    return [option] if is_set else []
+
+
+def _option(option: str, value: object) -> list[str]:
+    return [] if value is None else [f"{option}={value}"]
+
+
+def _locking(lock: bool, timeout: float) -> list[str]:
+    return [f"--lock-timeout={timeout}"] if lock else ["--no-lock"]
+
+
+def _call(verb: str, words: list[str], paths: list[Path], progress: Progress) -> dict[str, Any]:
+    with following(progress, verb) as report:
+        _, document = _native.call([verb, *words, "--", *map(os.fspath, paths)], report)
+    parsed: dict[str, Any] = json.loads(document)
+    return parsed
+
+
+def _summary(document: dict[str, Any]) -> Summary:
+    return Summary(
+        document["out"],
+        document.get("rows", 0),
+        document.get("tables", 0),
+        document.get("columns", 0),
+        document.get("bytes", 0),
+        document.get("file_bytes", document.get("stored_bytes", 0)),
+        document["seconds"],
+        document.get("digest"),
+        tuple(document.get("warnings", ())),
+        tuple(document.get("damage", ())),
+        document,
+    )
+
+
+def _packed(document: dict[str, Any]) -> Packed:
+    return Packed(
+        document["out"],
+        document.get("files", document.get("arrays", 0)),
+        document.get("bytes", 0),
+        document.get("stored_bytes", document.get("file_bytes", 0)),
+        document["seconds"],
+        tuple(document.get("warnings", ())),
+        tuple(document.get("damage", ())),
+        document,
+    )
