@@ -4,6 +4,7 @@ mod call;
 mod column;
 mod error;
 mod keywords;
+mod outline;
 mod source;
 
 use pyo3::prelude::*;
@@ -14,6 +15,8 @@ mod _native {
     use crate::call::{call, main};
     #[pymodule_export]
     use crate::column::Column;
+    #[pymodule_export]
+    use crate::outline::{hypercube_part, hypercube_rows, outline, stored_cells};
     #[pymodule_export]
     use crate::source::Source;
 }

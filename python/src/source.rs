@@ -18,7 +18,7 @@ use crate::keywords::{dict, string};
 /// Whatever holds tables, open for reading: a table directory, a container, a native HDF5 file.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct Source {
-    source: Arc<Opened>,
+    pub(crate) source: Arc<Opened>,
     /// The number of the table that the path names.
     #[pyo3(get)]
     table: usize,
