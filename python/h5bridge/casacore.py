@@ -17,7 +17,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +103,7 @@ class table:
 
     done = close
 
-    def __enter__(self) -> table:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -248,7 +248,7 @@ class table:
 
     def _rows(self, startrow: int, nrow: int, rowincr: int) -> slice:
         rows = self.nrows()
-        if not 0 <= startrow <= rows:
+        if not 0 <= startrow <= rows or (startrow == rows and nrow > 0):
             raise TableError(f"{self._path}: no row {startrow}; there are {rows}")
         if rowincr <= 0:
             raise TableError(f"rows go on by 1 or more, not by {rowincr}")
@@ -434,8 +434,10 @@ class table:
         rows = self._rows(startrow, nrow, rowincr)
         with _Failing():
             shapes, defined = column.shapes(rows), column.defined(rows)
-        listed = [[int(extent) for extent in shape if extent >= 0] for shape in shapes]
-        return [_text(shape, reverseaxes) if known else "[]" for shape, known in zip(listed, defined, strict=True)]
+        if not defined.all():
+            row = range(rows.start, rows.stop, rows.step)[int(np.flatnonzero(~defined)[0])]
+            raise TableError(f"{self._path}: column {columnname}: the cell in row {row} is undefined")
+        return [_text([int(extent) for extent in shape if extent >= 0], reverseaxes) for shape in shapes]
 
     def getcoldesc(self, columnname: str, actual: bool = True) -> dict[str, Any]:
         """The description of a column."""
@@ -579,7 +581,7 @@ class tablecolumn:
         self._table = table
         self._name = columnname
 
-    def __enter__(self) -> tablecolumn:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -709,7 +711,7 @@ class tablerow:
         self._table = table
         self._names = [name for name in named if table.coldatatype(name) != "record"]
 
-    def __enter__(self) -> tablerow:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

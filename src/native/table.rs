@@ -318,6 +318,13 @@ impl NativeTable {
         self.rows
     }
 
+    /// The attributes of the root of the file, but those of a type that is not known here.
+    pub(crate) fn root_attributes(&self) -> Result<Vec<(String, Attribute)>> {
+        let root = self.group.root()?;
+        let names = root.attributes()?.into_iter();
+        Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
+    }
+
     /// The numbers that the rows have in the table they were taken from; `None` if no scale says so.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         let name = row_name(self.group.path());

@@ -37,7 +37,8 @@ use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outline {
-    /// Those of the root: arrays have one axis. The digest, which takes all elements, is not among them.
+    /// Those of the root: arrays have one axis. Those of a native file are as they are; for any other source, the digest,
+    /// which takes all elements, is not among them.
     pub attributes: Record,
     /// The main table first, parents before children.
     pub tables: Vec<TableOutline>,
@@ -131,7 +132,10 @@ impl Outline {
             outline.with_context(|| Context::table(&table.name))
         });
         let tables = tables.collect::<Result<_>>()?;
-        Ok(Outline { attributes: record(root_attributes(&source.name)), tables })
+        let main = source.tables.first().map(|main| main.content()).transpose()?;
+        let attributes = main.map_or(Ok(None), Content::root_attributes)?;
+        let attributes = attributes.unwrap_or_else(|| root_attributes(&source.name));
+        Ok(Outline { attributes: record(attributes), tables })
     }
 }
 
