@@ -82,7 +82,7 @@ pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use table::{
     Column, ColumnInfo, ColumnMut, Hypercube, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable, Table,
-    TableKind, TableWriter,
+    TableKind, TableWriter, is_locked_here,
 };
 
 // the Rust in these documents is compiled

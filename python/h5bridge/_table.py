@@ -13,7 +13,7 @@ import numpy.typing as npt
 from . import _errors, _native
 from ._indexing import Wanted, split, wanted
 
-_DTYPES = {
+DTYPES = {
     "boolean": np.dtype(np.bool_),
     "uchar": np.dtype(np.uint8),
     "short": np.dtype(np.int16),
@@ -222,7 +222,7 @@ class Column:
         """The name."""
         self.type: str = known["type"]
         """The type of the elements, by casacore's name: `boolean`, `double`, `complex`, `string`, `record`."""
-        self.dtype: np.dtype[Any] = _DTYPES[known["type"]]
+        self.dtype: np.dtype[Any] = DTYPES[known["type"]]
         """The numpy type of the elements; strings (`str`) and records (`dict`) are objects."""
         self.is_scalar: bool = known["scalar"]
         """Whether a cell is one element."""

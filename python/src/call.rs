@@ -10,6 +10,7 @@ use h5bridge::Caller;
 use pyo3::prelude::*;
 
 use crate::error::OrRaise;
+use crate::others;
 
 /// Between two looks for a signal, in the thread that waits for a verb.
 const LOOK: Duration = Duration::from_millis(20);
@@ -29,6 +30,7 @@ pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> u8 {
 #[pyfunction]
 #[pyo3(signature = (words, progress=None))]
 pub(crate) fn call(py: Python<'_>, words: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<(u8, String)> {
+    others::look(py);
     let counts = Arc::new(Counts::default());
     let caller = Caller { token: CancelToken::new(), progress: counts.clone() };
     let token = caller.token.clone();
@@ -64,6 +66,7 @@ pub(crate) fn waited_for<T: Send + 'static>(
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
+        others::look(py);
         let mut heard = py.check_signals();
         if heard.is_ok() && reported.elapsed() >= REPORT {
             reported = Instant::now();

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::error::OrRaise;
 use crate::keywords::{records, strings};
+use crate::others;
 
 /// Between two looks for a signal, about so many bytes are read.
 const STEP_BYTES: usize = 256 << 20;
@@ -90,6 +91,12 @@ impl Column {
 
     fn open<'a>(&'a self, py: Python<'_>) -> PyResult<ctds_hdf5::Column<'a>> {
         py.detach(|| self.source.column_at(self.table, self.column)).or_raise(py)
+    }
+}
+
+impl Drop for Column {
+    fn drop(&mut self) {
+        Python::attach(others::look);
     }
 }
 

@@ -1,12 +1,12 @@
 //! Keywords and cells of records as dicts, elements as Python's objects.
 
 use ctds_hdf5::ndarray::{ArrayD, IxDyn};
-use ctds_hdf5::value::{BString, Record, Shape, Value, Values};
-use numpy::IntoPyArray;
+use ctds_hdf5::value::{BString, Complex32, Complex64, Record, Shape, Value, Values};
+use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyComplex, PyDict, PyString};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyString};
 
 /// A string of casacore, which is bytes: those that are not UTF-8 become surrogates, as in names of files.
 pub(crate) fn string<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
@@ -103,4 +103,61 @@ fn objects<T>(
     let list: Vec<Py<PyAny>> = array.into_iter().map(object).collect::<PyResult<_>>()?;
     let objects = ArrayD::from_shape_vec(axes, list).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(objects.into_pyarray(py).into_any())
+}
+
+/// Keywords from a dict: numbers, strings, numpy arrays, lists, dicts.
+pub(crate) fn record(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
+    let mut record = Record::default();
+    for (name, given) in dict.iter() {
+        let name: String = name.extract()?;
+        let value = value_of(&given).map_err(|_| {
+            PyTypeError::new_err(format!("keyword {name}: {} cannot be kept in a table", given.get_type()))
+        })?;
+        record.set(name, value);
+    }
+    Ok(record)
+}
+
+fn value_of(given: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(dict) = given.cast::<PyDict>() {
+        return Ok(Value::Record(record(dict)?));
+    }
+    if given.is_instance_of::<PyBool>() {
+        return Ok(Value::Scalar(Values::Bool(vec![given.extract()?])));
+    }
+    if given.is_instance_of::<PyInt>() {
+        return Ok(Value::Scalar(match given.extract::<i32>() {
+            Ok(small) => Values::Int(vec![small]),
+            Err(_) => Values::Int64(vec![given.extract()?]),
+        }));
+    }
+    if given.is_instance_of::<PyFloat>() {
+        return Ok(Value::Scalar(Values::Double(vec![given.extract()?])));
+    }
+    if let Ok(complex) = given.cast::<PyComplex>() {
+        return Ok(Value::Scalar(Values::DComplex(vec![Complex64::new(complex.real(), complex.imag())])));
+    }
+    if given.is_instance_of::<PyString>() {
+        return Ok(Value::string(given.extract::<String>()?));
+    }
+    let (shape, values) = values_of(given)?;
+    Ok(if shape.is_empty() { Value::Scalar(values) } else { Value::Array(shape, values) })
+}
+
+/// The elements of a list or numpy array, and its shape.
+pub(crate) fn values_of(given: &Bound<'_, PyAny>) -> PyResult<(Shape, Values)> {
+    let array = given.py().import("numpy")?.call_method1("ascontiguousarray", (given,))?;
+    let axes: Vec<u64> = given.py().import("numpy")?.call_method1("shape", (given,))?.extract()?;
+    let shape = Shape::from_reversed(&axes);
+    macro_rules! numbers {
+        ($($rust:ty => $variant:ident),*) => {$(
+            if let Ok(array) = array.cast::<PyArrayDyn<$rust>>() {
+                return Ok((shape, Values::$variant(array.to_vec()?)));
+            }
+        )*};
+    }
+    numbers!(bool => Bool, u8 => UChar, i16 => Short, u16 => UShort, i32 => Int, u32 => UInt, i64 => Int64, f32 => Float,
+        f64 => Double, Complex32 => Complex, Complex64 => DComplex);
+    let strings: Vec<String> = array.call_method0("ravel")?.call_method0("tolist")?.extract()?;
+    Ok((shape, Values::String(strings.into_iter().map(BString::from).collect())))
 }

@@ -4,6 +4,8 @@ mod call;
 mod column;
 mod error;
 mod keywords;
+mod live;
+mod others;
 mod outline;
 mod source;
 
@@ -15,6 +17,8 @@ mod _native {
     use crate::call::{call, main};
     #[pymodule_export]
     use crate::column::Column;
+    #[pymodule_export]
+    use crate::live::{LiveReader, LiveWriter};
     #[pymodule_export]
     use crate::outline::{hypercube_part, hypercube_rows, outline, stored_cells};
     #[pymodule_export]

@@ -1,12 +1,13 @@
 //! A table with its subtables, open for reading.
 
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ctds_hdf5::convert::{Source as Opened, SourceTable};
 use ctds_hdf5::{CancelToken, ColumnInfo, ColumnKind, OpenOptions, TableKind};
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -14,6 +15,7 @@ use crate::call::{Counts, waited_for};
 use crate::column::Column;
 use crate::error::{OrRaise, raise};
 use crate::keywords::{dict, string};
+use crate::others;
 
 /// Whatever holds tables, open for reading: a table directory, a container, a native HDF5 file.
 #[pyclass(frozen, module = "h5bridge._native")]
@@ -33,10 +35,20 @@ impl Source {
         // no time-out is as good as one of a century
         let seconds = |time| Duration::try_from_secs_f64(time).unwrap_or(Duration::from_secs(u32::MAX.into()));
         let options = OpenOptions { lock_timeout: lock_timeout.map(seconds), follow_external };
+        others::look(py);
         let (token, counts) = (CancelToken::new(), Counts::default());
+        let named = path.clone();
         let open = move || Opened::open_table(path, options);
         let (source, table) = waited_for(py, open, &token, &counts, None)?.or_raise(py)?;
-        Ok(Source { source: Arc::new(source), table })
+        let source = Source { source: Arc::new(source), table };
+        if lock_timeout.is_some() && py.detach(|| ctds_hdf5::is_locked_here(&named)).unwrap_or(false) {
+            let text = CString::new(format!(
+                "{}: casacore has locked the table for writing in this process; it is read without a lock",
+                named.display()
+            ));
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text.unwrap_or_default(), 4)?;
+        }
+        Ok(source)
     }
 
     /// The name of each table, `.` for the main one, and the number of the table that names it.
@@ -118,6 +130,12 @@ impl Source {
             .problems()
             .map(|(name, error)| (name.to_owned(), raise(py, error).into_value(py).into_any()))
             .collect()
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        Python::attach(others::look);
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, PosixFadviseAdvice, copy_file_range, fallocate, posix_fadvise};
 
+use super::kept::Kept;
 use super::{Raw, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
 
@@ -19,7 +20,7 @@ const WRITE_BYTES: usize = 64 << 10;
 /// A file opened for reading.
 #[derive(Debug)]
 pub struct FileSource {
-    file: File,
+    file: Kept,
 }
 
 impl FileSource {
@@ -28,7 +29,7 @@ impl FileSource {
     /// # Errors
     /// `NotFound` or `Io`; `Format` if it is a directory.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path)?;
+        let file = Kept::open(path)?;
         if file.metadata()?.is_dir() {
             return Err(Error::format("a directory, where a file is expected"));
         }

@@ -1,6 +1,7 @@
 //! Where bytes live: positioned reads and writes.
 
 mod file;
+mod kept;
 #[cfg(any(test, feature = "internals"))]
 mod memory;
 mod paged;
@@ -17,6 +18,8 @@ use crate::limits;
 pub use crate::value::ByteOrder;
 pub use file::{FileSource, FileTarget};
 pub(crate) use file::{reserve, write_back};
+pub(crate) use kept::Kept;
+pub use kept::keep_lock_files;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use memory::MemoryFile;
 pub(crate) use paged::Paged;

@@ -11,10 +11,11 @@
 //! | 0       | i32      | number of requests, at most 32      |
 //! | 4 + 8 k | i32, i32 | request k: process id, host id (0)  |
 
-use std::fs::{File, OpenOptions as FileOptions};
+use std::fs::File;
 use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -22,6 +23,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, SEEK_SET, c_int, c_short, off_t};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::io::Kept;
 
 pub(super) const DATA_BYTE: off_t = 0;
 const IN_USE_BYTE: off_t = 1;
@@ -53,7 +55,7 @@ impl Default for OpenOptions {
 #[derive(Debug)]
 pub(crate) struct ReadLock {
     /// Closing it releases the locks.
-    _file: File,
+    _file: Arc<Kept>,
 }
 
 impl ReadLock {
@@ -65,6 +67,11 @@ impl ReadLock {
         let Some(timeout) = options.lock_timeout else { return Ok(None) };
         let Some((file, writable)) = open(path)? else { return Ok(None) };
         if !try_lock(&file, DATA_BYTE).map_err(std::io::Error::from)? {
+            if is_written_here(&file)? {
+                // who waits for the own process waits for ever
+                tracing::warn!("{} is locked by this process; it is read without a lock", path.display());
+                return Ok(None);
+            }
             tracing::warn!("{} is being written to by another program; waiting for it", path.display());
             let _request = if writable { Request::post(&file).ok() } else { None };
             wait(&file, timeout).context(Context::member("table.lock"))?;
@@ -75,11 +82,11 @@ impl ReadLock {
 
 /// Opens the lock file of the table at `path`, marks the table as in use, and says whether the file can be written;
 /// `None` if there is no lock file, or the file system has no locks.
-pub(super) fn open(path: &Path) -> Result<Option<(File, bool)>> {
+pub(super) fn open(path: &Path) -> Result<Option<(Arc<Kept>, bool)>> {
     let path = path.join("table.lock");
-    let (file, writable) = match FileOptions::new().read(true).write(true).open(&path) {
+    let (file, writable) = match Kept::open_as(&path, true) {
         Ok(file) => (file, true),
-        Err(_) => match File::open(&path) {
+        Err(_) => match Kept::open(&path) {
             Ok(file) => (file, false),
             // without a lock file, or a right to it, casacore does not lock either
             Err(error) if matches!(error.kind(), NotADirectory | NotFound | PermissionDenied) => return Ok(None),
@@ -87,7 +94,7 @@ pub(super) fn open(path: &Path) -> Result<Option<(File, bool)>> {
         },
     };
     match try_lock(&file, IN_USE_BYTE) {
-        Ok(_) => Ok(Some((file, writable))),
+        Ok(_) => Ok(Some((Arc::new(file), writable))),
         Err(Errno::ENOLCK | Errno::EINVAL | Errno::EOPNOTSUPP) => Ok(None),
         Err(error) => Err(std::io::Error::from(error).into()),
     }
@@ -96,6 +103,21 @@ pub(super) fn open(path: &Path) -> Result<Option<(File, bool)>> {
 /// Whether another program has locked the table for writing.
 pub(super) fn is_written(file: &File) -> Result<bool> {
     Ok(!is_free(file, libc::F_RDLCK, DATA_BYTE)?)
+}
+
+/// Whether this process has locked the table in the directory at `path` for writing, with casacore as a rule: the table is
+/// then read without a lock.
+///
+/// # Errors
+/// `Io` if the lock file cannot be opened.
+pub fn is_locked_here(path: &Path) -> Result<bool> {
+    open(path)?.map_or(Ok(false), |(file, _)| is_written_here(&file))
+}
+
+fn is_written_here(file: &File) -> Result<bool> {
+    let mut lock = record(libc::F_RDLCK, DATA_BYTE);
+    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).map_err(std::io::Error::from)?;
+    Ok(c_int::from(lock.l_type) != libc::F_UNLCK && u32::try_from(lock.l_pid) == Ok(std::process::id()))
 }
 
 /// Marks the table as in use no longer.
@@ -145,12 +167,12 @@ fn try_lock(file: &File, byte: off_t) -> Result<bool, Errno> {
 /// Our entry in the list of those who wait, until dropped.
 #[derive(Debug)]
 pub(super) struct Request {
-    file: File,
+    file: Arc<Kept>,
     entry: [u8; 8],
 }
 
 impl Request {
-    pub(super) fn post(file: &File) -> std::io::Result<Self> {
+    pub(super) fn post(file: &Arc<Kept>) -> std::io::Result<Self> {
         let mut entry = [0; 8];
         entry[..4].copy_from_slice(&std::process::id().to_be_bytes());
         let mut list = read_list(file)?;
@@ -158,7 +180,7 @@ impl Request {
         list[..4].copy_from_slice(&(count as u32 + 1).to_be_bytes());
         list[4 + 8 * count..][..8].copy_from_slice(&entry);
         file.write_all_at(&list, 0)?;
-        Ok(Request { file: file.try_clone()?, entry })
+        Ok(Request { file: file.clone(), entry })
     }
 
     /// Takes our entry out and leaves the others, as if we had never been there.
@@ -212,7 +234,7 @@ mod tests {
         assert!(one.is_some() && two.is_some());
         drop((one, two));
 
-        let writer = FileOptions::new().read(true).write(true).open(&path).unwrap();
+        let writer = File::options().read(true).write(true).open(&path).unwrap();
         fcntl(&writer, FcntlArg::F_OFD_SETLK(&record(libc::F_WRLCK, DATA_BYTE))).unwrap();
         let error = ReadLock::take(directory.path(), options(50)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);

@@ -31,8 +31,8 @@ pub(crate) use crate::stman::{ColumnCells, EachExtent, Extent, RowRun, Stored, T
 pub use column::Column;
 pub use column_mut::{ColumnMut, Hypercube};
 pub use create::{ManagerSpec, NewTable};
-pub use lock::OpenOptions;
 pub(crate) use lock::ReadLock;
+pub use lock::{OpenOptions, is_locked_here};
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
 pub(crate) use watch::{Snapshot, Watch};

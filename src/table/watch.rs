@@ -7,9 +7,9 @@
 //! then is [`Snapshot::Unconfirmed`]. Whoever relies on that reads again when the record's counters have changed.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::lock::{self, Request};
@@ -17,6 +17,7 @@ use super::{OpenOptions, Table};
 use crate::clock::Clock;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::FileSource;
+use crate::io::Kept;
 use crate::schema::Sync;
 
 /// Time after which a writer that keeps its lock is asked for it.
@@ -41,7 +42,7 @@ const MAX_SYNC_BYTES: u64 = 1 << 16;
 pub(crate) struct Watch {
     path: PathBuf,
     /// Marks the table as in use.
-    lock: File,
+    lock: Arc<Kept>,
     writable: bool,
     /// Asks a writer to let others have a look, until dropped.
     request: Option<Request>,
@@ -260,6 +261,8 @@ impl Watch {
 mod tests {
     use nix::fcntl::{FcntlArg, fcntl};
     use nix::libc;
+
+    use std::fs::File;
 
     use super::*;
 

@@ -1,0 +1,347 @@
+//! Live files: rows are appended while others read them.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ctds_hdf5::live::{
+    Block, CellShapes, ColumnSpec, CommitPolicy, Durability, Reader as Opened, Schema, TableReader, TableSpec,
+    Writer as Writing,
+};
+use ctds_hdf5::value::{BString, Complex32, Complex64, DataType, Shape, Values};
+use ctds_hdf5::{ColumnKind, IfExists};
+use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::OrRaise;
+use crate::keywords::{array, record, string, values_of};
+
+/// Appends rows to a live file.
+#[pyclass(frozen, module = "h5bridge._native")]
+pub(crate) struct LiveWriter(Mutex<Option<Writing>>);
+
+/// When rows become visible: seconds, rows, and whether commits wait for the disk.
+type Policy = (Option<f64>, Option<u64>, bool);
+
+fn policy((every, rows, fsync): Policy) -> PyResult<CommitPolicy> {
+    let mut policy = CommitPolicy::manual();
+    policy.every =
+        every.map(Duration::try_from_secs_f64).transpose().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    policy.rows = rows;
+    policy.durability = if fsync { Durability::Disk } else { Durability::PageCache };
+    Ok(policy)
+}
+
+#[pymethods]
+impl LiveWriter {
+    /// Makes a live file with the tables of `declared`: a list of dicts as `h5bridge.live` makes them.
+    #[staticmethod]
+    fn create(
+        py: Python<'_>,
+        path: PathBuf,
+        declared: Vec<Bound<'_, PyDict>>,
+        commits: Policy,
+        overwrite: bool,
+    ) -> PyResult<Self> {
+        let if_exists = if overwrite { IfExists::Replace } else { IfExists::Fail };
+        let mut schema = Schema::new().if_exists(if_exists).commit(policy(commits)?);
+        for table in &declared {
+            schema = schema.table(table_spec(table)?);
+        }
+        let writer = py.detach(|| schema.create(path)).or_raise(py)?;
+        Ok(LiveWriter(Mutex::new(Some(writer))))
+    }
+
+    /// Goes on with a live file.
+    #[staticmethod]
+    fn reopen(py: Python<'_>, path: PathBuf, commits: Policy) -> PyResult<Self> {
+        let commits = policy(commits)?;
+        let writer = py.detach(|| Writing::reopen(path, commits)).or_raise(py)?;
+        Ok(LiveWriter(Mutex::new(Some(writer))))
+    }
+
+    fn tables(&self) -> PyResult<Vec<String>> {
+        self.with(|writer| Ok(writer.tables().map(str::to_owned).collect()))
+    }
+
+    fn warnings(&self) -> PyResult<Vec<String>> {
+        self.with(|writer| Ok(writer.warnings().to_vec()))
+    }
+
+    /// Rows of a table: all, and those that readers see.
+    fn rows(&self, py: Python<'_>, table: &str) -> PyResult<(u64, u64)> {
+        self.with(|writer| {
+            let table = writer.table(table).or_raise(py)?;
+            Ok((table.rows(), table.committed_rows()))
+        })
+    }
+
+    /// Appends `rows` rows: for each column its name, the type of its elements, the cells, and for columns of several shapes
+    /// the number of the shape of each cell.
+    fn append(
+        &self,
+        py: Python<'_>,
+        table: &str,
+        rows: u64,
+        columns: Vec<(String, String, Bound<'_, PyAny>, Option<Vec<Option<usize>>>)>,
+    ) -> PyResult<()> {
+        let given: Vec<Given<'_>> =
+            columns.iter().map(|(_, of, cells, _)| Given::new(of, cells)).collect::<PyResult<_>>()?;
+        let mut blocks = Vec::new();
+        for ((name, _, _, shapes), given) in columns.iter().zip(&given) {
+            let block = given.block();
+            blocks.push((name.as_str(), if let Some(shapes) = shapes { block.with_shapes(shapes) } else { block }));
+        }
+        self.with(|writer| {
+            py.detach(|| {
+                let mut batch = writer.table(table)?.batch(rows);
+                for (name, block) in blocks {
+                    batch.set(name, block)?;
+                }
+                batch.append()
+            })
+            .or_raise(py)
+        })
+    }
+
+    /// Overwrites cells of rows that were appended before.
+    fn rewrite(
+        &self,
+        py: Python<'_>,
+        table: &str,
+        column: &str,
+        of: &str,
+        first: u64,
+        rows: u64,
+        cells: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let given = Given::new(of, &cells)?;
+        let block = given.block();
+        self.with(|writer| py.detach(|| writer.table(table)?.rewrite(column, first, rows, block)).or_raise(py))
+    }
+
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(|writer| py.detach(|| writer.commit()).or_raise(py))
+    }
+
+    fn commit_if_due(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(|writer| py.detach(|| writer.commit_if_due()).or_raise(py))
+    }
+
+    /// Commits and closes the file; a closed one stays closed.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let writer = self.lock().take();
+        writer.map_or(Ok(()), |writer| py.detach(|| writer.close()).or_raise(py))
+    }
+
+    /// Closes the file; what is not committed is lost.
+    fn abandon(&self) {
+        self.lock().take();
+    }
+}
+
+impl LiveWriter {
+    fn lock(&self) -> MutexGuard<'_, Option<Writing>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, call: impl FnOnce(&mut Writing) -> PyResult<T>) -> PyResult<T> {
+        let mut writer = self.lock();
+        call(writer.as_mut().ok_or_else(|| PyValueError::new_err("the live file is closed"))?)
+    }
+}
+
+/// Cells that a user gave; arrays are borrowed.
+enum Given<'py> {
+    Bool(PyReadonlyArrayDyn<'py, bool>),
+    UChar(PyReadonlyArrayDyn<'py, u8>),
+    Short(PyReadonlyArrayDyn<'py, i16>),
+    UShort(PyReadonlyArrayDyn<'py, u16>),
+    Int(PyReadonlyArrayDyn<'py, i32>),
+    UInt(PyReadonlyArrayDyn<'py, u32>),
+    Int64(PyReadonlyArrayDyn<'py, i64>),
+    Float(PyReadonlyArrayDyn<'py, f32>),
+    Double(PyReadonlyArrayDyn<'py, f64>),
+    Complex(PyReadonlyArrayDyn<'py, Complex32>),
+    DComplex(PyReadonlyArrayDyn<'py, Complex64>),
+    String(Vec<BString>),
+}
+
+impl<'py> Given<'py> {
+    fn new(data_type: &str, cells: &Bound<'py, PyAny>) -> PyResult<Self> {
+        fn borrowed<'py, T: numpy::Element>(cells: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
+            let array = cells.cast::<PyArrayDyn<T>>()?;
+            array.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))
+        }
+        Ok(match element_type(data_type)? {
+            DataType::Bool => Given::Bool(borrowed(cells)?),
+            DataType::UChar => Given::UChar(borrowed(cells)?),
+            DataType::Short => Given::Short(borrowed(cells)?),
+            DataType::UShort => Given::UShort(borrowed(cells)?),
+            DataType::Int => Given::Int(borrowed(cells)?),
+            DataType::UInt => Given::UInt(borrowed(cells)?),
+            DataType::Int64 => Given::Int64(borrowed(cells)?),
+            DataType::Float => Given::Float(borrowed(cells)?),
+            DataType::Double => Given::Double(borrowed(cells)?),
+            DataType::Complex => Given::Complex(borrowed(cells)?),
+            DataType::DComplex => Given::DComplex(borrowed(cells)?),
+            DataType::String => {
+                let list: Vec<String> = cells.extract()?;
+                Given::String(list.into_iter().map(BString::from).collect())
+            }
+            DataType::Record => return Err(PyTypeError::new_err("a live file has no columns of records")),
+        })
+    }
+
+    fn block(&self) -> Block<'_> {
+        match self {
+            Given::Bool(cells) => cells.as_array().into(),
+            Given::UChar(cells) => cells.as_array().into(),
+            Given::Short(cells) => cells.as_array().into(),
+            Given::UShort(cells) => cells.as_array().into(),
+            Given::Int(cells) => cells.as_array().into(),
+            Given::UInt(cells) => cells.as_array().into(),
+            Given::Int64(cells) => cells.as_array().into(),
+            Given::Float(cells) => cells.as_array().into(),
+            Given::Double(cells) => cells.as_array().into(),
+            Given::Complex(cells) => cells.as_array().into(),
+            Given::DComplex(cells) => cells.as_array().into(),
+            Given::String(strings) => strings.into(),
+        }
+    }
+}
+
+fn element_type(name: &str) -> PyResult<DataType> {
+    DataType::from_name(name).ok_or_else(|| PyTypeError::new_err(format!("there is no element type {name:?}")))
+}
+
+fn get<'py, T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>>(dict: &Bound<'py, PyDict>, key: &str) -> PyResult<T> {
+    let found = dict.get_item(key)?.ok_or_else(|| PyKeyError::new_err(key.to_owned()))?;
+    found.extract().map_err(Into::into)
+}
+
+fn table_spec(table: &Bound<'_, PyDict>) -> PyResult<TableSpec> {
+    let mut spec = TableSpec::new(get::<String>(table, "name")?);
+    spec.info.table_type = get::<String>(table, "type")?.into();
+    spec.info.sub_type = get::<String>(table, "subtype")?.into();
+    spec.info.readme = get::<String>(table, "readme")?.into();
+    spec.keywords = record(&get::<Bound<'_, PyDict>>(table, "keywords")?)?;
+    for column in get::<Vec<Bound<'_, PyDict>>>(table, "columns")? {
+        spec = spec.column(column_spec(&column)?);
+    }
+    for (role, values) in get::<Vec<(String, Bound<'_, PyAny>)>>(table, "coordinates")? {
+        spec = spec.coordinate(role, values_of(&values)?.1);
+    }
+    Ok(spec)
+}
+
+fn column_spec(column: &Bound<'_, PyDict>) -> PyResult<ColumnSpec> {
+    let data_type = element_type(&get::<String>(column, "type")?)?;
+    let mut spec = ColumnSpec::new(get::<String>(column, "name")?, data_type);
+    if let Some(shapes) = get::<Option<Vec<Vec<u64>>>>(column, "shapes")? {
+        spec = spec.shapes(shapes.iter().map(|axes| Shape::from_reversed(axes)));
+    } else if let Some(cell) = get::<Option<Vec<u64>>>(column, "cell")? {
+        spec = spec.cell(Shape::from_reversed(&cell));
+    }
+    spec.info.desc.keywords = record(&get::<Bound<'_, PyDict>>(column, "keywords")?)?;
+    if let Some(unit) = get::<Option<String>>(column, "unit")? {
+        spec = spec.unit(unit);
+    }
+    spec = spec.comment(get::<String>(column, "comment")?);
+    if data_type == DataType::String {
+        spec = spec.string_length(get::<u32>(column, "string_length")?);
+    }
+    spec.chunk_rows = get::<Option<u64>>(column, "chunk_rows")?;
+    // the first axis of casacore is the last of numpy
+    let axes: Vec<String> = get(column, "axes")?;
+    Ok(if axes.is_empty() { spec } else { spec.axes(axes.into_iter().rev()) })
+}
+
+/// Reads a live file, whether or not somebody appends to it.
+#[pyclass(frozen, module = "h5bridge._native")]
+pub(crate) struct LiveReader(Arc<Opened>);
+
+#[pymethods]
+impl LiveReader {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Ok(LiveReader(Arc::new(py.detach(|| Opened::open(path)).or_raise(py)?)))
+    }
+
+    fn is_being_written(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.0.is_being_written()).or_raise(py)
+    }
+
+    fn tables(&self) -> Vec<String> {
+        self.0.tables().iter().map(|table| table.name().to_owned()).collect()
+    }
+
+    /// For each column of a table: name, type, unit keywords and the rest as a dict.
+    fn columns<'py>(&self, py: Python<'py>, table: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let found = self.found(table)?;
+        let describe = |column: &ctds_hdf5::ColumnInfo| -> PyResult<Bound<'py, PyDict>> {
+            let document = PyDict::new(py);
+            let name = column.desc.name.to_string();
+            document.set_item("name", string(py, &column.desc.name)?)?;
+            document.set_item("type", column.data_type().name())?;
+            document.set_item("scalar", column.desc.kind == ColumnKind::Scalar)?;
+            document.set_item("comment", string(py, &column.desc.comment)?)?;
+            document.set_item("keywords", crate::keywords::dict(py, &column.desc.keywords)?)?;
+            let (one, several) = match found.shapes(&name).or_raise(py)? {
+                CellShapes::One(shape) => (Some(shape.reversed()), None),
+                CellShapes::Several(shapes) => (None, Some(shapes.iter().map(Shape::reversed).collect::<Vec<_>>())),
+            };
+            document.set_item("cell", one)?;
+            document.set_item("shapes", several)?;
+            Ok(document)
+        };
+        found.columns().map(describe).collect()
+    }
+
+    /// Looks how many rows of a table are committed now.
+    fn refresh(&self, py: Python<'_>, table: usize) -> PyResult<u64> {
+        let found = self.found(table)?;
+        py.detach(|| found.refresh()).or_raise(py)
+    }
+
+    /// Rows from `start` up to and without `stop` of a column whose cells have one shape.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        table: usize,
+        column: &str,
+        start: u64,
+        stop: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let found = self.found(table)?;
+        let data_type = found.columns().find(|info| info.desc.name == column).map(|info| info.data_type());
+        let data_type = data_type.ok_or_else(|| PyKeyError::new_err(column.to_owned()))?;
+        let (cell, values) = py
+            .detach(|| {
+                let mut values = Values::new(data_type);
+                found.read(column, start..stop.max(start), &mut values)?;
+                let cell = match found.shapes(column)? {
+                    CellShapes::One(cell) => cell,
+                    CellShapes::Several(_) => Shape::scalar(),
+                };
+                Ok((cell, values))
+            })
+            .or_raise(py)?;
+        array(py, &cell.with_axis(stop.saturating_sub(start)), values)
+    }
+
+    /// A cell; None if it is undefined.
+    fn cell<'py>(&self, py: Python<'py>, table: usize, column: &str, row: u64) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.found(table)?;
+        let cell = py.detach(|| found.cell(column, row)).or_raise(py)?;
+        cell.map(|(shape, values)| array(py, &shape, values)).transpose()
+    }
+}
+
+impl LiveReader {
+    fn found(&self, table: usize) -> PyResult<&TableReader> {
+        self.0.tables().get(table).ok_or_else(|| PyIndexError::new_err(format!("there is no table {table}")))
+    }
+}

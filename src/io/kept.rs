@@ -1,0 +1,152 @@
+//! Descriptors of `table.lock`, which are kept open where closing them would end locks of casacore.
+//!
+//! Casacore has record locks, which belong to the process: when any descriptor of a file is closed, all record locks of the
+//! process on that file are gone. In a process that uses casacore as well, descriptors of `table.lock` are therefore put aside
+//! instead of being closed, without locks of their own, and taken again when the file is opened anew.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{self, SEEK_SET, c_short};
+
+const LOCK_FILE: &str = "table.lock";
+
+/// Whether descriptors of lock files are kept.
+static KEEPS: AtomicBool = AtomicBool::new(false);
+/// Those that nothing uses at the moment.
+static ASIDE: Mutex<Vec<Aside>> = Mutex::new(Vec::new());
+
+#[derive(Debug)]
+struct Aside {
+    /// Device and inode.
+    identity: (u64, u64),
+    writable: bool,
+    file: File,
+}
+
+/// Sets whether descriptors of `table.lock` stay open from now on, because casacore is used in this process as well: its locks
+/// on a table end when any descriptor of the table's lock file is closed. Each file takes as many descriptors as it was
+/// opened times at once.
+pub fn keep_lock_files(keep: bool) {
+    KEEPS.store(keep, Ordering::Relaxed);
+}
+
+/// An open file; one of the name `table.lock` is put aside instead of being closed if [`keep_lock_files`] says so.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// `None` only while it is dropped.
+    file: Option<File>,
+    is_lock: bool,
+    writable: bool,
+}
+
+impl Kept {
+    /// Opens a file for reading.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Self::open_as(path, false)
+    }
+
+    /// Opens a file for reading, and for writing if `writable`.
+    pub(crate) fn open_as(path: &Path, writable: bool) -> io::Result<Self> {
+        let is_lock = path.file_name().is_some_and(|name| name == LOCK_FILE);
+        let known = if is_lock { take(path, writable) } else { None };
+        let file = known.map_or_else(|| OpenOptions::new().read(true).write(writable).open(path), Ok)?;
+        Ok(Kept { file: Some(file), is_lock, writable })
+    }
+}
+
+impl Deref for Kept {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        self.file.as_ref().expect("the file is there until it is dropped")
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let Some(file) = self.file.take().filter(|_| self.is_lock && KEEPS.load(Ordering::Relaxed)) else { return };
+        let Ok(metadata) = file.metadata() else { return };
+        // the locks of this descriptor, which are not those of the process
+        let all = libc::flock {
+            l_type: libc::F_UNLCK as c_short,
+            l_whence: SEEK_SET as c_short,
+            l_start: 0,
+            l_len: 0,
+            l_pid: 0,
+        };
+        if fcntl(&file, FcntlArg::F_OFD_SETLK(&all)).is_err() {
+            return;
+        }
+        let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+        // on files that are gone nothing can be locked any more
+        aside.retain(|other| other.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
+        aside.push(Aside { identity: (metadata.dev(), metadata.ino()), writable: self.writable, file });
+    }
+}
+
+/// A descriptor of the file at `path` that was put aside.
+fn take(path: &Path, writable: bool) -> Option<File> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let identity = (metadata.dev(), metadata.ino());
+    let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = aside.iter().position(|other| other.identity == identity && other.writable == writable)?;
+    Some(aside.swap_remove(found).file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The only test that sets the switch, which the process has once.
+    #[test]
+    fn record_locks_survive() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK_FILE);
+        std::fs::write(&path, [0; 8]).unwrap();
+        let casacore = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let lock = libc::flock {
+            l_type: libc::F_WRLCK as c_short,
+            l_whence: SEEK_SET as c_short,
+            l_start: 0,
+            l_len: 1,
+            l_pid: 0,
+        };
+        // a lock of this process stands in the way of a lock of a descriptor
+        let is_held = || {
+            let mut probe = lock;
+            let other = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+            fcntl(&other, FcntlArg::F_OFD_GETLK(&mut probe)).unwrap();
+            // closing it would end the lock
+            std::mem::forget(other);
+            probe.l_type != libc::F_UNLCK as c_short && probe.l_pid == std::process::id() as i32
+        };
+        fcntl(&casacore, FcntlArg::F_SETLK(&lock)).unwrap();
+        assert!(is_held());
+        keep_lock_files(true);
+        let ours = Kept::open(&path).unwrap();
+        drop(ours);
+        assert!(is_held());
+        let count = || ASIDE.lock().unwrap().iter().filter(|other| other.identity == identity(&path)).count();
+        assert_eq!(count(), 1);
+        // the same descriptor is taken again
+        let again = Kept::open(&path).unwrap();
+        assert_eq!(count(), 0);
+        drop(again);
+        assert_eq!(count(), 1);
+        keep_lock_files(false);
+        drop(Kept::open(&path).unwrap());
+        assert!(!is_held());
+    }
+
+    fn identity(path: &Path) -> (u64, u64) {
+        let metadata = std::fs::metadata(path).unwrap();
+        (metadata.dev(), metadata.ino())
+    }
+}
