@@ -22,7 +22,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from ._errors import Error, UnsupportedError
+from ._errors import Error, UnsupportedError, UsageError
+from ._indexing import wanted
 from ._table import Column, Table, open_table
 
 __all__ = ["TableError", "table", "tablecolumn", "tablerow", "taql"]
@@ -270,7 +271,7 @@ class table:
                 raise TableError(f"{self._path}: column {columnname}: the cell in row {rownr} is undefined")
             if column.is_scalar:
                 return cell if isinstance(cell, (str, dict)) else cell.item()
-            return _strings(cell) if column.type == "string" else cell
+            return _strings(cell) if column.type == "string" else _widened(cell)
 
     def getcellslice(
         self, columnname: str, rownr: int, blc: Sequence[int], trc: Sequence[int], inc: Sequence[int] = ()
@@ -307,14 +308,26 @@ class table:
         if column.type == "record":
             self._refuse("columns of records")
         if rows.start == rows.stop:
-            return [] if column.type == "string" else np.empty(0, column.dtype)
+            return [] if column.type == "string" else _widened(np.empty(0, column.dtype))
         with _Failing():
-            key: tuple[Any, ...] = (rows,)
-            if part is not None:
-                shape = column._cell_shape_of(range(rows.start, rows.stop), False)
-                key = (rows, *_box(shape, *part))
-            found = column.read(key)
-        return _strings(found) if column.type == "string" else found
+            found = column.read(rows) if part is None else self._parts(column, rows, part)
+        return _strings(found) if column.type == "string" else _widened(found)
+
+    def _parts(self, column: Column, rows: slice, part: tuple[Any, Any, Any]) -> npt.NDArray[Any]:
+        """A part of each cell, also of cells whose shapes differ if the parts have one."""
+        taken = wanted(rows, (self.nrows(),)).rows
+        try:
+            shape = column._cell_shape_of(taken, False)
+        except UsageError:
+            # as in casacore, the first cell says where the last element is
+            cells = [_array(self.getcell(column.name, int(row))) for row in taken]
+            box = _box(cells[0].shape, *part)
+            shapes = {cell[box].shape if cell.ndim == len(box) else None for cell in cells}
+            if len(shapes) > 1 or any(part.stop > extent for cell in cells for part, extent in zip(box, cell.shape)):
+                raise
+            return np.stack([cell[box] for cell in cells])
+        found: npt.NDArray[Any] = column.read((rows, *_box(shape, *part)))
+        return found
 
     def getvarcol(self, columnname: str, startrow: int = 0, nrow: int = -1, rowincr: int = 1) -> dict[str, Any]:
         """The cells of rows one by one, by the keys `r1`, `r2` …: each an array with one more axis, of length 1, in front;
@@ -331,7 +344,7 @@ class table:
                         array[0] = cell
                     elif column.is_scalar:
                         array = array.astype(column.dtype)
-                    value = _strings(array) if column.type == "string" else array
+                    value = _strings(array) if column.type == "string" else _widened(array)
                 found[f"r{number + 1}"] = value
         return found
 
@@ -378,7 +391,7 @@ class table:
         if column.type in ("string", "record") or not fits:
             return self.getcol(columnname, startrow, nrow, rowincr)
         with _Failing():
-            shape = column._cell_shape_of(range(rows.start, rows.stop), False)
+            shape = column._cell_shape_of(wanted(rows, (self.nrows(),)).rows, False)
             count = len(range(rows.start, rows.stop, rows.step))
             if out.shape != (count, *shape):
                 raise TableError(f"the array has shape {out.shape}, what is read {(count, *shape)}")
@@ -429,9 +442,9 @@ class table:
         column = self._column(columnname)
         if column.is_scalar:
             raise TableError(f"{self._path}: column {columnname} has scalars")
+        rows = self._rows(startrow, nrow, rowincr)
         if not self.isvarcol(columnname):
             return [_text(column._known["shape"] or (), reverseaxes)]
-        rows = self._rows(startrow, nrow, rowincr)
         with _Failing():
             shapes, defined = column.shapes(rows), column.defined(rows)
         if not defined.all():
@@ -474,22 +487,32 @@ class table:
 
     def getdminfo(self, columnname: str | None = None) -> dict[str, Any]:
         """The data managers by `*1`, `*2` …, with the columns of each; or that of a column. None of native files."""
-        managers: dict[str, dict[str, Any]] = {}
-        for manager in self._table.managers:
-            own = [
-                column["name"]
-                for column in self._table._known["columns"]
-                if (column["manager"].rstrip(), column["manager_name"]) == (manager["type"].rstrip(), manager["name"])
-            ]
-            info = {"TYPE": manager["type"].rstrip(), "NAME": manager["name"], "SEQNR": manager["sequence"]}
+        listed, numbered = self._managers()
+        found: dict[str, dict[str, Any]] = {}
+        for number, manager in enumerate(listed):
+            own = sorted(name for name, of in numbered.items() if of == number)
+            info: dict[str, Any] = {"TYPE": manager["type"].rstrip(), "NAME": manager["name"], "SEQNR": manager["sequence"]}
             info["SPEC"] = self._like_casacore(manager["parameters"])
             if columnname is not None and columnname in own:
                 return info
-            managers[f"*{len(managers) + 1}"] = {**info, "COLUMNS": own}
+            if own:
+                found[f"*{len(found) + 1}"] = {**info, "COLUMNS": own}
         if columnname is not None:
             self._column(columnname)
             self._refuse("data managers of native files")
-        return managers
+        return found
+
+    def _managers(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
+        """The data managers, and the number of that of each column; as in casacore, those of the first part of a view."""
+        columns = self._table._known["columns"]
+        if self._table.kind in ("plain", "native"):
+            return self._table.managers, {column["name"]: column.get("manager_number") for column in columns}
+        with table(self.partnames(True)[0], ack=False, lockoptions="auto" if self._locks else "autonoread") as part:
+            listed = part._table.managers
+        # a column of a view may have a name of its own
+        keys = [(manager["type"].rstrip(), manager["name"]) for manager in listed]
+        named = {column["name"]: (column["manager"].rstrip(), column["manager_name"]) for column in columns}
+        return listed, {name: keys.index(key) for name, key in named.items() if key in keys}
 
     @staticmethod
     def _check_actual(actual: bool) -> None:
@@ -540,8 +563,8 @@ class table:
         for name, value in record.items():
             if isinstance(value, dict):
                 value = self._like_casacore(value)
-            elif isinstance(value, np.ndarray) and value.dtype == object:
-                value = _strings(value)
+            elif isinstance(value, np.ndarray):
+                value = _strings(value) if value.dtype == object else _widened(value)
             elif isinstance(value, str) and value.startswith(_PREFIX):
                 value = _PREFIX + _resolved(self._table, self._path, name, value[len(_PREFIX) :])
             found[name] = value
@@ -694,8 +717,8 @@ class tablecolumn:
             return keywords[name]
         if name in ("_", "keys"):
             return keywords
-        if name.startswith(("put", "remove")):
-            return lambda *_, **__: self._table._refuse(f"{name} writes")
+        if name in ("index", "iter") or name.startswith(("put", "remove")):
+            return lambda *_, **__: self._table._refuse(f"{name} of a column")
         raise AttributeError(f"column {self._name} has no keyword {name}")
 
 
@@ -733,8 +756,10 @@ class tablerow:
                 found[name] = self._table.getcell(name, rownr)
             else:
                 axes = max(column._known["ndim"], 0)
-                empty = np.empty((0,) * axes, column.dtype) if axes else np.empty(0, column.dtype)
-                found[name] = _strings(empty) if column.type == "string" else empty
+                if column.type == "string":
+                    found[name] = [] if axes == 1 else {"shape": [0] * axes, "array": []}
+                else:
+                    found[name] = _widened(np.empty((0,) * max(axes, 1), column.dtype))
         return found
 
     def put(self, *_: object, **__: object) -> NoReturn:
@@ -763,6 +788,11 @@ def _strings(array: npt.NDArray[Any]) -> Any:
     if array.ndim == 1:
         return array.tolist()
     return {"shape": list(array.shape), "array": array.ravel().tolist()}
+
+
+def _widened(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """uChar arrays are uint16 in python-casacore."""
+    return array.astype(np.uint16) if array.dtype == np.uint8 else array
 
 
 def _array(found: Any) -> npt.NDArray[Any]:

@@ -26,7 +26,7 @@ from xarray.core import indexing
 from . import _native
 from ._errors import NotFoundError
 from ._indexing import wanted
-from ._table import _DTYPES
+from ._table import DTYPES
 
 _Array = npt.NDArray[Any]
 _Rows = range | npt.NDArray[np.uint64]
@@ -35,7 +35,7 @@ _Rows = range | npt.NDArray[np.uint64]
 class _Opened:
     """An open source, its outline, and what was computed of its ragged columns. Threads share it."""
 
-    def __init__(self, path: str, options: tuple[tuple[str, Any], ...]) -> None:
+    def __init__(self, path: str, options: tuple[tuple[str, Any], ...], mode: str = "r") -> None:
         self._source: _native.Source | None = _native.Source(path, **dict(options))
         outline = _native.outline(self._source)
         self._known: dict[tuple[str, int, int], Any] = {}
@@ -114,7 +114,7 @@ class _Described:
         self.shape: tuple[int, ...] = tuple(dataset["shape"])
         self.chunk: tuple[int, ...] | None = None if dataset["chunk"] is None else tuple(dataset["chunk"])
         self.is_text: bool = dataset["type"] == "string"
-        self.dtype: np.dtype[Any] = _DTYPES[dataset["type"]]
+        self.dtype: np.dtype[Any] = DTYPES[dataset["type"]]
         # one that says which cells are defined is there if some are not
         self.has_undefined = any(other["part"] == "defined" for other in column["datasets"])
 
@@ -386,7 +386,7 @@ class H5bridgeBackend(BackendEntrypoint):
 def _manager(path: Any, lock: bool, lock_timeout: float, follow_external: bool) -> Any:
     """Opens the source when it is needed, once for all who ask for it; pickles as path and options."""
     options = ("lock_timeout", lock_timeout if lock else None), ("follow_external", follow_external)
-    return CachingFileManager(_Opened, os.path.abspath(os.path.expanduser(os.fspath(path))), options)
+    return CachingFileManager(_Opened, os.path.abspath(os.path.expanduser(os.fspath(path))), options, mode="r")
 
 
 def _found(opened: _Opened, group: str, path: Any) -> str:
