@@ -3,10 +3,12 @@
 use std::io::Write;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::Global;
-use crate::command::{digest, finalize, follow, info, ls, pack, repair, to_hdf5, to_ms, unpack, verify, watch};
+use crate::command::{
+    digest, finalize, follow, generate, info, ls, pack, repair, to_hdf5, to_ms, unpack, verify, watch,
+};
 use crate::exit::Status;
 
 /// Casacore tables (MeasurementSets) to HDF5.
@@ -42,6 +44,7 @@ impl Cli {
             Verb::Unpack(args) => unpack::run(args, global, out),
             Verb::Ls(args) => ls::run(args, global, out),
             Verb::Watch(args) => watch::run(args, global, out),
+            Verb::Generate(args) => generate::run(&args, global, Cli::command(), out),
         }
     }
 }
@@ -75,4 +78,7 @@ pub(crate) enum Verb {
     Unpack(unpack::Args),
     /// List the files in a container
     Ls(ls::Args),
+    /// Write pages of the manual, or completions of a shell, for packages
+    #[command(hide = true)]
+    Generate(generate::Args),
 }

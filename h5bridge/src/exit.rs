@@ -30,6 +30,20 @@ pub enum Status {
 }
 
 impl Status {
+    /// Every status, by its number.
+    pub(crate) const ALL: [Self; 10] = [
+        Status::Done,
+        Status::Failed,
+        Status::Usage,
+        Status::Source,
+        Status::Unsupported,
+        Status::Different,
+        Status::Warnings,
+        Status::Target,
+        Status::NoSpace,
+        Status::Interrupted,
+    ];
+
     /// The status of a failure.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         if let Some(error) = error.downcast_ref::<ctds_hdf5::Error>() {

@@ -225,3 +225,67 @@ fn changed_native_files() {
     }
     println!("changes to 3 native files, exit codes and how often: {:?}", codes.borrow());
 }
+
+/// Paths that `generate` has written to `folder`.
+#[track_caller]
+fn generated(what: &str, folder: &Path) -> Vec<PathBuf> {
+    let made = run(&["generate", what, text(folder)]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    made.stdout.lines().map(PathBuf::from).collect()
+}
+
+#[test]
+fn manual_has_a_page_for_each_verb() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("share/man/man1");
+    let pages = generated("man", &folder);
+    let listed: BTreeMap<_, _> = pages
+        .iter()
+        .map(|page| (page.file_name().unwrap().to_str().unwrap(), fs::read_to_string(page).unwrap()))
+        .collect();
+    assert_eq!(listed.len(), fs::read_dir(&folder).unwrap().count());
+    let help = run(&["--help"]).stdout;
+    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // a description that is too long for the line goes on in the next
+    let verbs = verbs.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let verbs: Vec<_> =
+        verbs.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help").collect();
+    assert!(verbs.contains(&"to-hdf5") && !verbs.contains(&"generate"), "{verbs:?}");
+    assert_eq!(listed.len(), verbs.len() + 1, "{:?}", listed.keys());
+    for verb in verbs {
+        let page = &listed[format!("h5bridge-{verb}.1").as_str()];
+        assert!(
+            page.starts_with(&format!(".TH h5bridge-{verb} 1 \"\" \"h5bridge {}", env!("CARGO_PKG_VERSION"))),
+            "{page}"
+        );
+        for part in [
+            &format!("\\fBh5bridge {}\\fR", verb.replace('-', "\\-")),
+            ".SH OPTIONS",
+            ".SH EXAMPLES",
+            "\n\\fB130\\fR\ninterrupted",
+        ] {
+            assert!(page.contains(part), "{part:?} is not in {page}");
+        }
+    }
+    assert!(listed["h5bridge.1"].contains("h5bridge\\-to\\-ms"));
+}
+
+#[test]
+fn completions_are_scripts_of_their_shells() {
+    let folder = tempfile::tempdir().unwrap();
+    for (shell, name) in [("bash", "h5bridge"), ("zsh", "_h5bridge"), ("fish", "h5bridge.fish")] {
+        let paths = generated(shell, folder.path());
+        assert_eq!(paths, [folder.path().join(name)]);
+        let script = fs::read_to_string(&paths[0]).unwrap();
+        assert!(script.contains("to-hdf5") && script.contains("lock-timeout"), "{shell}: {script}");
+        // only bash is everywhere
+        match Command::new(shell).arg("-n").arg(&paths[0]).output() {
+            Ok(checked) => assert!(checked.status.success(), "{shell}: {}", String::from_utf8_lossy(&checked.stderr)),
+            Err(error) => assert!(shell != "bash", "{error}"),
+        }
+    }
+    let file = folder.path().join("h5bridge");
+    let refused = run(&["generate", "man", text(&file)]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.starts_with("h5bridge: ") && refused.stderr.contains(text(&file)), "{}", refused.stderr);
+}

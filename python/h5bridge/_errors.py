@@ -28,7 +28,7 @@ class UnsupportedError(Error, NotImplementedError):
 
 
 class LimitError(Error, MemoryError):
-    """More memory, nesting or indirection than the limits allow: the source is damaged, or made to exhaust its reader."""
+    """More memory, nesting or indirection than the limits allow: the source is damaged, or made to exhaust readers."""
 
 
 class UsageError(Error, ValueError):

@@ -1,13 +1,15 @@
-"""The extension: what the library does, in Python's types."""
+# The extension: what the library does, in Python's types.
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-_Region = tuple[Sequence[int], Sequence[int]]
+__all__ = ["Column", "LiveReader", "LiveWriter", "Source", "call", "main"]
+
+_Region: TypeAlias = tuple[Sequence[int], Sequence[int]]
 
 def main(args: Sequence[str]) -> int: ...
 def call(
@@ -28,7 +30,7 @@ def hypercube_rows(source: Source, table: int, column: int) -> list[tuple[int, i
 @final
 class Source:
     def __new__(
-        cls, path: str | PathLike[str], *, lock_timeout: float | None = 60.0, follow_external: bool = False
+        cls, path: str | PathLike[str], *, lock_timeout: float | None = ..., follow_external: bool = False
     ) -> Source: ...
     @property
     def table(self) -> int: ...
@@ -51,7 +53,7 @@ class Column:
     def shapes(self, start: int, stop: int) -> tuple[npt.NDArray[np.int64], list[bool]]: ...
     def shape(self, start: int, stop: int) -> list[int]: ...
 
-_Policy = tuple[float | None, int | None, bool]
+_Policy: TypeAlias = tuple[float | None, int | None, bool]
 
 @final
 class LiveWriter:

@@ -38,7 +38,10 @@ def _text(what: str, start: float, done: int, total: int, table: str, part: str)
     rate = done / seconds if seconds else 0.0
     left = f", {(total - done) / rate:.0f} s left" if rate and total > done else ""
     place = part if table in ("", ".") else f"{table}/{part}"
-    return f"{what} {part_done:4.0%} {done / 1e6:.0f} of {total / 1e6:.0f} MB, {rate / 1e6:.0f} MB/s{left} {place}", part_done
+    return (
+        f"{what} {part_done:4.0%} {done / 1e6:.0f} of {total / 1e6:.0f} MB, {rate / 1e6:.0f} MB/s{left} {place}",
+        part_done,
+    )
 
 
 class _Terminal:
@@ -58,7 +61,7 @@ class _Terminal:
 
 class _Notebook:
     def __init__(self, what: str) -> None:
-        from IPython.display import HTML, display  # type: ignore[import-not-found]
+        from IPython.display import HTML, display
 
         self._what, self._start, self._html = what, time.monotonic(), HTML
         self._display: Any = display(HTML(""), display_id=True)

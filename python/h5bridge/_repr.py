@@ -21,7 +21,7 @@ def _quick_cell_shape(column: Column) -> tuple[int | None, ...]:
         cubes = column._table._open.source.hypercubes(column._table._number, column._number)
         if len(cubes) == 1:
             return tuple(cubes[0][0][1:])
-    return (None,) * max(column._known["ndim"], 1)
+    return (None,) * max(int(column._known["ndim"]), 1)
 
 
 def _element(column: Column) -> str:
@@ -40,7 +40,10 @@ def table_text(table: Table) -> str:
     lines = _lines(table)
     widths = [max((len(line[field]) for line in lines), default=0) for field in range(5)]
     text = [f"<h5bridge.Table {table.path}{kind}>", f"Rows: {table.rows}", "Columns:"]
-    text += ["    " + "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    text += [
+        "    " + "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
     if table.subtables:
         text.append(f"Subtables: {', '.join(table.subtables)}")
     return "\n".join(text)
@@ -48,7 +51,8 @@ def table_text(table: Table) -> str:
 
 def column_text(column: Column) -> str:
     unit = f", {column.unit}" if column.unit else ""
-    return f"<h5bridge.Column {column.name}: {_axes(column)} {_element(column)}{unit}, {column._table.rows} rows, {column.manager}>"
+    cells = f"{_axes(column)} {_element(column)}{unit}"
+    return f"<h5bridge.Column {column.name}: {cells}, {column._table.rows} rows, {column.manager}>"
 
 
 _STYLE = (
@@ -71,6 +75,8 @@ def table_html(table: Table) -> str:
     columns = f"<details open><summary>Columns ({len(table.columns)})</summary><table>{rows}</table></details>"
     names = "".join(f"<tr><td>{escape(name)}</td></tr>" for name in table.subtables)
     subtables = f"<details><summary>Subtables ({len(table.subtables)})</summary><table>{names}</table></details>"
-    pairs = "".join(f"<tr><td>{escape(str(k))}</td><td>{escape(str(v)[:200])}</td></tr>" for k, v in table.keywords.items())
+    pairs = "".join(
+        f"<tr><td>{escape(str(k))}</td><td>{escape(str(v)[:200])}</td></tr>" for k, v in table.keywords.items()
+    )
     keywords = f"<details><summary>Keywords ({len(table.keywords)})</summary><table>{pairs}</table></details>"
     return f"{_STYLE}<div class='h5b'>{head}<br>Rows: {table.rows}{columns}{subtables}{keywords}</div>"

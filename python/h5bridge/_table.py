@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -128,7 +128,7 @@ class Table:
         """Gives back the lock and all files, those of subtables as well."""
         self._open.native = None
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -293,11 +293,11 @@ class Column:
         except (_errors.NotFoundError, _errors.UsageError):
             pass
         if not rows:
-            return (None,) * max(self._known["ndim"], 0)
+            return (None,) * max(int(self._known["ndim"]), 0)
         shapes, defined = self._native.shapes(0, rows)
         shapes = shapes[np.asarray(defined)]
         if not len(shapes):
-            return (None,) * max(self._known["ndim"], 0)
+            return (None,) * max(int(self._known["ndim"]), 0)
         same = (shapes == shapes[0]).all(axis=0) & (shapes[0] >= 0)
         return tuple(int(extent) if agree else None for extent, agree in zip(shapes[0], same, strict=True))
 
@@ -312,9 +312,7 @@ class Column:
             raise ValueError("a column is read into new memory: copy=False cannot be had")
         return np.asarray(self.read(), dtype=dtype)
 
-    def read(
-        self, key: Any = (), *, out: npt.NDArray[Any] | None = None, missing: Any = None
-    ) -> Any:
+    def read(self, key: Any = (), *, out: npt.NDArray[Any] | None = None, missing: Any = None) -> Any:
         """What numpy's index `key` takes of the column: integers, slices with steps, `...`, and lists or arrays of
         integers or bools. All cells that it touches must be defined and have one shape; where they are not, `cells`
         reads them one by one.
@@ -370,8 +368,8 @@ class Column:
                 continue
             if shape is not None and found != shape:
                 raise _errors.UsageError(
-                    f"{self._table.path}: column {self.name}: the cell in row {start} has shape {found}, others {shape}; "
-                    "`cells` reads them one by one"
+                    f"{self._table.path}: column {self.name}: the cell in row {start} has shape {found}, others {shape}"
+                    "; `cells` reads them one by one"
                 )
             shape = found
         return shape if shape is not None else (0,) * max(self._known["ndim"], 0)
@@ -386,7 +384,8 @@ class Column:
         kinds = {tuple(int(extent) for extent in shape if extent >= 0) for shape in shapes[np.asarray(defined)]}
         if len(kinds) > 1:
             raise _errors.UsageError(
-                f"{self._table.path}: column {self.name}: cells have the shapes {sorted(kinds)}; `cells` reads them one by one"
+                f"{self._table.path}: column {self.name}: cells have the shapes {sorted(kinds)}; "
+                "`cells` reads them one by one"
             )
         return kinds.pop() if kinds else None
 
@@ -421,7 +420,9 @@ class Column:
             return np.zeros(0, dtype=bool)
         first, last = int(rows.min()), int(rows.max())
         if last - first < 2 * len(rows):
-            return np.asarray(self._native.shapes(first, last + 1)[1], dtype=bool)[(rows - np.uint64(first)).astype(np.intp)]
+            return np.asarray(self._native.shapes(first, last + 1)[1], dtype=bool)[
+                (rows - np.uint64(first)).astype(np.intp)
+            ]
         return np.array([self._native.shapes(int(row), int(row) + 1)[1][0] for row in rows], dtype=bool)
 
     def _rows(self, rows: Any) -> range | npt.NDArray[np.uint64]:
@@ -465,4 +466,6 @@ class Column:
 def _can_fill(out: npt.NDArray[Any], dtype: np.dtype[Any], box: Wanted) -> bool:
     """Whether what is read can go straight to `out`."""
     shape = (len(box.rows), *box.extent)
-    return out.dtype == dtype and dtype != object and out.shape == shape and out.flags.c_contiguous and out.flags.writeable
+    return (
+        out.dtype == dtype and dtype != object and out.shape == shape and out.flags.c_contiguous and out.flags.writeable
+    )

@@ -14,8 +14,8 @@ from ._progress import following
 
 Path: TypeAlias = str | os.PathLike[str]
 Progress: TypeAlias = Callable[[int, int, str, str], object] | bool | None
-"""`progress(done_bytes, total_bytes, table, part)`, called at most ten times a second; or True: a bar, in a notebook or a
-terminal. What it raises stops the call."""
+"""`progress(done_bytes, total_bytes, table, part)`, called at most ten times a second; or True: a bar, in a notebook or
+a terminal. What it raises stops the call."""
 Sync: TypeAlias = Literal["behind", "end", "never"]
 
 
@@ -260,10 +260,10 @@ def to_hdf5(
 ) -> Summary:
     """Converts a table and its subtables to a native HDF5 file, which h5py, xarray and netCDF4 open as it is.
 
-    `columns` and `exclude` are names: `DATA` of the main table, `ANTENNA/NAME` of a subtable. `rows` are rows of the
-    main table, `where` a condition on its scalar columns: `'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'`. `compress` is
-    `auto`, `none`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`. `restorable` keeps what
-    `to_ms(exact=True)` needs. `salvage` leaves out what is damaged. `digest` None: as the command line decides.
+    `columns` and `exclude` are names: `DATA` of the main table, `ANTENNA/NAME` of a subtable. `rows` are rows of
+    the main table, `where` a condition on its scalar columns: `'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'`.
+    `compress` is `auto`, `none`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`. `restorable` keeps
+    what `to_ms(exact=True)` needs. `salvage` leaves out what is damaged. `digest` None: as the command line decides.
     `threads` 0: one for each processor.
 
     The file appears under its name when it is whole. Raises `ExistsError` if there is one and `overwrite` is not set,
@@ -297,7 +297,7 @@ def plan(
     lock: bool = True,
     lock_timeout: float = 60.0,
 ) -> Plan:
-    """What `to_hdf5` with these options would do, and how much space, memory and time it would take; nothing is written."""
+    """What `to_hdf5` with these options would do, and how much space, memory and time it would take; writes nothing."""
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, None)
     words += _option("--threads", threads) + _option("--max-memory", max_memory)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
@@ -326,7 +326,13 @@ def plan(
     expected = document["expected"]
     warnings = tuple(document.get("warnings", ()))
     return Plan(
-        listed, document["bytes"], document["peak_memory"], expected["file_bytes"], expected["seconds"], warnings, document
+        listed,
+        document["bytes"],
+        document["peak_memory"],
+        expected["file_bytes"],
+        expected["seconds"],
+        warnings,
+        document,
     )
 
 
@@ -376,8 +382,8 @@ def pack(
 ) -> Packed:
     """Puts the files of a table and of its subtables into containers, byte for byte.
 
-    `format` is `multifile` (the default), `multihdf5`, `hdf5`, `vt`, `sion`, `blz`, `bcolz` or `bloscpack`; `single_file`
-    puts everything into one file. Errors and interrupts are those of `to_hdf5`.
+    `format` is `multifile` (the default), `multihdf5`, `hdf5`, `vt`, `sion`, `blz`, `bcolz` or `bloscpack`;
+    `single_file` puts everything into one file. Errors and interrupts are those of `to_hdf5`.
     """
     words = _option("--format", format) + _flag("--single-file", single_file) + _option("--block-size", block_size)
     words += _flag("--crc", crc) + _option("--compress", compress) + _flag("--salvage", salvage)
@@ -502,14 +508,14 @@ def follow(
     overwrite: bool = False,
     lock_timeout: float = 60.0,
 ) -> Followed:
-    """Keeps a live HDF5 file in step with a table that another program is writing, until Ctrl-C; with `until_closed` until no
-    other program has the table open; with `idle` until nothing has changed for so many seconds.
+    """Keeps a live HDF5 file in step with a table that another program is writing, until Ctrl-C; with `until_closed`
+    until no other program has the table open; with `idle` until nothing has changed for so many seconds.
 
     `poll` is the time between two looks, in seconds; `fsync` waits for the disk at each commit; `overwrite` replaces a
     live file instead of resuming it.
     """
     words = _flag("--until-closed", until_closed) + _option("--idle", None if idle is None else f"{idle}s")
-    words += ["--poll", f"{poll}s"] + _flag("--fsync", fsync) + _flag("--overwrite", overwrite)
+    words += ["--poll", f"{poll}s", *_flag("--fsync", fsync), *_flag("--overwrite", overwrite)]
     document = _call("follow", words + _locking(True, lock_timeout), [source, live], None)
     found = document["tables"], document["commits"], document["seconds"]
     return Followed(*found, tuple(document.get("warnings", ())), document)
@@ -591,7 +597,7 @@ def _locking(lock: bool, timeout: float) -> list[str]:
 
 def _call(verb: str, words: list[str], paths: list[Path], progress: Progress) -> dict[str, Any]:
     with following(progress, verb) as report:
-        _, document = _native.call([verb, *words, "--", *map(os.fspath, paths)], report)
+        _, document = _native.call([verb, *words, "--", *(os.fspath(path) for path in paths)], report)
     parsed: dict[str, Any] = json.loads(document)
     return parsed
 

@@ -1,6 +1,7 @@
 """Live tables: rows are appended to an HDF5 file (SWMR mode) that h5py, xarray, dashboards and `Reader` read meanwhile.
 
->>> tables = {"MAIN": Table({"TIME": Column("f8", unit="s"), "DATA": Column("c8", cell=(64, 4), axes=("chan", "corr"))})}
+>>> data = Column("c8", cell=(64, 4), axes=("chan", "corr"))
+>>> tables = {"MAIN": Table({"TIME": Column("f8", unit="s"), "DATA": data})}
 >>> with Writer("live.h5", tables) as writer:
 ...     writer.append("MAIN", TIME=[5e9], DATA=np.zeros((1, 64, 4)))
 ...     writer.commit()
@@ -12,7 +13,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ class Column:
     """The unit: `s`, `m`, `Hz`."""
     comment: str = ""
     axes: tuple[str, ...] = ()
-    """What the axes of a cell mean, slowest first: `("chan", "corr")`. Without, the names of a MeasurementSet's columns."""
+    """What the axes of a cell mean, slowest first: `("chan", "corr")`. Without, those of a MeasurementSet."""
     string_length: int = 64
     """The most bytes of UTF-8 that a string has."""
     keywords: Mapping[str, Any] = field(default_factory=dict)
@@ -98,10 +99,11 @@ def _type_name(dtype: npt.DTypeLike) -> str:
 
 
 class Writer:
-    """Appends rows to a live file, which appears with its tables and no rows; a context manager that commits and closes.
+    """Appends rows to a live file, which appears with its tables and no rows; a context manager that commits, closes.
 
-    Rows become visible to readers once a second, after each `every` seconds or `rows` rows, or when `commit` is called;
-    `every=None, rows=None` leaves it to `commit`. `fsync` waits for the disk at each commit. `overwrite` replaces a file.
+    Rows become visible to readers once a second, after each `every` seconds or `rows` rows, or when `commit` is
+    called; `every=None, rows=None` leaves it to `commit`. `fsync` waits for the disk at each commit. `overwrite`
+    replaces a file.
 
     Raises `ExistsError`, `LockedError` if another writer has the file, `NoSpaceError`.
     """
@@ -151,7 +153,7 @@ class Writer:
         return self._native.rows(table)[1]
 
     def append(self, table: str, cells: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        """Appends rows: for each column its cells, an array `(row, ...)`, by name. All columns have the same number of rows.
+        """Appends rows: for each column its cells, an array `(row, ...)`, by name. All have the same number of rows.
         Cells of a column of several shapes are a list of arrays, None where undefined.
 
         >>> writer.append("MAIN", TIME=[5e9, 5e9 + 1], DATA=np.zeros((2, 64, 4)))
@@ -165,7 +167,7 @@ class Writer:
             self._native.append(table, blocks[0][0], [block for _, block in blocks])
 
     def rewrite(self, table: str, column: str, first_row: int, cells: Any) -> None:
-        """Overwrites cells from `first_row` on that were appended before. Readers may see old and new ones side by side."""
+        """Overwrites cells from `first_row` on that were appended before. Readers may see old ones beside new ones."""
         count, (name, of, block, shapes) = self._block(table, column, cells)
         if shapes is not None:
             raise TypeError(f"column {name} has cells of several shapes: they are not written again")
@@ -183,7 +185,7 @@ class Writer:
         """Commits and closes the file."""
         self._native.close()
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -293,8 +295,8 @@ class LiveTable:
         return self.rows
 
     def wait(self, timeout: float | None = None, *, poll: float = 0.01) -> int:
-        """Waits until there are more rows than at the last look, at most `timeout` seconds; returns their number. `poll` is
-        the time between two looks, in seconds."""
+        """Waits until there are more rows than at the last look, at most `timeout` seconds; returns their number.
+        `poll` is the time between two looks, in seconds."""
         before = self.rows
         end = None if timeout is None else time.monotonic() + timeout
         while self.refresh() <= before:

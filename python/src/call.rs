@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use crate::error::OrRaise;
 use crate::others;
 
-/// Between two looks for a signal, in the thread that waits for a verb.
+/// Time between two looks for a signal, in the thread that waits for a verb.
 const LOOK: Duration = Duration::from_millis(20);
-/// Between two calls of the user's function.
+/// Time between two calls of the user's function.
 const REPORT: Duration = Duration::from_millis(100);
 
 /// Runs the command line `args`, whose first word is the name of the program; returns its exit code.

@@ -14,7 +14,7 @@ use crate::error::OrRaise;
 use crate::keywords::{records, strings};
 use crate::others;
 
-/// Between two looks for a signal, about so many bytes are read.
+/// Bytes that are read, about, between two looks for a signal.
 const STEP_BYTES: usize = 256 << 20;
 
 /// A column of an open table, by their numbers.
@@ -116,7 +116,7 @@ impl Column {
         read(py, &self.open(py)?, &Rows::Range(start..stop.max(start)), region, out)
     }
 
-    /// As `read`, for a list of rows in any order.
+    /// Like `read`, for a list of rows in any order.
     #[pyo3(signature = (rows, region=None, out=None))]
     fn read_at<'py>(
         &self,

@@ -60,11 +60,9 @@ fn scalar<'py>(py: Python<'py>, values: &Values) -> PyResult<Bound<'py, PyAny>> 
 /// A numpy array of elements in casacore's order: the first axis of `shape` is the last of the array.
 pub(crate) fn array<'py>(py: Python<'py>, shape: &Shape, values: Values) -> PyResult<Bound<'py, PyAny>> {
     fn shaped<T>(shape: &Shape, values: Vec<T>) -> PyResult<ArrayD<T>> {
-        let mut axes: Vec<usize> = shape.reversed().iter().map(|&extent| extent as usize).collect();
-        // an array of casacore's without axes has no elements; numpy's has one
-        if axes.is_empty() && values.is_empty() {
-            axes.push(0);
-        }
+        // an array without elements may come without axes
+        let axes = if values.is_empty() && shape.is_empty() { vec![0] } else { shape.reversed() };
+        let axes: Vec<usize> = axes.into_iter().map(|extent| extent as usize).collect();
         ArrayD::from_shape_vec(IxDyn(&axes), values).map_err(|error| PyValueError::new_err(error.to_string()))
     }
     match values {

@@ -1,8 +1,9 @@
-//! The extension behind the Python package `h5bridge`: what the library does, in Python's types. It decides nothing.
+//! The extension of the Python package `h5bridge`: what the library does, in Python's types. It decides nothing.
 
 mod call;
 mod column;
 mod error;
+mod interpreter;
 mod keywords;
 mod live;
 mod others;
@@ -13,6 +14,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::call::{call, main};
     #[pymodule_export]
@@ -23,4 +26,9 @@ mod _native {
     use crate::outline::{hypercube_part, hypercube_rows, outline, stored_cells};
     #[pymodule_export]
     use crate::source::Source;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::interpreter::claim(module.py())
+    }
 }

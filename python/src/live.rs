@@ -214,7 +214,7 @@ impl<'py> Given<'py> {
 }
 
 fn element_type(name: &str) -> PyResult<DataType> {
-    DataType::from_name(name).ok_or_else(|| PyTypeError::new_err(format!("there is no element type {name:?}")))
+    DataType::from_name(name).ok_or_else(|| PyTypeError::new_err(format!("{name:?} names no element type")))
 }
 
 fn get<'py, T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>>(dict: &Bound<'py, PyDict>, key: &str) -> PyResult<T> {
@@ -259,7 +259,7 @@ fn column_spec(column: &Bound<'_, PyDict>) -> PyResult<ColumnSpec> {
     Ok(if axes.is_empty() { spec } else { spec.axes(axes.into_iter().rev()) })
 }
 
-/// Reads a live file, whether or not somebody appends to it.
+/// Reads a live file, whether or not a writer appends to it.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct LiveReader(Arc<Opened>);
 
@@ -342,6 +342,6 @@ impl LiveReader {
 
 impl LiveReader {
     fn found(&self, table: usize) -> PyResult<&TableReader> {
-        self.0.tables().get(table).ok_or_else(|| PyIndexError::new_err(format!("there is no table {table}")))
+        self.0.tables().get(table).ok_or_else(|| PyIndexError::new_err(format!("table {table} does not exist")))
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn look(py: Python<'_>) {
         let modules = modules.cast::<PyDict>()?;
         CASACORE.iter().try_fold(false, |found, name| Ok(found || modules.contains(name)?))
     };
-    // at the end of the interpreter there are no modules any more
+    // the modules are gone when the interpreter ends
     if let Ok(loaded) = loaded() {
         ctds_hdf5::io::keep_lock_files(loaded);
     }

@@ -144,7 +144,7 @@ impl Drop for Source {
 
 impl Source {
     fn found(&self, table: usize) -> PyResult<&SourceTable> {
-        self.source.tables().get(table).ok_or_else(|| PyIndexError::new_err(format!("there is no table {table}")))
+        self.source.tables().get(table).ok_or_else(|| PyIndexError::new_err(format!("table {table} does not exist")))
     }
 }
 

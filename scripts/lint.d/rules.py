@@ -23,11 +23,19 @@ LAYERS = [
     ['convert', 'pack', 'live', 'blz'],
     ['internals'],
     ['lib'],
-    ['h5bridge/exit', 'h5bridge/args'],
-    ['h5bridge/report', 'h5bridge/progress', 'h5bridge/interrupt'],
+    ['h5bridge/exit'],
+    ['h5bridge/interrupt'],
+    ['h5bridge/args'],
+    ['h5bridge/report', 'h5bridge/progress'],
     ['h5bridge/command'],
     ['h5bridge/cli'],
+    ['h5bridge/lib'],
     ['h5bridge/main'],
+    ['python/error', 'python/interpreter', 'python/others'],
+    ['python/keywords', 'python/call'],
+    ['python/column', 'python/live'],
+    ['python/source'],
+    ['python/lib'],
 ]
 
 # (importing, imported, why): what the order of layers alone would allow.

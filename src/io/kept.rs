@@ -1,8 +1,8 @@
 //! Descriptors of `table.lock`, which are kept open where closing them would end locks of casacore.
 //!
 //! Casacore has record locks, which belong to the process: when any descriptor of a file is closed, all record locks of the
-//! process on that file are gone. In a process that uses casacore as well, descriptors of `table.lock` are therefore put aside
-//! instead of being closed, without locks of their own, and taken again when the file is opened anew.
+//! process on that file are gone. In a process that uses casacore as well, descriptors of a `table.lock` that has locks are
+//! therefore put aside instead of being closed, without locks of their own, and taken again when the file is next opened.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc::{self, SEEK_SET, c_short};
+use nix::libc::{self, SEEK_SET, c_int, c_short};
 
 const LOCK_FILE: &str = "table.lock";
 
@@ -30,9 +30,9 @@ struct Aside {
     file: File,
 }
 
-/// Sets whether descriptors of `table.lock` stay open from now on, because casacore is used in this process as well: its locks
-/// on a table end when any descriptor of the table's lock file is closed. Each file takes as many descriptors as it was
-/// opened times at once.
+/// Sets whether descriptors of `table.lock` stay open from now on while the file has locks, because casacore is used in this
+/// process as well: its locks on a table end when any descriptor of the table's lock file is closed. Each file takes as many
+/// descriptors as it was opened times at once.
 pub fn keep_lock_files(keep: bool) {
     KEEPS.store(keep, Ordering::Relaxed);
 }
@@ -74,14 +74,7 @@ impl Drop for Kept {
         let Some(file) = self.file.take().filter(|_| self.is_lock && KEEPS.load(Ordering::Relaxed)) else { return };
         let Ok(metadata) = file.metadata() else { return };
         // the locks of this descriptor, which are not those of the process
-        let all = libc::flock {
-            l_type: libc::F_UNLCK as c_short,
-            l_whence: SEEK_SET as c_short,
-            l_start: 0,
-            l_len: 0,
-            l_pid: 0,
-        };
-        if fcntl(&file, FcntlArg::F_OFD_SETLK(&all)).is_err() {
+        if fcntl(&file, FcntlArg::F_OFD_SETLK(&whole(libc::F_UNLCK))).is_err() || !has_locks(&file) {
             return;
         }
         let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,6 +82,17 @@ impl Drop for Kept {
         aside.retain(|other| other.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
         aside.push(Aside { identity: (metadata.dev(), metadata.ino()), writable: self.writable, file });
     }
+}
+
+/// Whether a process, this one perhaps, has a lock on the file. Only one is named, so that ours may be hidden by others.
+fn has_locks(file: &File) -> bool {
+    let mut lock = whole(libc::F_WRLCK);
+    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok() && c_int::from(lock.l_type) != libc::F_UNLCK
+}
+
+/// A lock on all of a file.
+fn whole(kind: c_int) -> libc::flock {
+    libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: 0, l_len: 0, l_pid: 0 }
 }
 
 /// A descriptor of the file at `path` that was put aside.
@@ -140,6 +144,11 @@ mod tests {
         assert_eq!(count(), 0);
         drop(again);
         assert_eq!(count(), 1);
+        let other = folder.path().join("other").join(LOCK_FILE);
+        std::fs::create_dir(other.parent().unwrap()).unwrap();
+        std::fs::write(&other, [0; 8]).unwrap();
+        drop(Kept::open(&other).unwrap());
+        assert!(ASIDE.lock().unwrap().iter().all(|kept| kept.identity != identity(&other)), "nothing is locked there");
         keep_lock_files(false);
         drop(Kept::open(&path).unwrap());
         assert!(!is_held());

@@ -182,7 +182,7 @@ impl Source {
     /// [`tables`](Self::tables). Columns of native files stay open after they were read, the last 16 of them.
     ///
     /// # Errors
-    /// `NotFound` if there is no such table or column; those of opening the column.
+    /// `NotFound` if the source lacks the table or column; those of opening the column.
     pub fn column_at(&self, table: usize, column: usize) -> Result<Column<'_>> {
         let none = || Error::not_found(format!("no column {column} of table {table}")).context(self.place.clone());
         let found = self.tables.get(table).ok_or_else(none)?;

@@ -83,7 +83,7 @@ impl<'a> Column<'a> {
     /// The shape that all cells of `rows` have, first axis fastest; that of a scalar has no axes.
     ///
     /// # Errors
-    /// `NotFound` if a cell is undefined, which is named; `Usage` if the shapes differ, or there are no such rows; `Format`
+    /// `NotFound` if a cell is undefined, which is named; `Usage` if the shapes differ, or the table lacks the rows; `Format`
     /// and `Io` if a cell cannot be found.
     pub fn shape(&self, rows: Range<u64>) -> Result<Shape> {
         self.check_rows(&rows)?;

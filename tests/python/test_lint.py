@@ -25,7 +25,8 @@ CLEAN = {
     'src/stman/one.rs': 'use super::Kind;\npub static KIND: Kind = Kind;\n',
     'src/stman/two/mod.rs': 'mod part;\nuse super::Kind;\npub(super) static KIND: Kind = Kind;\n',
     'src/stman/two/part.rs': 'pub fn helper() {}\n',
-    'h5bridge/src/main.rs': 'mod args;\nmod cli;\nmod command;\n',
+    'h5bridge/src/lib.rs': 'mod args;\nmod cli;\nmod command;\n',
+    'h5bridge/src/main.rs': 'fn main() { h5bridge::run() }\n',
     'h5bridge/src/args.rs': 'pub struct Global;\n',
     'h5bridge/src/cli.rs': 'use crate::command::ls;\npub enum Verb { Ls(ls::Args) }\n',
     'h5bridge/src/command/mod.rs': 'pub mod ls;\n',
@@ -95,6 +96,13 @@ VIOLATIONS = {
     'prose in a comment': ({'src/table/cells.rs': '/// Reads a file\n/// that is not there.\nfn f() {}\n'}, '[prose] P4 occurs 1 times'),
     'prose of a message': ({'src/table/cells.rs': 'const M: &str = "the bytes behind the header";\n'}, '[prose] P6 occurs 1 times'),
     'prose of a document': ({'docs/design.md': 'It is written anew.\n'}, '[prose] P8 occurs 1 times'),
+    'extension': ({'python/src/lib.rs': 'mod error;\nmod source;\n', 'python/src/error.rs': 'use crate::source::Source;\n',
+                   'python/src/source.rs': 'pub struct Source;\n'},
+                  '[layers] python/error imports crate::source::Source from python/source: python/source is above'),
+    'ruff': ({'python/pyproject.toml': '[tool.mypy]\nstrict = true\n', 'python/h5bridge/__init__.py': 'import os\n'},
+             'python/h5bridge/__init__.py:1: [python] ruff: F401'),
+    'mypy': ({'python/pyproject.toml': '[tool.mypy]\nstrict = true\n', 'python/h5bridge/__init__.py': 'def f(x): return x\n'},
+             'python/h5bridge/__init__.py:1: [python] mypy: error: Function is missing a type annotation'),
     'preposition': ({'src/table/cells.rs': '/// Of the conversion.\n/// Of a second line.\nfn f() {}\n'}, '[prose] P2 occurs 1 times'),
 }
 

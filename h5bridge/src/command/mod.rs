@@ -3,6 +3,7 @@
 pub(crate) mod digest;
 pub(crate) mod finalize;
 pub(crate) mod follow;
+pub(crate) mod generate;
 pub(crate) mod info;
 pub(crate) mod ls;
 pub(crate) mod pack;

@@ -1,0 +1,119 @@
+//! `generate`: manual pages and completions of shells, for packages.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Command, ValueEnum};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use serde_json::json;
+
+use crate::args::Global;
+use crate::exit::Status;
+
+/// Arguments of `generate`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge generate man share/man/man1
+  h5bridge generate bash share/bash-completion/completions")]
+pub(crate) struct Args {
+    /// What to write
+    what: What,
+    /// The directory for the files, whose names are those that manuals and shells look for; it is made
+    dir: PathBuf,
+}
+
+/// What can be written.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum What {
+    /// A page of the manual for the program, and one for each verb
+    Man,
+    /// Completions of bash
+    Bash,
+    /// Completions of zsh
+    Zsh,
+    /// Completions of fish
+    Fish,
+}
+
+/// Writes the files and prints their paths. `command` is the command line of the program.
+pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
+    let files = match args.what {
+        What::Man => pages(command)?,
+        What::Bash => vec![("h5bridge".to_owned(), completions(Shell::Bash, command))],
+        What::Zsh => vec![("_h5bridge".to_owned(), completions(Shell::Zsh, command))],
+        What::Fish => vec![("h5bridge.fish".to_owned(), completions(Shell::Fish, command))],
+    };
+    fs::create_dir_all(&args.dir).with_context(|| format!("{} cannot be made", args.dir.display()))?;
+    let mut paths = Vec::new();
+    for (name, content) in files {
+        let path = args.dir.join(name);
+        fs::write(&path, content).with_context(|| format!("{} cannot be written", path.display()))?;
+        paths.push(path.display().to_string());
+    }
+    if global.json {
+        writeln!(out, "{:#}", json!({ "files": paths }))?;
+    } else if !global.quiet {
+        paths.iter().try_for_each(|path| writeln!(out, "{path}"))?;
+    }
+    Ok(Status::Done)
+}
+
+fn completions(shell: Shell, mut command: Command) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "h5bridge", &mut script);
+    script
+}
+
+/// The pages of the manual, with the names of their files.
+fn pages(command: Command) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    let verbs: Vec<&Command> = command.get_subcommands().filter(|verb| !verb.is_hide_set()).collect();
+    let names: Vec<String> = verbs.iter().map(|verb| page_name(verb)).collect();
+    let main = page_name(&command);
+    let mut pages = vec![(format!("{main}.1"), page(&command, &names)?)];
+    for verb in verbs {
+        pages.push((format!("{}.1", page_name(verb)), page(verb, std::slice::from_ref(&main))?));
+    }
+    Ok(pages)
+}
+
+fn page_name(command: &Command) -> String {
+    command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
+}
+
+/// The page of the program or of a verb, which refers to the pages `related`.
+fn page(command: &Command, related: &[String]) -> Result<Vec<u8>> {
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    // no date: the same version gives the same bytes
+    writeln!(page, ".TH {} 1 \"\" \"h5bridge {}\" \"h5bridge\"", page_name(command), env!("CARGO_PKG_VERSION"))?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let mut roff = Roff::new();
+    if let Some(examples) = command.get_before_help() {
+        roff.control("SH", ["EXAMPLES"]).control("nf", []);
+        for line in examples.to_string().lines().filter(|line| line.starts_with("  ")) {
+            roff.text([roman(line)]);
+        }
+        roff.control("fi", []);
+    }
+    roff.control("SH", ["EXIT STATUS"]);
+    for status in Status::ALL {
+        roff.control("TP", []).text([bold(status.code().to_string())]).text([roman(status.name())]);
+    }
+    roff.control("SH", ["SEE ALSO"]);
+    let names = related.iter().flat_map(|name| [roman(", "), bold(name), roman("(1)")]).skip(1);
+    roff.text(names.collect::<Vec<_>>());
+    roff.to_writer(&mut page)?;
+    Ok(page)
+}

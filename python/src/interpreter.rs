@@ -1,0 +1,21 @@
+//! The one interpreter of a process that may hold the extension.
+
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+
+/// Refuses all interpreters but the first: objects that the extension keeps belong to it. From Python 3.12 on PyO3 refuses
+/// before it comes to this.
+pub(crate) fn claim(py: Python<'_>) -> PyResult<()> {
+    static HOME: OnceLock<usize> = OnceLock::new();
+    // each interpreter has its own
+    let here = py.import("builtins")?.as_ptr() as usize;
+    if *HOME.get_or_init(|| here) == here {
+        Ok(())
+    } else {
+        Err(PyImportError::new_err(
+            "h5bridge cannot be loaded in two interpreters of a process: it is loaded in another one",
+        ))
+    }
+}
