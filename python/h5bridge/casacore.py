@@ -6,10 +6,10 @@
     t.getcol("DATA", 0, 100).shape          # (row, chan, corr)
     table("my.ms::ANTENNA").getcol("NAME")
 
-The results are those of python-casacore 3.8: arrays, lists of strings, `{"shape": …, "array": …}` for strings with several
-axes, False for undefined cells in `getvarcol`. Tables in containers and native HDF5 files are read likewise. Nothing can be
-written, and there is no TaQL: those methods raise `UnsupportedError`. All other errors are `TableError`, a `RuntimeError` as
-in python-casacore. docs/casacore.md says what is there.
+The results are those of python-casacore 3.8: arrays, lists of strings, `{"shape": …, "array": …}` for strings with
+several axes, False for undefined cells in `getvarcol`. Tables in containers and native HDF5 files are read likewise.
+Nothing can be written, and there is no TaQL: those methods raise `UnsupportedError`. All other errors are `TableError`,
+a `RuntimeError` as in python-casacore. docs/casacore.md says what is there.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class table:
         return _strings(part) if array.dtype == object else part.copy()
 
     def getcol(self, columnname: str, startrow: int = 0, nrow: int = -1, rowincr: int = 1) -> Any:
-        """The cells of rows as an array, `(row, …)`; all must be defined and have one shape. Scalar strings are a list."""
+        """The cells of rows as an array, `(row, …)`; all must be defined, of one shape. Scalar strings are a list."""
         return self._many(columnname, self._rows(startrow, nrow, rowincr), None)
 
     def getcolslice(
@@ -323,14 +323,16 @@ class table:
             cells = [_array(self.getcell(column.name, int(row))) for row in taken]
             box = _box(cells[0].shape, *part)
             shapes = {cell[box].shape if cell.ndim == len(box) else None for cell in cells}
-            if len(shapes) > 1 or any(part.stop > extent for cell in cells for part, extent in zip(box, cell.shape)):
+            if len(shapes) > 1 or any(
+                part.stop > extent for cell in cells for part, extent in zip(box, cell.shape, strict=True)
+            ):
                 raise
             return np.stack([cell[box] for cell in cells])
         found: npt.NDArray[Any] = column.read((rows, *_box(shape, *part)))
         return found
 
     def getvarcol(self, columnname: str, startrow: int = 0, nrow: int = -1, rowincr: int = 1) -> dict[str, Any]:
-        """The cells of rows one by one, by the keys `r1`, `r2` …: each an array with one more axis, of length 1, in front;
+        """The cells of rows one by one, by the keys `r1`, `r2` …: each an array with an axis of length 1 in front;
         False where a cell is undefined."""
         rows = self._rows(startrow, nrow, rowincr)
         column = self._column(columnname)
@@ -491,7 +493,11 @@ class table:
         found: dict[str, dict[str, Any]] = {}
         for number, manager in enumerate(listed):
             own = sorted(name for name, of in numbered.items() if of == number)
-            info: dict[str, Any] = {"TYPE": manager["type"].rstrip(), "NAME": manager["name"], "SEQNR": manager["sequence"]}
+            info: dict[str, Any] = {
+                "TYPE": manager["type"].rstrip(),
+                "NAME": manager["name"],
+                "SEQNR": manager["sequence"],
+            }
             info["SPEC"] = self._like_casacore(manager["parameters"])
             if columnname is not None and columnname in own:
                 return info
@@ -503,7 +509,7 @@ class table:
         return found
 
     def _managers(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
-        """The data managers, and the number of that of each column; as in casacore, those of the first part of a view."""
+        """The data managers, and the number of that of each column; those of a view are its first part's."""
         columns = self._table._known["columns"]
         if self._table.kind in ("plain", "native"):
             return self._table.managers, {column["name"]: column.get("manager_number") for column in columns}
@@ -587,7 +593,8 @@ def _refusing(name: str, what: str) -> Any:
 
 _WRITING = (
     "addcols addreadmeline addrows copy copyrows putcell putcellslice putcol putcolkeyword putcolkeywords putcolslice "
-    "putinfo putkeyword putkeywords putvarcol removecolkeyword removecols removekeyword removerows rename renamecol setdmprop"
+    "putinfo putkeyword putkeywords putvarcol removecolkeyword removecols removekeyword removerows rename renamecol "
+    "setdmprop"
 )
 _SELECTING = "browse calc getdmprop index iter query select selectrows showstructure sort summary toascii view"
 for _name in _WRITING.split():

@@ -5,8 +5,8 @@
     tree = xarray.open_datatree("my.ms", engine="h5bridge", chunks={})
     tree["MAIN/DATA"].mean("row").compute()
 
-The tree has the groups, names, dimensions, coordinates and attributes that `h5bridge to-hdf5` gives its files (see
-docs/xarray.md), whether `my.ms` is a table directory, a table in a container or a native HDF5 file. Nothing is converted.
+The tree has the groups, names, dimensions, coordinates and attributes that `h5bridge to-hdf5` gives its files, whether
+`my.ms` is a table directory, a table in a container or a native HDF5 file. Nothing is converted. See docs/xarray.md.
 """
 
 from __future__ import annotations
@@ -151,9 +151,7 @@ class _Described:
         padded[:, : shapes.shape[1]] = shapes
         return padded[:, start[0] : start[0] + extent[0]]
 
-    def _cells(
-        self, opened: _Opened, first: int, last: int, start: tuple[int, ...], extent: tuple[int, ...]
-    ) -> _Array:
+    def _cells(self, opened: _Opened, first: int, last: int, start: tuple[int, ...], extent: tuple[int, ...]) -> _Array:
         cell = self.shape[1:]
         region = None if extent == cell else (start, extent)
         values = _native.stored_cells(opened.source, self.table, self.column, first, last, region, cell)
@@ -295,8 +293,8 @@ class _Store(AbstractDataStore):
 class H5bridgeBackend(BackendEntrypoint):
     """`engine="h5bridge"`: tables (MeasurementSets), also in containers and in native HDF5 files.
 
-    Besides xarray's own arguments (`chunks`, `drop_variables`, `decode_times` …) there are those of `open_table`: `lock`,
-    `lock_timeout` and `follow_external`. The tables are locked for reading until the dataset or tree is closed.
+    Besides xarray's own arguments (`chunks`, `drop_variables`, `decode_times` …) there are those of `open_table`:
+    `lock`, `lock_timeout` and `follow_external`. The tables are locked for reading until the dataset or tree is closed.
     """
 
     description = "Casacore tables and MeasurementSets, read without casacore or conversion"
@@ -332,8 +330,8 @@ class H5bridgeBackend(BackendEntrypoint):
         follow_external: bool = False,
         **decoders: Any,
     ) -> Dataset:
-        """One group: `group` is `MAIN`, `ANTENNA`, `MAIN/DATA` of a column in several datasets, `/` of the root. Without it,
-        the table that the path names.
+        """One group: `group` is `MAIN`, `ANTENNA`, `MAIN/DATA` of a column in several datasets, `/` of the root.
+        Without it, the table that the path names.
 
         Raises `NotFoundError` if there is no such group, and what `open_table` raises.
         """
@@ -396,7 +394,5 @@ def _found(opened: _Opened, group: str, path: Any) -> str:
     return wanted_path
 
 
-def _dataset(
-    manager: Any, path: str, drop_variables: str | Iterable[str] | None, decoders: dict[str, Any]
-) -> Dataset:
+def _dataset(manager: Any, path: str, drop_variables: str | Iterable[str] | None, decoders: dict[str, Any]) -> Dataset:
     return StoreBackendEntrypoint().open_dataset(_Store(manager, path), drop_variables=drop_variables, **decoders)

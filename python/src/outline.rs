@@ -106,20 +106,10 @@ fn column<'py>(py: Python<'py>, column: &ColumnOutline) -> PyResult<Bound<'py, P
 }
 
 fn dataset<'py>(py: Python<'py>, dataset: &DatasetOutline) -> PyResult<Bound<'py, PyDict>> {
-    let (part, cube) = match dataset.part {
-        DatasetPart::Data => ("data", None),
-        DatasetPart::Cube(number) => ("cube", Some(number)),
-        DatasetPart::Position => ("position", None),
-        DatasetPart::RowCube => ("row_cube", None),
-        DatasetPart::RowIndex => ("row_index", None),
-        DatasetPart::Values => ("values", None),
-        DatasetPart::Offset => ("offset", None),
-        DatasetPart::Shape => ("shape", None),
-        DatasetPart::Defined => ("defined", None),
-    };
+    let cube = if let DatasetPart::Cube(number) = dataset.part { Some(number) } else { None };
     let document = PyDict::new(py);
     document.set_item("path", &dataset.path)?;
-    document.set_item("part", part)?;
+    document.set_item("part", dataset.part.name())?;
     document.set_item("cube", cube)?;
     document.set_item("dims", &dataset.dims)?;
     document.set_item("shape", dataset.shape.reversed())?;

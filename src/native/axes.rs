@@ -112,7 +112,7 @@ pub(crate) enum NewAxis {
     Rows,
     /// It has a scale in the group of the dataset.
     Named {
-        /// Of the scale.
+        /// Name of the scale.
         name: String,
         /// What the axis means.
         role: String,

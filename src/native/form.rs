@@ -285,7 +285,7 @@ impl StoredForm {
 /// A dataset of a column that is to be made.
 #[derive(Debug, Clone)]
 pub(crate) struct NewDataset {
-    /// In the group of the column, or of the table where the column has none.
+    /// The name in the group of the column, or of the table where the column has none.
     pub(crate) name: String,
     pub(crate) part: Part,
     /// First axis fastest.
@@ -352,6 +352,21 @@ pub enum Part {
 }
 
 impl Part {
+    /// The name of what it holds; of most of them also the name of the dataset.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Data => "data",
+            Part::Cube(_) => "cube",
+            Part::Position => POSITION,
+            Part::RowCube => ROW_CUBE,
+            Part::RowIndex => ROW_INDEX,
+            Part::Values => VALUES,
+            Part::Offset => OFFSET,
+            Part::Shape => SHAPE,
+            Part::Defined => DEFINED,
+        }
+    }
+
     /// The type of its elements, those of the column being of type `column`.
     pub(crate) fn element(self, column: DataType) -> DataType {
         match self {

@@ -319,3 +319,53 @@ def test_every_method_is_there():
         public = [name for name in dir(theirs) if not name.startswith('_') and not name.isupper()]
         missing = [name for name in public if not hasattr(object_, name)]
         assert not missing, ours.__name__
+
+
+# ---- python-casacore's own tests ------------------------------------------------------------------------------------------
+
+OWN_TESTS = os.environ.get('H5BRIDGE_CASACORE_TESTS', '')
+READING = ('getcell getcellslice getcol getcolslice getvarcol getcolnp getcellnp iscelldefined getkeyword getkeywords getcolkeyword '
+           'getcolkeywords keywordnames colkeywordnames fieldnames colfieldnames isscalarcol isvarcol coldatatype colarraytype '
+           'getcolshapestring colnames ncols nrows getdesc getcoldesc coldesc getsubtables info name partnames').split()
+
+
+def reading_with_ours(calls):
+    """python-casacore's class, which writes by itself, and reads with ours what it has written."""
+    class table(ct.table):
+        pass
+
+    def reader(method):
+        theirs = getattr(ct.table, method)
+
+        def read(self, *args, **kwargs):
+            path = theirs_name(self)
+            if kwargs.get('actual') is False or not os.path.exists(os.path.join(path, 'table.dat')):
+                return theirs(self, *args, **kwargs)
+            self.flush()
+            with lookalike.table(path, ack=False, lockoptions='autonoread') as ours:
+                result = getattr(ours, method)(*args, **kwargs)
+            calls[method] += 1
+            return result
+        return read
+    theirs_name = ct.table.name
+    for method in READING:
+        setattr(table, method, reader(method))
+    return table
+
+
+@pytest.mark.skipif(not OWN_TESTS, reason='H5BRIDGE_CASACORE_TESTS does not name the tests of python-casacore')
+@pytest.mark.parametrize('module', ['test_table', 'test_unicode'])
+def test_their_own_tests(module, tmp_path, monkeypatch, counts):
+    import importlib.util
+    import unittest
+    monkeypatch.chdir(tmp_path)
+    spec = importlib.util.spec_from_file_location(module, os.path.join(OWN_TESTS, module + '.py'))
+    theirs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(theirs)
+    calls = Counter()
+    theirs.table = reading_with_ours(calls)
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromModule(theirs).run(result)
+    assert calls
+    counts.update(tests=result.testsRun, calls=sum(calls.values()))
+    assert not result.errors and not result.failures, '\n'.join(text for _, text in result.errors + result.failures)

@@ -76,7 +76,7 @@ pub struct ColumnOutline {
     pub link: String,
     /// Whether it is a group.
     pub is_group: bool,
-    /// Of the group, or of the first of the datasets. Arrays have one axis.
+    /// Attributes of the group, or of the first of the datasets. Arrays have one axis.
     pub attributes: Record,
     /// What the column consists of.
     pub datasets: Vec<DatasetOutline>,
@@ -96,7 +96,7 @@ pub struct DatasetOutline {
     pub shape: Shape,
     /// Last axis slowest; `None` without elements.
     pub chunk: Option<Shape>,
-    /// Of the elements; records are JSON strings.
+    /// Type of the elements; records are JSON strings.
     pub data_type: DataType,
 }
 
@@ -232,7 +232,7 @@ impl Source {
     /// strings: as many as `cell` has elements, or none.
     ///
     /// # Errors
-    /// `NotFound` if there is no such column; those of reading the cells.
+    /// `NotFound` if the table lacks the column; those of reading the cells.
     pub fn stored_cells(
         &self,
         table: usize,
@@ -274,7 +274,7 @@ impl Source {
     /// A part of a hypercube of a column. The positions are the last axis.
     ///
     /// # Errors
-    /// `NotFound` if there is no such hypercube; `Usage` if the region leaves it; those of reading.
+    /// `NotFound` if the column lacks the hypercube; `Usage` if the region leaves it; those of reading.
     pub fn hypercube_part(&self, table: usize, column: usize, cube: usize, region: &Region) -> Result<Values> {
         let content = self.content_of(table, column)?;
         let cells = content.cells(column)?;
@@ -290,7 +290,7 @@ impl Source {
     /// the rows. Rows in none of them are undefined.
     ///
     /// # Errors
-    /// `NotFound` if there is no such column; those of opening it.
+    /// `NotFound` if the table lacks the column; those of opening it.
     pub fn hypercube_rows(&self, table: usize, column: usize) -> Result<Vec<(Range<u64>, usize, u64)>> {
         let content = self.content_of(table, column)?;
         let cells = content.cells(column)?;
