@@ -222,7 +222,7 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
         };
         Field { name: name.into(), value, comment: BString::default() }
     };
-    Record { fields: attributes.into_iter().map(field).collect(), ..Record::default() }
+    Record { fields: attributes.into_iter().map(field).collect() }
 }
 
 /// The datasets of columns as they would be in the file.
