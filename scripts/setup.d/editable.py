@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def main(folder):
-    with open(os.path.join(ROOT, 'python', 'pyproject.toml'), 'rb') as file:
+    with open(os.path.join(ROOT, 'pyproject.toml'), 'rb') as file:
         project = tomllib.load(file)['project']
     with open(os.path.join(ROOT, 'Cargo.toml'), 'rb') as file:
         version = tomllib.load(file)['workspace']['package']['version']

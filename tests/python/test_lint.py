@@ -99,9 +99,9 @@ VIOLATIONS = {
     'extension': ({'python/src/lib.rs': 'mod error;\nmod source;\n', 'python/src/error.rs': 'use crate::source::Source;\n',
                    'python/src/source.rs': 'pub struct Source;\n'},
                   '[layers] python/error imports crate::source::Source from python/source: python/source is above'),
-    'ruff': ({'python/pyproject.toml': '[tool.mypy]\nstrict = true\n', 'python/h5bridge/__init__.py': 'import os\n'},
+    'ruff': ({'pyproject.toml': '[tool.mypy]\nstrict = true\n', 'python/h5bridge/__init__.py': 'import os\n'},
              'python/h5bridge/__init__.py:1: [python] ruff: F401'),
-    'mypy': ({'python/pyproject.toml': '[tool.mypy]\nstrict = true\n', 'python/h5bridge/__init__.py': 'def f(x): return x\n'},
+    'mypy': ({'pyproject.toml': '[tool.mypy]\nstrict = true\n', 'python/h5bridge/__init__.py': 'def f(x): return x\n'},
              'python/h5bridge/__init__.py:1: [python] mypy: error: Function is missing a type annotation'),
     'preposition': ({'src/table/cells.rs': '/// Of the conversion.\n/// Of a second line.\nfn f() {}\n'}, '[prose] P2 occurs 1 times'),
 }

@@ -14,5 +14,5 @@ def run(*words):
 
 
 def test_stubs_are_those_of_the_extension():
-    process = run('mypy.stubtest', '--mypy-config-file', 'pyproject.toml', 'h5bridge._native')
+    process = run('mypy.stubtest', '--mypy-config-file', os.path.join('..', 'pyproject.toml'), 'h5bridge._native')
     assert process.returncode == 0, process.stdout + process.stderr
