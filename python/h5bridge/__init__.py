@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ._errors import ReadError as ReadError
     from ._errors import UnsupportedError as UnsupportedError
     from ._errors import UsageError as UsageError
+    from ._plot import plot as plot
     from ._table import Column as Column
     from ._table import Table as Table
     from ._table import open_table as open_table
@@ -73,6 +74,7 @@ _HOMES = {
         "UnsupportedError",
         "UsageError",
     ),
+    "_plot": ("plot",),
     "_table": ("Column", "Table", "open_table"),
     "_verbs": (
         "ColumnDigest",

@@ -73,14 +73,17 @@ impl Drop for Kept {
     fn drop(&mut self) {
         let Some(file) = self.file.take().filter(|_| self.is_lock && KEEPS.load(Ordering::Relaxed)) else { return };
         let Ok(metadata) = file.metadata() else { return };
+        let identity = (metadata.dev(), metadata.ino());
         // the locks of this descriptor, which are not those of the process
-        if fcntl(&file, FcntlArg::F_OFD_SETLK(&whole(libc::F_UNLCK))).is_err() || !has_locks(&file) {
-            return;
-        }
+        let unlocked = fcntl(&file, FcntlArg::F_OFD_SETLK(&whole(libc::F_UNLCK))).is_ok();
         let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
         // on files that are gone nothing can be locked any more
         aside.retain(|other| other.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
-        aside.push(Aside { identity: (metadata.dev(), metadata.ino()), writable: self.writable, file });
+        if !unlocked || !has_locks(&file) {
+            aside.retain(|other| other.identity != identity);
+            return;
+        }
+        aside.push(Aside { identity, writable: self.writable, file });
     }
 }
 
