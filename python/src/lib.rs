@@ -7,6 +7,7 @@ mod interpreter;
 mod keywords;
 mod live;
 mod others;
+mod outline;
 mod source;
 
 use pyo3::prelude::*;
@@ -21,6 +22,8 @@ mod _native {
     use crate::column::Column;
     #[pymodule_export]
     use crate::live::{LiveReader, LiveWriter};
+    #[pymodule_export]
+    use crate::outline::{hypercube_part, hypercube_rows, outline, stored_cells};
     #[pymodule_export]
     use crate::source::Source;
 

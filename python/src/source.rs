@@ -20,7 +20,7 @@ use crate::others;
 /// Whatever holds tables, open for reading: a table directory, a container, a native HDF5 file.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct Source {
-    source: Arc<Opened>,
+    pub(crate) source: Arc<Opened>,
     /// The number of the table that the path names.
     #[pyo3(get)]
     table: usize,
@@ -68,8 +68,11 @@ impl Source {
         document.set_item("readme", string(py, &info.readme)?)?;
         document.set_item("keywords", dict(py, found.keywords().or_raise(py)?)?)?;
         let columns: Vec<_> = columns.iter().map(|column| describe(py, column)).collect::<PyResult<_>>()?;
-        document.set_item("columns", columns)?;
+        document.set_item("columns", &columns)?;
         if let Some(table) = found.table().or_raise(py)? {
+            for (column, number) in columns.iter().zip(table.manager_numbers()) {
+                column.set_item("manager_number", number)?;
+            }
             document.set_item("path", table.path())?;
             document.set_item("byte_order", table.byte_order().name())?;
             document.set_item("locked", table.is_locked())?;

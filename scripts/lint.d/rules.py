@@ -35,6 +35,7 @@ LAYERS = [
     ['python/keywords', 'python/call'],
     ['python/column', 'python/live'],
     ['python/source'],
+    ['python/outline'],
     ['python/lib'],
 ]
 

@@ -8,6 +8,8 @@
 //! | [`Compare`]    | nothing: compares two sources value by value, or one with the digests that it holds            |
 //! | [`Digest`]     | nothing: computes fingerprints of the content, whatever its storage                            |
 //!
+//! [`Outline`] shows the groups, datasets, axes and attributes that a file would have.
+//!
 //! A source is whatever holds a table: a directory, a file with a whole table inside, a native HDF5 file, finished or live;
 //! [`Source`] opens it to look at its tables. Every target appears under its name when it is whole, and all calls take a
 //! [`CancelToken`](crate::CancelToken) and report their [`Progress`](crate::Progress) if asked to.
@@ -37,13 +39,16 @@ mod to_table;
 
 pub use crate::damage::Damage;
 pub use crate::h5::{Compression, Plugin};
-pub use crate::native::{DatasetInfo, Elsewhere, display_name};
+pub use crate::native::{DatasetInfo, Elsewhere, Part as DatasetPart, display_name};
 pub use crate::sha::Sha256;
 pub use crate::source::{ColumnDigest, Comparison, Difference, Predicate, Source, SourceTable, TableDigest};
 pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal, ToTable};
 pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;
 pub use exact::{SpaceUsage, ToOriginalSummary};
-pub use to_hdf5::{ColumnForm, ColumnPlan, Compress, MissingColumn, Prediction, ReadStrategy, TablePlan};
+pub use to_hdf5::{
+    ColumnForm, ColumnOutline, ColumnPlan, Compress, CoordinateOutline, DatasetOutline, MissingColumn, Outline,
+    Prediction, ReadStrategy, TableOutline, TablePlan,
+};
 pub(crate) use to_hdf5::{Plan, ToHdf5Options};
 pub use to_table::ToTableSummary;

@@ -72,7 +72,7 @@ impl Group {
     }
 
     /// The root of its file.
-    fn root(&self) -> Result<Group> {
+    pub(crate) fn root(&self) -> Result<Group> {
         Ok(self.below(self.group.file()?.group("/")?, String::new()))
     }
 

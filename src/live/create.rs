@@ -1,6 +1,5 @@
 //! The structure of a live file: everything that there will ever be, before the first row. docs/layout.md, docs/live.md.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use bstr::{BStr, ByteSlice};
@@ -9,9 +8,9 @@ use super::declare::{CellShapes, ColumnSpec, TableSpec};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Element, File, Group, LiveSpec};
 use crate::native::{
-    self, Attributes, COMMITTED_ROWS, CTDS, ColumnDocument, Coordinates, Dimensions, FormKind, LONG_NAME, MAIN_TABLE,
-    Maker, Names, NewColumn, Part, Scales, StoredForm, TableDocument, axis_roles, display_name, is_main, last_part,
-    row_name, source_name, table_path,
+    self, Attributes, AxisNames, COMMITTED_ROWS, CTDS, ColumnDocument, Coordinates, FormKind, LONG_NAME, MAIN_TABLE,
+    Maker, Names, NewColumn, Part, Scales, StoredForm, TableDocument, TreeDimensions, axis_roles, display_name,
+    is_main, last_part, row_name, source_name, table_path,
 };
 use crate::value::{DataType, Record, Shape, Value};
 
@@ -23,7 +22,7 @@ pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<Fi
     let file = File::create_for_live(path)?;
     let root = file.root()?;
     let exact = native::begin(&root, name)?;
-    let mut structure = Structure { root, exact, names: Names::default(), dimensions: BTreeMap::new() };
+    let mut structure = Structure { root, exact, names: Names::default(), dimensions: TreeDimensions::default() };
     structure.names.reserve_root();
     for table in tables {
         structure.table(table, tables).with_context(|| Context::table(&table.name))?;
@@ -35,8 +34,7 @@ struct Structure {
     root: Group,
     exact: Group,
     names: Names,
-    /// Below each group of the root.
-    dimensions: BTreeMap<String, Dimensions>,
+    dimensions: TreeDimensions,
 }
 
 impl Structure {
@@ -64,13 +62,13 @@ impl Structure {
             .iter()
             .map(|column| self.names.unique(&path, &column.info.desc.name.to_str_lossy()))
             .collect();
-        let top = path.split('/').nth(1).unwrap_or_default();
-        let dimensions = self.dimensions.entry(top.to_owned()).or_default();
+        let dimensions = self.dimensions.of_group(&path);
         let is_ms = is_main(&table.name) && table.info.table_type.starts_with(b"Measurement Set");
         let coordinates = Coordinates::new(is_ms, table.coordinates.clone());
         let names = &self.names;
         let taken = |name: &str| names.has(&path, name);
-        let mut scales = Scales::new(&group, dimensions, &coordinates, &taken);
+        let mut axes = AxisNames::new(dimensions, &coordinates, &taken);
+        let mut scales = Scales::new(&group);
 
         let numbers = |element| LiveSpec { element, cell: &SCALAR, chunk_rows: NUMBERS };
         let row_scale = group.create_live(&row, &numbers(Element::Number(DataType::Int64)))?;
@@ -78,7 +76,8 @@ impl Structure {
         let committed =
             group.create_live(COMMITTED_ROWS, &LiveSpec { element: Element::Counter, cell: &SCALAR, chunk_rows: 1 })?;
         committed.set_attribute(LONG_NAME, &Attribute::string("rows that are complete in every column"))?;
-        scales.attach(&committed, &[1], &["committed"])?;
+        let only = axes.axes(&[1], &["committed"]);
+        scales.attach(&committed, &only, &axes)?;
         for (position, (column, link)) in table.columns.iter().zip(&links).enumerate() {
             let desc = &column.info.desc;
             let exact_name = (desc.name != *link).then_some(desc.name.as_bstr());
@@ -87,7 +86,7 @@ impl Structure {
             let roles = |axes: usize| column.roles(is_ms, axes);
             let new = NewColumn { attributes: &attributes, roles: &roles, cubes, flags: None };
             let form = column.stored_form(link);
-            form.create(&group, &new, &mut scales, &mut ColumnMaker { spec: column, row: &row_scale })
+            form.create(&group, &new, &mut scales, &mut axes, &mut ColumnMaker { spec: column, row: &row_scale })
                 .with_context(|| Context::column(&desc.name))?;
             ColumnDocument::new(&column.info, position, &form, &table_name).write(&exact)?;
         }
@@ -164,6 +163,16 @@ struct ColumnMaker<'a> {
 impl Maker for ColumnMaker<'_> {
     const GROWS: bool = true;
     type Made = Dataset;
+
+    fn shape(&self, part: Part) -> Result<Shape> {
+        match (part, &self.spec.cells) {
+            (Part::Data, CellShapes::One(cell)) => Ok(cell.with_axis(0)),
+            (Part::Cube(number), CellShapes::Several(shapes)) if number < shapes.len() => {
+                Ok(shapes[number].with_axis(0))
+            }
+            _ => Ok(Shape::from([0])),
+        }
+    }
 
     fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<Dataset> {
         let of_column = |cell| -> Result<_> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::attributes::{LONG_NAME, UNITS};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{Region, Shape, Values};
 
@@ -70,6 +70,18 @@ impl Dimensions {
     }
 }
 
+/// The dimensions below each group of the root.
+#[derive(Debug, Default)]
+pub(crate) struct TreeDimensions(BTreeMap<String, Dimensions>);
+
+impl TreeDimensions {
+    /// Those that the group at `path` takes part in.
+    pub(crate) fn of_group(&mut self, path: &str) -> &mut Dimensions {
+        let top = path.split('/').nth(1).unwrap_or_default();
+        self.0.entry(top.to_owned()).or_default()
+    }
+}
+
 /// The values of axes, by what the axes mean.
 #[derive(Debug, Default)]
 pub(crate) struct Coordinates {
@@ -93,65 +105,131 @@ impl Coordinates {
     }
 }
 
-/// The scales of a group, made when they are first wanted.
-pub(crate) struct Scales<'a> {
-    group: Group,
+/// An axis of a dataset that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NewAxis {
+    /// The rows of the table.
+    Rows,
+    /// It has a scale in the group of the dataset.
+    Named {
+        /// Name of the scale.
+        name: String,
+        /// What the axis means.
+        role: String,
+        len: u64,
+    },
+    /// The positions in a hypercube that grows, whose scale has this name.
+    Positions(String),
+}
+
+impl NewAxis {
+    /// The name of its scale; `row` is that of the rows of the table.
+    pub(crate) fn name<'a>(&'a self, row: &'a str) -> &'a str {
+        match self {
+            NewAxis::Rows => row,
+            NewAxis::Named { name, .. } | NewAxis::Positions(name) => name,
+        }
+    }
+}
+
+/// Names the axes of the datasets in the group of a table, and in those of its columns.
+pub(crate) struct AxisNames<'a> {
     dimensions: &'a mut Dimensions,
     coordinates: &'a Coordinates,
     /// Whether something else in the group has a name.
     taken: &'a dyn Fn(&str) -> bool,
-    made: Vec<(String, Dataset)>,
 }
 
-impl<'a> Scales<'a> {
+impl<'a> AxisNames<'a> {
     pub(crate) fn new(
-        group: &Group,
         dimensions: &'a mut Dimensions,
         coordinates: &'a Coordinates,
         taken: &'a dyn Fn(&str) -> bool,
     ) -> Self {
-        Scales { group: group.clone(), dimensions, coordinates, taken, made: Vec::new() }
+        AxisNames { dimensions, coordinates, taken }
     }
 
     pub(crate) fn is_measurement_set(&self) -> bool {
         self.coordinates.is_measurement_set
     }
 
-    /// The scales of a group below, which takes part in the same dimensions.
-    pub(crate) fn within(&mut self, group: &Group) -> Scales<'_> {
-        Scales {
-            group: group.clone(),
-            dimensions: self.dimensions,
-            coordinates: self.coordinates,
-            taken: self.taken,
-            made: Vec::new(),
-        }
-    }
-
-    /// Attaches scales to the first axes of a dataset, whose extents and roles these are.
-    pub(crate) fn attach(&mut self, dataset: &Dataset, extents: &[u64], roles: &[&str]) -> Result<()> {
+    /// The axes of these lengths and roles.
+    pub(crate) fn axes(&mut self, extents: &[u64], roles: &[&str]) -> Vec<NewAxis> {
         let axes: Vec<(&str, u64)> = roles.iter().copied().zip(extents.iter().copied()).collect();
         let names = self.dimensions.names(&axes, self.taken);
-        for (axis, (name, &(role, len))) in names.iter().zip(&axes).enumerate() {
-            let made = match self.made.iter().position(|(known, _)| known == name) {
-                Some(made) => made,
-                None => {
-                    self.made.push((name.clone(), self.make(name, role, len)?));
-                    self.made.len() - 1
-                }
-            };
-            dataset.attach_scale(axis, &self.made[made].1)?;
-        }
-        Ok(())
+        let named = |(name, (role, len)): (String, (&str, u64))| NewAxis::Named { name, role: role.to_owned(), len };
+        names.into_iter().zip(axes).map(named).collect()
     }
 
     /// The name of an axis that is like no other, whose scale the caller makes.
-    pub(crate) fn fresh(&mut self, role: &str) -> String {
+    pub(super) fn fresh(&mut self, role: &str) -> String {
         self.dimensions.fresh(role, self.taken)
     }
 
-    fn make(&self, name: &str, role: &str, len: u64) -> Result<Dataset> {
+    /// The scale of an axis.
+    pub(crate) fn scale(&self, role: &str, len: u64) -> NewScale<'a> {
         let Some(values) = self.coordinates.of_axis(role, len) else {
+            return NewScale { values: None, attributes: &[] };
+        };
+        let attributes: &[(&str, &str)] = match role {
+            "chan" => &[(UNITS, "Hz"), (LONG_NAME, "channel frequency")],
+            "corr" => &[(LONG_NAME, "Stokes code of the correlation")],
+            _ => &[],
+        };
+        NewScale { values: Some(values), attributes }
+    }
+}
+
+/// What a scale holds.
+pub(crate) struct NewScale<'a> {
+    /// `None` if it only names the axis.
+    pub(crate) values: Option<&'a Values>,
+    /// Names and texts.
+    pub(crate) attributes: &'a [(&'static str, &'static str)],
+}
+
+/// The scales of a group, made when they are first wanted.
+pub(crate) struct Scales {
+    group: Group,
+    made: Vec<(String, Dataset)>,
+}
+
+impl Scales {
+    pub(crate) fn new(group: &Group) -> Self {
+        Scales { group: group.clone(), made: Vec::new() }
+    }
+
+    /// Attaches the scales of `axes`, which all are named, to the first axes of a dataset.
+    pub(crate) fn attach(&mut self, dataset: &Dataset, axes: &[NewAxis], names: &AxisNames<'_>) -> Result<()> {
+        axes.iter().enumerate().try_for_each(|(number, axis)| match axis {
+            NewAxis::Named { name, role, len } => {
+                self.attach_one(dataset, number, name, &names.scale(role, *len), *len)
+            }
+            NewAxis::Rows | NewAxis::Positions(_) => Err(Error::usage("an axis whose scale is not the group's")),
+        })
+    }
+
+    /// Attaches the scale `name` of length `len` to an axis.
+    pub(super) fn attach_one(
+        &mut self,
+        dataset: &Dataset,
+        axis: usize,
+        name: &str,
+        scale: &NewScale<'_>,
+        len: u64,
+    ) -> Result<()> {
+        let made = match self.made.iter().position(|(known, _)| known == name) {
+            Some(made) => made,
+            None => {
+                self.made.push((name.to_owned(), self.make(name, scale, len)?));
+                self.made.len() - 1
+            }
+        };
+        dataset.attach_scale(axis, &self.made[made].1)
+    }
+
+    fn make(&self, name: &str, scale: &NewScale<'_>, len: u64) -> Result<Dataset> {
+        let Some(values) = scale.values else {
             return self.group.create_dimension(name, len);
         };
         let shape = Shape::from([len]);
@@ -164,12 +242,7 @@ impl<'a> Scales<'a> {
         };
         let dataset = self.group.create_dataset(name, &spec)?;
         dataset.write_region(&Region::whole(&shape), values)?;
-        let attributes: &[(&str, &str)] = match role {
-            "chan" => &[(UNITS, "Hz"), (LONG_NAME, "channel frequency")],
-            "corr" => &[(LONG_NAME, "Stokes code of the correlation")],
-            _ => &[],
-        };
-        for (name, value) in attributes {
+        for (name, value) in scale.attributes {
             dataset.set_attribute(name, &Attribute::string(*value))?;
         }
         dataset.make_scale(name)?;

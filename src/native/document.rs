@@ -40,12 +40,21 @@ pub(crate) type TableNames<'a> = &'a dyn Fn(&[u8]) -> String;
 
 /// Sets the attributes of the root, and creates `_ctds`.
 pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
-    for (name, value) in [FORMAT, FORMAT_VERSION] {
-        root.set_attribute(name, &Attribute::string(value))?;
+    for (name, value) in root_attributes(source) {
+        root.set_attribute(&name, &value)?;
     }
-    root.set_attribute("creator", &Attribute::string(concat!("ctds-hdf5 ", env!("CARGO_PKG_VERSION"))))?;
-    root.set_attribute("source", &text_attribute(source.as_bytes().as_bstr()))?;
     root.create_group(CTDS)
+}
+
+/// The attributes of the root of a file that is made from `source`.
+pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
+    let constant = |(name, value): (&str, &str)| (name.to_owned(), Attribute::string(value));
+    vec![
+        constant(FORMAT),
+        constant(FORMAT_VERSION),
+        constant(("creator", concat!("ctds-hdf5 ", env!("CARGO_PKG_VERSION")))),
+        ("source".to_owned(), text_attribute(source.as_bytes().as_bstr())),
+    ]
 }
 
 /// Checks that a file has the attributes of a native one, of a version known here.

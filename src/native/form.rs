@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::attributes::Attributes;
-use super::axes::Scales;
+use super::axes::{AxisNames, NewAxis, Scales};
 use super::names::POSITION;
 use crate::error::{Error, Result};
 use crate::h5::{Dataset, Group};
@@ -82,6 +82,26 @@ impl<T> Members<T> {
             Members::Cubes { cubes, row_cube, row_index } => cubes.into_iter().chain([row_cube, row_index]).collect(),
             Members::Ragged { values, offset, shape, defined } => vec![values, offset, shape, defined],
         }
+    }
+}
+
+impl<T> Members<T> {
+    /// The same members, each made from that of these, in the order of [`list`](Self::list).
+    pub(crate) fn try_map<U>(self, mut make: impl FnMut(T) -> Result<U>) -> Result<Members<U>> {
+        Ok(match self {
+            Members::Dense { data, flags } => Members::Dense { data: make(data)?, flags: flags.map(make).transpose()? },
+            Members::Cubes { cubes, row_cube, row_index } => Members::Cubes {
+                cubes: cubes.into_iter().map(&mut make).collect::<Result<_>>()?,
+                row_cube: make(row_cube)?,
+                row_index: make(row_index)?,
+            },
+            Members::Ragged { values, offset, shape, defined } => Members::Ragged {
+                values: make(values)?,
+                offset: make(offset)?,
+                shape: make(shape)?,
+                defined: make(defined)?,
+            },
+        })
     }
 }
 
@@ -171,96 +191,130 @@ impl StoredForm {
         }
     }
 
+    /// The datasets that the column gets. They are named in the order in which they are made, so that the names of axes are
+    /// those of any other file of the same table. `shape_of` knows their shapes; where they grow, only those of cells count.
+    pub(crate) fn lay_out(
+        &self,
+        column: &NewColumn<'_>,
+        names: &mut AxisNames<'_>,
+        grows: bool,
+        shape_of: &dyn Fn(Part) -> Result<Shape>,
+    ) -> Result<Members<NewDataset>> {
+        let of_rows = |name: &str, part: Part| NewDataset { name: name.to_owned(), part, axes: vec![NewAxis::Rows] };
+        match self.kind {
+            FormKind::Missing => Err(Error::unsupported(self.reason.as_str())),
+            FormKind::Dense | FormKind::Record => {
+                let cell = cell_of(&shape_of(Part::Data)?)?;
+                let mut axes = names.axes(&cell, &(column.roles)(cell.len()));
+                axes.push(NewAxis::Rows);
+                let data = NewDataset { name: self.link.clone(), part: Part::Data, axes };
+                Ok(Members::Dense { data, flags: column.flags.map(|name| of_rows(name, Part::Defined)) })
+            }
+            FormKind::Cubes => {
+                let mut cubes = Vec::new();
+                for number in 0..column.cubes {
+                    let part = Part::Cube(number);
+                    let shape = shape_of(part)?;
+                    let cell = cell_of(&shape)?;
+                    let mut roles = (column.roles)(cell.len());
+                    let axes = if grows {
+                        // the axis has no length that a name could stand for
+                        let mut axes = names.axes(&cell, &roles);
+                        axes.push(NewAxis::Positions(names.fresh(POSITION)));
+                        axes
+                    } else {
+                        roles.push(POSITION);
+                        names.axes(&shape, &roles)
+                    };
+                    cubes.push(NewDataset { name: cube_name(number), part, axes });
+                }
+                let row_cube = of_rows(ROW_CUBE, Part::RowCube);
+                Ok(Members::Cubes { cubes, row_cube, row_index: of_rows(ROW_INDEX, Part::RowIndex) })
+            }
+            FormKind::Ragged => {
+                let mut make = |name: &str, part: Part, role: &str| -> Result<NewDataset> {
+                    let axes = names.axes(&shape_of(part)?[..1], &[role]);
+                    Ok(NewDataset { name: name.to_owned(), part, axes })
+                };
+                let values = make(VALUES, Part::Values, "element")?;
+                let offset = make(OFFSET, Part::Offset, "offset")?;
+                let mut shape = make(SHAPE, Part::Shape, "axis")?;
+                shape.axes.push(NewAxis::Rows);
+                Ok(Members::Ragged { values, offset, shape, defined: of_rows(DEFINED, Part::Defined) })
+            }
+        }
+    }
+
+    /// Whether the column has a group of its own for its datasets.
+    pub(crate) fn has_group(&self) -> bool {
+        matches!(self.kind, FormKind::Cubes | FormKind::Ragged)
+    }
+
     /// Creates the datasets of the column in the group of its table, with attributes and scales.
     pub(crate) fn create<M: Maker>(
         &self,
         table: &Group,
         column: &NewColumn<'_>,
-        scales: &mut Scales<'_>,
+        scales: &mut Scales,
+        names: &mut AxisNames<'_>,
         maker: &mut M,
     ) -> Result<Members<M::Made>> {
-        match self.kind {
-            FormKind::Missing => Err(Error::unsupported(self.reason.as_str())),
-            FormKind::Dense | FormKind::Record => self.create_dense(table, column, scales, maker),
-            FormKind::Cubes => self.create_cubes(table, column, scales, maker),
-            FormKind::Ragged => self.create_ragged(table, column, scales, maker),
+        let datasets = self.lay_out(column, names, M::GROWS, &|part| maker.shape(part))?;
+        if !self.has_group() {
+            return datasets.try_map(|new| {
+                let made = maker.make(table, &new.name, new.part)?;
+                if new.part == Part::Data {
+                    let dataset = maker.dataset(&made);
+                    column.attributes.write(|name, value| dataset.set_attribute(name, value))?;
+                }
+                attach_all(&made, &new, table, scales, names, maker)?;
+                Ok(made)
+            });
         }
-    }
-
-    fn create_dense<M: Maker>(
-        &self,
-        table: &Group,
-        column: &NewColumn<'_>,
-        scales: &mut Scales<'_>,
-        maker: &mut M,
-    ) -> Result<Members<M::Made>> {
-        let data = maker.make(table, &self.link, Part::Data)?;
-        let dataset = maker.dataset(&data);
-        column.attributes.write(|name, value| dataset.set_attribute(name, value))?;
-        let cell = cell_shape(dataset)?;
-        scales.attach(dataset, &cell, &(column.roles)(cell.len()))?;
-        dataset.attach_scale(cell.len(), maker.row())?;
-        let flags = column.flags.map(|name| make_rows(table, name, Part::Defined, maker)).transpose()?;
-        Ok(Members::Dense { data, flags })
-    }
-
-    fn create_cubes<M: Maker>(
-        &self,
-        table: &Group,
-        column: &NewColumn<'_>,
-        scales: &mut Scales<'_>,
-        maker: &mut M,
-    ) -> Result<Members<M::Made>> {
         let group = table.create_group(&self.link)?;
         column.attributes.write(|name, value| group.set_attribute(name, value))?;
-        let mut local = scales.within(&group);
-        let mut cubes = Vec::new();
-        for number in 0..column.cubes {
-            let cube = maker.make(&group, &cube_name(number), Part::Cube(number))?;
-            let dataset = maker.dataset(&cube);
-            let (shape, cell) = (dataset.shape()?, cell_shape(dataset)?);
-            let mut roles = (column.roles)(cell.len());
-            if M::GROWS {
-                // the axis has no length that a name could stand for
-                local.attach(dataset, &cell, &roles)?;
-                let name = local.fresh(POSITION);
-                let positions = maker.make(&group, &name, Part::Position)?;
-                maker.dataset(&positions).make_scale(&name)?;
-                maker.dataset(&cube).attach_scale(cell.len(), maker.dataset(&positions))?;
-            } else {
-                roles.push(POSITION);
-                local.attach(dataset, &shape, &roles)?;
-            }
-            cubes.push(cube);
-        }
-        let row_cube = make_rows(&group, ROW_CUBE, Part::RowCube, maker)?;
-        let row_index = make_rows(&group, ROW_INDEX, Part::RowIndex, maker)?;
-        Ok(Members::Cubes { cubes, row_cube, row_index })
-    }
-
-    fn create_ragged<M: Maker>(
-        &self,
-        table: &Group,
-        column: &NewColumn<'_>,
-        scales: &mut Scales<'_>,
-        maker: &mut M,
-    ) -> Result<Members<M::Made>> {
-        let group = table.create_group(&self.link)?;
-        column.attributes.write(|name, value| group.set_attribute(name, value))?;
-        let mut local = scales.within(&group);
-        let mut make = |name: &str, part: Part, role: &str| -> Result<M::Made> {
-            let made = maker.make(&group, name, part)?;
-            let dataset = maker.dataset(&made);
-            local.attach(dataset, &dataset.shape()?[..1], &[role])?;
+        let mut local = Scales::new(&group);
+        datasets.try_map(|new| {
+            let made = maker.make(&group, &new.name, new.part)?;
+            attach_all(&made, &new, &group, &mut local, names, maker)?;
             Ok(made)
-        };
-        let values = make(VALUES, Part::Values, "element")?;
-        let offset = make(OFFSET, Part::Offset, "offset")?;
-        let shape = make(SHAPE, Part::Shape, "axis")?;
-        maker.dataset(&shape).attach_scale(1, maker.row())?;
-        let defined = make_rows(&group, DEFINED, Part::Defined, maker)?;
-        Ok(Members::Ragged { values, offset, shape, defined })
+        })
     }
+}
+
+/// A dataset of a column that is to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct NewDataset {
+    /// The name in the group of the column, or of the table where the column has none.
+    pub(crate) name: String,
+    pub(crate) part: Part,
+    /// First axis fastest.
+    pub(crate) axes: Vec<NewAxis>,
+}
+
+/// Attaches the scales of all axes of a dataset in `group`.
+fn attach_all<M: Maker>(
+    made: &M::Made,
+    new: &NewDataset,
+    group: &Group,
+    scales: &mut Scales,
+    names: &AxisNames<'_>,
+    maker: &mut M,
+) -> Result<()> {
+    for (number, axis) in new.axes.iter().enumerate() {
+        match axis {
+            NewAxis::Named { name, role, len } => {
+                scales.attach_one(maker.dataset(made), number, name, &names.scale(role, *len), *len)?;
+            }
+            NewAxis::Rows => maker.dataset(made).attach_scale(number, maker.row())?,
+            NewAxis::Positions(name) => {
+                let positions = maker.make(group, name, Part::Position)?;
+                maker.dataset(&positions).make_scale(name)?;
+                maker.dataset(made).attach_scale(number, maker.dataset(&positions))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What the datasets of a new column have besides elements.
@@ -276,7 +330,7 @@ pub(crate) struct NewColumn<'a> {
 
 /// What a dataset of a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// The cells of a dense column, rows last.
     Data,
     /// The cells of a hypercube, by its number, positions last.
@@ -298,6 +352,21 @@ pub(crate) enum Part {
 }
 
 impl Part {
+    /// The name of what it holds; of most of them also the name of the dataset.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Data => "data",
+            Part::Cube(_) => "cube",
+            Part::Position => POSITION,
+            Part::RowCube => ROW_CUBE,
+            Part::RowIndex => ROW_INDEX,
+            Part::Values => VALUES,
+            Part::Offset => OFFSET,
+            Part::Shape => SHAPE,
+            Part::Defined => DEFINED,
+        }
+    }
+
     /// The type of its elements, those of the column being of type `column`.
     pub(crate) fn element(self, column: DataType) -> DataType {
         match self {
@@ -318,6 +387,9 @@ pub(crate) trait Maker {
     /// What stands for a dataset.
     type Made;
 
+    /// The shape that a dataset gets, without the rows or positions that come later.
+    fn shape(&self, part: Part) -> Result<Shape>;
+
     /// Creates a dataset.
     fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<Self::Made>;
 
@@ -328,16 +400,8 @@ pub(crate) trait Maker {
     fn row(&self) -> &Dataset;
 }
 
-/// A dataset that has one element for each row.
-fn make_rows<M: Maker>(group: &Group, name: &str, part: Part, maker: &mut M) -> Result<M::Made> {
-    let made = maker.make(group, name, part)?;
-    maker.dataset(&made).attach_scale(0, maker.row())?;
-    Ok(made)
-}
-
 /// The shape of the rows of a dataset.
-fn cell_shape(dataset: &Dataset) -> Result<Shape> {
-    let shape = dataset.shape()?;
+fn cell_of(shape: &Shape) -> Result<Shape> {
     let (cell, _) = shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
     Ok(cell)
 }

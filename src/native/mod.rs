@@ -15,21 +15,22 @@ mod table;
 mod undescribed;
 
 pub(crate) use attributes::{Attributes, Edited, LONG_NAME, taql_of};
-pub(crate) use axes::{Coordinates, Dimensions, Scales, axis_roles};
+pub(crate) use axes::{AxisNames, Coordinates, Dimensions, NewAxis, Scales, TreeDimensions, axis_roles};
 pub(crate) use digests::{StoredColumnDigests, StoredDigests};
 pub(crate) use document::{
     ColumnDocument, DescribedColumn, DescribedTable, Layout, SOURCE_DIGEST, TableDocument, begin, described_columns,
-    described_tables, open_dataset, open_path,
+    described_tables, open_dataset, open_path, root_attributes,
 };
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use document::{documents_of, read_any};
-pub(crate) use form::{FormKind, MAX_CUBES, Maker, Members, NewColumn, Part, StoredForm, stored_size};
+pub use form::Part;
+pub(crate) use form::{FormKind, MAX_CUBES, Maker, Members, NewColumn, NewDataset, StoredForm, stored_size};
 pub use names::display_name;
 pub(crate) use names::{
     COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, RESTORE, defined_flags, is_main, is_position, last_part, missing_link,
     restore_path, row_name, source_name, split_name, table_path, unique,
 };
-pub(crate) use raw_strings::{RawStrings, can_hold, text_attribute};
+pub(crate) use raw_strings::{RawStrings, can_hold, text as readable_text, text_attribute};
 pub(crate) use reader::Reader;
 pub use table::{DatasetInfo, Elsewhere};
 pub(crate) use table::{NativeEntry, NativeTable, is_native, open};

@@ -11,7 +11,7 @@ use super::cells::{Cubes, Dense, Ragged, Records};
 use super::digests::StoredDigests;
 use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
 use super::form::{FormKind, Members, StoredForm};
-use super::names::{MAIN_TABLE, ROW, defined_flags, last_part, table_of_path, table_path};
+use super::names::{MAIN_TABLE, ROW, defined_flags, last_part, row_name, table_of_path, table_path};
 use super::raw_strings::RawStrings;
 use super::reader::Reader;
 use super::undescribed;
@@ -316,6 +316,26 @@ impl NativeTable {
 impl NativeTable {
     pub(crate) fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// The attributes of the root of the file, but those of a type that is not known here.
+    pub(crate) fn root_attributes(&self) -> Result<Vec<(String, Attribute)>> {
+        let root = self.group.root()?;
+        let names = root.attributes()?.into_iter();
+        Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
+    }
+
+    /// The numbers that the rows have in the table they were taken from; `None` if no scale says so.
+    pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
+        let name = row_name(self.group.path());
+        if !self.group.has(&name) {
+            return Ok(None);
+        }
+        let scale = self.reader(self.group.dataset(&name)?)?.with_axes(1)?;
+        if !self.live && scale.rows() != self.rows {
+            return Ok(None);
+        }
+        scale.integers(0..self.rows).map(Some)
     }
 
     pub(crate) fn keywords(&self) -> &Record {

@@ -5,6 +5,7 @@ use super::intact::{ColumnDamage, Intact};
 use super::row_set::RowSet;
 use crate::damage::Damage;
 use crate::error::Result;
+use crate::h5::Attribute;
 use crate::native::{DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
@@ -39,6 +40,23 @@ impl Content {
         match self {
             Content::Selected(table) => table.rows.row(row).unwrap_or(row),
             _ => row,
+        }
+    }
+
+    /// The attributes of the root, if the table is in an HDF5 file.
+    pub(crate) fn root_attributes(&self) -> Result<Option<Vec<(String, Attribute)>>> {
+        self.as_native().map(NativeTable::root_attributes).transpose()
+    }
+
+    /// The numbers that all rows have there; `None` if they count from 0.
+    pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
+        match self {
+            Content::Casacore(_) => Ok(None),
+            Content::Native(table) => table.row_numbers(),
+            Content::Salvaged(table) => table.whole.row_numbers(),
+            Content::Selected(table) => {
+                Ok(Some((0..table.rows.len()).map(|row| self.original_row(row) as i64).collect()))
+            }
         }
     }
 

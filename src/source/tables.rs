@@ -35,7 +35,10 @@ pub struct Source {
 
 /// The columns of native files that were read last, by the numbers of table and column; the latest is the last.
 #[derive(Default)]
-struct OpenColumns(Mutex<Vec<(usize, usize, Arc<dyn ColumnCells>)>>);
+struct OpenColumns(Mutex<Vec<OpenColumn>>);
+
+/// The numbers of table and column, and the column.
+type OpenColumn = (usize, usize, Arc<dyn ColumnCells>);
 
 impl OpenColumns {
     fn get(

@@ -232,7 +232,7 @@ impl Table {
 
     /// For each column the number of its manager among [`managers`](Self::managers); of a view, whose columns have
     /// managers elsewhere, none.
-    pub(crate) fn manager_numbers(&self) -> Vec<Option<usize>> {
+    pub fn manager_numbers(&self) -> Vec<Option<usize>> {
         let is_plain = self.kind == TableKind::Plain;
         self.bindings.iter().map(|(manager, _)| is_plain.then_some(*manager)).collect()
     }

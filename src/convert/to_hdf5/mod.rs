@@ -3,14 +3,17 @@
 mod budget;
 mod column;
 mod compression;
+mod described;
 mod lanes;
 mod layout_choice;
+mod outline;
 mod plan;
 mod prediction;
 mod structure;
 
 pub use compression::Compress;
 pub use layout_choice::{ColumnForm, ReadStrategy};
+pub use outline::{ColumnOutline, CoordinateOutline, DatasetOutline, Outline, TableOutline};
 pub use plan::{ColumnPlan, MissingColumn, TablePlan};
 pub(crate) use plan::{Plan, ToHdf5Options};
 pub use prediction::Prediction;

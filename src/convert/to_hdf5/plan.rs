@@ -41,6 +41,8 @@ pub(crate) struct ToHdf5Options {
     pub(crate) max_memory: u64,
     /// Compute the CTFP-1 digest of what is read, and keep it in the file.
     pub(crate) digest: bool,
+    /// Try a cell of each column before anything else is done with it.
+    pub(crate) tries_cells: bool,
     /// Keep what the exact original directory takes besides the datasets. The digest is then computed anyway.
     pub(crate) restorable: bool,
 }
@@ -86,6 +88,7 @@ impl Default for ToHdf5Options {
             threads: 0,
             max_memory: 256 << 20,
             digest: true,
+            tries_cells: true,
             restorable: false,
         }
     }
@@ -391,7 +394,9 @@ impl ColumnPlan {
         let cells = content.cells(index)?;
         let name = info.desc.name.to_str_lossy().into_owned();
         let selection = if *rows == (0..content.rows()) { Selection::AllRows } else { Selection::SomeRows };
-        touch_last_row(info, &*cells, rows)?;
+        if options.tries_cells {
+            touch_last_row(info, &*cells, rows)?;
+        }
         let form = Survey { info, cells: &*cells, rows, selection, growth: options.growth() }.form()?;
         form.check_axes()?;
         let link = names.unique(group, &name);

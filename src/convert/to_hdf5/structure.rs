@@ -3,27 +3,26 @@
 //! First everything but the data is made, in the order of the plan: groups, attributes, datasets, scales. Then the
 //! columns run through [`lane`](super::lane), and at last come the digests that only the data gives.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
 
 use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
+use super::described::Described;
 use super::lanes::{self, DatasetSink, Lane, Message};
-use super::layout_choice::{ColumnForm, Growth, chunk_rows, grid};
+use super::layout_choice::{chunk_rows, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::native::{
-    self, Attributes, ColumnDocument, Coordinates, Dimensions, MAIN_TABLE, Maker, Members, NewColumn, Part, RawStrings,
-    SOURCE_DIGEST, Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, axis_roles, last_part,
-    missing_link, stored_size, taql_of, text_attribute, unique,
+    self, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
+    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, missing_link,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::sha::Sha256;
 use crate::source::digest::{CellDigest, keywords_sha, table_sha};
-use crate::source::{ColumnDigest, Content, Source, coordinates};
+use crate::source::{ColumnDigest, Content, Source};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Shape};
 
@@ -76,13 +75,12 @@ impl<'a> Writer<'a> {
     pub(crate) fn write_structure(&mut self, progress: &dyn Progress) -> Result<()> {
         let plan = self.plan;
         // dimension names are shared below a root group
-        let mut dimensions: BTreeMap<String, Dimensions> = BTreeMap::new();
+        let mut dimensions = TreeDimensions::default();
         for (number, table) in plan.tables.iter().enumerate() {
             progress.go_on()?;
             let group = native::open_path(&self.root, &table.group)?;
             let exact = native::open_path(&self.exact, &table.group)?;
-            let top = table.group.split('/').nth(1).unwrap_or_default();
-            let dimensions = dimensions.entry(top.to_owned()).or_default();
+            let dimensions = dimensions.of_group(&table.group);
             self.write_table(number, table, &group, &exact, dimensions).with_context(|| Context::table(&table.name))?;
             self.groups.push(group);
             self.exact_groups.push(exact);
@@ -90,13 +88,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The values of the axes of a table's columns: what the subtables say, if it is the main table of a MeasurementSet.
-    fn coordinates(&self, table: &TablePlan) -> Coordinates {
-        let Ok(content) = self.source.tables[table.source].content() else { return Coordinates::default() };
-        if table.source != 0 || !content.info().table_type.starts_with(b"Measurement Set") {
-            return Coordinates::default();
-        }
-        Coordinates::new(true, coordinates(self.source))
+    fn described(&self) -> Described<'a> {
+        Described { source: self.source, plan: self.plan }
     }
 
     fn write_table(
@@ -108,41 +101,26 @@ impl<'a> Writer<'a> {
         dimensions: &mut Dimensions,
     ) -> Result<()> {
         let content = self.content(table)?;
-        self.write_table_attributes(table, content, group)?;
+        for (name, value) in self.described().table_attributes(table, content.info(), content.keywords())? {
+            group.set_attribute(&name, &value)?;
+        }
         self.write_table_document(table, content, exact)?;
         for column in &table.missing {
             let form = StoredForm::missing(missing_link(&column.name), column.reason.clone());
             self.write_column_document(content, &form, column.index, exact)?;
         }
         let row_scale = self.write_rows(number, table, group)?;
-        let values = self.coordinates(table);
+        let values = self.described().coordinates(table);
         let plan = self.plan;
         let taken = move |name: &str| plan.names.has(&table.group, name);
-        let mut scales = Scales::new(group, dimensions, &values, &taken);
+        let mut axes = AxisNames::new(dimensions, &values, &taken);
+        let mut scales = Scales::new(group);
         for (index, column) in table.columns.iter().enumerate() {
             let info = &content.columns()[column.index];
-            let targets = self.write_column(table, column, info, group, row_scale, &mut scales);
+            let targets = self.write_column(table, column, info, group, row_scale, &mut scales, &mut axes);
             let targets = targets.with_context(|| Context::column(&column.name))?;
             self.write_column_document(content, &column.stored_form(), column.index, exact)?;
             self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
-        }
-        Ok(())
-    }
-
-    /// Writes keywords as attributes of the group, and the expressions of columns that are not converted.
-    fn write_table_attributes(&self, table: &TablePlan, content: &Content, group: &Group) -> Result<()> {
-        let keyword = last_part(&table.name);
-        let renamed = table.name != MAIN_TABLE && !table.group.ends_with(&format!("/{keyword}"));
-        let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
-        let table_path = |stored: &BStr| self.table_path(table, stored);
-        let attributes = Attributes::of_table(exact_name, content.info(), content.keywords(), &table_path);
-        attributes.write(|name, value| group.set_attribute(name, value))?;
-        for column in &table.missing {
-            // the expression that casacore would evaluate is shown to readers
-            if let Some(expression) = content.columns()[column.index].expression() {
-                let name = unique(&taql_of(&column.name), |name| attributes.iter().any(|other| other.name == name));
-                group.set_attribute(&name, &text_attribute(expression))?;
-            }
         }
         Ok(())
     }
@@ -167,6 +145,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Creates the datasets of a column, with attributes and scales.
+    #[allow(clippy::too_many_arguments)]
     fn write_column(
         &mut self,
         table: &TablePlan,
@@ -174,20 +153,16 @@ impl<'a> Writer<'a> {
         info: &ColumnInfo,
         group: &Group,
         row: usize,
-        scales: &mut Scales<'_>,
+        scales: &mut Scales,
+        axes: &mut AxisNames<'_>,
     ) -> Result<Members<DatasetSink>> {
-        let exact_name = (column.link != column.name).then(|| info.desc.name.as_bstr());
-        let table_path = |stored: &BStr| self.table_path(table, stored);
-        let attributes =
-            Attributes::of_column(exact_name, info.desc.comment.as_bstr(), &info.desc.keywords, &table_path);
+        let desc = &info.desc;
+        let attributes = self.described().column_attributes(table, column, desc.comment.as_bstr(), &desc.keywords)?;
         let rows = table.rows.end - table.rows.start;
-        let is_ms = table.source == 0 && scales.is_measurement_set();
-        let roles = |axes: usize| axis_roles(is_ms, &column.name, axes);
-        let cubes = if let ColumnForm::Cubes { cubes } = &column.form { cubes.len() } else { 0 };
-        let flags = column.defined_link.as_deref();
-        let new = NewColumn { attributes: &attributes, roles: &roles, cubes, flags };
         let mut maker = ColumnMaker { writer: self, column, rows, row };
-        column.stored_form().create(group, &new, scales, &mut maker)
+        column.with_new(table, &attributes, axes, |new, axes| {
+            column.stored_form().create(group, new, scales, axes, &mut maker)
+        })
     }
 
     /// Creates a chunked dataset that will get data. It grows only if the file is to be appendable, and only elements of a
@@ -203,15 +178,6 @@ impl<'a> Writer<'a> {
         let size = spec.element.size();
         let pipeline = (!compression.is_none()).then(|| compression.pipeline(size));
         Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
-    }
-
-    /// The path of the group of the table that a keyword of `table` stores as `stored`.
-    fn table_path(&self, table: &TablePlan, stored: &BStr) -> String {
-        let found = self.source.find(table.source, stored);
-        match found.and_then(|source| self.plan.tables.iter().find(|other| other.source == source)) {
-            Some(other) => other.group.clone(),
-            None => stored.to_str_lossy().into_owned(),
-        }
     }
 
     fn write_table_document(&self, table: &TablePlan, content: &Content, exact: &Group) -> Result<()> {
@@ -363,25 +329,14 @@ impl Maker for ColumnMaker<'_, '_> {
     const GROWS: bool = false;
     type Made = DatasetSink;
 
+    fn shape(&self, part: Part) -> Result<Shape> {
+        Ok(self.column.extents(part, self.rows, self.writer.options.growth())?.0)
+    }
+
     fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<DatasetSink> {
         let (rows, growth) = (self.rows, self.writer.options.growth());
         let element = part.element(self.column.data_type);
-        let size = stored_size(element);
-        let one = |len: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, Growth::None)]));
-        let (shape, chunk) = match (part, &self.column.form) {
-            (Part::Data, ColumnForm::Dense { shape, chunk, .. }) => (shape.clone(), chunk.clone()),
-            (Part::Cube(number), ColumnForm::Cubes { cubes }) if number < cubes.len() => cubes[number].clone(),
-            (Part::Values, ColumnForm::Ragged { elements, .. }) => one(*elements),
-            (Part::Offset, _) => one(rows + 1),
-            (Part::Shape, ColumnForm::Ragged { axes, .. }) => {
-                let width = *axes as u64;
-                (Shape::from([width, rows]), Shape::from([width, chunk_rows(size * width, rows, growth)]))
-            }
-            (Part::RowCube | Part::RowIndex | Part::Defined, _) => {
-                (Shape::from([rows]), Shape::from([chunk_rows(size, rows, growth)]))
-            }
-            _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
-        };
+        let (shape, chunk) = self.column.extents(part, rows, growth)?;
         let appendable = !matches!(part, Part::Values | Part::Offset);
         let compression = match part {
             Part::Data | Part::Cube(_) | Part::Values => self.column.compression,

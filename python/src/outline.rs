@@ -1,0 +1,144 @@
+//! The tree of groups and datasets that a source would be as a native file, and the datasets that no column is as it is.
+
+use ctds_hdf5::convert::{ColumnOutline, DatasetOutline, DatasetPart, Outline, TableOutline};
+use ctds_hdf5::value::{Record, Region, Shape, Value, Values};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::error::OrRaise;
+use crate::keywords::{array, string};
+use crate::source::Source;
+
+/// Where a part of cells begins and how far it extends on each axis, slowest axis first.
+type Part = (Vec<u64>, Vec<u64>);
+
+/// What a conversion of a source to HDF5 would make, as dicts: `attributes` of the root, `tables`.
+#[pyfunction]
+pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'py, PyDict>> {
+    let outline = py.detach(|| Outline::new(&source.source)).or_raise(py)?;
+    let document = PyDict::new(py);
+    document.set_item("attributes", attributes(py, &outline.attributes)?)?;
+    let tables: Vec<_> = outline.tables.iter().map(|of| table(py, of)).collect::<PyResult<_>>()?;
+    document.set_item("tables", tables)?;
+    Ok(document)
+}
+
+/// The elements of the cells of rows as datasets have them: an array with one axis. Zeros or empty strings where a cell is
+/// undefined, as many as `cell` has elements, or none.
+#[pyfunction]
+#[pyo3(signature = (source, table, column, start, stop, region=None, cell=None))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn stored_cells<'py>(
+    py: Python<'py>,
+    source: &Source,
+    table: usize,
+    column: usize,
+    start: u64,
+    stop: u64,
+    region: Option<Part>,
+    cell: Option<Vec<u64>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let region = region.map(|(start, shape)| Region::c_order(&start, &shape));
+    let cell = cell.map(|cell| Shape::from_reversed(&cell));
+    let rows = start..stop.max(start);
+    let values =
+        py.detach(|| source.source.stored_cells(table, column, rows, region.as_ref(), cell.as_ref())).or_raise(py)?;
+    array(py, &Shape::from([values.len() as u64]), values)
+}
+
+/// A part of a hypercube of a column, the positions first.
+#[pyfunction]
+pub(crate) fn hypercube_part<'py>(
+    py: Python<'py>,
+    source: &Source,
+    table: usize,
+    column: usize,
+    cube: usize,
+    region: Part,
+) -> PyResult<Bound<'py, PyAny>> {
+    let region = Region::c_order(&region.0, &region.1);
+    let values = py.detach(|| source.source.hypercube_part(table, column, cube, &region)).or_raise(py)?;
+    array(py, &region.shape, values)
+}
+
+/// The rows in the hypercubes of a column: first row, the row after the last, number of the cube, position of the first.
+#[pyfunction]
+pub(crate) fn hypercube_rows(
+    py: Python<'_>,
+    source: &Source,
+    table: usize,
+    column: usize,
+) -> PyResult<Vec<(u64, u64, usize, u64)>> {
+    let runs = py.detach(|| source.source.hypercube_rows(table, column)).or_raise(py)?;
+    Ok(runs.into_iter().map(|(rows, cube, position)| (rows.start, rows.end, cube, position)).collect())
+}
+
+fn table<'py>(py: Python<'py>, table: &TableOutline) -> PyResult<Bound<'py, PyDict>> {
+    let document = PyDict::new(py);
+    document.set_item("table", table.table)?;
+    document.set_item("group", &table.group)?;
+    document.set_item("row", &table.row)?;
+    document.set_item("rows", table.rows)?;
+    document.set_item("row_numbers", table.row_numbers.as_ref().map(|rows| rows.clone().into_pyarray(py)))?;
+    document.set_item("attributes", attributes(py, &table.attributes)?)?;
+    let columns: Vec<_> = table.columns.iter().map(|of| column(py, of)).collect::<PyResult<_>>()?;
+    document.set_item("columns", columns)?;
+    let coordinates = PyList::empty(py);
+    for of in &table.coordinates {
+        let shape = Shape::from([of.values.len() as u64]);
+        let values = array(py, &shape, of.values.clone())?;
+        coordinates.append((&of.path, values, attributes(py, &of.attributes)?))?;
+    }
+    document.set_item("coordinates", coordinates)?;
+    Ok(document)
+}
+
+fn column<'py>(py: Python<'py>, column: &ColumnOutline) -> PyResult<Bound<'py, PyDict>> {
+    let document = PyDict::new(py);
+    document.set_item("column", column.column)?;
+    document.set_item("link", &column.link)?;
+    document.set_item("is_group", column.is_group)?;
+    document.set_item("attributes", attributes(py, &column.attributes)?)?;
+    let datasets: Vec<_> = column.datasets.iter().map(|of| dataset(py, of)).collect::<PyResult<_>>()?;
+    document.set_item("datasets", datasets)?;
+    Ok(document)
+}
+
+fn dataset<'py>(py: Python<'py>, dataset: &DatasetOutline) -> PyResult<Bound<'py, PyDict>> {
+    let cube = if let DatasetPart::Cube(number) = dataset.part { Some(number) } else { None };
+    let document = PyDict::new(py);
+    document.set_item("path", &dataset.path)?;
+    document.set_item("part", dataset.part.name())?;
+    document.set_item("cube", cube)?;
+    document.set_item("dims", &dataset.dims)?;
+    document.set_item("shape", dataset.shape.reversed())?;
+    document.set_item("chunk", dataset.chunk.as_ref().map(|chunk| chunk.reversed()))?;
+    document.set_item("type", dataset.data_type.name())?;
+    Ok(document)
+}
+
+/// Names and values: strings, lists of strings, numpy scalars and arrays. Bools are int8, as in the file.
+fn attributes<'py>(py: Python<'py>, attributes: &Record) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for field in &attributes.fields {
+        let (values, is_scalar) = match &field.value {
+            Value::Scalar(values) => (values, true),
+            Value::Array(_, values) => (values, false),
+            Value::Record(_) | Value::Table(_) => continue,
+        };
+        let value = match values {
+            Values::String(texts) => {
+                let texts: Vec<_> = texts.iter().map(|text| string(py, text)).collect::<PyResult<_>>()?;
+                texts.into_pyobject(py)?
+            }
+            Values::Bool(bools) => {
+                let bytes: Vec<i8> = bools.iter().map(|&value| value.into()).collect();
+                bytes.into_pyarray(py).into_any()
+            }
+            values => array(py, &Shape::from([values.len() as u64]), values.clone())?,
+        };
+        dict.set_item(string(py, &field.name)?, if is_scalar { value.get_item(0)? } else { value })?;
+    }
+    Ok(dict)
+}

@@ -1,0 +1,123 @@
+//! What the groups and datasets of a plan have besides elements: attributes, and the names and values of their axes. The
+//! file and its outline get it from here.
+
+use bstr::{BStr, ByteSlice};
+
+use super::layout_choice::{ColumnForm, Growth, chunk_rows};
+use super::plan::{ColumnPlan, Plan, TablePlan};
+use crate::error::{Error, Result};
+use crate::h5::Attribute;
+use crate::native::{
+    Attributes, AxisNames, Coordinates, MAIN_TABLE, NewColumn, Part, axis_roles, last_part, stored_size, taql_of,
+    text_attribute, unique,
+};
+use crate::schema::TableInfo;
+use crate::source::{Content, Source, coordinates};
+use crate::value::{Record, Shape};
+
+/// A plan, and what it is a plan of.
+#[derive(Clone, Copy)]
+pub(super) struct Described<'a> {
+    pub(super) source: &'a Source,
+    pub(super) plan: &'a Plan,
+}
+
+impl<'a> Described<'a> {
+    pub(super) fn content(self, table: &TablePlan) -> Result<&'a Content> {
+        self.source.tables[table.source].content()
+    }
+
+    /// The attributes of a table's group: its keywords, and the expressions of columns that are not converted.
+    pub(super) fn table_attributes(
+        self,
+        table: &TablePlan,
+        info: &TableInfo,
+        keywords: &Record,
+    ) -> Result<Vec<(String, Attribute)>> {
+        let keyword = last_part(&table.name);
+        let renamed = table.name != MAIN_TABLE && !table.group.ends_with(&format!("/{keyword}"));
+        let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
+        let table_path = |stored: &BStr| self.table_path(table, stored);
+        let attributes = Attributes::of_table(exact_name, info, keywords, &table_path);
+        let mut listed: Vec<(String, Attribute)> =
+            attributes.iter().map(|attribute| (attribute.name.clone(), attribute.value.clone())).collect();
+        let content = self.content(table)?;
+        for column in &table.missing {
+            // the expression that casacore would evaluate is shown to readers
+            if let Some(expression) = content.columns()[column.index].expression() {
+                let name = unique(&taql_of(&column.name), |name| attributes.iter().any(|other| other.name == name));
+                listed.push((name, text_attribute(expression)));
+            }
+        }
+        Ok(listed)
+    }
+
+    /// The attributes of a column whose comment and keywords these are.
+    pub(super) fn column_attributes(
+        self,
+        table: &TablePlan,
+        column: &ColumnPlan,
+        comment: &BStr,
+        keywords: &Record,
+    ) -> Result<Attributes> {
+        let info = &self.content(table)?.columns()[column.index];
+        let exact_name = (column.link != column.name).then(|| info.desc.name.as_bstr());
+        let table_path = |stored: &BStr| self.table_path(table, stored);
+        Ok(Attributes::of_column(exact_name, comment, keywords, &table_path))
+    }
+
+    /// The values of the axes of a table's columns: what the subtables say, if it is the main table of a MeasurementSet.
+    pub(super) fn coordinates(self, table: &TablePlan) -> Coordinates {
+        let Ok(content) = self.content(table) else { return Coordinates::default() };
+        if table.source != 0 || !content.info().table_type.starts_with(b"Measurement Set") {
+            return Coordinates::default();
+        }
+        Coordinates::new(true, coordinates(self.source))
+    }
+
+    /// The path of the group of the table that a keyword of `table` stores as `stored`.
+    fn table_path(self, table: &TablePlan, stored: &BStr) -> String {
+        let found = self.source.find(table.source, stored);
+        match found.and_then(|source| self.plan.tables.iter().find(|other| other.source == source)) {
+            Some(other) => other.group.clone(),
+            None => stored.to_str_lossy().into_owned(),
+        }
+    }
+}
+
+impl ColumnPlan {
+    /// Hands `work` what the datasets of the column have besides elements.
+    pub(super) fn with_new<T>(
+        &self,
+        table: &TablePlan,
+        attributes: &Attributes,
+        names: &mut AxisNames<'_>,
+        work: impl FnOnce(&NewColumn<'_>, &mut AxisNames<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let is_ms = table.source == 0 && names.is_measurement_set();
+        let roles = |axes: usize| axis_roles(is_ms, &self.name, axes);
+        let cubes = if let ColumnForm::Cubes { cubes } = &self.form { cubes.len() } else { 0 };
+        let flags = self.defined_link.as_deref();
+        work(&NewColumn { attributes, roles: &roles, cubes, flags }, names)
+    }
+
+    /// Shape and chunk of one of the column's datasets, the table having `rows` rows.
+    pub(super) fn extents(&self, part: Part, rows: u64, growth: Growth) -> Result<(Shape, Shape)> {
+        let size = stored_size(part.element(self.data_type));
+        let one = |len: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, Growth::None)]));
+        Ok(match (part, &self.form) {
+            (Part::Data, ColumnForm::Dense { shape, chunk, .. }) => (shape.clone(), chunk.clone()),
+            (Part::Cube(number), ColumnForm::Cubes { cubes }) if number < cubes.len() => cubes[number].clone(),
+            (Part::Values, ColumnForm::Ragged { elements, .. }) => one(*elements),
+            (Part::Offset, _) => one(rows + 1),
+            (Part::Shape, ColumnForm::Ragged { axes, .. }) => {
+                let width = *axes as u64;
+                (Shape::from([width, rows]), Shape::from([width, chunk_rows(size * width, rows, growth)]))
+            }
+            (Part::RowCube | Part::RowIndex | Part::Defined, _) => {
+                (Shape::from([rows]), Shape::from([chunk_rows(size, rows, growth)]))
+            }
+            _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
+        })
+    }
+}
