@@ -7,7 +7,18 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Column", "LiveReader", "LiveWriter", "Source", "call", "main"]
+__all__ = [
+    "Column",
+    "LiveReader",
+    "LiveWriter",
+    "Source",
+    "call",
+    "hypercube_part",
+    "hypercube_rows",
+    "main",
+    "outline",
+    "stored_cells",
+]
 
 _Region: TypeAlias = tuple[Sequence[int], Sequence[int]]
 

@@ -336,6 +336,8 @@ class table:
         False where a cell is undefined."""
         rows = self._rows(startrow, nrow, rowincr)
         column = self._column(columnname)
+        if column.type == "record":
+            self._refuse("columns of records")
         found: dict[str, Any] = {}
         with _Failing():
             for number, cell in zip(range(rows.start, rows.stop, rowincr), column.cells(rows), strict=True):
@@ -469,6 +471,7 @@ class table:
         if not known["scalar"]:
             found["ndim"] = known["ndim"]
             if known["shape"] is not None and known["options"] & _FIXED_SHAPE:
+                found["ndim"] = len(known["shape"])
                 found["shape"] = np.array(known["shape"], np.int64)
             found["_c_order"] = True
         found["keywords"] = self._like_casacore(known["keywords"])
