@@ -171,7 +171,7 @@ class Writer:
         count, (name, of, block, shapes) = self._block(table, column, cells)
         if shapes is not None:
             raise TypeError(f"column {name} has cells of several shapes: they are not written again")
-        self._native.rewrite(table, name, of, first_row, count, block)
+        self._native.rewrite(table, name, of, (first_row, count), block)
 
     def commit(self) -> None:
         """Lets readers see all rows that were appended."""

@@ -22,6 +22,10 @@ use crate::keywords::{array, record, string, values_of};
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct LiveWriter(Mutex<Option<Writing>>);
 
+/// The cells of a column: its name, the type of its elements, the elements, and for a column of several shapes the number of the
+/// shape of each cell.
+type Cells<'py> = (String, String, Bound<'py, PyAny>, Option<Vec<Option<usize>>>);
+
 /// When rows become visible: seconds, rows, and whether commits wait for the disk.
 type Policy = (Option<f64>, Option<u64>, bool);
 
@@ -78,15 +82,8 @@ impl LiveWriter {
         })
     }
 
-    /// Appends `rows` rows: for each column its name, the type of its elements, the cells, and for columns of several shapes
-    /// the number of the shape of each cell.
-    fn append(
-        &self,
-        py: Python<'_>,
-        table: &str,
-        rows: u64,
-        columns: Vec<(String, String, Bound<'_, PyAny>, Option<Vec<Option<usize>>>)>,
-    ) -> PyResult<()> {
+    /// Appends `rows` rows.
+    fn append(&self, py: Python<'_>, table: &str, rows: u64, columns: Vec<Cells<'_>>) -> PyResult<()> {
         let given: Vec<Given<'_>> =
             columns.iter().map(|(_, of, cells, _)| Given::new(of, cells)).collect::<PyResult<_>>()?;
         let mut blocks = Vec::new();
@@ -106,20 +103,19 @@ impl LiveWriter {
         })
     }
 
-    /// Overwrites cells of rows that were appended before.
+    /// Overwrites cells of rows that were appended before: the first row, and how many.
     fn rewrite(
         &self,
         py: Python<'_>,
         table: &str,
         column: &str,
         of: &str,
-        first: u64,
-        rows: u64,
+        place: (u64, u64),
         cells: Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let given = Given::new(of, &cells)?;
         let block = given.block();
-        self.with(|writer| py.detach(|| writer.table(table)?.rewrite(column, first, rows, block)).or_raise(py))
+        self.with(|writer| py.detach(|| writer.table(table)?.rewrite(column, place.0, place.1, block)).or_raise(py))
     }
 
     fn commit(&self, py: Python<'_>) -> PyResult<()> {

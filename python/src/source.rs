@@ -26,6 +26,9 @@ pub(crate) struct Source {
     table: usize,
 }
 
+/// A dataset: name, shape, chunk.
+type Chunked = (String, Vec<u64>, Option<Vec<u64>>);
+
 #[pymethods]
 impl Source {
     /// `lock_timeout` in seconds; None: without a lock.
@@ -113,12 +116,7 @@ impl Source {
     }
 
     /// The chunks of the datasets of a column in a native file: name, shape, chunk.
-    fn datasets(
-        &self,
-        py: Python<'_>,
-        table: usize,
-        column: usize,
-    ) -> PyResult<Vec<(String, Vec<u64>, Option<Vec<u64>>)>> {
+    fn datasets(&self, py: Python<'_>, table: usize, column: usize) -> PyResult<Vec<Chunked>> {
         let found = self.found(table)?;
         let datasets = py.detach(|| found.storage(column)).or_raise(py)?;
         let listed = datasets
