@@ -336,7 +336,7 @@ class table:
         False where a cell is undefined."""
         rows = self._rows(startrow, nrow, rowincr)
         column = self._column(columnname)
-        if column.type == "record":
+        if column.type == "record" and rows.start < rows.stop:
             self._refuse("columns of records")
         found: dict[str, Any] = {}
         with _Failing():
@@ -501,7 +501,7 @@ class table:
                 "NAME": manager["name"],
                 "SEQNR": manager["sequence"],
             }
-            info["SPEC"] = self._like_casacore(manager["parameters"])
+            info["SPEC"] = self._like_casacore(_of_casacore(manager["parameters"]))
             if columnname is not None and columnname in own:
                 return info
             if own:
@@ -604,6 +604,18 @@ for _name in _WRITING.split():
     setattr(table, _name, _refusing(_name, f"{_name} writes"))
 for _name in _SELECTING.split():
     setattr(table, _name, _refusing(_name, f"{_name} is a query or a view"))
+
+
+def _of_casacore(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a data manager without what only this project keeps of TiledDataStMan."""
+    cubes = parameters.get("HYPERCUBES")
+    if not isinstance(cubes, dict):
+        return parameters
+    cubes = {
+        name: {key: value for key, value in cube.items() if key != "Extensible"} if isinstance(cube, dict) else cube
+        for name, cube in cubes.items()
+    }
+    return {key: cubes if key == "HYPERCUBES" else value for key, value in parameters.items() if key != "ROWMAP"}
 
 
 class tablecolumn:

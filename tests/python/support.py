@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 import pytest
 
@@ -81,6 +82,16 @@ def extract(path, folder):
     with tarfile.open(path) as archive:
         # Python before 3.11.4 has no filters
         archive.extractall(folder, **({'filter': 'data'} if hasattr(tarfile, 'data_filter') else {}))
+
+
+_COPIES = []
+
+
+def own_copy(case, table):
+    """The path of a copy of a table of testdata: tests of other processes wait for those that have a table open."""
+    if not _COPIES:
+        _COPIES.append(tempfile.TemporaryDirectory())
+    return shutil.copytree(os.path.join(TESTDATA, case, table), os.path.join(tempfile.mkdtemp(dir=_COPIES[0].name), table))
 
 
 def sha256(data):

@@ -23,7 +23,7 @@ import support
 from h5bridge import live
 
 fingerprint, Casacore = compare.fingerprint, compare.Table
-DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
+DEMO = support.own_copy('demo', 'demo.ms')
 
 
 # ---- every column, against python-casacore --------------------------------------------------------------------------
@@ -335,6 +335,8 @@ def test_progress(big_ms, tmp_path):
 INTERRUPTED = '''
 import os, signal, sys, threading, time
 import h5bridge
+# a shell's background processes ignore it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 verb, source, target, delay = sys.argv[1:]
 sent = []
 def send():
@@ -555,6 +557,7 @@ sys.stdin.read()
             assert len(table) == 210
         found = subprocess.run([sys.executable, '-c', f'''
 import os, signal, threading, time, h5bridge
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 start = time.monotonic()
 try:

@@ -18,7 +18,7 @@ dask = pytest.importorskip('dask')
 hypothesis = pytest.importorskip('hypothesis')
 strategies = hypothesis.strategies
 
-DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
+DEMO = support.own_copy('demo', 'demo.ms')
 # more rows than fit in memory, none of them stored
 ENDLESS = ('rows64',)
 FILES = [entry for entry in support.convertible() if entry[0] not in ENDLESS]
