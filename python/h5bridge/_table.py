@@ -217,7 +217,6 @@ class Column:
         self._table = table
         self._number = number
         self._known = known
-        self._native = table._open.source.column(table._number, number)
         self._shape: tuple[int | None, ...] | None = None
         self.name: str = known["name"]
         """The name."""
@@ -235,6 +234,11 @@ class Column:
         """The type of the data manager that holds it: `TiledColumnStMan`."""
         self.manager_name: str = known["manager_name"]
         """The name of that data manager."""
+
+    @property
+    def _native(self) -> _native.Column:
+        # made for each call: what outlives `close` must not keep the lock
+        return self._table._open.source.column(self._table._number, self._number)
 
     @property
     def unit(self) -> str | None:
@@ -323,7 +327,6 @@ class Column:
 
         Raises `ValueError` that names the first row without a cell, or with one of another shape; `IndexError`.
         """
-        self._table._open.source  # noqa: B018  a closed table is not read
         box = self._wanted(key, missing is not None)
         if missing is not None and not self._always_defined():
             result = self._read_defined(box, missing)

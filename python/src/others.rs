@@ -8,6 +8,8 @@ const CASACORE: [&str; 3] = ["casacore", "casatools", "arcae"];
 
 /// Looks whether casacore is in this process: its locks on tables are then left alone. To be called before files are closed.
 pub(crate) fn look(py: Python<'_>) {
+    // an object may be dropped while an exception is on its way, which calls of Python would lose
+    let raised = PyErr::take(py);
     let loaded = || -> PyResult<bool> {
         let modules = py.import("sys")?.getattr("modules")?;
         let modules = modules.cast::<PyDict>()?;
@@ -16,5 +18,8 @@ pub(crate) fn look(py: Python<'_>) {
     // the modules are gone when the interpreter ends
     if let Ok(loaded) = loaded() {
         ctds_hdf5::io::keep_lock_files(loaded);
+    }
+    if let Some(raised) = raised {
+        raised.restore(py);
     }
 }

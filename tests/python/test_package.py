@@ -219,6 +219,12 @@ def test_bad_indices(opened):
             column[key]
     with pytest.raises(ValueError, match='shape'):
         column.read(out=np.zeros(3, dtype=column.dtype))
+    # objects that are dropped while an exception is on its way do not lose it
+    for key in (10**6, [10**6], 'x'):
+        with pytest.raises(IndexError):
+            h5bridge.open_table(DEMO)['DATA'][key]
+    with pytest.raises(ValueError, match='row'):
+        h5bridge.open_table(DEMO)['FLAG_CATEGORY'][:]
     with pytest.raises(KeyError, match='did you mean DATA'):
         h5bridge.open_table(DEMO)['DAT']
     with pytest.raises(KeyError, match='ANTENNA'):
@@ -534,6 +540,24 @@ print('good')
 '''
     found = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True, timeout=120)
     assert found.stdout == 'good\n', found.stderr
+
+
+def test_close_gives_the_lock_back(tmp_path):
+    """At once, also while columns and exceptions of the table are alive."""
+    path = str(tmp_path / 'a.ms')
+    subprocess.run(['cp', '-r', DEMO, path], check=True)
+    table = h5bridge.open_table(path)
+    column, cells = table['DATA'], table['DATA'].cells()
+    next(cells)
+    with pytest.raises(IndexError) as kept:
+        column[10**6]
+    locked = [sys.executable, '-c', PROBE, path]
+    probe = lambda: subprocess.run(locked, capture_output=True, text=True, timeout=60).stdout.strip()  # noqa: E731
+    assert probe() == 'locked'
+    table.close()
+    assert probe() == 'free' and kept.value and column.name == 'DATA'
+    with pytest.raises(ValueError, match='closed'):
+        column[:]
 
 
 def test_lock_waits(tmp_path):
