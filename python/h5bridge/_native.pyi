@@ -31,8 +31,7 @@ def stored_cells(
     source: Source,
     table: int,
     column: int,
-    start: int,
-    stop: int,
+    rows: tuple[int, int],
     region: _Region | None = None,
     cell: Sequence[int] | None = None,
 ) -> npt.NDArray[Any]: ...

@@ -154,7 +154,7 @@ class _Described:
     def _cells(self, opened: _Opened, first: int, last: int, start: tuple[int, ...], extent: tuple[int, ...]) -> _Array:
         cell = self.shape[1:]
         region = None if extent == cell else (start, extent)
-        values = _native.stored_cells(opened.source, self.table, self.column, first, last, region, cell)
+        values = _native.stored_cells(opened.source, self.table, self.column, (first, last), region, cell)
         return values.reshape(last - first, *extent)
 
     def _row_map(self, opened: _Opened, first: int, last: int) -> _Array:
@@ -185,7 +185,7 @@ class _Described:
         offsets = self._offsets(opened)
         row = int(np.searchsorted(offsets, first, "right")) - 1
         end = int(np.searchsorted(offsets, last, "left"))
-        values = _native.stored_cells(opened.source, self.table, self.column, row, end)
+        values = _native.stored_cells(opened.source, self.table, self.column, (row, end))
         begin = int(offsets[row])
         return values[first - begin : last - begin]
 

@@ -27,21 +27,19 @@ pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'
 /// The elements of the cells of rows as datasets have them: an array with one axis. Zeros or empty strings where a cell is
 /// undefined, as many as `cell` has elements, or none.
 #[pyfunction]
-#[pyo3(signature = (source, table, column, start, stop, region=None, cell=None))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (source, table, column, rows, region=None, cell=None))]
 pub(crate) fn stored_cells<'py>(
     py: Python<'py>,
     source: &Source,
     table: usize,
     column: usize,
-    start: u64,
-    stop: u64,
+    rows: (u64, u64),
     region: Option<Part>,
     cell: Option<Vec<u64>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let region = region.map(|(start, shape)| Region::c_order(&start, &shape));
     let cell = cell.map(|cell| Shape::from_reversed(&cell));
-    let rows = start..stop.max(start);
+    let rows = rows.0..rows.1.max(rows.0);
     let values =
         py.detach(|| source.source.stored_cells(table, column, rows, region.as_ref(), cell.as_ref())).or_raise(py)?;
     array(py, &Shape::from([values.len() as u64]), values)

@@ -128,7 +128,7 @@ impl Content {
     }
 
     /// The table in its HDF5 file, if it is in one.
-    pub(super) fn as_native(&self) -> Option<&NativeTable> {
+    fn as_native(&self) -> Option<&NativeTable> {
         match self {
             Content::Casacore(_) => None,
             Content::Native(table) => Some(table),

@@ -113,8 +113,8 @@ impl Source {
         Ok(Source { name, place, tables, is_salvaged: false, damage, open_columns })
     }
 
-    /// Opens what is at `path`, or the source that `path` leads into: `my.h5/ANTENNA` is a table of the native file
-    /// `my.h5`. Returns the number of the table that is meant, with its tables.
+    /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of the native file
+    /// `my.h5`. Returns the source, and the number of the table that `path` names.
     ///
     /// # Errors
     /// As [`open`](Self::open); `NotFound` if the file has no such table.
@@ -187,9 +187,18 @@ impl Source {
     /// # Errors
     /// `NotFound` if the source lacks the table or column; those of opening the column.
     pub fn column_at(&self, table: usize, column: usize) -> Result<Column<'_>> {
+        let (content, cells) = self.cells_at(table, column)?;
+        let place = self.place_of(&self.tables[table]);
+        Ok(Column::opened(&content.columns()[column], content.rows(), place, cells))
+    }
+
+    /// The content of a table and the cells of one of its columns, by their numbers; those of native files stay open.
+    ///
+    /// # Errors
+    /// As [`column_at`](Self::column_at).
+    pub(crate) fn cells_at(&self, table: usize, column: usize) -> Result<(&Content, Arc<dyn ColumnCells + '_>)> {
         let none = || Error::not_found(format!("no column {column} of table {table}")).context(self.place.clone());
         let found = self.tables.get(table).ok_or_else(none)?;
-        let place = self.place_of(found);
         let content = found.content().context(&self.place)?;
         let info = content.columns().get(column).ok_or_else(none)?;
         let open = || -> Result<Arc<dyn ColumnCells + '_>> {
@@ -198,8 +207,8 @@ impl Source {
                 _ => Ok(content.cells(column)?.into()),
             }
         };
-        let cells = open().with_context(|| Context::column(&info.desc.name)).context(&place)?;
-        Ok(Column::opened(info, content.rows(), place, cells))
+        let cells = open().with_context(|| Context::column(&info.desc.name)).context(self.place_of(found))?;
+        Ok((content, cells))
     }
 
     /// The context of errors of a table.

@@ -75,11 +75,6 @@ impl<'a> Column<'a> {
         self.with_cells(|cells| cells.cell_shape(row))
     }
 
-    /// The number of rows of its table.
-    pub fn count(&self) -> u64 {
-        self.rows
-    }
-
     /// The shape that all cells of `rows` have, first axis fastest; that of a scalar has no axes.
     ///
     /// # Errors

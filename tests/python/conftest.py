@@ -43,6 +43,24 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line('skipped: ' + support.corpus_missing())
 
 
+def open_in_testdata():
+    """The files of testdata that this process has open."""
+    names = set()
+    for number in os.listdir('/proc/self/fd'):
+        try:
+            names.add(os.readlink('/proc/self/fd/' + number))
+        except FileNotFoundError:    # the folder's own
+            continue
+    return sorted(name for name in names if name.startswith(os.path.realpath(support.TESTDATA) + os.sep))
+
+
+@pytest.fixture(autouse=True)
+def testdata_is_closed():
+    """A table of testdata that a test leaves open stays locked, and tests of other processes wait for it."""
+    yield
+    assert not open_in_testdata()
+
+
 @pytest.fixture(scope='session')
 def converted(tmp_path_factory):
     """converted(case, table, *options): the native file made from a table of testdata, made once."""

@@ -241,8 +241,7 @@ impl Source {
         region: Option<&Region>,
         cell: Option<&Shape>,
     ) -> Result<Values> {
-        let content = self.content_of(table, column)?;
-        let cells = content.cells(column)?;
+        let (content, cells) = self.cells_at(table, column)?;
         let data_type = content.columns()[column].data_type();
         let wanted = region.map(|region| &region.shape).or(cell);
         let missing = wanted.map_or(Ok(0), Shape::elements)? as usize;
@@ -276,8 +275,7 @@ impl Source {
     /// # Errors
     /// `NotFound` if the column lacks the hypercube; `Usage` if the region leaves it; those of reading.
     pub fn hypercube_part(&self, table: usize, column: usize, cube: usize, region: &Region) -> Result<Values> {
-        let content = self.content_of(table, column)?;
-        let cells = content.cells(column)?;
+        let (_, cells) = self.cells_at(table, column)?;
         let tiling = cells.tiling(MAX_CUBES);
         let cube = tiling.as_ref().and_then(|tiling| tiling.cubes.get(cube));
         let cube = cube.ok_or_else(|| Error::not_found("no such hypercube"))?;
@@ -292,17 +290,9 @@ impl Source {
     /// # Errors
     /// `NotFound` if the table lacks the column; those of opening it.
     pub fn hypercube_rows(&self, table: usize, column: usize) -> Result<Vec<(Range<u64>, usize, u64)>> {
-        let content = self.content_of(table, column)?;
-        let cells = content.cells(column)?;
+        let (_, cells) = self.cells_at(table, column)?;
         let runs = cells.tiling(MAX_CUBES).map(|tiling| tiling.runs).unwrap_or_default();
         Ok(runs.into_iter().map(|run| (run.rows, run.cube, run.position)).collect())
-    }
-
-    fn content_of(&self, table: usize, column: usize) -> Result<&Content> {
-        let none = || Error::not_found(format!("no column {column} of table {table}"));
-        let content = self.tables.get(table).ok_or_else(none)?.content()?;
-        content.columns().get(column).ok_or_else(none)?;
-        Ok(content)
     }
 }
 

@@ -23,7 +23,6 @@ use crate::progress::Progress;
 use crate::sha::Sha256;
 use crate::source::digest::{CellDigest, keywords_sha, table_sha};
 use crate::source::{ColumnDigest, Content, Source};
-use crate::table::ColumnInfo;
 use crate::value::{DataType, Shape};
 
 pub(crate) struct Writer<'a> {
@@ -116,8 +115,7 @@ impl<'a> Writer<'a> {
         let mut axes = AxisNames::new(dimensions, &values, &taken);
         let mut scales = Scales::new(group);
         for (index, column) in table.columns.iter().enumerate() {
-            let info = &content.columns()[column.index];
-            let targets = self.write_column(table, column, info, group, row_scale, &mut scales, &mut axes);
+            let targets = self.write_column(table, column, group, row_scale, &mut scales, &mut axes);
             let targets = targets.with_context(|| Context::column(&column.name))?;
             self.write_column_document(content, &column.stored_form(), column.index, exact)?;
             self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
@@ -145,18 +143,16 @@ impl<'a> Writer<'a> {
     }
 
     /// Creates the datasets of a column, with attributes and scales.
-    #[allow(clippy::too_many_arguments)]
     fn write_column(
         &mut self,
         table: &TablePlan,
         column: &ColumnPlan,
-        info: &ColumnInfo,
         group: &Group,
         row: usize,
         scales: &mut Scales,
         axes: &mut AxisNames<'_>,
     ) -> Result<Members<DatasetSink>> {
-        let desc = &info.desc;
+        let desc = &self.content(table)?.columns()[column.index].desc;
         let attributes = self.described().column_attributes(table, column, desc.comment.as_bstr(), &desc.keywords)?;
         let rows = table.rows.end - table.rows.start;
         let mut maker = ColumnMaker { writer: self, column, rows, row };
