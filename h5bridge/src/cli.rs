@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::Global;
 use crate::command::{
-    digest, finalize, follow, generate, info, ls, pack, repair, to_hdf5, to_ms, unpack, verify, watch,
+    digest, finalize, follow, generate, info, ls, pack, plot, repair, to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 
@@ -44,6 +44,7 @@ impl Cli {
             Verb::Unpack(args) => unpack::run(args, global, out),
             Verb::Ls(args) => ls::run(args, global, out),
             Verb::Watch(args) => watch::run(args, global, out),
+            Verb::Plot(args) => plot::run(args, global, out),
             Verb::Generate(args) => generate::run(&args, global, Cli::command(), out),
         }
     }
@@ -72,6 +73,8 @@ pub(crate) enum Verb {
     Verify(verify::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),
+    /// Draw visibilities and flags of a MeasurementSet
+    Plot(plot::Args),
     /// Put the files of a table and of its subtables into containers
     Pack(pack::Args),
     /// Take the files of a table out of their containers
