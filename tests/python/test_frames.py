@@ -1,21 +1,15 @@
 """Plots against numpy: frames of `h5bridge plot` beside sums over the arrays that python-casacore reads from the same rows."""
 import csv
-import io
 import json
 import os
-import re
 import struct
-import subprocess
-import sys
-import tarfile
 
 import casacore.tables as ct
 import h5py
 import numpy as np
 import pytest
 
-from support import CORPUS, H5BRIDGE, TESTDATA, UNSUPPORTED, USAGE, EXISTS, extract, h5bridge, needs
-from test_live import examples, writer                                     # noqa: F401
+from support import EXISTS, TESTDATA, UNSUPPORTED, USAGE, h5bridge
 
 LIGHT = 299792458.
 STOKES = {1: 'I', 5: 'RR', 8: 'LL', 9: 'XX', 10: 'XY', 11: 'YX', 12: 'YY'}
@@ -88,7 +82,8 @@ class Truth:
         elif baseline == 'auto':
             keep &= self.a1 == self.a2
         elif baseline != 'all':
-            pairs = [tuple(self.number(word, self.antennas) for word in re.split('[&-]', pair)) for pair in baseline.split(',')]
+            pairs = [tuple(self.number(word, self.antennas) for word in pair.split('&' if '&' in pair else '-'))
+                     for pair in baseline.split(',')]
             keep &= np.array([(a, b) in pairs or (b, a) in pairs for a, b in zip(self.a1, self.a2)])
         if 'field' in p:
             keep &= np.isin(self.field, [self.number(word, self.fields) for word in p['field'].split(',')])
@@ -197,9 +192,8 @@ def check(truth, source, kind, folder, *words, **p):
             part = {'amp': np.abs, 'real': np.real, 'imag': np.imag}[quantity]
 
             def extreme(of):
-                return [[of(part(data[g][:, :, c][good[g][:, :, c]]), initial=np.nan) if False else
-                         (of(part(data[g][:, :, c][good[g][:, :, c]])) if good[g][:, :, c].any() else np.nan)
-                         for g in groups] for c in range(len(corr))]
+                return [[of(part(data[g][:, :, c][good[g][:, :, c]])) if good[g][:, :, c].any() else np.nan for g in groups]
+                        for c in range(len(corr))]
             same(arrays['low'], extreme(np.min))
             same(arrays['high'], extreme(np.max))
     elif kind == 'spectrum':
@@ -212,7 +206,7 @@ def check(truth, source, kind, folder, *words, **p):
                       for c in range(len(corr))]
             same(arrays[name], wanted, shown)
     elif kind == 'amp_uvdist':
-        distance = np.hypot(*truth.uvw[rows][:, :2].T)[:, None, None] * frequency[None, :, None] / LIGHT / 1e3 + 0 * np.abs(data)
+        distance = np.hypot(*truth.uvw[rows][:, :2].T)[:, None, None] * frequency[None, :, None] / LIGHT / 1e3 * np.ones(data.shape)
         amplitude = np.abs(data)
         use = good & (amplitude > 0)
         step = 8 * (arrays['y'] - arrays['y'][0])
@@ -335,7 +329,7 @@ MORE = [('waterfall', dict(spw='0', statistic='max')), ('waterfall', dict(spw='1
         ('waterfall', dict(spw='0', quantity='imag')), ('waterfall', dict(quantity='flagged')),
         ('amp_time', dict(spw='0', statistic='max')), ('amp_time', dict(spw='0', average='vector')),
         ('amp_time', dict(spw='0', quantity='real')), ('amp_time', dict(spw='1', quantity='imag')),
-        ('spectrum', dict(spw='0', quantity='phase')), ('spectrum', dict(spw='0', statistic='max', time='..')),
+        ('spectrum', dict(spw='0', quantity='phase')), ('spectrum', dict(spw='0', statistic='max', time='0..')),
         ('spectrum', dict(spw='1', average='vector', time='%r..' % START)), ('spectrum', dict(spw='1', quantity='real')),
         ('baselines', dict(spw='0', quantity='flagged')), ('baselines', dict(spw='1', quantity='phase', baseline='all')),
         ('baselines', dict(spw='0', statistic='max')), ('baselines', dict(spw='0', average='vector')), ('uv', dict(spw='1', unit='klambda'))]
@@ -349,8 +343,6 @@ def test_every_parameter(made, kind, form, tmp_path):
     if form != 'made.ms':
         cases = cases[:3] + cases[len(CASES):]
     for parameters in cases:
-        if parameters.get('time') == '..':
-            continue
         try:
             check(truth, folder / form, kind, tmp_path, **parameters)
         except AssertionError as error:
