@@ -145,7 +145,7 @@ fn large_file(folder: &Path) -> PathBuf {
     let values = ArrayD::from_elem(vec![24, 1 << 17], 0.5);
     written.column("VALUES").unwrap().put_rows::<f64>(0, &values).unwrap();
     written.close().unwrap();
-    ToHdf5::new(&table).compression(ctds_hdf5::Compression::None).plan().unwrap().write(&file).unwrap();
+    ToHdf5::new(&table).compression(ctds_hdf5::Compression::NONE).plan().unwrap().write(&file).unwrap();
     file
 }
 
