@@ -36,7 +36,7 @@ pub(super) fn answer(
     let _ = (name, query, served);
     let length = std::fs::metadata(file).map(|f| f.len()).unwrap_or(0);
     if length > limits.response {
-        return Err(Refusal { status: 413, message: format!("{length} bytes") });
+        return Err(Refusal { status: 413, message: format!("the answer has {length} bytes; choose less") });
     }
     if request == "data" {
         let mut open = std::fs::File::open(file).map_err(|e| Refusal { status: 500, message: e.to_string() })?;
