@@ -6,6 +6,8 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::Global;
+#[cfg(feature = "serve")]
+use crate::command::serve;
 use crate::command::{
     digest, finalize, follow, generate, info, ls, pack, plot, repair, to_hdf5, to_ms, unpack, verify, watch,
 };
@@ -45,6 +47,8 @@ impl Cli {
             Verb::Ls(args) => ls::run(args, global, out),
             Verb::Watch(args) => watch::run(args, global, out),
             Verb::Plot(args) => plot::run(args, global, out),
+            #[cfg(feature = "serve")]
+            Verb::Serve(args) => serve::run(args, global, out),
             Verb::Generate(args) => generate::run(&args, global, Cli::command(), out),
         }
     }
@@ -75,6 +79,9 @@ pub(crate) enum Verb {
     Watch(watch::Args),
     /// Draw visibilities and flags of a MeasurementSet
     Plot(plot::Args),
+    /// Show HDF5 files and measurement sets in a browser, also while they are written
+    #[cfg(feature = "serve")]
+    Serve(serve::Args),
     /// Put the files of a table and of its subtables into containers
     Pack(pack::Args),
     /// Take the files of a table out of their containers

@@ -35,8 +35,7 @@ pub struct Reader {
 }
 
 /// Takes a run of cells: their places in a list of rows, their shape, and the function that appends their elements.
-pub(crate) type EachRun<'a> =
-    dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
+pub(crate) type EachRun<'a> = dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
 
 /// A table of a live file, as it stood at the last [`refresh`](Self::refresh).
 #[derive(Debug)]
@@ -258,8 +257,7 @@ impl TableReader {
             while start < rows.len() {
                 let same = |next: usize| match (cubes[start], cubes[next]) {
                     (Some(part), Some(other)) => {
-                        std::ptr::eq(part, other)
-                            && positions[next - 1].checked_add(1) == Some(positions[next])
+                        std::ptr::eq(part, other) && positions[next - 1].checked_add(1) == Some(positions[next])
                     }
                     _ => false,
                 };

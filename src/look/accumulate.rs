@@ -165,7 +165,7 @@ impl Part {
                 for (number, &correlation) in self.correlations.iter().enumerate() {
                     let at = start + correlation;
                     let value = row.data[at];
-                    if !(flags.get(at) == Some(&true)) && value.re.is_finite() && value.im.is_finite() {
+                    if flags.get(at) != Some(&true) && value.re.is_finite() && value.im.is_finite() {
                         each(place, number, value);
                     }
                 }
@@ -210,13 +210,22 @@ pub(super) enum State {
     Flagged(Times<Flags>),
     /// A line has a sum for each correlation.
     Series(Times<Sum>),
-    /// By place, then correlation; of the newest time, unless that is `None`.
-    Spectrum { sums: Vec<Sum>, newest: Option<f64> },
+    /// Sums by place, then correlation; only of the newest time, unless that is `None`.
+    Spectrum {
+        sums: Vec<Sum>,
+        newest: Option<f64>,
+    },
     /// Lines are amplitudes; columns reach from 0 to `reach`.
-    UvDistance { map: Map, reach: f64 },
+    UvDistance {
+        map: Map,
+        reach: f64,
+    },
     /// Both axes reach from -`reach` to `reach`, in metres.
-    Uv { map: Map, reach: f64 },
-    /// By antenna, or by channel.
+    Uv {
+        map: Map,
+        reach: f64,
+    },
+    /// Flags by antenna, or by channel.
     List(Vec<Flags>),
     /// By the two antennas: those of the pair (a, b), a not above b, are at b (b + 1) / 2 + a.
     Pairs(Vec<Sum>),
@@ -467,7 +476,8 @@ mod tests {
         for row in rows {
             let data: Vec<Complex32> = (0..6).map(|i| Complex32::new((10 * row + i) as f32, 0.)).collect();
             let flags: Vec<bool> = (0..6).map(|i| i == 1).collect();
-            let key = RowKey { time: (row / 2) as f64, antenna1: 0, antenna2: row as i64 % 3, spw: 0, field: 0, scan: 0 };
+            let key =
+                RowKey { time: (row / 2) as f64, antenna1: 0, antenna2: row as i64 % 3, spw: 0, field: 0, scan: 0 };
             let uvw = [row as f64, -2. * row as f64, 0.];
             let row = Row { key, flag_row: false, uvw, data: &data, flags: &flags, correlations: 2, channels: 3 };
             accumulator.add(&row, selection, &[]);
@@ -486,7 +496,8 @@ mod tests {
         sums.add(&Row { data: &data[..2], channels: 1, ..row }, &selection(), &[]);
         assert_eq!(sums.misfits, 1);
         let Some(State::Series(times)) = &sums.state else { panic!() };
-        let line: Vec<_> = times.iter().next().unwrap().iter().map(|sum| (sum.re, sum.count, sum.low[0], sum.high[0])).collect();
+        let line: Vec<_> =
+            times.iter().next().unwrap().iter().map(|sum| (sum.re, sum.count, sum.low[0], sum.high[0])).collect();
         assert_eq!(line, [(6. + 36. + 7., 7, 0., 14.), (8. + 28. + 15., 7, 1., 15.)]);
     }
 
@@ -539,7 +550,8 @@ mod tests {
             let data = vec![Complex32::new(1., 1.); 600];
             for time in 0..6000 {
                 let key = RowKey { time: time.into(), antenna1: 0, antenna2: 1, spw: 0, field: 0, scan: 0 };
-                let row = Row { key, flag_row: false, uvw: [0.; 3], data: &data, flags: &[], correlations: 1, channels: 600 };
+                let row =
+                    Row { key, flag_row: false, uvw: [0.; 3], data: &data, flags: &[], correlations: 1, channels: 600 };
                 accumulator.add(&row, &selection(), &[]);
             }
             assert!(accumulator.bytes() <= 12 << 20, "{sums:?}: {}", accumulator.bytes());

@@ -20,7 +20,7 @@ pub fn utc(time: SystemTime) -> String {
     calendar(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
 }
 
-/// The date in the Gregorian calendar, to the tenth of a second; what is no time of this or the next millennia is given in seconds.
+/// Date in the Gregorian calendar, to the tenth of a second; a time outside of the nearest millennia is given in seconds.
 fn calendar(unix: f64) -> String {
     if !(-1e11..1e12).contains(&unix) {
         return format!("{unix} s");
@@ -109,7 +109,9 @@ mod tests {
         }
         assert_eq!(mjd_of("1858-11-17").unwrap(), 0.);
         assert_eq!(mjd_of("4.5e9").unwrap(), 4.5e9);
-        for text in ["", "noon", "2026-13-01", "2026-1", "2026-01-01T25:00", "2026-01-01T10", "inf", "1-1-1-1", "-1-1-1"] {
+        for text in
+            ["", "noon", "2026-13-01", "2026-1", "2026-01-01T25:00", "2026-01-01T10", "inf", "1-1-1-1", "-1-1-1"]
+        {
             assert!(mjd_of(text).is_err(), "{text}");
         }
     }

@@ -43,7 +43,7 @@ pub(super) struct Fold {
     given: u64,
     /// Rows that were folded, whether or not they are selected.
     pub(super) rows_used: u64,
-    /// Bytes that were read for these sums, whoever else has used them.
+    /// Bytes that were read for these sums, alone or together with others.
     bytes: u64,
     /// Number of the request that used the sums last.
     pub(super) used: u64,
@@ -84,7 +84,7 @@ impl Fold {
             return;
         }
         self.given = layout.rows;
-        // many small commits that nobody looked at are one block
+        // small commits between two requests are one block
         let room = layout.block_rows;
         match self.pending.back_mut() {
             Some(last) if last.align == 0 && last.rows.end == rows.start && rows.end - last.rows.start <= room => {
@@ -156,7 +156,12 @@ impl<T> Cells<T> {
         Some((*correlations, *channels, elements.get(number as usize * len..(number as usize + 1) * len)?))
     }
 
-    fn new(groups: Vec<Group>, rows: &[usize], count: usize, convert: impl Fn(Values) -> Result<Vec<T>>) -> Result<Self> {
+    fn new(
+        groups: Vec<Group>,
+        rows: &[usize],
+        count: usize,
+        convert: impl Fn(Values) -> Result<Vec<T>>,
+    ) -> Result<Self> {
         let mut cells = Cells { groups: Vec::new(), at: vec![None; count] };
         for group in groups {
             // the last axis is that of channels
@@ -256,7 +261,8 @@ impl Read {
             let needed: Vec<usize> = (0..count).filter(|&row| is_needed[row]).collect();
             let numbers: Vec<u64> = needed.iter().map(|&row| range.start + row as u64).collect();
             let groups = rows.cells(name, &numbers)?;
-            bytes += groups.iter().map(|group| (group.values.len() * group.values.data_type().size()) as u64).sum::<u64>();
+            bytes +=
+                groups.iter().map(|group| (group.values.len() * group.values.data_type().size()) as u64).sum::<u64>();
             Ok((groups, needed))
         };
         let has_flags = is("FLAG", DataType::Bool);
@@ -294,7 +300,8 @@ impl Read {
                 (None, Some((correlations, channels, _))) if !needs_data => (correlations, channels),
                 _ => continue,
             };
-            let flags = flags.filter(|(correlated, channeled, _)| (*correlated, *channeled) == (correlations, channels));
+            let flags =
+                flags.filter(|(correlated, channeled, _)| (*correlated, *channeled) == (correlations, channels));
             let uvw = |axis: usize| match self.uvw.is_empty() {
                 true => f64::NAN,
                 false => self.uvw.get(3 * row + axis).copied().unwrap_or(f64::NAN),

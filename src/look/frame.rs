@@ -226,7 +226,8 @@ impl Frame {
         };
         let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
         let comma = if extents.len() == 1 { "," } else { "" };
-        let header = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({}{comma}), }}", extents.join(", "));
+        let header =
+            format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({}{comma}), }}", extents.join(", "));
         // magic, version and length are 10 bytes, and the header ends with a line feed at a multiple of 64
         let len = (10 + header.len() + 1).next_multiple_of(64) - 10;
         let mut document = b"\x93NUMPY\x01\x00".to_vec();
@@ -251,13 +252,14 @@ impl Frame {
             "" => quoted(&axis.label),
             unit => quoted(&format!("{} ({unit})", axis.label)),
         };
-        let coordinate = |axis: &Axis, numbers: &Numbers, index: usize| match (&axis.names, axis.scale, numbers.get(index)) {
-            (Some(names), _, Some(number)) if number >= 0. && number.fract() == 0. => {
-                names.get(number as usize).map_or_else(|| numbers.text(index), |name| quoted(name))
-            }
-            (_, "time", Some(time)) => utc_of_mjd(time),
-            _ => numbers.text(index),
-        };
+        let coordinate =
+            |axis: &Axis, numbers: &Numbers, index: usize| match (&axis.names, axis.scale, numbers.get(index)) {
+                (Some(names), _, Some(number)) if number >= 0. && number.fract() == 0. => {
+                    names.get(number as usize).map_or_else(|| numbers.text(index), |name| quoted(name))
+                }
+                (_, "time", Some(time)) => utc_of_mjd(time),
+                _ => numbers.text(index),
+            };
         let (Some(x), Some(values)) = (self.array("x"), self.values()) else { return out };
         let mut line = |cells: Vec<String>| {
             out.push_str(&cells.join(","));
@@ -269,9 +271,9 @@ impl Frame {
                 let others = ["low", "high", "phase"].into_iter().filter_map(|name| self.array(name));
                 let arrays: Vec<(&str, &Array)> =
                     std::iter::once(("", values)).chain(others.map(|array| (array.name, array))).collect();
-                let names = series.iter().flat_map(|name| {
-                    arrays.iter().map(move |(what, _)| quoted(format!("{name} {what}").trim_end()))
-                });
+                let names = series
+                    .iter()
+                    .flat_map(|name| arrays.iter().map(move |(what, _)| quoted(format!("{name} {what}").trim_end())));
                 line(std::iter::once(head(&self.plot.x)).chain(names).collect());
                 for index in 0..n {
                     let numbers = (0..series.len())

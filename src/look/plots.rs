@@ -116,7 +116,8 @@ impl<'a> Maker<'a> {
             Baselines::Auto => "autocorrelations".to_owned(),
             Baselines::All => "all baselines".to_owned(),
             Baselines::Pairs(pairs) if pairs.len() == 1 => {
-                let name = |number: i64| usize::try_from(number).map_or(String::new(), |number| self.known.antenna(number));
+                let name =
+                    |number: i64| usize::try_from(number).map_or(String::new(), |number| self.known.antenna(number));
                 format!("baseline {}-{}", name(pairs[0].0), name(pairs[0].1))
             }
             Baselines::Pairs(pairs) => format!("{} baselines", pairs.len()),
@@ -172,8 +173,10 @@ impl<'a> Maker<'a> {
             (Some(State::Series(times)), _) => self.series(times),
             (Some(State::Spectrum { sums, .. }), _) => self.spectrum(sums, part),
             (Some(State::UvDistance { map, reach }), _) => {
-                let lines: Vec<usize> = (0..MAP).filter(|&line| map.line(line).iter().any(|&count| count > 0)).collect();
-                let lines = lines.first().map_or(UNITY..UNITY, |&first| first..lines.last().map_or(first, |last| last + 1));
+                let lines: Vec<usize> =
+                    (0..MAP).filter(|&line| map.line(line).iter().any(|&count| count > 0)).collect();
+                let lines =
+                    lines.first().map_or(UNITY..UNITY, |&first| first..lines.last().map_or(first, |last| last + 1));
                 let columns = (0..MAP).rev().find(|&column| lines.clone().any(|line| map.line(line)[column] > 0));
                 let columns = columns.map_or(0, |column| column + 1);
                 let raster = lines.clone().flat_map(|line| map.line(line)[..columns].to_vec()).collect();
@@ -210,7 +213,9 @@ impl<'a> Maker<'a> {
                     _ => self.complex(sum.re, sum.im, sum.count),
                 }
             }),
-            (Some(State::PairFlags(list)), _) => self.pairs(list.len(), |number| list.get(number).map_or(f32::NAN, percent)),
+            (Some(State::PairFlags(list)), _) => {
+                self.pairs(list.len(), |number| list.get(number).map_or(f32::NAN, percent))
+            }
             (None, Kind::Waterfall | Kind::AmpUvdist | Kind::Uv | Kind::Baselines) => Drawing {
                 x: Axis::new("", "", "linear"),
                 y: Axis::new("", "", "linear"),
@@ -256,7 +261,8 @@ impl<'a> Maker<'a> {
     /// Frequencies of the channels in MHz, and their widths; `None` if they are unknown, or not in order.
     fn frequencies(&self, part: &Part) -> Option<(Vec<f64>, Vec<f64>)> {
         let (frequencies, widths) = self.window_frequencies()?;
-        let of_part = |list: &[f64]| list.get(part.channels.clone()).map(|list| list.iter().map(|hz| hz / 1e6).collect());
+        let of_part =
+            |list: &[f64]| list.get(part.channels.clone()).map(|list| list.iter().map(|hz| hz / 1e6).collect());
         let found: Vec<f64> = of_part(frequencies)?;
         let ascending = found.windows(2).all(|pair| pair[0] < pair[1]);
         let descending = found.windows(2).all(|pair| pair[0] > pair[1]);
@@ -317,7 +323,8 @@ impl<'a> Maker<'a> {
         let width = if is_empty { 0 } else { places.len() };
         let rows = if is_empty { 0 } else { times.len() };
         let sums = times.iter().take(rows);
-        let raster: Vec<f32> = sums.flat_map(|sums| places.iter().map(|&place| value(&sums[place])).collect::<Vec<_>>()).collect();
+        let raster: Vec<f32> =
+            sums.flat_map(|sums| places.iter().map(|&place| value(&sums[place])).collect::<Vec<_>>()).collect();
         let z = with_ends(self.quantity_axis(), &raster);
         Drawing {
             x,
@@ -353,10 +360,8 @@ impl<'a> Maker<'a> {
             (Quantity::Amp, _, Average::Scalar) => (sum.amplitude / sum.count as f64) as f32,
             _ => self.complex(sum.re, sum.im, sum.count),
         });
-        let mut arrays = vec![
-            Array::new("x", [places.len()], Numbers::F64(places)),
-            Array::new("y", shape, Numbers::F32(y)),
-        ];
+        let mut arrays =
+            vec![Array::new("x", [places.len()], Numbers::F64(places)), Array::new("y", shape, Numbers::F32(y))];
         if let Some(part) = part {
             arrays.push(Array::new("low", shape, Numbers::F32(with(&|sum| extreme(sum.low[part])))));
             arrays.push(Array::new("high", shape, Numbers::F32(with(&|sum| extreme(sum.high[part])))));
@@ -392,7 +397,8 @@ impl<'a> Maker<'a> {
             let (low, high) = (first.min(second), first.max(second));
             value(high * (high + 1) / 2 + low)
         };
-        let raster: Vec<f32> = (0..count).flat_map(|y| (0..count).map(move |x| (y, x))).map(|(y, x)| cell(y, x)).collect();
+        let raster: Vec<f32> =
+            (0..count).flat_map(|y| (0..count).map(move |x| (y, x))).map(|(y, x)| cell(y, x)).collect();
         let edges: Vec<f64> = (0..=count).map(|antenna| antenna as f64 - 0.5).collect();
         let names: Vec<String> = (0..count).map(|antenna| self.known.antenna(antenna)).collect();
         Drawing {

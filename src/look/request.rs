@@ -5,8 +5,21 @@ use crate::error::{Error, Result};
 
 /// Names of all parameters.
 pub const PARAMETERS: [&str; 15] = [
-    "column", "spw", "field", "scan", "corr", "baseline", "antenna", "time", "chan", "quantity", "statistic", "average",
-    "flagged", "unit", "more",
+    "column",
+    "spw",
+    "field",
+    "scan",
+    "corr",
+    "baseline",
+    "antenna",
+    "time",
+    "chan",
+    "quantity",
+    "statistic",
+    "average",
+    "flagged",
+    "unit",
+    "more",
 ];
 
 /// Words in a list at most.
@@ -116,9 +129,9 @@ pub(super) enum Statistic {
 /// How means are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Average {
-    /// Of amplitudes.
+    /// Mean of amplitudes.
     Scalar,
-    /// Of complex numbers.
+    /// Mean of complex numbers.
     Vector,
 }
 
@@ -212,7 +225,8 @@ impl Request {
             "spw" => self.spw = Some(value.to_owned()),
             "field" => self.field = words(value)?,
             "scan" => {
-                let number = |word: String| word.parse().map_err(|_| Error::usage(format!("scan: {word:?} is not a number")));
+                let number =
+                    |word: String| word.parse().map_err(|_| Error::usage(format!("scan: {word:?} is not a number")));
                 self.scan = words(value)?.into_iter().map(number).collect::<Result<_>>()?;
             }
             "corr" => self.corr = words(value)?,
@@ -232,14 +246,19 @@ impl Request {
                 self.chan = (number(start)?, number(end)?);
             }
             "quantity" => {
-                let choices: Vec<_> = self.kind.quantities().iter().map(|quantity| (quantity.name(), *quantity)).collect();
+                let choices: Vec<_> =
+                    self.kind.quantities().iter().map(|quantity| (quantity.name(), *quantity)).collect();
                 self.quantity = choice(&format!("quantity of {}", self.kind.name()), value, &choices)?;
             }
             "statistic" => self.statistic = choice(name, value, &[("mean", Statistic::Mean), ("max", Statistic::Max)])?,
-            "average" => self.average = choice(name, value, &[("scalar", Average::Scalar), ("vector", Average::Vector)])?,
+            "average" => {
+                self.average = choice(name, value, &[("scalar", Average::Scalar), ("vector", Average::Vector)])?
+            }
             "flagged" => self.include_flagged = choice(name, value, &[("omit", false), ("include", true)])?,
             "unit" => self.kilowavelengths = choice(name, value, &[("m", false), ("klambda", true)])?,
-            "more" => self.more = value.parse().map_err(|_| Error::usage(format!("more: {value:?} is not a number")))?,
+            "more" => {
+                self.more = value.parse().map_err(|_| Error::usage(format!("more: {value:?} is not a number")))?
+            }
             _ => {
                 let names = PARAMETERS.join(", ");
                 return Err(Error::usage(format!("{name:?} is not a parameter of plots; parameters are {names}")));
@@ -309,7 +328,8 @@ mod tests {
     fn parameters_have_defaults() {
         let plain = parse("waterfall", "").unwrap();
         assert_eq!(plain, parse("waterfall", "baseline=cross quantity=amp flagged=omit corr= statistic=mean").unwrap());
-        let request = parse("spectrum", "corr=XX,3 time=..2000-01-01T12:00 chan=3.. baseline=0-1,m1&m-2 more=2").unwrap();
+        let request =
+            parse("spectrum", "corr=XX,3 time=..2000-01-01T12:00 chan=3.. baseline=0-1,m1&m-2 more=2").unwrap();
         assert_eq!(request.corr, ["XX", "3"]);
         assert_eq!(request.time, (None, Some(51544.5 * 86400.)));
         assert_eq!(request.chan, (Some(3), None));

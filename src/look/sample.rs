@@ -8,7 +8,6 @@ use serde_json::{Value as Json, json};
 use super::calendar::{UNIX_ZERO, utc, utc_of_mjd};
 use super::rows::Rows;
 use crate::error::Result;
-use crate::live::{CellShapes, TableReader};
 use crate::value::{DataType, Shape, Values};
 
 /// Bytes of the newest cells that are read of a column at a time, and rows at most.
@@ -109,7 +108,8 @@ impl Look {
     }
 
     fn to_json(&self) -> Json {
-        let tables: serde_json::Map<_, _> = self.rows.iter().map(|(name, rows)| (name.clone(), (*rows).into())).collect();
+        let tables: serde_json::Map<_, _> =
+            self.rows.iter().map(|(name, rows)| (name.clone(), (*rows).into())).collect();
         let amplitudes = self.amplitudes.as_ref().map(|amplitudes| {
             let (by, means): (_, Json) = match amplitudes.by {
                 AmplitudesBy::Antenna => ("antenna", amplitudes.means.concat().into()),
@@ -151,7 +151,8 @@ impl Sample {
         if rows == 0 {
             return Ok(sample);
         }
-        let has = |name: &str, fits: &dyn Fn(DataType) -> bool| main.column(name).is_some_and(|info| fits(info.data_type()));
+        let has =
+            |name: &str, fits: &dyn Fn(DataType) -> bool| main.column(name).is_some_and(|info| fits(info.data_type()));
         if has("TIME", &|data_type| data_type == DataType::Double) {
             let times = newest(main, "TIME", SAMPLE_ROWS)?;
             let times = times.into_iter().flat_map(|(_, times)| times).filter(|time| time.is_finite());
@@ -179,7 +180,9 @@ impl Sample {
         }
         let Some(column) = visibilities else { return Ok(sample) };
         let cells = newest(main, column, count)?;
-        let same = |flags: &Vec<(Shape, Vec<f64>)>| flags.iter().map(|(shape, _)| shape).eq(cells.iter().map(|(shape, _)| shape));
+        let same = |flags: &Vec<(Shape, Vec<f64>)>| {
+            flags.iter().map(|(shape, _)| shape).eq(cells.iter().map(|(shape, _)| shape))
+        };
         let flags = flags.filter(same).map(|flags| flags.into_iter().map(|(_, numbers)| numbers).collect());
         let (shapes, numbers): (Vec<Shape>, Vec<Vec<f64>>) = cells.into_iter().unzip();
         let good = good(numbers, flags);
@@ -214,28 +217,6 @@ impl Sample {
             stale: false,
         }
     }
-}
-
-/// Bytes that the cells of a row take: those of the newest row where they have several shapes.
-pub(super) fn row_bytes(table: &TableReader) -> Result<f64> {
-    let mut bytes = 0;
-    for info in table.columns() {
-        let element = match info.data_type() {
-            DataType::String => u64::from(info.desc.max_length),
-            number => number.size() as u64,
-        };
-        let name = info.desc.name.to_string();
-        let elements = match table.shapes(&name)? {
-            CellShapes::One(shape) => shape.elements()?,
-            CellShapes::Several(_) if table.committed_rows() == 0 => 0,
-            CellShapes::Several(_) => {
-                let cell = table.cell(&name, table.committed_rows() - 1)?;
-                cell.map_or(Ok(0), |(shape, _)| shape.elements())?
-            }
-        };
-        bytes += elements * element;
-    }
-    Ok(bytes as f64)
 }
 
 /// How many of the newest rows of a column are looked at.

@@ -9,6 +9,8 @@ pub(crate) mod ls;
 pub(crate) mod pack;
 pub(crate) mod plot;
 pub(crate) mod repair;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod to_hdf5;
 pub(crate) mod to_ms;
 pub(crate) mod unpack;

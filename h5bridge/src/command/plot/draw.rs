@@ -140,7 +140,11 @@ pub(super) fn picture(frame: &Frame, (width, height): (usize, usize)) -> Vec<u8>
 }
 
 fn shortened(text: &str, len: usize) -> String {
-    if text.chars().count() <= len { text.to_owned() } else { text.chars().take(len.saturating_sub(3)).collect::<String>() + "..." }
+    if text.chars().count() <= len {
+        text.to_owned()
+    } else {
+        text.chars().take(len.saturating_sub(3)).collect::<String>() + "..."
+    }
 }
 
 fn words(axis: &Axis) -> String {
@@ -162,7 +166,8 @@ fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
     let rough = span / count.max(1) as f64;
     let size = 10f64.powf(rough.log10().floor());
     let step = [1., 2., 5., 10.].into_iter().map(|step| step * size).find(|&step| step >= rough).unwrap_or(rough);
-    let times = [1., 2., 5., 10., 15., 30., 60., 120., 300., 600., 900., 1800., 3600., 7200., 10800., 21600., 43200., 86400.];
+    let times =
+        [1., 2., 5., 10., 15., 30., 60., 120., 300., 600., 900., 1800., 3600., 7200., 10800., 21600., 43200., 86400.];
     let step = match (axis.scale, &axis.names) {
         ("time", _) => times.into_iter().find(|&step| step >= rough).unwrap_or((rough / 86400.).ceil() * 86400.),
         (_, Some(_)) => step.max(1.),
@@ -181,7 +186,11 @@ fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
 
 fn number_text(value: f64, step: f64) -> String {
     let digits = (-step.log10().floor()).max(0.) as usize;
-    if value != 0. && (value.abs() >= 1e6 || step < 1e-5) { format!("{value:.2e}") } else { format!("{value:.digits$}") }
+    if value != 0. && (value.abs() >= 1e6 || step < 1e-5) {
+        format!("{value:.2e}")
+    } else {
+        format!("{value:.digits$}")
+    }
 }
 
 /// The time of a day, or the day if the marks are that far apart.
@@ -227,7 +236,11 @@ fn raster(canvas: &mut Canvas, area: &Area, frame: &Frame) {
     let place = |edges: &[f64], fraction: f64, by_number: bool| -> usize {
         let cells = edges.len() - 1;
         let value = edges[0] + (edges[cells] - edges[0]) * fraction;
-        let found = if by_number { (fraction * cells as f64) as usize } else { edges.partition_point(|&edge| edge <= value).max(1) - 1 };
+        let found = if by_number {
+            (fraction * cells as f64) as usize
+        } else {
+            edges.partition_point(|&edge| edge <= value).max(1) - 1
+        };
         found.min(cells - 1)
     };
     let columns: Vec<usize> = (area.left..area.right)
@@ -271,7 +284,9 @@ fn colour_bar(canvas: &mut Canvas, area: &Area, z: &Axis, (low, high): (f64, f64
         let value = if is_log { low * (high / low).powf(fraction) } else { low + (high - low) * fraction };
         let text = match value.abs() {
             0. => "0".to_owned(),
-            size if (0.01..1e4).contains(&size) => format!("{value:.*}", (3. - size.log10().floor()).clamp(0., 4.) as usize),
+            size if (0.01..1e4).contains(&size) => {
+                format!("{value:.*}", (3. - size.log10().floor()).clamp(0., 4.) as usize)
+            }
             _ => format!("{value:.1e}"),
         };
         canvas.text(right + 4, area.y(fraction) as usize - GLYPH / 2, 1, &text);
@@ -313,7 +328,13 @@ fn lines(canvas: &mut Canvas, area: &Area, frame: &Frame) {
         return;
     };
     let is_category = plot.x.names.is_some();
-    let beside = if is_category { 0.6 } else if right > left { 0.01 * (right - left) } else { 0.5 };
+    let beside = if is_category {
+        0.6
+    } else if right > left {
+        0.01 * (right - left)
+    } else {
+        0.5
+    };
     let (left, right) = (left - beside, right + beside);
     let (low, high) = match plot.y.unit.as_str() {
         "%" => (0., 100.),
@@ -337,7 +358,11 @@ fn lines(canvas: &mut Canvas, area: &Area, frame: &Frame) {
             match (before, point) {
                 (_, Some((right, top))) if is_category => {
                     let half = (area.right - area.left) as f64 / x.len().max(1) as f64 * 0.35;
-                    canvas.fill((right - half).max(0.) as usize..(right + half) as usize + 1, top as usize..area.bottom, shade);
+                    canvas.fill(
+                        (right - half).max(0.) as usize..(right + half) as usize + 1,
+                        top as usize..area.bottom,
+                        shade,
+                    );
                 }
                 (Some(before), Some(point)) => canvas.line(before, point, shade),
                 (None, Some(point)) => canvas.line(point, point, shade),
@@ -363,7 +388,8 @@ mod tests {
     fn colours_are_those_of_the_scale() {
         assert_eq!([colour(0.), colour(0.5), colour(1.), colour(7.)], [VIRIDIS[0], VIRIDIS[4], VIRIDIS[8], VIRIDIS[8]]);
         // lightness grows
-        let light = |fraction: f64| colour(fraction).iter().zip([2., 7., 1.]).map(|(&c, w)| f64::from(c) * w).sum::<f64>();
+        let light =
+            |fraction: f64| colour(fraction).iter().zip([2., 7., 1.]).map(|(&c, w)| f64::from(c) * w).sum::<f64>();
         assert!((0..32).all(|step| light(f64::from(step) / 32.) < light(f64::from(step + 1) / 32.)));
     }
 
