@@ -34,7 +34,7 @@ ANTENNAS, CHANNELS, INTEGRATIONS = 7, 48, 80
 KINDS = ('waterfall', 'amp_time', 'phase_time', 'spectrum', 'amp_uvdist', 'uv', 'flag_antenna', 'flag_channel', 'flag_time',
          'baselines')
 RASTERS = ('waterfall', 'amp_uvdist', 'uv', 'baselines')
-SECONDS = int(os.environ.get("S", 60))    # a busy machine is slow at drawing
+SECONDS = 60    # a busy machine is slow at drawing
 
 
 # ---- servers and pages ----------------------------------------------------------------------------------------------

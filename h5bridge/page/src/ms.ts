@@ -96,7 +96,7 @@ function buildControls(found: Description, others: Source[]) {
   if (found.windows.length > 1) controls.append(picker('Window', 'spw', found.windows, 'newest'));
   if (found.fields.length > 1) controls.append(picker('Field', 'field', found.fields, 'all'));
   controls.append(found.scans.length ? picker('Scan', 'scan', found.scans, 'all') : input('Scan', 'scan', [], 'all', 'short'));
-  if (found.correlations.length > 1) controls.append(input('Correlation', 'corr', found.correlations, 'all', 'short'));
+  if (found.correlations.length > 1) controls.append(input('Correlation', 'corr', found.correlations, 'default', 'short'));
   controls.append(input('Baseline', 'baseline', pairs(found.antennas), 'cross'));
   if (found.antennas.length) controls.append(picker('Antenna', 'antenna', plain(found.antennas), 'all'));
   controls.append(input('Channels', 'chan', [], 'all', 'short'),
