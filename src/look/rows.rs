@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::live::{CellShapes, Reader, TableReader};
@@ -14,6 +14,10 @@ use crate::value::{Complex32, Complex64, DataType, Element, Shape, Values};
 
 /// Bytes of a cell beyond which it is not read.
 const MAX_CELL_BYTES: u64 = 256 << 20;
+
+/// How often a table is opened that another process is writing to, and the pause between two tries.
+const OPEN_TRIES: usize = 50;
+const OPEN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Sources are read without locks: a writer never waits.
 fn unlocked() -> OpenOptions {
@@ -66,18 +70,17 @@ impl Rows {
                 return Err(error);
             }
             _ => {
-                let source = Source::open_with(path, unlocked())?;
-                let is_table = source.tables().first().is_some_and(|main| matches!(main.table(), Ok(Some(_))));
-                match is_table && !is_file {
-                    true => Place::Table { source, watch: Watch::new(path).ok(), seen: None },
-                    false => Place::File(source),
+                // before the table, so that what is written in between is seen as a change
+                let watch = if is_file { None } else { Watch::new(path).ok() };
+                let seen = watch.as_ref().and_then(|watch| watch.sync().ok().flatten());
+                let source = open_source(path, is_file)?;
+                match is_file {
+                    true => Place::File(source),
+                    false => Place::Table { source, watch, seen },
                 }
             }
         };
         let mut rows = Rows { path: path.to_owned(), place, rows: 0 };
-        if let Place::Table { watch: Some(watch), seen, .. } = &mut rows.place {
-            *seen = watch.sync().ok().flatten();
-        }
         rows.rows = rows.count()?;
         Ok(rows)
     }
@@ -363,6 +366,19 @@ impl Rows {
             }
         }
     }
+}
+
+/// Opens a source; a table between two changes of another process, if it pauses.
+fn open_source(path: &Path, is_file: bool) -> Result<Source> {
+    if !is_file && let Ok(mut watch) = Watch::new(path) {
+        for _ in 0..OPEN_TRIES {
+            if let Snapshot::Consistent(source) = watch.snapshot(|_| Source::open_with(path, unlocked()))? {
+                return Ok(source);
+            }
+            std::thread::sleep(OPEN_PAUSE);
+        }
+    }
+    Source::open_with(path, unlocked())
 }
 
 fn main(reader: &Reader) -> Result<&TableReader> {

@@ -11,6 +11,7 @@ import pytest
 
 import support
 from support import EXISTS, TESTDATA, UNSUPPORTED, USAGE, h5bridge
+from test_follow import Casacore
 from test_live import CHANNELS, CORRELATIONS, examples, writer                # noqa: F401
 
 LIGHT = 299792458.
@@ -482,6 +483,29 @@ def test_rows_as_they_are_committed(examples, tmp_path):                       #
         assert rows == 420 and grown > 3, grown
     finally:
         live.kill()
+
+
+def test_a_table_that_casacore_has_open(tmp_path):
+    """Rows that were unlocked are plotted, while the writer has the table open, holds its lock, and adds more."""
+    make(tmp_path / 'open.ms', integrations=4, antennas=3, windows=((3, [9, 12], 1),))
+    with Casacore() as casacore:
+        casacore.run("t = ct.table(path, readonly=False, lockoptions='user', ack=False)", path=str(tmp_path / 'open.ms'))
+        for step in range(4):
+            meta, arrays = plot(tmp_path / 'open.ms', 'amp_time', tmp_path, baseline='all')
+            assert meta['complete'] and meta['rows'] == meta['rows_used'] == 24 + step
+            np.testing.assert_allclose(arrays['y'][:, 4:], np.tile(1 + np.arange(step), (2, 1)))
+            casacore.run("""
+t.lock(write=True)
+n = t.nrows(); t.addrows(1)
+t.putcell('TIME', n, start + n); t.putcell('DATA', n, np.full((3, 2), amplitude, 'c8')); t.putcell('FLAG', n, np.zeros((3, 2), bool))
+t.putcell('UVW', n, np.zeros(3))
+""", start=START + 1e6, amplitude=1. + step)
+            if step == 3:
+                # the lock is held and nothing was flushed: the rows that were there
+                meta, _ = plot(tmp_path / 'open.ms', 'amp_time', tmp_path, baseline='all')
+                assert meta['rows'] == 24 + step
+            casacore.run('t.unlock()')
+    check(Truth(str(tmp_path / 'open.ms')), tmp_path / 'open.ms', 'waterfall', tmp_path, baseline='all')
 
 
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing())

@@ -21,6 +21,9 @@ use crate::report::Ending;
 /// Time for reading between two looks at signals and two reports of progress.
 const STEP: Duration = Duration::from_millis(300);
 
+/// Time for which a writer in the middle of a flush is waited for, with `--no-lock`.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Arguments of `plot`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
@@ -177,6 +180,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     }
     let shows_progress = std::io::stderr().is_terminal() && !global.quiet && !global.json;
     let mut frame = session.frame(&request)?;
+    let (patience, mut waiting) = (global.open_options().lock_timeout.unwrap_or(PATIENCE), Duration::ZERO);
     while !frame.is_complete() && !frame.is_stopped() {
         if stop.is_set() {
             bail!(Error::new(ErrorKind::Interrupted, "interrupted"));
@@ -187,8 +191,15 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         let before = frame.plot.rows_used;
         frame = session.frame(&request)?;
         if frame.plot.rows_used == before {
+            if waiting >= patience {
+                bail!(
+                    Error::new(ErrorKind::Locked, "another program has been writing to the table all the time")
+                        .context(args.source.display())
+                );
+            }
             // a writer is in the middle of a flush
             stop.sleep(STEP);
+            waiting += STEP;
             session.refresh()?;
         }
     }
