@@ -179,7 +179,7 @@ fn who_may_ask() {
         ("GET", format!("{host}Authorization: Bearer {}\r\n", &token[..31]), 401),
         ("GET", format!("{host}Authorization: Basic TOKEN\r\n"), 401),
         ("GET", ours("localhost"), 200),
-        ("GET", ours("LOCALHOST"), 200),
+        ("GET", ours("LocalHost"), 200),
         ("GET", ours("[::1]"), 200),
         ("GET", ours("evil.example"), 403),
         ("GET", ours("127.0.0.1.evil.example"), 403),

@@ -139,7 +139,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     }
     out.flush()?;
     if !is_private && global.caller.is_none() {
-        report::warning("other machines can reach this address and read along: there is no TLS; ssh -L is better");
+        report::warning("other machines can reach this address, and nothing is encrypted; ssh -L is better");
     }
     let opener = args.open.then(|| Opener::open(&url)).transpose();
     let _opener = opener.unwrap_or_else(|error| {
@@ -152,7 +152,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             tokio::time::sleep(SIGNAL_PAUSE).await;
         }
     });
-    // clients are cut off; then nobody waits for the work that was begun
+    // clients are cut off; work that was begun is ended without its result
     runtime.shutdown_background();
     let has_ended = shared.pool.close(PATIENCE);
     if global.json {

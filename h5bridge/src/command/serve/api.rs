@@ -14,7 +14,7 @@ use super::grove::{self, Answer, Refusal};
 use super::query;
 use super::reply::{self, Body, Reply, reply, set_text};
 use super::shared::{Presence, Shared, lost, missing, refusal};
-use super::sources::Stamp;
+use super::sources::{Stamp, status_of};
 use super::work::Admission;
 
 /// The requests that are answered from one file.
@@ -42,8 +42,8 @@ struct Made {
 
 enum Content {
     Whole(Vec<u8>),
-    /// The first piece is made, so that its error is an answer.
-    Pieces(Vec<u8>, Pieces),
+    /// None is made yet.
+    Pieces(Pieces),
     /// The client has it.
     Known,
 }
@@ -91,7 +91,7 @@ async fn of_file(
     };
     let body = match made.content {
         Content::Known => return reply::not_modified(made.etag.as_deref().unwrap_or_default()),
-        Content::Pieces(_, pieces) if is_head => {
+        Content::Pieces(pieces) if is_head => {
             // closing a file is work as well
             let _ = shared.pool.run(Admission::Begun, move || drop(pieces)).await;
             Body::empty()
@@ -106,10 +106,19 @@ async fn of_file(
                 Body::whole(bytes)
             }
         }
-        Content::Pieces(first, pieces) => {
+        Content::Pieces(mut pieces) => {
             let bytes = made.length.unwrap_or(IN_FLIGHT).min(IN_FLIGHT);
             let Some(held) = shared.memory.hold(bytes).await else { return full() };
-            Body::pieces(send(Arc::clone(shared), first, pieces), made.length).keeping(held)
+            // the first piece is made before the head is sent, so that its error is an answer
+            let first = shared.pool.run(Admission::Begun, move || (pieces.next(), pieces)).await;
+            match first {
+                Ok((Some(Ok(first)), pieces)) => {
+                    Body::pieces(send(Arc::clone(shared), first, pieces), made.length).keeping(held)
+                }
+                Ok((Some(Err(error)), _)) => return refusal(status_of(error.kind()), &error.to_string()),
+                Ok((None, _)) => Body::empty(),
+                Err(reason) => return lost(reason),
+            }
         }
     };
     let mut answer = reply(StatusCode::OK, made.content_type, body);
@@ -159,13 +168,7 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     let Answer { content_type, disposition, length, body } = answer;
     let content = match body {
         grove::Body::Bytes(bytes) => Content::Whole(bytes),
-        grove::Body::Pieces(mut pieces) => match pieces.next() {
-            Some(Ok(first)) => Content::Pieces(first, pieces),
-            Some(Err(error)) => {
-                return Err(Refusal { status: super::sources::status_of(error.kind()), message: error.to_string() });
-            }
-            None => Content::Whole(Vec::new()),
-        },
+        grove::Body::Pieces(pieces) => Content::Pieces(pieces),
     };
     let etag = Some(etag).filter(|_| age > SETTLED && !has_others.load(Ordering::Relaxed));
     Ok(Made { content_type, disposition, length, content, etag })

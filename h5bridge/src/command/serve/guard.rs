@@ -114,7 +114,7 @@ impl Guard {
         let is_known = |host: &str| {
             let (name, port) = split_port(host);
             let is_ours = ["127.0.0.1", "localhost", "[::1]"].contains(&name)
-                // an address in digits is not a name that somebody could make lead here
+                // an address in digits is not a name that a stranger could point here
                 || name.trim_start_matches('[').trim_end_matches(']').parse() == Ok(local);
             is_ours && port.unwrap_or("80") == self.port.to_string()
                 || self.hosts.iter().any(|known| known == host || known == name)

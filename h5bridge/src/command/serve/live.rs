@@ -7,7 +7,7 @@ use hyper::HeaderMap;
 use super::reply::Reply;
 use super::shared::{Shared, refusal};
 
-/// Files whose state somebody asks for.
+/// Files that clients look at.
 #[derive(Default)]
 pub(super) struct Lives {}
 

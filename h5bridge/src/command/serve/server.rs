@@ -85,7 +85,7 @@ impl Server {
             .header_read_timeout(HEADER_TIME)
             .max_buf_size(MAX_HEADER)
             .serve_connection(TokioIo::new(Patient::new(stream, WRITE_TIME)), service);
-        // a client that has gone, or that speaks something else, is no concern of others
+        // a client that has gone, or that speaks something else, does not concern others
         let _ = connection.await;
     }
 

@@ -171,7 +171,7 @@ impl Sources {
         })
     }
 
-    /// Everything that is served now, by name. `go_on` says whether somebody waits for it.
+    /// Everything that is served now, by name. `go_on` says whether the client still waits for it.
     pub(super) fn list(&self, go_on: impl Fn() -> bool) -> Vec<Listed> {
         let mut found = BTreeMap::new();
         let mut visited = 0;

@@ -152,7 +152,7 @@ pub(super) struct Memory {
 pub(super) struct Held(#[expect(dead_code, reason = "returned when dropped")] OwnedSemaphorePermit);
 
 impl Memory {
-    /// At most `bytes`.
+    /// A budget of `bytes`.
     pub(super) fn new(bytes: u64) -> Self {
         let total = u32::try_from(bytes / UNIT)
             .unwrap_or(u32::MAX)
