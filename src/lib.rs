@@ -8,6 +8,7 @@
 //! | append rows while others read them             | [`live`]                                               |
 //! | put a table into one file, byte for byte       | [`pack`]                                               |
 //! | convert BLZ arrays to HDF5                     | [`blz`]                                                |
+//! | look at any HDF5 file                          | [`browse`]                                             |
 //!
 //! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, column, row and byte.
 //!
@@ -38,6 +39,7 @@
 mod aipsio;
 mod blosc;
 pub mod blz;
+pub mod browse;
 mod call;
 mod clock;
 mod container;

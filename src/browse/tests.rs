@@ -1,0 +1,1 @@
+//! Files with every kind of object, looked at.
