@@ -55,8 +55,8 @@ class Line {
     const live = kind === 'live';
     const cell = (text: string, kindOf = '') => el('td', { class: kindOf }, text);
     const links = el('td', { class: 'links' });
-    if (measurement_set) links.append(el('a', { href: pageOf('ms', file) }, 'Plots'));
-    if (kind !== 'table' || !measurement_set) links.append(el('a', { href: pageOf('explore', file) }, 'Explore'));
+    if (measurement_set !== false) links.append(el('a', { href: pageOf('ms', file) }, 'Plots'));
+    links.append(el('a', { href: pageOf('explore', file) }, 'Explore'));
     this.row.dataset.file = file;
     this.row.replaceChildren(
       el('td', { class: 'name' }, el('a', { href: pageOf(measurement_set ? 'ms' : 'explore', file) }, file)),

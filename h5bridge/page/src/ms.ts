@@ -176,6 +176,20 @@ function listen() {
   });
 }
 
+/** The second source of a comparison may grow, too. */
+let other: Events | null = null;
+function listenToOther() {
+  other?.close();
+  const name = state.get('with');
+  let before: string | number | null = null;
+  other = name && name !== file ? new Events(`live/events?file=${encodeURIComponent(name)}`, {
+    look: ({ revision }) => {
+      if (revision !== before) refresh();
+      before = revision;
+    },
+  }) : null;
+}
+
 async function begin() {
   if (!file) {
     plots.replaceChildren(el('p', { class: 'message' }, 'The address names no file. ', el('a', { href: './?list' }, 'Sources')));
@@ -202,6 +216,7 @@ async function begin() {
   views = kinds.filter(({ kind }) => !found.plots.length || found.plots.includes(kind)).map((kind) => new View(kind, page));
   plots.replaceChildren(...views.map((view) => view.box));
   listen();
+  listenToOther();
 }
 
 state.onChange((names) => {
@@ -212,6 +227,7 @@ state.onChange((names) => {
   showState();
   checkAlerts();
   for (const view of views) view.changed(names);
+  if (names.includes('with')) listenToOther();
   if (names.includes('paused') && !isPaused() && waiting) refresh();
 });
 document.addEventListener('keydown', (event) => {

@@ -9,7 +9,7 @@ const FIELDS: [name: string, value: (look: Look, age: number) => string][] = [
   ['rate', (look) => (look.bytes_per_second == null ? '–' : `${bytes(Math.round(look.bytes_per_second))}/s`)],
   ['commit age', (look, age) => (look.commit_age_seconds == null ? '–' : seconds(look.commit_age_seconds + age))],
   ['lag', (look, age) => (look.lag_seconds == null ? '–' : seconds(look.lag_seconds + age))],
-  ['newest', (look) => look.newest_time?.utc ?? '–'],
+  ['newest', (look) => look.newest_time?.utc.replace('T', ' ').replace(/(\.0)?Z$/, '') ?? '–'],
   ['scan', (look) => String(look.scan ?? '–')],
   ['field', (look) => String(look.field ?? '–')],
   ['flagged', (look) => percent(look.flagged)],
