@@ -14,7 +14,7 @@ use super::grove::{self, Answer, Refusal};
 use super::query;
 use super::reply::{self, Body, Reply, reply, set_text};
 use super::shared::{Presence, Shared, lost, missing, refusal};
-use super::sources::{Stamp, status_of};
+use super::sources::Stamp;
 use super::work::Admission;
 
 /// The requests that are answered from one file.
@@ -42,8 +42,8 @@ struct Made {
 
 enum Content {
     Whole(Vec<u8>),
-    /// None is made yet.
-    Pieces(Pieces),
+    /// None is made yet. The name of the file is for errors.
+    Pieces(Pieces, String),
     /// The client has it.
     Known,
 }
@@ -91,7 +91,7 @@ async fn of_file(
     };
     let body = match made.content {
         Content::Known => return reply::not_modified(made.etag.as_deref().unwrap_or_default()),
-        Content::Pieces(pieces) if is_head => {
+        Content::Pieces(pieces, _) if is_head => {
             // closing a file is work as well
             let _ = shared.pool.run(Admission::Begun, move || drop(pieces)).await;
             Body::empty()
@@ -106,7 +106,7 @@ async fn of_file(
                 Body::whole(bytes)
             }
         }
-        Content::Pieces(mut pieces) => {
+        Content::Pieces(mut pieces, name) => {
             let bytes = made.length.unwrap_or(IN_FLIGHT).min(IN_FLIGHT);
             let Some(held) = shared.memory.hold(bytes).await else { return full() };
             // the first piece is made before the head is sent, so that its error is an answer
@@ -115,7 +115,10 @@ async fn of_file(
                 Ok((Some(Ok(first)), pieces)) => {
                     Body::pieces(send(Arc::clone(shared), first, pieces), made.length).keeping(held)
                 }
-                Ok((Some(Err(error)), _)) => return refusal(status_of(error.kind()), &error.to_string()),
+                Ok((Some(Err(error)), _)) => {
+                    let Refusal { status, message } = grove::refusal(&error, &name);
+                    return refusal(status, &message);
+                }
                 Ok((None, _)) => Body::empty(),
                 Err(reason) => return lost(reason),
             }
@@ -168,7 +171,7 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     let Answer { content_type, disposition, length, body } = answer;
     let content = match body {
         grove::Body::Bytes(bytes) => Content::Whole(bytes),
-        grove::Body::Pieces(pieces) => Content::Pieces(pieces),
+        grove::Body::Pieces(pieces) => Content::Pieces(pieces, name.to_owned()),
     };
     let etag = Some(etag).filter(|_| age > SETTLED && !has_others.load(Ordering::Relaxed));
     Ok(Made { content_type, disposition, length, content, etag })
