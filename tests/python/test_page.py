@@ -261,7 +261,7 @@ def test_errors_are_shown(chromium, server):
     page.request.get(server.url)
     page.goto(urllib.parse.urljoin(server.root, plots('other.h5')))    # not a MeasurementSet
     page.locator('.message').first.wait_for()
-    assert 'nothing to plot' in page.locator('#plots').inner_text()
+    assert 'not a native' in page.locator('#plots').inner_text()
     page.get_by_role('link', name='Look at it in the explorer').wait_for()
     page.goto(urllib.parse.urljoin(server.root, plots('my.h5', scan='no number', plots='waterfall')))
     page.locator('#waterfall[data-state=error]').wait_for()

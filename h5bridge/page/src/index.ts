@@ -3,7 +3,7 @@ import './common.css';
 import './index.css';
 import { el } from './dom';
 import { bytes, count, moment, percent, seconds } from './format';
-import { files, pageOf, words, type Look, type Source } from './server';
+import { files, mainRows, pageOf, words, type Look, type Source } from './server';
 import { themeSwitch } from './theme';
 
 /** Pause between two lists. */
@@ -61,7 +61,7 @@ class Line {
     this.row.replaceChildren(
       el('td', { class: 'name' }, el('a', { href: pageOf(measurement_set ? 'ms' : 'explore', file) }, file)),
       cell(`${KINDS[kind] ?? kind}${measurement_set ? ', MeasurementSet' : ''}`), cell(bytes(size), 'number wide'), cell(moment(modified), 'wide'),
-      cell(rows === null ? '' : count(this.look ? Math.max(this.look.rows, rows) : rows), 'number'),
+      cell(rows === null ? '' : count(this.look ? Math.max(mainRows(this.look), rows) : rows), 'number'),
       cell(live && this.rate !== null ? count(Math.round(this.rate)) : '', 'number'),
       cell(live && this.look ? seconds(this.look.lag_seconds ?? this.look.commit_age_seconds) : '', 'number'),
       cell(live && this.look ? percent(this.look.flagged) : '', 'number'), links);

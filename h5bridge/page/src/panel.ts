@@ -30,7 +30,7 @@ const HEIGHT = 280;
 /** Width of the scale of colours with its labels. */
 const BAR = 58;
 /** Room for the marks of the axes, without their labels, and for the labels. */
-const SIDES = { left: 58, bottom: 34, label: 18, top: 8 };
+const SIDES = { left: 58, bottom: 28, label: 18, top: 8 };
 
 /** Positions that are shown of an axis. */
 function shown(mapping: Mapping, part: [number, number] | undefined): [number, number] {

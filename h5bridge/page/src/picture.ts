@@ -120,7 +120,13 @@ function lines(frame: Frame, look: Look, isDifference: boolean): Lines {
   }));
   const log = !isDifference && !isAngle(plot.y) && (look.scale || plot.y.scale) === 'log';
   const shown = all.filter(({ name }) => !look.hidden.has(name));
-  let [from, to] = turn(plot.y) ?? extent(shown.flatMap((line) => [line.y, line.low, line.high]), log) ?? [0, 1];
+  let [from, to] = turn(plot.y) ?? extent(shown.map((line) => line.y), log) ?? [0, 1];
+  // one bright cell must not make the means flat: what a bin holds reaches out of the plot if it has to
+  const around = turn(plot.y) ? null : extent(shown.flatMap((line) => [line.low, line.high]), log);
+  if (around) {
+    from = Math.max(Math.min(from, around[0]), log ? from / 10 : from - (to - from));
+    to = Math.min(Math.max(to, around[1]), log ? to * 10 : to + (to - from) / 2);
+  }
   if (!turn(plot.y)) {
     if (log) [from, to] = [from / 1.1, to * 1.1];
     else if (from >= 0) [from, to] = [0, plot.y.unit === '%' ? Math.min(100, Math.max(1, to * 1.05)) : to * 1.05 || 1];
