@@ -9,7 +9,7 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    digest, finalize, follow, generate, info, ls, pack, repair, to_hdf5, to_ms, unpack, verify, watch,
+    digest, finalize, follow, generate, info, ls, pack, plot, repair, to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 
@@ -48,6 +48,7 @@ impl Cli {
             Verb::Watch(args) => watch::run(args, global, out),
             #[cfg(feature = "serve")]
             Verb::Serve(args) => serve::run(args, global, out),
+            Verb::Plot(args) => plot::run(args, global, out),
             Verb::Generate(args) => generate::run(&args, global, Cli::command(), out),
         }
     }
@@ -79,6 +80,8 @@ pub(crate) enum Verb {
     /// Show HDF5 files and measurement sets in a browser, also while they are written
     #[cfg(feature = "serve")]
     Serve(serve::Args),
+    /// Draw visibilities and flags of a MeasurementSet
+    Plot(plot::Args),
     /// Put the files of a table and of its subtables into containers
     Pack(pack::Args),
     /// Take the files of a table out of their containers

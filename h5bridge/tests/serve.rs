@@ -420,7 +420,9 @@ fn answers_that_the_client_has() {
     assert_eq!(again("/", page.header("etag").unwrap()).status, 304);
 
     // the explorer alone makes functions from text
-    for (target, evaluates) in [("/", false), ("/ms.html", false), ("/explore.html", true), ("/licences.txt", false), ("/none", false)] {
+    for (target, evaluates) in
+        [("/", false), ("/ms.html", false), ("/explore.html", true), ("/licences.txt", false), ("/none", false)]
+    {
         let policy = server.get(target).header("content-security-policy").unwrap().to_owned();
         assert_eq!(policy.contains("'unsafe-eval'"), evaluates, "{target}: {policy}");
         assert!(!policy.contains("unsafe-inline") && policy.contains("frame-ancestors 'none'"));
@@ -701,7 +703,10 @@ fn events_of_a_file_that_grows() {
     assert_eq!((files[0]["kind"].as_str(), files[0]["measurement_set"].as_bool()), (Some("live"), Some(true)));
     let mut first = Events::open(&server, "live.h5");
     let look = first.rows(3);
-    assert_eq!((look["event"].as_str(), look["file"].as_str(), look["kind"].as_str()), (Some("look"), Some("live.h5"), Some("live")));
+    assert_eq!(
+        (look["event"].as_str(), look["file"].as_str(), look["kind"].as_str()),
+        (Some("look"), Some("live.h5"), Some("live"))
+    );
     let before = look["revision"].as_u64().unwrap();
     // a client that never reads, and one that comes later
     let _silent = Events::open(&server, "live.h5");
@@ -791,8 +796,15 @@ fn plots() {
     let csv = server.get(&format!("{target}&format=csv"));
     assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8"));
     assert!(csv.text().lines().count() > 2);
-    for wrong in ["waterfall?file=small.h5&corr=ZZ", "waterfall?file=small.h5&nothing=1", "nothing?file=small.h5", "?file=small.h5",
-                  "waterfall?file=small.h5&format=xml", "waterfall", "../describe?file=small.h5"] {
+    for wrong in [
+        "waterfall?file=small.h5&corr=ZZ",
+        "waterfall?file=small.h5&nothing=1",
+        "nothing?file=small.h5",
+        "?file=small.h5",
+        "waterfall?file=small.h5&format=xml",
+        "waterfall",
+        "../describe?file=small.h5",
+    ] {
         let answer = server.get(&format!("/live/plot/{wrong}"));
         assert!([404, 422].contains(&answer.status), "{wrong}: {}", answer.status);
         assert!(answer.json()["message"].is_string());

@@ -479,8 +479,7 @@ fn stream(mut news: watch::Receiver<News>) -> mpsc::Receiver<io::Result<Bytes>> 
 /// An answer whose bytes are known; HEAD gives their number only.
 fn whole(content_type: &'static str, bytes: Vec<u8>, is_head: bool) -> Reply {
     let length = bytes.len().to_string();
-    let mut answer =
-        reply(StatusCode::OK, content_type, if is_head { Body::empty() } else { Body::whole(bytes) });
+    let mut answer = reply(StatusCode::OK, content_type, if is_head { Body::empty() } else { Body::whole(bytes) });
     set_text(&mut answer, header::CONTENT_LENGTH, &length);
     answer
 }
