@@ -213,7 +213,7 @@ impl LiveFile {
         let is_polled = *locked(&self.is_polled);
         let open = opened(session, &self.path)?;
         if !is_polled && open.refresh()?.is_none() {
-            // something else may be there
+            // another file may have its path now
             *session = None;
             opened(session, &self.path)?.refresh()?;
         }
