@@ -46,9 +46,9 @@ impl Cli {
             Verb::Unpack(args) => unpack::run(args, global, out),
             Verb::Ls(args) => ls::run(args, global, out),
             Verb::Watch(args) => watch::run(args, global, out),
+            Verb::Plot(args) => plot::run(args, global, out),
             #[cfg(feature = "serve")]
             Verb::Serve(args) => serve::run(args, global, out),
-            Verb::Plot(args) => plot::run(args, global, out),
             Verb::Generate(args) => generate::run(&args, global, Cli::command(), out),
         }
     }
@@ -77,11 +77,11 @@ pub(crate) enum Verb {
     Verify(verify::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),
+    /// Draw visibilities and flags of a MeasurementSet
+    Plot(plot::Args),
     /// Show HDF5 files and measurement sets in a browser, also while they are written
     #[cfg(feature = "serve")]
     Serve(serve::Args),
-    /// Draw visibilities and flags of a MeasurementSet
-    Plot(plot::Args),
     /// Put the files of a table and of its subtables into containers
     Pack(pack::Args),
     /// Take the files of a table out of their containers

@@ -165,7 +165,7 @@ impl Part {
                 for (number, &correlation) in self.correlations.iter().enumerate() {
                     let at = start + correlation;
                     let value = row.data[at];
-                    if !(flags.get(at) == Some(&true)) && value.re.is_finite() && value.im.is_finite() {
+                    if flags.get(at) != Some(&true) && value.re.is_finite() && value.im.is_finite() {
                         each(place, number, value);
                     }
                 }
@@ -210,7 +210,7 @@ pub(super) enum State {
     Flagged(Times<Flags>),
     /// A line has a sum for each correlation.
     Series(Times<Sum>),
-    /// By place, then correlation; of the newest time, unless that is `None`.
+    /// Sums by place, then correlation; only of the newest time, unless that is `None`.
     Spectrum {
         sums: Vec<Sum>,
         newest: Option<f64>,
@@ -225,7 +225,7 @@ pub(super) enum State {
         map: Map,
         reach: f64,
     },
-    /// By antenna, or by channel.
+    /// Flags by antenna, or by channel.
     List(Vec<Flags>),
     /// By the two antennas: those of the pair (a, b), a not above b, are at b (b + 1) / 2 + a.
     Pairs(Vec<Sum>),

@@ -179,7 +179,7 @@ mod tests {
 
     /// Adds times in this order; the times in each line.
     fn lines(capacity: usize, times: impl Iterator<Item = i64>) -> (Vec<Vec<i64>>, Vec<f64>) {
-        let mut found = Times::new(capacity, 2);
+        let mut found = Times::<Sum>::new(capacity, 2);
         for time in times {
             found.at(time as f64)[1].0.push(time);
         }

@@ -20,7 +20,7 @@ pub fn utc(time: SystemTime) -> String {
     calendar(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
 }
 
-/// The date in the Gregorian calendar, to the tenth of a second; what is no time of this or the next millennia is given in seconds.
+/// Date in the Gregorian calendar, to the tenth of a second; a time outside of the nearest millennia is given in seconds.
 fn calendar(unix: f64) -> String {
     if !(-1e11..1e12).contains(&unix) {
         return format!("{unix} s");

@@ -31,7 +31,7 @@ const VISIBILITIES: [&str; 8] = [
 pub struct Description {
     /// `live`, `hdf5` or `table`.
     pub kind: &'static str,
-    /// Why there are no plots, in words; `None`: there are.
+    /// Reason why nothing can be plotted, in words; `None`: plots can be made.
     pub missing: Option<String>,
     /// Name of the telescope in OBSERVATION; empty if it has none.
     pub telescope: String,
@@ -160,7 +160,7 @@ impl Description {
         Ok(description)
     }
 
-    /// Whether `column` holds visibilities.
+    /// Adds what the main table has, and what it lacks.
     fn describe_main(&mut self, rows: &Rows) {
         let is_complex = |data_type| matches!(data_type, DataType::Complex | DataType::DComplex);
         let is_number = |data_type| is_complex(data_type) || matches!(data_type, DataType::Float | DataType::Double);
@@ -194,7 +194,7 @@ impl Description {
         for name in ["ANTENNA1", "ANTENNA2"] {
             lacking.extend((!type_of(name).is_some_and(is_integer)).then(|| name.to_owned()));
         }
-        let has_cells = |name: &String| rows.rows() == 0 || !matches!(rows.cells(name, &[rows.rows() - 1]), Err(_));
+        let has_cells = |name: &String| rows.rows() == 0 || rows.cells(name, &[rows.rows() - 1]).is_ok();
         if self.columns.is_empty() {
             lacking.push("a column of visibilities (DATA, FLOAT_DATA, or any other of complex arrays)".to_owned());
         } else if let Some(problem) = self.columns.iter().all(|name| !has_cells(name)).then(|| &self.columns[0]) {

@@ -43,7 +43,7 @@ pub(super) struct Fold {
     given: u64,
     /// Rows that were folded, whether or not they are selected.
     pub(super) rows_used: u64,
-    /// Bytes that were read for these sums, whoever else has used them.
+    /// Bytes that were read for these sums, alone or together with others.
     bytes: u64,
     /// Number of the request that used the sums last.
     pub(super) used: u64,
@@ -84,7 +84,7 @@ impl Fold {
             return;
         }
         self.given = layout.rows;
-        // many small commits that nobody looked at are one block
+        // small commits between two requests are one block
         let room = layout.block_rows;
         match self.pending.back_mut() {
             Some(last) if last.align == 0 && last.rows.end == rows.start && rows.end - last.rows.start <= room => {

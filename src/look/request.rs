@@ -129,9 +129,9 @@ pub(super) enum Statistic {
 /// How means are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Average {
-    /// Of amplitudes.
+    /// Mean of amplitudes.
     Scalar,
-    /// Of complex numbers.
+    /// Mean of complex numbers.
     Vector,
 }
 

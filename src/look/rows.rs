@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::live::{CellShapes, Reader};
+use crate::live::{CellShapes, Reader, TableReader};
 use crate::schema::Sync;
 use crate::source::Source;
 use crate::table::{ColumnInfo, OpenOptions, Snapshot, Watch};
@@ -264,7 +264,7 @@ impl Rows {
 
     fn data_type(&self, name: &str) -> Result<DataType> {
         let info = self.column(name).map(ColumnInfo::data_type);
-        info.ok_or_else(|| Error::not_found(format!("there is no column {name}")))
+        info.ok_or_else(|| Error::not_found(format!("the main table lacks the column {name}")))
     }
 
     /// The cells of a list of ascending rows, grouped by their shape; undefined cells are in no group.
@@ -350,7 +350,7 @@ impl Rows {
     pub(super) fn bytes(&self) -> Result<f64> {
         match &self.place {
             Place::Live(reader) => {
-                let bytes = |table| Ok::<_, Error>(super::sample::row_bytes(table)? * table.committed_rows() as f64);
+                let bytes = |table| Ok::<_, Error>(row_bytes(table)? * table.committed_rows() as f64);
                 reader.tables().iter().map(bytes).sum()
             }
             _ if self.rows == 0 => Ok(0.),
@@ -365,8 +365,30 @@ impl Rows {
     }
 }
 
-fn main(reader: &Reader) -> Result<&crate::live::TableReader> {
+fn main(reader: &Reader) -> Result<&TableReader> {
     reader.tables().first().ok_or_else(|| Error::format("the file has no tables"))
+}
+
+/// Bytes that the cells of a row take: those of the newest row where they have several shapes.
+fn row_bytes(table: &TableReader) -> Result<f64> {
+    let mut bytes = 0;
+    for info in table.columns() {
+        let element = match info.data_type() {
+            DataType::String => u64::from(info.desc.max_length),
+            number => number.size() as u64,
+        };
+        let name = info.desc.name.to_string();
+        let elements = match table.shapes(&name)? {
+            CellShapes::One(shape) => shape.elements()?,
+            CellShapes::Several(_) if table.committed_rows() == 0 => 0,
+            CellShapes::Several(_) => {
+                let cell = table.cell(&name, table.committed_rows() - 1)?;
+                cell.map_or(Ok(0), |(shape, _)| shape.elements())?
+            }
+        };
+        bytes += elements * element;
+    }
+    Ok(bytes as f64)
 }
 
 fn check_cell(data_type: DataType, shape: &Shape) -> Result<()> {

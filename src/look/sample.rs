@@ -8,7 +8,6 @@ use serde_json::{Value as Json, json};
 use super::calendar::{UNIX_ZERO, utc, utc_of_mjd};
 use super::rows::Rows;
 use crate::error::Result;
-use crate::live::{CellShapes, TableReader};
 use crate::value::{DataType, Shape, Values};
 
 /// Bytes of the newest cells that are read of a column at a time, and rows at most.
@@ -218,28 +217,6 @@ impl Sample {
             stale: false,
         }
     }
-}
-
-/// Bytes that the cells of a row take: those of the newest row where they have several shapes.
-pub(super) fn row_bytes(table: &TableReader) -> Result<f64> {
-    let mut bytes = 0;
-    for info in table.columns() {
-        let element = match info.data_type() {
-            DataType::String => u64::from(info.desc.max_length),
-            number => number.size() as u64,
-        };
-        let name = info.desc.name.to_string();
-        let elements = match table.shapes(&name)? {
-            CellShapes::One(shape) => shape.elements()?,
-            CellShapes::Several(_) if table.committed_rows() == 0 => 0,
-            CellShapes::Several(_) => {
-                let cell = table.cell(&name, table.committed_rows() - 1)?;
-                cell.map_or(Ok(0), |(shape, _)| shape.elements())?
-            }
-        };
-        bytes += elements * element;
-    }
-    Ok(bytes as f64)
 }
 
 /// How many of the newest rows of a column are looked at.

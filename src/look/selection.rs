@@ -41,11 +41,11 @@ pub(super) struct Selection {
 /// What rows are folded into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sums {
-    /// By time and channel.
+    /// Sums by time and channel.
     Raster(Measure),
-    /// By time and correlation.
+    /// Sums by time and correlation.
     Series,
-    /// By channel and correlation: of the newest integration, or of all.
+    /// Sums by channel and correlation: of the newest integration, or of all.
     Spectrum {
         newest: bool,
     },
@@ -54,7 +54,7 @@ pub(super) enum Sums {
     FlagAntenna,
     FlagChannel,
     FlagTime,
-    /// By antenna and antenna.
+    /// Sums by antenna and antenna.
     Pairs(Measure),
 }
 

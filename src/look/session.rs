@@ -25,8 +25,8 @@ const RECENT: u64 = 32;
 const READ_LIMIT: u64 = 8 << 30;
 /// Time for reading rows in one call of [`Session::frame`].
 const BUDGET: Duration = Duration::from_millis(250);
-/// A file that was written to without growing for so long has cells that were written again: rows that are being appended
-/// are committed within this time.
+/// Time within which rows that are being appended are committed: after a write that no new row has followed for longer,
+/// cells were overwritten.
 const COMMITTED_BY: Duration = Duration::from_secs(2);
 /// Time without a write after which stale sums are made again.
 const QUIET: Duration = Duration::from_secs(10);
@@ -408,5 +408,199 @@ impl Session {
             }
         }
         self.folds.iter().position(|fold| fold.used == used).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::{ColumnSpec, CommitPolicy, Schema, TableSpec, Writer};
+    use crate::look::{Kind, Numbers};
+    use crate::value::{BString, Complex32, DataType};
+
+    /// Rows of an integration: three baselines and an autocorrelation.
+    const PAIRS: [(i32, i32); 4] = [(0, 1), (0, 2), (1, 2), (1, 1)];
+
+    fn begin(path: &Path) -> Writer {
+        let main = TableSpec::new("MAIN")
+            .column(ColumnSpec::new("TIME", DataType::Double))
+            .column(ColumnSpec::new("ANTENNA1", DataType::Int))
+            .column(ColumnSpec::new("ANTENNA2", DataType::Int))
+            .column(ColumnSpec::new("UVW", DataType::Double).cell([3]))
+            .column(ColumnSpec::new("DATA", DataType::Complex).cell([2, 3]))
+            .column(ColumnSpec::new("FLAG", DataType::Bool).cell([2, 3]));
+        let antenna = TableSpec::new("ANTENNA").column(ColumnSpec::new("NAME", DataType::String).string_length(8));
+        let schema = Schema::new().table(main).table(antenna).commit(CommitPolicy::manual());
+        let mut writer = schema.create(path).unwrap();
+        let names = ["a", "b", "c"].map(BString::from);
+        let mut batch = writer.table("ANTENNA").unwrap().batch(3);
+        batch.set("NAME", &names[..]).unwrap();
+        batch.append().unwrap();
+        writer.commit().unwrap();
+        writer
+    }
+
+    /// Appends integrations and commits; the amplitude of element `i` of row `r` is `r + i`, a small integer.
+    fn append(writer: &mut Writer, integrations: u64) {
+        let first = writer.table("MAIN").unwrap().rows();
+        let count = integrations * PAIRS.len() as u64;
+        let rows: Vec<u64> = (first..first + count).collect();
+        let of_rows = |each: &dyn Fn(u64) -> f64| rows.iter().map(|&row| each(row)).collect::<Vec<f64>>();
+        let pairs = |first: bool| -> Vec<i32> {
+            let pair = |row: &u64| PAIRS[(row % 4) as usize];
+            rows.iter().map(pair).map(|pair| if first { pair.0 } else { pair.1 }).collect()
+        };
+        let uvw: Vec<f64> = rows.iter().flat_map(|&row| [row as f64, 2. * row as f64, 0.]).collect();
+        let data: Vec<Complex32> =
+            rows.iter().flat_map(|row| (0..6).map(move |i| Complex32::new((row + i) as f32, 0.))).collect();
+        let flags: Vec<bool> = rows.iter().flat_map(|row| (0..6).map(move |i| (row + i) % 5 == 0)).collect();
+        let (times, first, second) = (of_rows(&|row| (row / 4) as f64), pairs(true), pairs(false));
+        let mut batch = writer.table("MAIN").unwrap().batch(count);
+        batch.set("TIME", &times).unwrap().set("ANTENNA1", &first).unwrap().set("ANTENNA2", &second).unwrap();
+        batch.set("UVW", &uvw).unwrap().set("DATA", &data).unwrap().set("FLAG", &flags[..]).unwrap();
+        batch.append().unwrap();
+        writer.commit().unwrap();
+    }
+
+    fn request(kind: Kind) -> Request {
+        Request::parse(kind.name(), &[]).unwrap()
+    }
+
+    /// Elements of all arrays by their bits, because NaN differs from itself.
+    fn bits(frame: &Frame) -> Vec<Vec<u64>> {
+        let bits = |numbers: &Numbers| match numbers {
+            Numbers::F32(numbers) => numbers.iter().map(|number| u64::from(number.to_bits())).collect(),
+            Numbers::F64(numbers) => numbers.iter().map(|number| number.to_bits()).collect(),
+            Numbers::U32(numbers) => numbers.iter().map(|&number| number.into()).collect(),
+        };
+        frame.arrays.iter().map(|array| bits(&array.numbers)).collect()
+    }
+
+    #[test]
+    fn a_session_can_go_to_another_thread() {
+        fn check<T: Send>() {}
+        check::<Session>();
+    }
+
+    #[test]
+    fn sums_that_grow_are_those_of_all_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live.h5");
+        let mut writer = begin(&path);
+        let mut session = Session::open(&path).unwrap();
+        assert_eq!(session.describe().unwrap().antennas.len(), 3);
+        for kind in Kind::ALL {
+            let empty = session.frame(&request(kind)).unwrap();
+            assert!(empty.is_complete() && empty.plot.note.contains("no row is selected"), "{kind:?}");
+        }
+        session.set_block_bytes(700);
+        let mut etags = std::collections::BTreeSet::new();
+        for integrations in [1, 1, 7, 300, 2, 1500, 1] {
+            append(&mut writer, integrations);
+            let look = session.refresh().unwrap().unwrap();
+            let rows = writer.table("MAIN").unwrap().committed_rows();
+            assert_eq!(look.rows[0], ("MAIN".to_owned(), rows));
+            for kind in Kind::ALL {
+                session.set_budget(Duration::from_secs(60));
+                let frame = session.frame(&request(kind)).unwrap();
+                assert!(frame.is_complete() && !frame.plot.stale);
+                assert_eq!((frame.plot.rows, frame.plot.rows_used), (rows, rows), "{kind:?}");
+                let mut fresh = Session::open(&path).unwrap();
+                fresh.set_budget(Duration::from_secs(60));
+                let other = fresh.frame(&request(kind)).unwrap();
+                // lines that were merged may have other ends, because the order of the blocks is another
+                let merged = rows > 4000 && kind == Kind::Waterfall;
+                if !merged {
+                    assert_eq!(bits(&frame), bits(&other), "{kind:?} after {rows} rows");
+                }
+                assert!(etags.insert(format!("{kind:?} {}", frame.revision())), "a frame that differs says so");
+                assert_eq!(frame.revision(), session.frame(&request(kind)).unwrap().revision());
+            }
+        }
+        writer.close().unwrap();
+        let look = session.refresh().unwrap().unwrap();
+        assert!(!look.is_open && !look.stale);
+        std::fs::remove_file(&path).unwrap();
+        assert!(session.refresh().unwrap().is_none());
+        assert_eq!(session.ended(), Some(Ended::Gone));
+    }
+
+    #[test]
+    fn a_budget_and_a_limit_end_a_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live.h5");
+        let mut writer = begin(&path);
+        append(&mut writer, 100);
+        let mut session = Session::open(&path).unwrap();
+        session.set_block_bytes(1200);
+        session.set_budget(Duration::ZERO);
+        let mut used = Vec::new();
+        loop {
+            let frame = session.frame(&request(Kind::AmpTime)).unwrap();
+            used.push(frame.plot.rows_used);
+            if frame.is_complete() {
+                break;
+            }
+        }
+        assert!(
+            used.len() > 20 && used.windows(2).all(|pair| pair[0] < pair[1]) && used[used.len() - 1] == 400,
+            "{used:?}"
+        );
+        let mut session = Session::open(&path).unwrap();
+        session.set_block_bytes(1200);
+        session.set_read_limit(4000);
+        let frame = session.frame(&request(Kind::AmpTime)).unwrap();
+        assert!(frame.is_stopped() && !frame.is_complete() && frame.plot.rows_used > 0);
+        let more = Request::parse("amp_time", &[("more".into(), "3".into())]).unwrap();
+        let further = session.frame(&more).unwrap();
+        assert!(further.is_stopped() && further.plot.rows_used > 2 * frame.plot.rows_used);
+        let all = Request::parse("amp_time", &[("more".into(), "1000".into())]).unwrap();
+        assert!(session.frame(&all).unwrap().is_complete());
+    }
+
+    #[test]
+    fn the_selections_used_last_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live.h5");
+        append(&mut begin(&path), 3);
+        let mut session = Session::open(&path).unwrap();
+        for number in 0..20 {
+            let query = [("chan".to_owned(), format!("0..{}", number % 11 + 1))];
+            let request = Request::parse("waterfall", &query).unwrap();
+            assert!(session.frame(&request).unwrap().is_complete());
+            assert!(session.folds.len() <= SELECTIONS);
+        }
+        let kept: Vec<_> = session.folds.iter().map(|fold| fold.used).collect();
+        assert_eq!(kept, (13..=20).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn cells_that_were_overwritten_are_folded_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live.h5");
+        let mut writer = begin(&path);
+        append(&mut writer, 4);
+        let mut session = Session::open(&path).unwrap();
+        session.clock = Clock::standing();
+        let flagged = |session: &mut Session| {
+            let frame = session.frame(&request(Kind::FlagTime)).unwrap();
+            (frame.values().unwrap().numbers.get(0).unwrap(), frame.plot.stale)
+        };
+        session.refresh().unwrap();
+        let before = flagged(&mut session);
+        assert!(before.0 < 50. && !before.1);
+        writer.table("MAIN").unwrap().rewrite("FLAG", 0, 4, &vec![true; 24][..]).unwrap();
+        writer.commit().unwrap();
+        let touched = SystemTime::now() + Duration::from_secs(5);
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(touched).unwrap();
+        assert!(!session.refresh().unwrap().unwrap().stale, "these may be rows that are not yet committed");
+        session.clock.advance(COMMITTED_BY);
+        let look = session.refresh().unwrap().unwrap();
+        assert!(look.stale);
+        assert_eq!(flagged(&mut session), (before.0, true));
+        session.clock.advance(QUIET);
+        let again = session.refresh().unwrap().unwrap();
+        assert!(!again.stale && again.revision > look.revision);
+        assert_eq!(flagged(&mut session), (100., false));
     }
 }

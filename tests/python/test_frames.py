@@ -9,7 +9,9 @@ import h5py
 import numpy as np
 import pytest
 
+import support
 from support import EXISTS, TESTDATA, UNSUPPORTED, USAGE, h5bridge
+from test_live import CHANNELS, CORRELATIONS, examples, writer                # noqa: F401
 
 LIGHT = 299792458.
 STOKES = {1: 'I', 5: 'RR', 8: 'LL', 9: 'XX', 10: 'XY', 11: 'YX', 12: 'YY'}
@@ -454,3 +456,52 @@ def test_what_is_refused(made, tmp_path):
         f['a'] = np.arange(3)
     assert h5bridge('plot', tmp_path / 'other.h5', '--out', tmp_path / 'b.png', code=None).returncode in (3, 4)
     assert not (tmp_path / 'b.png').exists()
+
+
+def test_rows_as_they_are_committed(examples, tmp_path):                       # noqa: F811
+    """Each frame has whole commits, all rows of them, and nothing else: cells are made from the numbers of rows."""
+    path, rows, grown = str(tmp_path / 'live.h5'), 0, 0
+    live = writer(examples, path, plots=1, every=0, pace=0.05, integrations=60, all=0)
+    try:
+        while live.poll() is None or rows < 420:
+            meta, arrays = plot(path, 'amp_time', tmp_path, corr='0,1')
+            grown += meta['rows'] > rows
+            assert meta['rows'] >= rows and meta['rows'] % 7 == 0 and meta['complete']
+            rows = meta['rows']
+            assert meta['rows_used'] == rows and arrays['y'].shape == (2 if rows else 0, rows)
+            number = np.arange(rows)
+            assert np.array_equal(arrays['x'], number / 4)
+            element = np.arange(CHANNELS * CORRELATIONS)
+            good = (number[:, None] + element) % 3 != 0
+            amplitude = np.hypot(number[:, None].astype('f4'), element.astype('f4'))
+            for corr in range(2 if rows else 0):
+                use = good & (element % 2 == corr)
+                np.testing.assert_allclose(arrays['y'][corr], np.where(use, amplitude, 0).sum(1) / use.sum(1), rtol=1e-5)
+            if live.poll() is not None:
+                assert live.returncode == 0, live.stderr.read()
+        assert rows == 420 and grown > 3, grown
+    finally:
+        live.kill()
+
+
+@pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing())
+@pytest.mark.parametrize('entry', [entry for entry in support.corpus_entries()], ids=lambda entry: entry['name'])
+def test_corpus(entry, tmp_path):
+    """Every table is plotted, or says in words why there is nothing to plot."""
+    folder = support.unpack(entry, tmp_path)
+    found = sorted(os.path.join(at, name) for at, names, files in os.walk(folder) for name in names
+                   if os.path.exists(os.path.join(at, name, 'table.dat')))
+    tables = [folder] if os.path.exists(os.path.join(folder, 'table.dat')) else found
+    for table in tables:
+        description = h5bridge('plot', table, '--describe', code=None)
+        if description.returncode:
+            assert description.stderr.startswith('h5bridge: ') and len(description.stderr) > 30
+            continue
+        missing = json.loads(description.stdout)['missing']
+        for kind in KINDS if missing is None else KINDS[:1]:
+            process = h5bridge('plot', table, kind, '--out', tmp_path / 'a.safetensors', '--overwrite', code=None)
+            if missing is not None:
+                assert process.returncode == UNSUPPORTED and 'nothing to plot' in process.stderr, process.stderr
+            else:
+                assert process.returncode == 0, (table, kind, process.stderr)
+                assert decode(tmp_path / 'a.safetensors')[0]['complete']
