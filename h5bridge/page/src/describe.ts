@@ -1,0 +1,62 @@
+/** What a MeasurementSet contains, as the pickers need it. */
+
+export interface Choice {
+  value: string;
+  label: string;
+}
+
+export interface Description {
+  telescope: string;
+  antennas: string[];
+  fields: Choice[];
+  /** By DATA_DESC_ID. */
+  windows: Choice[];
+  correlations: string[];
+  columns: string[];
+  /** Kinds of plots that the source has. */
+  plots: string[];
+  scans: Choice[];
+  rows: number | null;
+  /** Why the plots cannot be shown, if they cannot. */
+  missing: string;
+}
+
+type Document = Record<string, unknown>;
+
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const text = (value: unknown) => (value == null ? '' : String(value));
+
+/** Name of an entry that is a text, a number or an object with `name`. */
+function nameOf(entry: unknown): string {
+  return typeof entry === 'object' && entry !== null ? text((entry as Document).name) : text(entry);
+}
+
+function windows(entries: unknown[]): Choice[] {
+  return entries.map((entry, index) => {
+    const of = (typeof entry === 'object' && entry !== null ? entry : {}) as Document;
+    const value = text(of.id ?? index);
+    const frequencies = list(of.frequencies).map(Number);
+    const [low, high] = [frequencies[0], frequencies[frequencies.length - 1]];
+    const band = low !== undefined && high !== undefined
+      ? `${Math.round(Math.min(low, high) / 1e6)}–${Math.round(Math.max(low, high) / 1e6)} MHz, ${frequencies.length} channels` : '';
+    return { value, label: [value, nameOf(entry), band].filter(Boolean).join(': ') };
+  });
+}
+
+/** Reads the document of `/live/describe`. */
+export function description(document: Document): Description {
+  const spws = list(document.spectral_windows);
+  const ofWindows = spws.flatMap((entry) => list((entry as Document | null)?.correlations).map(text));
+  return {
+    telescope: text(document.telescope),
+    antennas: list(document.antennas).map(nameOf),
+    fields: list(document.fields).map((entry, index) => ({ value: String(index), label: nameOf(entry) || String(index) })),
+    windows: windows(spws),
+    correlations: [...new Set(ofWindows)],
+    columns: list(document.columns).map(text),
+    plots: list(document.plots).map(text),
+    scans: list(document.scans).map((entry) => ({ value: nameOf(entry), label: nameOf(entry) })),
+    rows: document.rows == null ? null : Number(document.rows),
+    missing: text(document.missing),
+  };
+}

@@ -1,0 +1,294 @@
+/** One plot on the screen: axes and lines by uPlot, rasters on its canvas. */
+import 'uplot/dist/uPlot.min.css';
+import uPlot from 'uplot';
+import { css, paint } from './colours';
+import type { Numbers } from './frame';
+import { cellAt, describe, readout, type Lines, type Picture, type Raster } from './picture';
+import type { Mapping } from './scale';
+import { colour } from './theme';
+
+/** What is shown of an axis, in values; none: all. */
+export interface Zoom {
+  x?: [number, number];
+  y?: [number, number];
+}
+
+export interface Host {
+  zoom(): Zoom;
+  /** The reader chose another part. */
+  setZoom(zoom: Zoom): void;
+  /** Text for the place under the pointer. */
+  setReadout(text: string): void;
+  /** The reader chose a cell of a raster. */
+  pick?(column: number, row: number): void;
+  /** The cell that is chosen. */
+  picked?(): [number, number] | null;
+  hidden(): Set<string>;
+}
+
+const HEIGHT = 280;
+const BAR = 58;
+
+/** Positions that are shown of an axis. */
+function shown(mapping: Mapping, part: [number, number] | undefined): [number, number] {
+  const [first, last] = mapping.ends;
+  if (!part) return [first, last];
+  const ends = [mapping.to(part[0]), mapping.to(part[1])].filter(Number.isFinite).sort((a, b) => a - b);
+  const [low, high] = ends;
+  return low !== undefined && high !== undefined && high > low && high > first && low < last ? [low, high] : [first, last];
+}
+
+/** Values for uPlot: positions of the mapping, and null for gaps. */
+function column(values: Numbers, mapping: Mapping): (number | null)[] {
+  return Array.from(values, (value) => {
+    const position = mapping.to(value);
+    return Number.isFinite(position) ? position : null;
+  });
+}
+
+export class Panel {
+  readonly box = document.createElement('div');
+  private plot: uPlot | null = null;
+  private made = '';
+  private picture: Picture | null = null;
+  private readonly layer = new OffscreenCanvas(1, 1);
+  private readonly watcher: ResizeObserver;
+
+  constructor(private readonly host: Host) {
+    this.box.className = 'panel';
+    this.box.tabIndex = 0;
+    this.box.setAttribute('role', 'img');
+    this.box.addEventListener('keydown', this.key);
+    this.watcher = new ResizeObserver(() => this.fit());
+    this.watcher.observe(this.box);
+  }
+
+  destroy() {
+    this.watcher.disconnect();
+    this.plot?.destroy();
+    this.box.remove();
+  }
+
+  /** Colours have changed: makes the plot again. */
+  restyle() {
+    this.made = '';
+    if (this.picture) this.show(this.picture);
+  }
+
+  show(picture: Picture) {
+    this.picture = picture;
+    this.box.setAttribute('aria-label', describe(picture));
+    if (picture.kind === 'raster') paint(this.layer, picture.width, picture.height, picture.values, picture.range, picture.scale);
+    const data = picture.kind === 'raster' ? [[...picture.x.ends], [null, null]] : this.columns(picture);
+    const names = picture.kind === 'raster' ? '' : picture.lines.map((line) => `${line.name} ${line.low !== null}`).join();
+    const wanted = JSON.stringify([picture.kind, names, [...this.host.hidden()], picture.kind === 'lines' && picture.style, picture.xTitle, picture.yTitle, picture.plot.title]);
+    if (this.plot && wanted === this.made) {
+      this.plot.setData(data as uPlot.AlignedData);
+      return;
+    }
+    this.plot?.destroy();
+    this.made = wanted;
+    this.plot = new uPlot(this.options(picture), data as uPlot.AlignedData, this.box);
+  }
+
+  /** Takes the zoom over from the host. */
+  redraw() {
+    if (this.plot && this.picture) this.plot.setData(this.plot.data);
+  }
+
+  /** The plot as it is drawn, in device pixels. */
+  canvas(): HTMLCanvasElement | null {
+    return this.plot?.ctx.canvas ?? null;
+  }
+
+  private fit() {
+    const width = this.box.clientWidth;
+    if (this.plot && width > 100 && width !== this.plot.width) this.plot.setSize({ width, height: HEIGHT });
+  }
+
+  private columns({ values, lines, x, y }: Lines) {
+    const out: (number | null)[][] = [column(values, x)];
+    for (const line of lines) {
+      out.push(column(line.y, y));
+      if (line.low && line.high) out.push(column(line.low, y), column(line.high, y));
+    }
+    return out;
+  }
+
+  private options(picture: Picture): uPlot.Options {
+    const text = colour('--faint');
+    const grid = { show: picture.kind === 'lines', stroke: colour('--line'), width: 1 };
+    const font = '12px system-ui, "DejaVu Sans", sans-serif';
+    const marks = (which: 'x' | 'y') => (u: uPlot, low: number, high: number) => {
+      const size = (which === 'x' ? u.bbox.width : u.bbox.height) / devicePixelRatio || 400;
+      return this.picture![which].ticks(low, high, Math.max(2, Math.floor(size / (which === 'x' ? 64 : 34))));
+    };
+    const axis = (which: 'x' | 'y', label: string, size: number): uPlot.Axis => ({
+      label, labelSize: 18, labelFont: font, font, size, stroke: text, grid, ticks: { ...grid, show: true, size: 5 }, space: 1,
+      splits: (u, _, low, high) => marks(which)(u, low, high).map((tick) => tick.position),
+      values: (u, splits) => {
+        const scale = u.scales[which]!;
+        const labels = new Map(marks(which)(u, scale.min!, scale.max!).map((tick) => [tick.position, tick.label]));
+        return splits.map((position) => labels.get(position) ?? '');
+      },
+    });
+    const series: uPlot.Series[] = [{}];
+    const bands: uPlot.Band[] = [];
+    if (picture.kind === 'raster') series.push({ show: true, points: { show: false } });
+    else {
+      for (const line of picture.lines) {
+        const show = !this.host.hidden().has(line.name);
+        const bars = picture.style === 'bars';
+        const points = picture.style === 'points' || picture.values.length < 2;
+        series.push({
+          label: line.name, show, stroke: line.colour, width: 1.5, fill: bars ? line.colour : undefined,
+          paths: bars ? uPlot.paths.bars!({ size: [0.8] }) : points ? () => null : undefined,
+          points: points ? { show: true, size: 3, space: 0, fill: line.colour } : { show: false },
+        });
+        if (line.low && line.high) {
+          const at = series.length;
+          const edge = { show, stroke: 'transparent', width: 0, points: { show: false } };
+          series.push({ ...edge }, { ...edge });
+          bands.push({ series: [at + 1, at], fill: `${line.colour}2e` });
+        }
+      }
+    }
+    return {
+      width: Math.max(240, this.box.clientWidth), height: HEIGHT, legend: { show: false }, series, bands,
+      padding: [8, picture.kind === 'raster' ? BAR + 14 : 14, 0, 0],
+      cursor: {
+        drag: { x: true, y: true, setScale: false, uni: 12 }, points: { show: false },
+        bind: { dblclick: () => () => {
+          this.host.setZoom({});
+          return null;
+        } },
+      },
+      scales: {
+        x: { time: false, range: () => shown(this.picture!.x, this.host.zoom().x) },
+        y: { range: () => shown(this.picture!.y, this.host.zoom().y) },
+      },
+      axes: [axis('x', picture.xTitle, 34), axis('y', picture.yTitle, picture.plot.y.scale === 'time' ? 78 : 58)],
+      hooks: {
+        drawAxes: [(u) => {
+          if (this.picture?.kind === 'raster') this.raster(u, this.picture);
+        }],
+        draw: [(u) => {
+          if (this.picture?.kind === 'raster') this.bar(u, this.picture);
+        }],
+        setSelect: [(u) => this.select(u)],
+        setCursor: [(u) => {
+          const { left = -1, top = -1 } = u.cursor;
+          this.host.setReadout(left < 0 || !this.picture ? '' : readout(this.picture, u.posToVal(left, 'x'), u.posToVal(top, 'y')));
+        }],
+        ready: [(u) => this.clicks(u)],
+      },
+    };
+  }
+
+  private raster(u: uPlot, picture: Raster) {
+    const { ctx, bbox: { left, top, width, height } } = u;
+    const [x0, x1] = picture.x.ends.map((end) => u.valToPos(end, 'x', true)) as [number, number];
+    const [y0, y1] = picture.y.ends.map((end) => u.valToPos(end, 'y', true)) as [number, number];
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(left, top, width, height);
+    ctx.clip();
+    // several cells in a pixel are averaged; larger cells keep their edges
+    ctx.imageSmoothingEnabled = Math.abs(x1 - x0) < picture.width || Math.abs(y1 - y0) < picture.height;
+    ctx.imageSmoothingQuality = 'medium';
+    ctx.drawImage(this.layer, x0, y1, x1 - x0, y0 - y1);
+    const picked = this.host.picked?.();
+    if (picked) {
+      const w = (x1 - x0) / picture.width;
+      const h = (y0 - y1) / picture.height;
+      ctx.lineWidth = 3 * devicePixelRatio;
+      ctx.strokeStyle = colour('--alarm');
+      ctx.strokeRect(x0 + picked[0] * w, y0 - (picked[1] + 1) * h, w, h);
+    }
+    ctx.restore();
+  }
+
+  /** The scale of colours, at the right. */
+  private bar(u: uPlot, { range, scale, z, zTitle }: Raster) {
+    const { ctx, bbox: { left, top, width, height } } = u;
+    const ratio = devicePixelRatio;
+    const x = left + width + 8 * ratio;
+    const across = 10 * ratio;
+    ctx.save();
+    const gradient = ctx.createLinearGradient(0, top + height, 0, top);
+    for (let i = 0; i <= 32; i += 1) gradient.addColorStop(i / 32, css(scale, i / 32));
+    ctx.fillStyle = gradient;
+    ctx.fillRect(x, top, across, height);
+    ctx.fillStyle = colour('--faint');
+    ctx.font = `${11 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
+    ctx.textAlign = 'left';
+    ctx.textBaseline = 'middle';
+    const [low, high] = [range.log ? Math.log10(range.low) : range.low, range.log ? Math.log10(range.high) : range.high];
+    if (high > low) {
+      for (const tick of z.ticks(low, high, Math.floor(height / ratio / 30))) {
+        const y = top + height * (1 - (tick.position - low) / (high - low));
+        ctx.fillRect(x + across, y - ratio / 2, 3 * ratio, ratio);
+        ctx.fillText(tick.label, x + across + 5 * ratio, y);
+      }
+    }
+    ctx.translate(x + across + 46 * ratio, top + height / 2);
+    ctx.rotate(Math.PI / 2);
+    ctx.textAlign = 'center';
+    ctx.fillText(zTitle, 0, 0);
+    ctx.restore();
+  }
+
+  private select(u: uPlot) {
+    const { left, top, width, height } = u.select;
+    if (!this.picture || (width < 4 && height < 4)) return;
+    const zoom: Zoom = { ...this.host.zoom() };
+    const part = (mapping: Mapping, scale: 'x' | 'y', from: number, to: number): [number, number] =>
+      [mapping.from(u.posToVal(from, scale)), mapping.from(u.posToVal(to, scale))];
+    const full = u.over.getBoundingClientRect();
+    if (width >= 4 && width < full.width - 1) zoom.x = part(this.picture.x, 'x', left, left + width);
+    if (height >= 4 && height < full.height - 1) zoom.y = part(this.picture.y, 'y', top + height, top);
+    u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    this.host.setZoom(zoom);
+  }
+
+  private clicks(u: uPlot) {
+    let down = [0, 0];
+    u.over.addEventListener('mousedown', (event) => {
+      down = [event.clientX, event.clientY];
+    });
+    u.over.addEventListener('click', (event) => {
+      if (Math.hypot(event.clientX - down[0]!, event.clientY - down[1]!) > 3 || this.picture?.kind !== 'raster') return;
+      const at = cellAt(this.picture, u.posToVal(event.offsetX, 'x'), u.posToVal(event.offsetY, 'y'));
+      if (at) this.host.pick?.(...at);
+    });
+  }
+
+  /** Keys: + and - zoom, arrows move, 0 or Escape shows all; where cells are chosen, arrows choose the next one. */
+  private readonly key = (event: KeyboardEvent) => {
+    const { picture } = this;
+    if (!picture || event.ctrlKey || event.metaKey || event.altKey) return;
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+    if (step && this.host.pick && picture.kind === 'raster') {
+      const [column, row] = this.host.picked?.() ?? [-1, 0];
+      this.host.pick(Math.max(0, Math.min(picture.width - 1, column + step[0]!)), Math.max(0, Math.min(picture.height - 1, row + step[1]!)));
+      event.preventDefault();
+      return;
+    }
+    const zoom = this.host.zoom();
+    const change = (which: 'x' | 'y', grow: number, move: number): [number, number] => {
+      const mapping = picture[which];
+      const [low, high] = shown(mapping, zoom[which]);
+      const half = ((high - low) / 2) * grow;
+      const [first, last] = mapping.ends;
+      const size = Math.min(half * 2, last - first);
+      const start = Math.max(first, Math.min(last - size, (low + high) / 2 + move * (high - low) - size / 2));
+      return [mapping.from(start), mapping.from(start + size)];
+    };
+    if (step) this.host.setZoom({ x: change('x', 1, step[0]! / 4), y: change('y', 1, step[1]! / 4) });
+    else if (event.key === '+' || event.key === '=') this.host.setZoom({ x: change('x', 0.5, 0), y: change('y', 0.5, 0) });
+    else if (event.key === '-') this.host.setZoom({ x: change('x', 2, 0), y: change('y', 2, 0) });
+    else if (event.key === '0' || event.key === 'Escape') this.host.setZoom({});
+    else return;
+    event.preventDefault();
+  };
+}

@@ -1,0 +1,257 @@
+/** What a panel draws: a frame, or the difference of two, with its axes and ranges made out. */
+import { LINES, level, limits, type Range, type Scale } from './colours';
+import { row, tensor, type Axis, type Frame, type Numbers, type Plot, type Tensor } from './frame';
+import { short } from './format';
+import { below, cell, ofEdges, ofRange, title, type Mapping } from './scale';
+
+/** Choices of the reader that decide how a frame looks. */
+export interface Look {
+  /** Empty: as the frame says. */
+  scale: '' | 'linear' | 'log';
+  colours: Scale;
+  /** Series that are not drawn. */
+  hidden: Set<string>;
+  antennas: string[];
+}
+
+interface Common {
+  plot: Plot;
+  x: Mapping;
+  y: Mapping;
+  xTitle: string;
+  yTitle: string;
+  isDifference: boolean;
+}
+
+export interface Raster extends Common {
+  kind: 'raster';
+  width: number;
+  height: number;
+  values: Numbers;
+  xEdges: Numbers;
+  yEdges: Numbers;
+  range: Range;
+  scale: Scale;
+  z: Mapping;
+  zTitle: string;
+}
+
+export interface Line {
+  name: string;
+  colour: string;
+  y: Numbers;
+  low: Numbers | null;
+  high: Numbers | null;
+}
+
+export interface Lines extends Common {
+  kind: 'lines';
+  style: 'line' | 'points' | 'bars';
+  values: Numbers;
+  lines: Line[];
+}
+
+export type Picture = Raster | Lines;
+
+const isAngle = (axis: Axis) => axis.label.startsWith('phase');
+
+/** Limits of angles, or null. */
+function turn(axis: Axis): [number, number] | null {
+  if (!isAngle(axis)) return null;
+  return axis.unit.startsWith('deg') ? [-180, 180] : [-Math.PI, Math.PI];
+}
+
+const namesOf = (axis: Axis, look: Look) => axis.names ?? (axis.scale === 'category' ? look.antennas : null);
+
+function raster(frame: Frame, look: Look, isDifference: boolean): Raster {
+  const { plot } = frame;
+  const { shape: [height = 0, width = 0], data } = tensor(frame, 'raster');
+  const xEdges = tensor(frame, 'x').data;
+  const yEdges = tensor(frame, 'y').data;
+  if (xEdges.length !== width + 1 || yEdges.length !== height + 1) throw new Error('the edges do not belong to the raster');
+  if (!width || !height) throw new Error('nothing selected');
+  const zAxis: Axis = plot.z ?? { label: 'value', unit: '', scale: 'linear' };
+  let log = !isDifference && !isAngle(zAxis) && (look.scale || zAxis.scale) === 'log';
+  let found = isDifference || isAngle(zAxis) ? turn(zAxis) : null;
+  if (!found && plot.z && plot.z.low != null && plot.z.high != null && !(log && plot.z.low <= 0)) found = [plot.z.low, plot.z.high];
+  found ??= limits(data, log);
+  if (!found) {
+    found = [0, 1];
+    log = false;
+  }
+  if (isDifference && !isAngle(zAxis)) {
+    const most = Math.max(Math.abs(found[0]), Math.abs(found[1])) || 1;
+    found = [-most, most];
+  }
+  const range = { low: found[0], high: found[1], log };
+  return {
+    kind: 'raster', plot, isDifference, width, height, values: data, xEdges, yEdges, range,
+    x: ofEdges(plot.x, xEdges, namesOf(plot.x, look)), y: ofEdges(plot.y, yEdges, namesOf(plot.y, look)),
+    xTitle: title(plot.x, xEdges), yTitle: title(plot.y, yEdges), zTitle: title({ ...zAxis, scale: 'linear' }, []),
+    scale: isDifference ? 'difference' : isAngle(zAxis) ? 'twilight' : look.colours,
+    z: ofRange({ ...zAxis, scale: 'linear' }, range.low, range.high, log, null),
+  };
+}
+
+/** Smallest and largest finite value, of those above 0 only if `log`; null without one. */
+function extent(all: (Numbers | null)[], log: boolean): [number, number] | null {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const values of all) {
+    for (const value of values ?? []) {
+      if (!Number.isFinite(value) || (log && value <= 0)) continue;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
+  return low <= high ? [low, high] : null;
+}
+
+function lines(frame: Frame, look: Look, isDifference: boolean): Lines {
+  const { plot } = frame;
+  const values = tensor(frame, 'x').data;
+  const y = tensor(frame, 'y');
+  const low = frame.arrays.low ?? null;
+  const high = frame.arrays.high ?? null;
+  const names = plot.series ?? Array.from({ length: y.shape[0] ?? 0 }, (_, i) => (i ? String(i) : plot.y.label));
+  if (!values.length) throw new Error('nothing selected');
+  const all = names.map((name, i): Line => ({
+    name, colour: LINES[i % LINES.length]!, y: row(y, i), low: low && row(low, i), high: high && row(high, i),
+  }));
+  const log = !isDifference && !isAngle(plot.y) && (look.scale || plot.y.scale) === 'log';
+  const shown = all.filter(({ name }) => !look.hidden.has(name));
+  let [from, to] = turn(plot.y) ?? extent(shown.flatMap((line) => [line.y, line.low, line.high]), log) ?? [0, 1];
+  if (!turn(plot.y)) {
+    if (log) [from, to] = [from / 1.1, to * 1.1];
+    else if (from >= 0) [from, to] = [0, plot.y.unit === '%' ? Math.min(100, Math.max(1, to * 1.05)) : to * 1.05 || 1];
+    else [from, to] = [from - (to - from) * 0.05, to + (to - from) * 0.05];
+  }
+  const bars = plot.x.scale === 'category';
+  const [first = 0, last = 1] = extent([values], false) ?? [];
+  const margin = bars ? 0.6 : first === last ? 0.5 : 0;
+  return {
+    kind: 'lines', plot, isDifference, values, lines: all, style: bars ? 'bars' : isAngle(plot.y) ? 'points' : 'line',
+    x: ofRange(plot.x, first - margin, last + margin, plot.x.scale === 'log', namesOf(plot.x, look)), y: ofRange(plot.y, from, to, log, null),
+    xTitle: title(plot.x, [first, last]), yTitle: title(plot.y, []),
+  };
+}
+
+/** Makes a picture of a frame. Throws an `Error` in words if the frame shows nothing. */
+export function picture(frame: Frame, look: Look, isDifference = false): Picture {
+  return frame.arrays.raster ? raster(frame, look, isDifference) : lines(frame, look, isDifference);
+}
+
+/** Gives two pictures the same ranges of values. */
+export function align(a: Picture, b: Picture) {
+  if (a.kind === 'raster' && b.kind === 'raster') {
+    const log = a.range.log && b.range.log;
+    const range = { low: Math.min(a.range.low, b.range.low), high: Math.max(a.range.high, b.range.high), log };
+    a.range = b.range = range;
+    a.z = b.z = ofRange({ label: '', unit: '', scale: 'linear' }, range.low, range.high, log, null);
+  } else if (a.kind === 'lines' && b.kind === 'lines') {
+    const low = Math.min(a.y.from(a.y.ends[0]), b.y.from(b.y.ends[0]));
+    const high = Math.max(a.y.from(a.y.ends[1]), b.y.from(b.y.ends[1]));
+    a.y = b.y = ofRange(a.plot.y, low, high, a.y.to(100) === 2, null);
+  }
+}
+
+/** For each place of `a` the one of `b` that lies there, or -1: centres within cells, points within half a step. */
+function places(a: Numbers, b: Numbers, edges: boolean): Int32Array {
+  if (edges) return Int32Array.from({ length: a.length - 1 }, (_, i) => cell(b, (a[i]! + a[i + 1]!) / 2));
+  const step = b.length > 1 ? Math.abs(b[b.length - 1]! - b[0]!) / (b.length - 1) : Infinity;
+  return Int32Array.from(a, (value) => {
+    const at = Math.max(0, below(b, value));
+    const near = at + 1 < b.length && Math.abs(b[at + 1]! - value) < Math.abs(b[at]! - value) ? at + 1 : at;
+    return Math.abs(b[near]! - value) <= step / 2 || b.length === 1 ? near : -1;
+  });
+}
+
+/** An angle between minus and plus half a turn. */
+function wrapped(value: number, half: number): number {
+  return value - Math.round(value / (2 * half)) * 2 * half;
+}
+
+/** The first frame minus the second, on the places of the first; NaN where the second has none. */
+export function difference(a: Frame, b: Frame): Frame {
+  const isRaster = !!a.arrays.raster;
+  if (isRaster !== !!b.arrays.raster) throw new Error('the two sources give different kinds of plots');
+  const axis = isRaster ? a.plot.z : a.plot.y;
+  const half = axis ? turn(axis)?.[1] : undefined;
+  const minus = (one: number, other: number) => (half === undefined ? one - other : wrapped(one - other, half));
+  const columns = places(tensor(a, 'x').data, tensor(b, 'x').data, isRaster);
+  const out = (shape: number[], value: (y: number, x: number) => number): Tensor => {
+    const data = new Float32Array(shape[0]! * shape[1]!);
+    for (let y = 0, i = 0; y < shape[0]!; y += 1) for (let x = 0; x < shape[1]!; x += 1, i += 1) data[i] = value(y, x);
+    return { shape, data };
+  };
+  const name = isRaster ? 'raster' : 'y';
+  const one = tensor(a, name);
+  const other = tensor(b, name);
+  const width = one.shape[1]!;
+  const otherWidth = other.shape[1]!;
+  const series = a.plot.series?.map((label) => b.plot.series?.indexOf(label) ?? -1);
+  const rows = isRaster ? places(tensor(a, 'y').data, tensor(b, 'y').data, true) : Int32Array.from(series ?? one.shape.slice(0, 1).flatMap((n) => [...Array(n).keys()]));
+  const made = out(one.shape, (y, x) => {
+    const there = rows[y]! < 0 || columns[x]! < 0 ? NaN : other.data[rows[y]! * otherWidth + columns[x]!]!;
+    return minus(one.data[y * width + x]!, there);
+  });
+  const plot: Plot = {
+    ...a.plot, title: `${a.plot.title}, difference`, complete: a.plot.complete && b.plot.complete, z: a.plot.z && { ...a.plot.z, low: null, high: null, scale: 'linear' },
+    y: isRaster ? a.plot.y : { ...a.plot.y, scale: 'linear' },
+  };
+  const arrays = { ...a.arrays, [name]: made };
+  if (!isRaster) {
+    delete arrays.low;
+    delete arrays.high;
+  }
+  return { plot, arrays, buffer: new ArrayBuffer(0) };
+}
+
+/** The picture in words, for readers who do not see it. */
+export function describe(picture: Picture): string {
+  const { plot, x, y } = picture;
+  const ends = (mapping: Mapping) => `${mapping.words(mapping.from(mapping.ends[0]))} to ${mapping.words(mapping.from(mapping.ends[1]))}`;
+  const unit = (axis: Axis) => (axis.unit ? ` ${axis.unit}` : '');
+  const text = [`${plot.title}.`, plot.note ? `${plot.note}.` : '', `Horizontal: ${plot.x.label}, ${ends(x)}${unit(plot.x)}.`];
+  if (picture.kind === 'raster') {
+    text.push(`Vertical: ${plot.y.label}, ${ends(y)}${unit(plot.y)}.`,
+      `Colour: ${picture.zTitle}, ${short(picture.range.low)} to ${short(picture.range.high)}; ${picture.width} by ${picture.height} cells.`);
+  } else {
+    text.push(`Vertical: ${plot.y.label}.`);
+    for (const line of picture.lines.slice(0, 8)) {
+      const found = extent([line.y], false);
+      text.push(`${line.name}: ${found ? `${short(found[0])} to ${short(found[1])}${unit(plot.y)}` : 'no values'}.`);
+    }
+  }
+  text.push(`${plot.rows_used} of ${plot.rows} rows.`);
+  return text.filter(Boolean).join(' ');
+}
+
+/** What lies at a place, in words; positions of the mappings. */
+export function readout(picture: Picture, px: number, py: number): string {
+  const { plot, x, y } = picture;
+  const vx = x.from(px);
+  const unit = (axis: Axis) => (axis.unit && axis.scale !== 'time' ? ` ${axis.unit}` : '');
+  if (picture.kind === 'raster') {
+    const at = cellAt(picture, px, py);
+    if (!at) return '';
+    const value = picture.values[at[1] * picture.width + at[0]]!;
+    const z = plot.z ? unit(plot.z) : '';
+    return `${x.words(vx)}${unit(plot.x)}, ${y.words(y.from(py))}${unit(plot.y)}: ${Number.isNaN(value) ? 'no value' : short(value) + z}`;
+  }
+  let near = 0;
+  for (let i = 1; i < picture.values.length; i += 1) {
+    if (Math.abs(picture.values[i]! - vx) < Math.abs(picture.values[near]! - vx)) near = i;
+  }
+  const values = picture.lines.map((line) => `${line.name} ${short(line.y[near])}`).join(', ');
+  return `${x.words(picture.values[near]!)}${unit(plot.x)}: ${values}${unit(plot.y)}`;
+}
+
+/** Column and row of a raster at a place, or null outside. */
+export function cellAt({ x, y, xEdges, yEdges }: Raster, px: number, py: number): [number, number] | null {
+  const column = cell(xEdges, x.from(px));
+  const found = cell(yEdges, y.from(py));
+  return column < 0 || found < 0 ? null : [column, found];
+}
+
+export { level };
