@@ -323,6 +323,10 @@ class Column:
 
         Raises `ValueError` that names the first row without a cell, or with one of another shape; `IndexError`.
         """
+        if isinstance(key, slice) and out is None and missing is None:
+            rows = range(*key.indices(self._table.rows))
+            if rows and rows.step == 1:
+                return self._fetch(Wanted(rows, (), (), (), has_whole_cells=True), None)
         box = self._wanted(key, missing is not None)
         if missing is not None and not self._always_defined():
             result = self._read_defined(box, missing)
