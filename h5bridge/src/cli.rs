@@ -6,6 +6,8 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::Global;
+#[cfg(feature = "serve")]
+use crate::command::serve;
 use crate::command::{
     digest, finalize, follow, generate, info, ls, pack, repair, to_hdf5, to_ms, unpack, verify, watch,
 };
@@ -44,6 +46,8 @@ impl Cli {
             Verb::Unpack(args) => unpack::run(args, global, out),
             Verb::Ls(args) => ls::run(args, global, out),
             Verb::Watch(args) => watch::run(args, global, out),
+            #[cfg(feature = "serve")]
+            Verb::Serve(args) => serve::run(args, global, out),
             Verb::Generate(args) => generate::run(&args, global, Cli::command(), out),
         }
     }
@@ -72,6 +76,9 @@ pub(crate) enum Verb {
     Verify(verify::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),
+    /// Show HDF5 files and measurement sets in a browser, also while they are written
+    #[cfg(feature = "serve")]
+    Serve(serve::Args),
     /// Put the files of a table and of its subtables into containers
     Pack(pack::Args),
     /// Take the files of a table out of their containers

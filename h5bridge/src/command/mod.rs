@@ -8,6 +8,8 @@ pub(crate) mod info;
 pub(crate) mod ls;
 pub(crate) mod pack;
 pub(crate) mod repair;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod to_hdf5;
 pub(crate) mod to_ms;
 pub(crate) mod unpack;

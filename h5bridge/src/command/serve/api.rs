@@ -1,0 +1,208 @@
+//! `/api`: the list of sources, and what is in an HDF5 file.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use hyper::header;
+use hyper::{HeaderMap, StatusCode};
+use tokio::sync::mpsc;
+
+use super::grove::{self, Answer, Refusal};
+use super::query;
+use super::reply::{self, Body, Reply, reply, set_text};
+use super::shared::{Presence, Shared, lost, missing, refusal};
+use super::sources::{Stamp, status_of};
+use super::work::Admission;
+
+/// The requests that are answered from one file.
+const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
+
+/// Bytes that an answer in pieces holds: one on its way, one that waits, one that is made.
+const IN_FLIGHT: u64 = 3 << 20;
+
+/// Answers up to this many bytes are not counted as memory.
+const SMALL: u64 = 64 << 10;
+
+/// A file that changed more recently than this may change again without a new time.
+const SETTLED: Duration = Duration::from_millis(50);
+
+type Pieces = Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>;
+
+/// What a worker makes of a request.
+struct Made {
+    content_type: &'static str,
+    disposition: Option<String>,
+    length: Option<u64>,
+    content: Content,
+    etag: Option<String>,
+}
+
+enum Content {
+    Whole(Vec<u8>),
+    /// None is made yet.
+    Pieces(Pieces),
+    /// The client has it.
+    Known,
+}
+
+/// Answers `/api/…`; `path` is what follows `/api`.
+pub(super) async fn answer(shared: &Arc<Shared>, path: &str, query: &str, headers: &HeaderMap, is_head: bool) -> Reply {
+    match path.strip_prefix('/').unwrap_or(path).trim_end_matches('/') {
+        "" => reply(StatusCode::OK, "text/plain; charset=utf-8", Body::whole("ok")),
+        "files" => files(shared).await,
+        request => match REQUESTS.into_iter().find(|known| *known == request) {
+            Some(request) => of_file(shared, request, query, headers, is_head).await,
+            None => refusal(404, "not found"),
+        },
+    }
+}
+
+async fn files(shared: &Arc<Shared>) -> Reply {
+    let presence = Presence::default();
+    let (own, go_on) = (Arc::clone(shared), presence.watcher());
+    let list = move || serde_json::to_vec(&own.sources.list(go_on));
+    match shared.pool.run(Admission::New, list).await {
+        Ok(Ok(list)) => reply(StatusCode::OK, reply::JSON, Body::whole(list)),
+        Ok(Err(error)) => refusal(500, &error.to_string()),
+        Err(reason) => lost(reason),
+    }
+}
+
+async fn of_file(
+    shared: &Arc<Shared>,
+    request: &'static str,
+    query: &str,
+    headers: &HeaderMap,
+    is_head: bool,
+) -> Reply {
+    let (own, address, headers) = (Arc::clone(shared), query.to_owned(), headers.clone());
+    let made = shared.pool.run(Admission::New, move || make(&own, request, &address, &headers)).await;
+    let made = match made {
+        Ok(Ok(made)) => made,
+        Ok(Err(Refusal { status, message })) => return refusal(status, &message),
+        Err(reason) => return lost(reason),
+    };
+    let length = match &made.content {
+        Content::Whole(bytes) => Some(bytes.len() as u64),
+        _ => made.length,
+    };
+    let body = match made.content {
+        Content::Known => return reply::not_modified(made.etag.as_deref().unwrap_or_default()),
+        Content::Pieces(pieces) if is_head => {
+            // closing a file is work as well
+            let _ = shared.pool.run(Admission::Begun, move || drop(pieces)).await;
+            Body::empty()
+        }
+        Content::Whole(_) if is_head => Body::empty(),
+        Content::Whole(bytes) => {
+            let bytes = Bytes::from(bytes);
+            if bytes.len() as u64 > SMALL {
+                let Some(held) = shared.memory.hold(bytes.len() as u64).await else { return full() };
+                Body::whole(bytes).keeping(held)
+            } else {
+                Body::whole(bytes)
+            }
+        }
+        Content::Pieces(mut pieces) => {
+            let bytes = made.length.unwrap_or(IN_FLIGHT).min(IN_FLIGHT);
+            let Some(held) = shared.memory.hold(bytes).await else { return full() };
+            // the first piece is made before the head is sent, so that its error is an answer
+            let first = shared.pool.run(Admission::Begun, move || (pieces.next(), pieces)).await;
+            match first {
+                Ok((Some(Ok(first)), pieces)) => {
+                    Body::pieces(send(Arc::clone(shared), first, pieces), made.length).keeping(held)
+                }
+                Ok((Some(Err(error)), _)) => return refusal(status_of(error.kind()), &error.to_string()),
+                Ok((None, _)) => Body::empty(),
+                Err(reason) => return lost(reason),
+            }
+        }
+    };
+    let mut answer = reply(StatusCode::OK, made.content_type, body);
+    if let Some(length) = length {
+        set_text(&mut answer, header::CONTENT_LENGTH, &length.to_string());
+    }
+    if let Some(disposition) = &made.disposition {
+        set_text(&mut answer, header::CONTENT_DISPOSITION, disposition);
+    }
+    if let Some(etag) = &made.etag {
+        set_text(&mut answer, header::ETAG, etag);
+    }
+    answer
+}
+
+fn full() -> Reply {
+    refusal(503, "other answers hold all memory that --max-memory allows; try again")
+}
+
+/// Reads what a request asks for, in a worker.
+fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> Result<Made, Refusal> {
+    let query = query::parse(address);
+    let Some(name) = query::value(&query, "file") else {
+        return Err(Refusal { status: 422, message: "the parameter file is missing".to_owned() });
+    };
+    let refused = |reason| {
+        let (status, message) = missing(reason);
+        Refusal { status, message }
+    };
+    let path = shared.sources.find(name).map_err(refused)?;
+    let stamp =
+        Stamp::of(&path).map_err(|error| Refusal { status: 404, message: format!("File not found: {error}") })?;
+    let (identity, age) = stamp.identity();
+    let version = env!("CARGO_PKG_VERSION").as_bytes();
+    let etag = reply::etag(&[version, &identity, request.as_bytes(), address.as_bytes()]);
+    if reply::is_known(headers, &etag) {
+        let content = Content::Known;
+        return Ok(Made { content_type: "", disposition: None, length: None, content, etag: Some(etag) });
+    }
+    // other files change without this one
+    let has_others = AtomicBool::new(false);
+    let served = |path: &std::path::Path| {
+        has_others.store(true, Ordering::Relaxed);
+        shared.sources.serves(path)
+    };
+    let answer = grove::answer(&path, name, request, &query, &served, &shared.limits)?;
+    let Answer { content_type, disposition, length, body } = answer;
+    let content = match body {
+        grove::Body::Bytes(bytes) => Content::Whole(bytes),
+        grove::Body::Pieces(pieces) => Content::Pieces(pieces),
+    };
+    let etag = Some(etag).filter(|_| age > SETTLED && !has_others.load(Ordering::Relaxed));
+    Ok(Made { content_type, disposition, length, content, etag })
+}
+
+/// Makes the pieces of an answer, each when the client has taken the one before.
+fn send(shared: Arc<Shared>, first: Vec<u8>, mut pieces: Pieces) -> mpsc::Receiver<io::Result<Bytes>> {
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        let mut next = Some(Ok(first));
+        loop {
+            let Ok(place) = sender.reserve().await else {
+                let _ = shared.pool.run(Admission::Begun, move || drop(pieces)).await;
+                return;
+            };
+            match next {
+                Some(Ok(piece)) => place.send(Ok(Bytes::from(piece))),
+                Some(Err(error)) => return place.send(Err(error)),
+                None => return,
+            }
+            let made = shared.pool.run(Admission::Begun, move || {
+                let piece = pieces.next();
+                // the last one closes its files here
+                (piece.is_some().then_some(pieces), piece)
+            });
+            let Ok((left, piece)) = made.await else {
+                // the client sees that the answer ends too early
+                next = Some(Err(io::Error::other("the server ends")));
+                pieces = Box::new(std::iter::empty());
+                continue;
+            };
+            pieces = left.unwrap_or_else(|| Box::new(std::iter::empty()));
+            next = piece.map(|piece| piece.map_err(io::Error::other));
+        }
+    });
+    receiver
+}

@@ -1,0 +1,145 @@
+//! Answers: the status, the headers and a body that is sent as the client reads it.
+
+use std::any::Any;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper::body::{Bytes, Frame, SizeHint};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Response, StatusCode};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+/// An answer to a request.
+pub(super) type Reply = Response<Body>;
+
+/// The body of an answer.
+pub(super) struct Body {
+    content: Content,
+    /// What is released when the answer is sent, or the client has gone.
+    keep: Option<Box<dyn Any + Send>>,
+}
+
+enum Content {
+    Whole(Bytes),
+    Pieces { pieces: mpsc::Receiver<io::Result<Bytes>>, left: Option<u64> },
+}
+
+impl Body {
+    /// A body without bytes.
+    pub(super) fn empty() -> Self {
+        Body::whole(Bytes::new())
+    }
+
+    /// A body whose bytes are known.
+    pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
+        Body { content: Content::Whole(bytes.into()), keep: None }
+    }
+
+    /// A body that another task makes; `length` is its length in bytes if that is known.
+    pub(super) fn pieces(pieces: mpsc::Receiver<io::Result<Bytes>>, length: Option<u64>) -> Self {
+        Body { content: Content::Pieces { pieces, left: length }, keep: None }
+    }
+
+    /// Holds `keep` until the body is sent.
+    pub(super) fn keeping(mut self, keep: impl Any + Send) -> Self {
+        self.keep = Some(Box::new(keep));
+        self
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match &mut self.content {
+            Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Content::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Content::Pieces { pieces, left } => pieces.poll_recv(context).map(|piece| {
+                let piece = piece?;
+                if let (Ok(piece), Some(left)) = (&piece, left) {
+                    *left = left.saturating_sub(piece.len() as u64);
+                }
+                Some(piece.map(Frame::data))
+            }),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(&self.content, Content::Whole(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Pieces { left: Some(left), .. } => SizeHint::with_exact(*left),
+            Content::Pieces { left: None, .. } => SizeHint::default(),
+        }
+    }
+}
+
+/// Content type of JSON.
+pub(super) const JSON: &str = "application/json";
+
+/// An answer with a body of a content type.
+pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Body) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    set(&mut reply, header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    reply
+}
+
+/// A refusal: `{"message": …}`, which the pages show.
+pub(super) fn message(status: StatusCode, text: impl AsRef<str>) -> Reply {
+    let mut reply = reply(status, JSON, Body::whole(json!({"message": text.as_ref()}).to_string()));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        set(&mut reply, header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    reply
+}
+
+/// Sets a header.
+pub(super) fn set(reply: &mut Reply, name: HeaderName, value: HeaderValue) {
+    reply.headers_mut().insert(name, value);
+}
+
+/// Sets a header to text; bytes that headers may not have are left out.
+pub(super) fn set_text(reply: &mut Reply, name: HeaderName, text: &str) {
+    let text: String = text.chars().filter(|c| (' '..='~').contains(c)).collect();
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        set(reply, name, value);
+    }
+}
+
+/// The text of a header that occurs once.
+pub(super) fn text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// An entity tag of what `parts` identify.
+pub(super) fn etag(parts: &[&[u8]]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    format!("\"{}\"", &hasher.finalize().to_hex()[..32])
+}
+
+/// Whether the client has what `etag` names: `If-None-Match`.
+pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
+    let tags = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    tags.flat_map(|value| value.split(',')).any(|tag| {
+        let tag = tag.trim();
+        tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag
+    })
+}
+
+/// The answer to a client that has what `etag` names.
+pub(super) fn not_modified(etag: &str) -> Reply {
+    let mut reply = Response::new(Body::empty());
+    *reply.status_mut() = StatusCode::NOT_MODIFIED;
+    set_text(&mut reply, header::ETAG, etag);
+    reply
+}

@@ -1,0 +1,58 @@
+//! What all requests use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hyper::StatusCode;
+
+use super::grove::Limits;
+use super::reply::{Reply, message};
+use super::sources::{Missing, Sources};
+use super::work::{Lost, Memory, Pool};
+
+/// Sources, threads, memory, limits.
+pub(super) struct Shared {
+    pub(super) sources: Sources,
+    pub(super) pool: Pool,
+    pub(super) memory: Memory,
+    pub(super) limits: Limits,
+}
+
+/// Tells a job whether the client still waits; dropped with the request.
+#[derive(Default)]
+pub(super) struct Presence(Arc<AtomicBool>);
+
+impl Presence {
+    /// A function for the job: `false` after the client has gone.
+    pub(super) fn watcher(&self) -> impl Fn() -> bool + Send + 'static {
+        let gone = Arc::clone(&self.0);
+        move || !gone.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The answer to a request whose job has no result.
+pub(super) fn lost(lost: Lost) -> Reply {
+    match lost {
+        Lost::Busy => message(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait; try again"),
+        Lost::Failed => message(StatusCode::INTERNAL_SERVER_ERROR, "the request failed: a defect of h5bridge"),
+    }
+}
+
+/// The status and the message for a name that leads to nothing. Pages know these words.
+pub(super) fn missing(missing: Missing) -> (u16, String) {
+    match missing {
+        Missing::NotFound => (404, "File not found".to_owned()),
+        Missing::Denied => (403, "Permission denied".to_owned()),
+    }
+}
+
+/// A refusal with a status in digits.
+pub(super) fn refusal(status: u16, text: &str) -> Reply {
+    message(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), text)
+}

@@ -1,0 +1,424 @@
+//! What is served: files and directories, the names by which clients ask for them, and what lies where.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use ctds_hdf5::convert::Source;
+use ctds_hdf5::live::Reader;
+use ctds_hdf5::{ErrorKind, OpenOptions};
+use serde::Serialize;
+
+/// Levels of a directory that are listed.
+const LEVELS: usize = 4;
+
+/// Files of all sources that are listed.
+const MAX_LISTED: usize = 10_000;
+
+/// Entries of directories that a listing looks at.
+const MAX_VISITED: usize = 200_000;
+
+/// A listing opens no further file after this time; the next one knows what this one has found.
+const LISTING_TIME: Duration = Duration::from_secs(1);
+
+/// Names of HDF5 files in directories end with one of these.
+const EXTENSIONS: [&str; 4] = ["h5", "hdf5", "nc", "nxs"];
+
+/// A directory with this file is a table.
+const TABLE_FILE: &str = "table.dat";
+
+/// Columns that a measurement set has.
+const COORDINATES: [&str; 3] = ["TIME", "ANTENNA1", "ANTENNA2"];
+
+/// Columns of which a measurement set has one at least.
+const VISIBILITIES: [&str; 4] = ["DATA", "FLOAT_DATA", "CORRECTED_DATA", "MODEL_DATA"];
+
+/// Everything that is served.
+pub(super) struct Sources {
+    roots: Vec<Root>,
+    known: Mutex<HashMap<PathBuf, (Stamp, Facts)>>,
+}
+
+/// A word of the command line.
+struct Root {
+    /// First part of the names of what lies in it; empty for the only directory.
+    name: String,
+    /// The path as it was given, absolute.
+    path: PathBuf,
+    is_folder: bool,
+}
+
+/// A file as `/api/files` lists it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Listed {
+    /// Name by which clients ask for it.
+    file: String,
+    /// "hdf5", "live" or "table"; what was not opened yet is told by its name.
+    kind: &'static str,
+    /// Whether its plots can be shown; `None`: not opened yet.
+    measurement_set: Option<bool>,
+    bytes: u64,
+    /// Seconds since 1970.
+    modified: f64,
+    /// Rows of the main table; `None` if it has none, or was not opened yet.
+    rows: Option<u64>,
+}
+
+/// What is learned by opening a file.
+#[derive(Debug, Clone, Copy)]
+struct Facts {
+    kind: &'static str,
+    measurement_set: bool,
+    rows: Option<u64>,
+}
+
+/// Identity and age of a file, or of the files of a table: differs when it was written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// Time of the last change in nanoseconds since 1970.
+    changed: i128,
+    modified: i128,
+}
+
+/// Why a name leads to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// Not below a source, not a regular file or table, or not there.
+    NotFound,
+    /// The system does not let this program read it.
+    Denied,
+}
+
+impl Sources {
+    /// The sources at `paths`.
+    ///
+    /// # Errors
+    /// `NotFound` for a path without a file or directory.
+    pub(super) fn new(paths: &[PathBuf]) -> Result<Self> {
+        let mut roots: Vec<Root> = Vec::new();
+        for path in paths {
+            let found = fs::metadata(path).map_err(|error| ctds_hdf5::Error::from(error).context(path.display()))?;
+            let path = std::path::absolute(path)?;
+            let is_folder = found.is_dir() && !is_table(&path);
+            let file_name = path.canonicalize().context("a source")?;
+            let name = path.file_name().or(file_name.file_name()).unwrap_or(OsStr::new("files"));
+            let mut name = name.to_string_lossy().into_owned();
+            if is_folder && paths.len() == 1 {
+                name.clear();
+            }
+            let given = name.clone();
+            let mut number = 1;
+            while roots.iter().any(|root| root.name == name) {
+                number += 1;
+                name = format!("{given}~{number}");
+            }
+            roots.push(Root { name, path, is_folder });
+        }
+        Ok(Sources { roots, known: Mutex::default() })
+    }
+
+    /// The path of the file or table that clients call `name`, links resolved.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn find(&self, name: &str) -> Result<PathBuf, Missing> {
+        let (root, inside) = self.split(name).ok_or(Missing::NotFound)?;
+        let resolved = resolve(&root.path)?;
+        let path = if inside.is_empty() {
+            resolved
+        } else {
+            let is_plain = |part: &str| matches!(Path::new(part).components().next(), Some(Component::Normal(_)));
+            if name.contains('\0') || !inside.split('/').all(is_plain) {
+                return Err(Missing::NotFound);
+            }
+            let path = resolve(&resolved.join(inside))?;
+            if !path.starts_with(&resolved) {
+                return Err(Missing::NotFound);
+            }
+            path
+        };
+        let found = fs::metadata(&path).map_err(|error| Missing::of(&error))?;
+        let is_served = found.is_file() || found.is_dir() && is_table(&path);
+        if is_served { Ok(path) } else { Err(Missing::NotFound) }
+    }
+
+    /// Whether what a file points to may be shown: it is a source, or lies in one.
+    pub(super) fn serves(&self, path: &Path) -> bool {
+        let Ok(path) = path.canonicalize() else { return false };
+        self.roots.iter().any(|root| {
+            let Ok(root_path) = root.path.canonicalize() else { return false };
+            path == root_path || root_path.is_dir() && path.starts_with(&root_path)
+        })
+    }
+
+    /// The source that a name belongs to, and the rest of the name.
+    fn split<'a>(&self, name: &'a str) -> Option<(&Root, &'a str)> {
+        if let Some(root) = self.roots.iter().find(|root| !root.is_folder && root.name == name) {
+            return Some((root, ""));
+        }
+        self.roots.iter().filter(|root| root.is_folder).find_map(|root| {
+            let inside = if root.name.is_empty() { name } else { name.strip_prefix(&root.name)?.strip_prefix('/')? };
+            (!inside.is_empty()).then_some((root, inside))
+        })
+    }
+
+    /// Everything that is served now, by name. `go_on` says whether the client still waits for it.
+    pub(super) fn list(&self, go_on: impl Fn() -> bool) -> Vec<Listed> {
+        let mut found = BTreeMap::new();
+        let mut visited = 0;
+        for root in &self.roots {
+            if !root.is_folder {
+                found.insert(root.name.clone(), root.path.clone());
+                continue;
+            }
+            let mut folders = vec![(root.path.clone(), root.name.clone(), 1)];
+            while let Some((folder, prefix, level)) = folders.pop() {
+                let Ok(entries) = fs::read_dir(&folder) else { continue };
+                for entry in entries.filter_map(Result::ok) {
+                    visited += 1;
+                    if visited > MAX_VISITED || found.len() >= MAX_LISTED || !go_on() {
+                        break;
+                    }
+                    // names that are not UTF-8 cannot be asked for
+                    let file_name = entry.file_name();
+                    let (Some(name), Ok(kind)) = (file_name.to_str(), entry.file_type()) else { continue };
+                    let path = entry.path();
+                    let name = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
+                    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+                    if EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)) && !kind.is_dir()
+                        || !kind.is_file() && is_table(&path)
+                    {
+                        // also looks where links lead
+                        if self.find(&name).is_ok() {
+                            found.insert(name, path);
+                        }
+                    } else if kind.is_dir() && level < LEVELS {
+                        folders.push((path, name, level + 1));
+                    }
+                }
+            }
+        }
+        let start = Instant::now();
+        let list = found.into_iter().filter_map(|(name, path)| {
+            let stamp = Stamp::of(&path).ok()?;
+            let facts = self.facts(&path, stamp, go_on() && start.elapsed() < LISTING_TIME);
+            let kind = if path.is_dir() { "table" } else { "hdf5" };
+            Some(Listed {
+                file: name,
+                kind: facts.map_or(kind, |facts| facts.kind),
+                measurement_set: facts.map(|facts| facts.measurement_set),
+                bytes: stamp.bytes,
+                modified: stamp.modified as f64 * 1e-9,
+                rows: facts.and_then(|facts| facts.rows),
+            })
+        });
+        list.collect()
+    }
+
+    /// What is known of a file; it is opened if it has changed since, and `may_open`.
+    fn facts(&self, path: &Path, stamp: Stamp, may_open: bool) -> Option<Facts> {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == stamp || !may_open) {
+            return Some(*facts);
+        }
+        if !may_open {
+            return None;
+        }
+        let facts = Facts::of(path);
+        let mut known = known();
+        if known.len() >= 2 * MAX_LISTED {
+            known.clear();
+        }
+        known.insert(path.to_owned(), (stamp, facts));
+        Some(facts)
+    }
+}
+
+impl Facts {
+    fn of(path: &Path) -> Self {
+        let folder = path.is_dir();
+        let nothing = Facts { kind: if folder { "table" } else { "hdf5" }, measurement_set: false, rows: None };
+        if !folder && let Ok(reader) = Reader::open(path) {
+            let Some(main) = reader.tables().first() else { return Facts { kind: "live", ..nothing } };
+            let names: Vec<&[u8]> = main.columns().map(|column| column.desc.name.as_slice()).collect();
+            return Facts { kind: "live", measurement_set: is_measurement_set(&names), rows: main.refresh().ok() };
+        }
+        // without a lock: no writer waits for a list
+        let options = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
+        let Ok(source) = Source::open_with(path, options) else { return nothing };
+        let Some(main) = source.tables().first() else { return nothing };
+        let names: Vec<&[u8]> =
+            main.columns().unwrap_or_default().iter().map(|column| column.desc.name.as_slice()).collect();
+        let kind = if main.table().is_ok_and(|table| table.is_some()) { "table" } else { "hdf5" };
+        Facts { kind, measurement_set: is_measurement_set(&names), rows: main.rows().ok() }
+    }
+}
+
+fn is_measurement_set(columns: &[&[u8]]) -> bool {
+    COORDINATES.iter().all(|name| columns.contains(&name.as_bytes()))
+        && VISIBILITIES.iter().any(|name| columns.contains(&name.as_bytes()))
+}
+
+fn is_table(folder: &Path) -> bool {
+    folder.join(TABLE_FILE).is_file()
+}
+
+fn resolve(path: &Path) -> Result<PathBuf, Missing> {
+    path.canonicalize().map_err(|error| Missing::of(&error))
+}
+
+impl Missing {
+    fn of(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::PermissionDenied { Missing::Denied } else { Missing::NotFound }
+    }
+}
+
+impl Stamp {
+    /// The stamp of the file at `path`; of a table, that of its newest file, and the bytes of all of them.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        let mut stamp = Stamp::of_file(&found);
+        if found.is_dir() {
+            stamp.bytes = 0;
+            stamp.add_folder(path, true);
+        }
+        Ok(stamp)
+    }
+
+    fn of_file(found: &Metadata) -> Self {
+        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        Stamp {
+            device: found.dev(),
+            inode: found.ino(),
+            bytes: found.len(),
+            changed: nanoseconds(found.ctime(), found.ctime_nsec()),
+            modified: nanoseconds(found.mtime(), found.mtime_nsec()),
+        }
+    }
+
+    /// Adds the files of a table, and of its subtables.
+    fn add_folder(&mut self, folder: &Path, with_subtables: bool) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries.filter_map(Result::ok).take(MAX_LISTED) {
+            let Ok(found) = entry.metadata() else { continue };
+            if found.is_file() {
+                let file = Stamp::of_file(&found);
+                self.bytes += file.bytes;
+                self.changed = self.changed.max(file.changed);
+                self.modified = self.modified.max(file.modified);
+            } else if found.is_dir() && with_subtables {
+                self.add_folder(&entry.path(), false);
+            }
+        }
+    }
+
+    /// The bytes that identify this stamp, and the time since the last change.
+    pub(super) fn identity(&self) -> (Vec<u8>, Duration) {
+        let numbers = [self.device.into(), self.inode.into(), self.bytes.into(), self.changed];
+        let now = UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as i128);
+        let age = u64::try_from(now - self.changed).unwrap_or(0);
+        (numbers.iter().flat_map(|number| number.to_le_bytes()).collect(), Duration::from_nanos(age))
+    }
+}
+
+/// The status that tells a client of a failure to read.
+pub(super) fn status_of(kind: ErrorKind) -> u16 {
+    match kind {
+        ErrorKind::NotFound => 404,
+        ErrorKind::Usage | ErrorKind::Format | ErrorKind::Unsupported => 422,
+        ErrorKind::Limit => 413,
+        ErrorKind::Locked => 503,
+        _ => 500,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("a/sub/table.ms")).unwrap();
+        fs::create_dir_all(path("b/a/1/2/3/4")).unwrap();
+        for file in [
+            "a/x.h5",
+            "a/sub/y.nc",
+            "a/sub/table.ms/table.dat",
+            "a/notes.txt",
+            "b/secret.h5",
+            "b/a/x.h5",
+            "b/a/1/2/3/4/deep.h5",
+        ] {
+            fs::write(path(file), "bytes").unwrap();
+        }
+        let link = |target: &str, name: &str| std::os::unix::fs::symlink(path(target), path(name)).unwrap();
+        link("b/secret.h5", "a/out.h5");
+        link("b", "a/elsewhere");
+        link("a/x.h5", "a/sub/in.h5");
+        link("a", "a/sub/circle");
+
+        let one = Sources::new(&[path("a")]).unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        for (name, found) in [
+            ("x.h5", "a/x.h5"),
+            ("sub/y.nc", "a/sub/y.nc"),
+            ("sub/table.ms", "a/sub/table.ms"),
+            ("sub/in.h5", "a/x.h5"),
+            ("sub/circle/x.h5", "a/x.h5"),
+            ("notes.txt", "a/notes.txt"),
+        ] {
+            assert_eq!(one.find(name), Ok(real.join(found)), "{name}");
+        }
+        let absolute = path("a/x.h5").to_string_lossy().into_owned();
+        for name in [
+            "",
+            "/",
+            ".",
+            "..",
+            "../b/secret.h5",
+            "sub/../x.h5",
+            "./x.h5",
+            "sub//y.nc",
+            "/x.h5",
+            "x.h5/",
+            "out.h5",
+            "sub",
+            "none.h5",
+            "elsewhere/secret.h5",
+            "x.h5\0",
+            absolute.as_str(),
+        ] {
+            assert_eq!(one.find(name), Err(Missing::NotFound), "{name:?}");
+        }
+        let names = |sources: &Sources| sources.list(|| true).into_iter().map(|listed| listed.file).collect::<Vec<_>>();
+        assert_eq!(names(&one), ["sub/in.h5", "sub/table.ms", "sub/y.nc", "x.h5"]);
+        assert!(one.serves(&path("a/sub/../x.h5")) && one.serves(&path("a/notes.txt")));
+        assert!(!one.serves(&path("b/secret.h5")) && !one.serves(&path("a/out.h5")) && !one.serves(&path("a/none")));
+
+        let several =
+            Sources::new(&[path("a"), path("b/a"), path("a/x.h5"), path("b/a/x.h5"), path("a/sub/table.ms")]).unwrap();
+        assert_eq!(
+            names(&several),
+            ["a/sub/in.h5", "a/sub/table.ms", "a/sub/y.nc", "a/x.h5", "a~2/x.h5", "table.ms", "x.h5", "x.h5~2"]
+        );
+        assert_eq!(several.find("x.h5~2"), Ok(real.join("b/a/x.h5")));
+        assert_eq!(several.find("a~2/x.h5"), Ok(real.join("b/a/x.h5")));
+        assert_eq!(several.find("ax.h5"), Err(Missing::NotFound));
+        assert!(!several.serves(&path("b/secret.h5")));
+        assert!(Sources::new(&[path("none")]).is_err());
+    }
+}

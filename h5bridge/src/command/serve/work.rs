@@ -1,0 +1,263 @@
+//! Threads that read files, so that the one that talks to clients never waits for a disk.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// New jobs that may wait.
+const MAX_WAITING: usize = 64;
+
+/// Memory is counted in units of this many bytes.
+const UNIT: u64 = 1024;
+
+/// How long an answer waits for memory that others hold.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(5);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A fixed number of threads, and the jobs that wait for one.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    filled: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    is_closed: bool,
+}
+
+/// Whether a job may be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// A request: refused if too many wait.
+    New,
+    /// The rest of work that was begun.
+    Begun,
+}
+
+/// Why a job has no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// Too many wait, or the server ends.
+    Busy,
+    /// The job panicked.
+    Failed,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        loop {
+            let mut queue = self.queue();
+            let job = loop {
+                if queue.is_closed {
+                    return;
+                }
+                match queue.jobs.pop_front() {
+                    Some(job) => break job,
+                    None => queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            drop(queue);
+            job();
+        }
+    }
+}
+
+impl Pool {
+    /// A pool of `threads`.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn new(threads: usize) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let spawn = |number| {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new().name(format!("serve-{number}")).spawn(move || shared.work())
+        };
+        let threads = (0..threads.max(1)).map(spawn).collect::<Result<_, _>>()?;
+        Ok(Pool { shared, threads: Mutex::new(threads) })
+    }
+
+    /// Runs a job; it is not begun if the caller no longer waits for it.
+    ///
+    /// # Errors
+    /// `Busy` if the queue is full, `Failed` if the job panicked.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        admission: Admission,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Lost> {
+        let (sender, receiver) = oneshot::channel();
+        let job = Box::new(move || {
+            if !sender.is_closed() {
+                let result = catch_unwind(AssertUnwindSafe(job)).map_err(|_| Lost::Failed);
+                // the client may have gone
+                let _ = sender.send(result);
+            }
+        });
+        {
+            let mut queue = self.shared.queue();
+            if queue.is_closed || admission == Admission::New && queue.jobs.len() >= MAX_WAITING {
+                return Err(Lost::Busy);
+            }
+            queue.jobs.push_back(job);
+        }
+        self.shared.filled.notify_one();
+        receiver.await.unwrap_or(Err(Lost::Busy))
+    }
+
+    /// Ends the threads; jobs that wait are dropped. Returns whether all threads have ended within `patience`.
+    pub(super) fn close(&self, patience: Duration) -> bool {
+        let mut queue = self.shared.queue();
+        queue.is_closed = true;
+        let jobs = std::mem::take(&mut queue.jobs);
+        drop(queue);
+        drop(jobs);
+        self.shared.filled.notify_all();
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let start = Instant::now();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            if start.elapsed() > patience {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        true
+    }
+}
+
+/// Memory that answers may hold together.
+#[derive(Clone)]
+pub(super) struct Memory {
+    units: Arc<Semaphore>,
+    total: u32,
+}
+
+/// Memory that an answer holds until this is dropped.
+pub(super) struct Held(#[expect(dead_code, reason = "returned when dropped")] OwnedSemaphorePermit);
+
+impl Memory {
+    /// A budget of `bytes`.
+    pub(super) fn new(bytes: u64) -> Self {
+        let total = u32::try_from(bytes / UNIT)
+            .unwrap_or(u32::MAX)
+            .clamp(1, (Semaphore::MAX_PERMITS as u64).min(u32::MAX.into()) as u32);
+        Memory { units: Arc::new(Semaphore::new(total as usize)), total }
+    }
+
+    /// Reserves `bytes`, at most all there is; `None` if others do not release it in time.
+    pub(super) async fn hold(&self, bytes: u64) -> Option<Held> {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.total);
+        let held = Arc::clone(&self.units).acquire_many_owned(units);
+        tokio::time::timeout(MEMORY_PATIENCE, held).await.ok()?.ok().map(Held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+    }
+
+    #[test]
+    fn jobs_are_refused_lost_and_dropped() {
+        let pool = Arc::new(Pool::new(1).unwrap());
+        let gate = Arc::new(Mutex::new(()));
+        let closed = gate.lock().unwrap();
+        block_on(async {
+            let begin = |admission| {
+                let (pool, gate) = (Arc::clone(&pool), Arc::clone(&gate));
+                async move { pool.run(admission, move || drop(gate.lock().unwrap())).await }
+            };
+            let local = tokio::task::LocalSet::new();
+            let first = local.spawn_local(begin(Admission::New));
+            local
+                .run_until(async {
+                    while pool.shared.queue().jobs.is_empty() {
+                        tokio::task::yield_now().await
+                    }
+                })
+                .await;
+            while !pool.shared.queue().jobs.is_empty() {
+                std::thread::yield_now();
+            }
+            let waiting: Vec<_> = (0..MAX_WAITING).map(|_| local.spawn_local(begin(Admission::New))).collect();
+            let others = async {
+                while pool.shared.queue().jobs.len() < MAX_WAITING {
+                    tokio::task::yield_now().await;
+                }
+                assert_eq!(begin(Admission::New).await, Err(Lost::Busy));
+                let begun = tokio::task::spawn_local(begin(Admission::Begun));
+                tokio::task::yield_now().await;
+                drop(closed);
+                assert_eq!(first.await.unwrap(), Ok(()));
+                for job in waiting {
+                    assert_eq!(job.await.unwrap(), Ok(()));
+                }
+                assert_eq!(begun.await.unwrap(), Ok(()));
+            };
+            local.run_until(others).await;
+            let panicked: Result<(), _> = pool.run(Admission::New, || std::panic::resume_unwind(Box::new(()))).await;
+            assert_eq!(panicked, Err(Lost::Failed));
+            assert_eq!(pool.run(Admission::New, || 7).await, Ok(7));
+        });
+        assert!(pool.close(Duration::from_secs(5)));
+        assert_eq!(block_on(pool.run(Admission::Begun, || 7)), Err(Lost::Busy));
+    }
+
+    #[test]
+    fn work_stops_when_nobody_waits() {
+        let pool = Arc::new(Pool::new(1).unwrap());
+        let gate = Arc::new(Mutex::new(()));
+        let closed = gate.lock().unwrap();
+        block_on(async {
+            let held = Arc::clone(&gate);
+            let first = pool.run(Admission::New, move || drop(held.lock().unwrap()));
+            let second = pool.run(Admission::New, || panic!("begun for a client that has gone"));
+            let short = Duration::from_millis(20);
+            assert!(
+                tokio::time::timeout(short, async {
+                    tokio::time::timeout(short, second).await.is_err() && { first.await.is_ok() }
+                })
+                .await
+                .is_err()
+            );
+        });
+        drop(closed);
+        assert_eq!(block_on(pool.run(Admission::New, || 1)), Ok(1));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        block_on(async {
+            tokio::time::timeout(Duration::from_secs(1), async {
+                let memory = Memory::new(4 * UNIT);
+                let three = memory.hold(3 * UNIT).await;
+                assert!(three.is_some());
+                let waits = memory.hold(2 * UNIT);
+                assert!(tokio::time::timeout(Duration::from_millis(10), waits).await.is_err());
+                drop(three);
+                assert!(memory.hold(100 * UNIT).await.is_some());
+            })
+            .await
+            .unwrap();
+        });
+    }
+}

@@ -1,0 +1,606 @@
+//! `serve`, asked over plain sockets: who may ask, what a name leads to, every limit.
+#![cfg(feature = "serve")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ctds_hdf5::convert::ToHdf5;
+use ctds_hdf5::ndarray::ArrayD;
+use ctds_hdf5::value::Shape;
+use ctds_hdf5::{ColumnDesc, NewTable};
+use ctds_hdf5_testing::testdata;
+use serde_json::Value as Json;
+
+/// No answer of these tests takes longer.
+const TIME: Duration = Duration::from_secs(20);
+
+/// A running server.
+struct Server {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+    url: String,
+    port: u16,
+}
+
+impl Server {
+    fn start(words: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_h5bridge"));
+        command.args(["serve", "--json"]).args(words).stdout(Stdio::piped()).stdin(Stdio::null());
+        if !words.contains(&"--port") {
+            command.args(["--port", "0"]);
+        }
+        let mut child = command.spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let event: Json = serde_json::from_str(&line).unwrap();
+        assert_eq!(event["event"], "listening");
+        let port = event["port"].as_u64().unwrap().try_into().unwrap();
+        Server { child, output, url: event["url"].as_str().unwrap().to_owned(), port }
+    }
+
+    fn token(&self) -> &str {
+        self.url.split_once("?token=").unwrap().1
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(TIME)).unwrap();
+        stream
+    }
+
+    /// The answer to a request as it is written here; `HOST` and `TOKEN` stand for ours.
+    fn raw(&self, request: &str) -> Answer {
+        let request = request.replace("HOST", &format!("127.0.0.1:{}", self.port));
+        let request = if request.contains("TOKEN") { request.replace("TOKEN", self.token()) } else { request };
+        let mut stream = self.connect();
+        // a server that refuses may close before it has read everything
+        let _ = stream.write_all(request.as_bytes());
+        Answer::read(&mut stream)
+    }
+
+    /// A request that may be made, with further header lines.
+    fn ask(&self, method: &str, target: &str, headers: &str) -> Answer {
+        let token = self.url.split_once("?token=").map(|(_, token)| format!("Authorization: Bearer {token}\r\n"));
+        let token = token.unwrap_or_default();
+        self.raw(&format!("{method} {target} HTTP/1.1\r\nHost: HOST\r\n{token}Connection: close\r\n{headers}\r\n"))
+    }
+
+    fn get(&self, target: &str) -> Answer {
+        self.ask("GET", target, "")
+    }
+
+    /// Memory of the server in KiB.
+    fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// Sends a signal; returns the exit code and the last line of the output.
+    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
+        let status = self.child.wait().unwrap();
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        (status.code(), rest)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn read(stream: &mut TcpStream) -> Self {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(bytes.len());
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Answer { status, body: bytes.split_off(bytes.len().min(end + 4)), head }
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_once(": "))
+            .find_map(|(known, value)| known.eq_ignore_ascii_case(name).then_some(value))
+    }
+
+    fn json(&self) -> Json {
+        serde_json::from_slice(&self.body).unwrap_or(Json::Null)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A file of 16 MiB and more with one column, as /MAIN/VALUES.
+fn large_file(folder: &Path) -> PathBuf {
+    let (table, file) = (folder.join("large.tab"), folder.join("large.h5"));
+    let column = ColumnDesc::array::<f64>("VALUES").fixed_shape(Shape::from([1 << 17]));
+    let mut written = NewTable::new().column(column).create(&table).unwrap();
+    written.add_rows(24).unwrap();
+    let values = ArrayD::from_elem(vec![24, 1 << 17], 0.5);
+    written.column("VALUES").unwrap().put_rows::<f64>(0, &values).unwrap();
+    written.close().unwrap();
+    ToHdf5::new(&table).compression(ctds_hdf5::Compression::NONE).plan().unwrap().write(&file).unwrap();
+    file
+}
+
+/// A folder with a small HDF5 file, `small.h5`.
+fn small() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let table = testdata().join("demo/demo.ms");
+    ToHdf5::new(&table).plan().unwrap().write(folder.path().join("small.h5")).unwrap();
+    folder
+}
+
+#[test]
+fn who_may_ask() {
+    let folder = small();
+    let server = Server::start(&[text(folder.path())]);
+    let (port, token) = (server.port, server.token().to_owned());
+    assert_eq!(token.len(), 32);
+    let good = "Authorization: Bearer TOKEN\r\n";
+    let cookie = format!("Cookie: a=b; h5bridge_{port}=TOKEN; c=d\r\n");
+    let wrong_cookie = format!("Cookie: h5bridge_{port}={}\r\n", "0".repeat(32));
+    let other_cookie = format!("Cookie: h5bridge_{}=TOKEN\r\n", port ^ 1);
+    let ours = |name: &str| format!("Host: {name}:{port}\r\n{good}");
+    let host = "Host: HOST\r\n";
+    let from = |headers: &str| format!("{host}{good}{headers}\r\n");
+    let cases: Vec<(&str, String, u16)> = vec![
+        ("GET", format!("{host}{good}"), 200),
+        ("GET", format!("{host}{cookie}"), 200),
+        ("GET", host.to_owned(), 401),
+        ("GET", format!("{host}{wrong_cookie}"), 401),
+        ("GET", format!("{host}{other_cookie}"), 401),
+        ("GET", format!("{host}Authorization: Bearer {}\r\n", &token[..31]), 401),
+        ("GET", format!("{host}Authorization: Basic TOKEN\r\n"), 401),
+        ("GET", ours("localhost"), 200),
+        ("GET", ours("LocalHost"), 200),
+        ("GET", ours("[::1]"), 200),
+        ("GET", ours("evil.example"), 403),
+        ("GET", ours("127.0.0.1.evil.example"), 403),
+        ("GET", ours("localhost.evil.example"), 403),
+        ("GET", ours("192.0.2.1"), 403),
+        ("GET", format!("Host: 127.0.0.1:{}\r\n{good}", port ^ 1), 403),
+        ("GET", format!("Host: 127.0.0.1\r\n{good}"), 403),
+        ("GET", format!("{host}Host: evil.example\r\n{good}"), 403),
+        ("GET", good.to_owned(), 403),
+        ("GET", from("Origin: http://HOST"), 200),
+        ("GET", from("Origin: http://evil.example"), 403),
+        ("GET", from(&format!("Origin: http://127.0.0.1:{}", port ^ 1)), 403),
+        ("GET", from("Origin: null"), 403),
+        ("GET", from("Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors"), 200),
+        ("GET", from("Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate"), 200),
+        ("GET", from("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate"), 200),
+        ("GET", from("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors"), 403),
+        ("GET", from("Sec-Fetch-Site: cross-site"), 403),
+        ("GET", from("Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: no-cors"), 403),
+        ("HEAD", format!("{host}{good}"), 200),
+        ("POST", format!("{host}{good}"), 405),
+        ("PUT", format!("{host}{good}"), 405),
+        ("DELETE", format!("{host}{good}"), 405),
+        ("OPTIONS", format!("{host}{good}"), 405),
+        ("TRACE", format!("{host}{good}"), 405),
+    ];
+    for (method, headers, status) in &cases {
+        for target in ["/api/files", "/", "/api/meta?file=small.h5"] {
+            let answer = server.raw(&format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n"));
+            assert_eq!(answer.status, *status, "{method} {target} {headers:?}: {}", answer.head);
+            if *status >= 400 {
+                assert!(answer.json()["message"].is_string(), "{}", answer.text());
+            }
+            let policy = answer.header("content-security-policy").unwrap();
+            assert!(policy.contains("default-src 'self'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+            assert!(!policy.contains("unsafe"));
+            assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+            assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+            assert_eq!(answer.header("cross-origin-resource-policy"), Some("same-origin"));
+            assert_eq!(answer.header("access-control-allow-origin"), None);
+        }
+    }
+    // the target may have a host, too
+    for (host, status) in [(format!("127.0.0.1:{port}"), 200), ("evil.example".to_owned(), 403)] {
+        let answer = server
+            .raw(&format!("GET http://{host}/api/files HTTP/1.1\r\nHost: HOST\r\n{good}Connection: close\r\n\r\n"));
+        assert_eq!(answer.status, status, "{host}");
+    }
+    // no answer has the token in it
+    assert!(!server.get("/api/files").text().contains(&token));
+}
+
+#[test]
+fn the_token_becomes_a_cookie() {
+    let folder = small();
+    let server = Server::start(&[text(folder.path())]);
+    let plain = |target: &str| server.raw(&format!("GET {target} HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"));
+    let answer = plain("/?token=TOKEN");
+    assert_eq!((answer.status, answer.header("location")), (303, Some("./")));
+    let expected = format!("h5bridge_{}={}; HttpOnly; SameSite=Lax; Path=/", server.port, server.token());
+    assert_eq!(answer.header("set-cookie"), Some(expected.as_str()));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let answer = plain("/ms.html?file=a%20b.h5&token=TOKEN&spw=1");
+    assert_eq!((answer.status, answer.header("location")), (303, Some("./ms.html?file=a%20b.h5&spw=1")));
+    for target in [
+        "/?token=",
+        "/?token=0123456789abcdef0123456789abcdef",
+        "/?token=TOKENx",
+        "/api/files?token=TOKEN",
+        "//evil.example/?token=TOKEN",
+    ] {
+        let answer = plain(target);
+        assert_eq!(answer.status, 401, "{target}");
+        assert_eq!(answer.header("set-cookie"), None);
+    }
+    let cookie = format!("Cookie: {}\r\n", expected.split(';').next().unwrap());
+    let request = format!("GET /api/files HTTP/1.1\r\nHost: HOST\r\n{cookie}Connection: close\r\n\r\n");
+    let files = server.raw(&request).json();
+    assert_eq!(files[0]["file"], "small.h5");
+    assert_eq!(files[0]["measurement_set"], true);
+    assert_eq!(files[0]["kind"], "hdf5");
+    assert_eq!(files[0]["bytes"], fs::metadata(folder.path().join("small.h5")).unwrap().len());
+    assert!(files[0]["rows"].as_u64().unwrap() > 0 && files[0]["modified"].as_f64().unwrap() > 1e9);
+}
+
+#[test]
+fn other_names_and_origins() {
+    let folder = small();
+    let words = ["--allow-host", "proxy.example", "--allow-origin", "https://board.example", "--base-path", "/h5/"];
+    let server = Server::start(&[&[text(folder.path())][..], &words].concat());
+    assert!(server.url.contains("/h5/?token="), "{}", server.url);
+    let with = |target: &str, host: &str, headers: &str| {
+        let good = "Authorization: Bearer TOKEN\r\nConnection: close\r\n";
+        server.raw(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{good}{headers}\r\n"))
+    };
+    assert_eq!(with("/h5/api/files", "proxy.example", "Origin: https://proxy.example\r\n").status, 200);
+    assert_eq!(with("/h5/api/files", "proxy.example:8443", "").status, 200);
+    assert_eq!(with("/h5/api/files", "xproxy.example", "").status, 403);
+    assert_eq!(with("/api/files", "proxy.example", "").status, 404);
+    assert_eq!(with("/h5x/api/files", "proxy.example", "").status, 404);
+    let answer = with("/h5", "proxy.example", "");
+    assert_eq!((answer.status, answer.header("location")), (303, Some("/h5/")));
+    let answer = with("/h5/?token=TOKEN", "proxy.example", "");
+    assert!(answer.header("set-cookie").unwrap().ends_with("; Path=/h5/"), "{}", answer.head);
+
+    let board = "Origin: https://board.example\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: cors\r\n";
+    let answer = with("/h5/api/files", "proxy.example", board);
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (200, Some("https://board.example")));
+    let preflight = |origin: &str| {
+        let headers = "Access-Control-Request-Method: GET\r\nConnection: close\r\n\r\n";
+        server.raw(&format!("OPTIONS /h5/api/files HTTP/1.1\r\nHost: proxy.example\r\nOrigin: {origin}\r\n{headers}"))
+    };
+    let answer = preflight("https://board.example");
+    assert_eq!(
+        (answer.status, answer.header("access-control-allow-headers")),
+        (204, Some("Authorization, If-None-Match"))
+    );
+    assert_eq!(preflight("https://evil.example").status, 403);
+}
+
+#[test]
+fn names_lead_nowhere_else() {
+    let folder = small();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir_all(path("served/sub")).unwrap();
+    fs::rename(path("small.h5"), path("secret.h5")).unwrap();
+    fs::copy(path("secret.h5"), path("served/sub/in.h5")).unwrap();
+    symlink(path("secret.h5"), path("served/out.h5")).unwrap();
+    symlink(folder.path(), path("served/elsewhere")).unwrap();
+    symlink(path("served/sub/in.h5"), path("served/link.h5")).unwrap();
+    assert!(Command::new("mkfifo").arg(path("served/pipe.h5")).status().unwrap().success());
+    let server = Server::start(&[text(&path("served"))]);
+    let names: Vec<String> = server
+        .get("/api/files")
+        .json()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["file"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["link.h5", "sub/in.h5"]);
+    let asked = |name: &str| server.get(&format!("/api/meta?path=/&file={name}"));
+    for name in ["sub/in.h5", "link.h5", "sub%2Fin.h5"] {
+        assert_eq!(asked(name).status, 200, "{name}");
+    }
+    let absolute = path("secret.h5").to_string_lossy().into_owned();
+    let inside = path("served/sub/in.h5").to_string_lossy().into_owned();
+    for name in [
+        "../secret.h5",
+        "%2e%2e/secret.h5",
+        "sub/../../secret.h5",
+        "sub/../link.h5",
+        "..%2fsecret.h5",
+        "./link.h5",
+        "sub//in.h5",
+        "out.h5",
+        "elsewhere/secret.h5",
+        "elsewhere/served/link.h5/",
+        "pipe.h5",
+        "sub",
+        "",
+        "/",
+        ".",
+        "none.h5",
+        "link.h5%00",
+        "%00",
+        "%ff",
+        &absolute,
+        &inside,
+        "/etc/passwd",
+        "file:///etc/passwd",
+    ] {
+        let answer = asked(name);
+        assert_eq!((answer.status, answer.json()["message"].as_str()), (404, Some("File not found")), "{name}");
+        assert!(!answer.text().contains(text(folder.path())), "a path of the server: {}", answer.text());
+        for request in ["describe", "events", "plot/waterfall"] {
+            assert!(
+                [404, 422].contains(&server.get(&format!("/live/{request}?file={name}")).status),
+                "{request} {name}"
+            );
+        }
+    }
+    assert_eq!(server.get("/api/meta?path=/").status, 422);
+    for target in [
+        "/nothing",
+        "/api/nothing",
+        "/api/meta/x",
+        "/apix/files",
+        "/assets/",
+        "/assets/../index.html",
+        "/%2e%2e/etc/passwd",
+        "//",
+        "/live/",
+        "/live/x",
+    ] {
+        assert_eq!(server.get(target).status, 404, "{target}");
+    }
+    // a file that is made later
+    fs::copy(path("secret.h5"), path("served/new.nxs")).unwrap();
+    assert_eq!(asked("new.nxs").status, 200);
+    fs::remove_file(path("served/new.nxs")).unwrap();
+    assert_eq!(asked("new.nxs").status, 404);
+}
+
+#[test]
+fn answers_that_the_client_has() {
+    let folder = small();
+    let file = folder.path().join("small.h5");
+    let server = Server::start(&[text(&file)]);
+    let target = "/api/meta?file=small.h5&path=/";
+    std::thread::sleep(Duration::from_millis(60));
+    let answer = server.get(target);
+    assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-cache")));
+    let etag = answer.header("etag").unwrap().to_owned();
+    let again = |target: &str, etag: &str| server.ask("GET", target, &format!("If-None-Match: {etag}\r\n"));
+    for tag in [etag.as_str(), "*", &format!("\"x\", W/{etag}")] {
+        let answer = again(target, tag);
+        assert_eq!((answer.status, answer.body.len()), (304, 0));
+        assert_eq!(answer.header("etag"), Some(etag.as_str()));
+    }
+    assert_eq!(again(target, "\"x\"").status, 200);
+    assert_eq!(again("/api/meta?file=small.h5&path=/MAIN", &etag).status, 200);
+    assert_eq!(again("/api/attr?file=small.h5&path=/", &etag).status, 200);
+    fs::File::options().append(true).open(&file).unwrap().write_all(b"x").unwrap();
+    assert_eq!(again(target, &etag).status, 200);
+
+    let head = server.ask("HEAD", target, "");
+    let length = head.header("content-length").unwrap().parse::<usize>().unwrap();
+    assert_eq!((head.status, head.body.len(), length), (200, 0, server.get(target).body.len()));
+
+    let page = server.ask("GET", "/", "Accept-Encoding: gzip\r\n");
+    assert_eq!((page.header("content-encoding"), &page.body[..2]), (Some("gzip"), &[0x1f, 0x8b][..]));
+    let unpacked = server.get("/");
+    assert_eq!(unpacked.header("content-encoding"), None);
+    assert!(unpacked.text().starts_with("<!doctype html>"), "{}", unpacked.text());
+    assert_eq!(unpacked.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(again("/", page.header("etag").unwrap()).status, 304);
+}
+
+#[test]
+fn large_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = large_file(folder.path());
+    let data = "/api/data?file=large.h5&path=/MAIN/VALUES&format=bin";
+    let server = Server::start(&[text(&file), "--max-response", "1M"]);
+    let answer = server.get(data);
+    assert_eq!(answer.status, 413);
+    assert!(answer.json()["message"].as_str().unwrap().len() > 20);
+    drop(server);
+
+    let server = Server::start(&[text(&file), "--max-memory", "16M"]);
+    let answer = server.get(data);
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-length"), Some(answer.body.len().to_string().as_str()));
+    assert!(answer.body.len() >= 24 << 20);
+    assert_eq!(server.ask("HEAD", data, "").body.len(), 0);
+
+    // clients that ask and never read: 3 MiB each, five fit; the others are told to come again, and small requests go on
+    let before = server.memory();
+    let stalled: Vec<TcpStream> = (0..40)
+        .map(|_| {
+            let mut stream = server.connect();
+            let head = format!("GET {data} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n", server.port);
+            stream.write_all(format!("{head}Authorization: Bearer {}\r\n\r\n", server.token()).as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(500));
+    for _ in 0..20 {
+        let start = Instant::now();
+        assert_eq!(server.get("/api/meta?file=large.h5&path=/").status, 200);
+        assert_eq!(server.get("/api/files").status, 200);
+        assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    }
+    let after = server.memory();
+    assert!(after < before + (40 << 10), "{before} KiB before, {after} KiB after");
+    drop(stalled);
+    // what they held is free again
+    let start = Instant::now();
+    while server.get(data).status != 200 {
+        assert!(start.elapsed() < TIME);
+    }
+}
+
+#[test]
+fn headers_that_are_large_or_never_end() {
+    let folder = small();
+    let server = Server::start(&[text(folder.path())]);
+    let start = Instant::now();
+    let mut slow = server.connect();
+    let mut silent = server.connect();
+    let slow = std::thread::spawn(move || {
+        slow.write_all(b"GET / HTTP/1.1\r\nX-Slow: ").unwrap();
+        while slow.write_all(b"x").is_ok() && start.elapsed() < TIME {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        let _ = silent.read_to_end(&mut Vec::new());
+        start.elapsed()
+    });
+    let large = format!("X-Large: {}\r\n", "x".repeat(16 << 10));
+    let answer = server.ask("GET", "/", &large);
+    assert_eq!(answer.status, 431, "{}", answer.head);
+    let answer = server.get(&format!("/?{}", "x".repeat(20 << 10)));
+    assert!([414, 431].contains(&answer.status), "{}", answer.head);
+    assert_eq!(server.ask("GET", "/", &"X-Many: 1\r\n".repeat(200)).status, 431);
+    assert_eq!(server.ask("GET", "/", &format!("X-Large: {}\r\n", "x".repeat(8 << 10))).status, 200);
+    for nonsense in [
+        "\r\n\r\n\r\n",
+        "GET\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n",
+        "\u{16}\u{3}\u{1}\u{2}\u{0}",
+        "GET / HTTP/1.1\r\nHost HOST\r\n\r\n",
+    ] {
+        let mut stream = server.connect();
+        stream.write_all(nonsense.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let status = Answer::read(&mut stream).status;
+        assert!([0, 400].contains(&status), "{nonsense:?}: {status}");
+    }
+    // a body is not waited for
+    assert_eq!(server.ask("GET", "/api/files", "Content-Length: 1000000000000\r\n").status, 200);
+    assert_eq!(server.get("/api/files").status, 200);
+    let elapsed = slow.join().unwrap();
+    assert!(elapsed > Duration::from_secs(8) && elapsed < Duration::from_secs(14), "{elapsed:?}");
+}
+
+#[test]
+fn too_many_connections() {
+    let folder = small();
+    let server = Server::start(&[text(folder.path())]);
+    let idle: Vec<TcpStream> = (0..256).map(|_| server.connect()).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    for _ in 0..100 {
+        let answer = server.get("/api/files");
+        assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")), "{}", answer.head);
+        assert_eq!(answer.json()["message"], "too many connections");
+    }
+    drop(idle);
+    let start = Instant::now();
+    while server.get("/api/files").status != 200 {
+        assert!(start.elapsed() < TIME);
+    }
+}
+
+#[test]
+fn signals_end_it() {
+    let folder = small();
+    for signal in ["-INT", "-TERM"] {
+        let server = Server::start(&[text(folder.path())]);
+        let mut open = server.connect();
+        open.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+        let start = Instant::now();
+        let (code, rest) = server.end(signal);
+        assert_eq!(code, Some(0), "{signal}");
+        assert!(start.elapsed() < Duration::from_secs(3));
+        let end: Json = serde_json::from_str(&rest).unwrap();
+        assert_eq!((end["event"].as_str(), end["code"].as_u64()), (Some("end"), Some(0)));
+    }
+}
+
+/// Exit code and stderr of a server that does not start.
+fn refused(words: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new("timeout")
+        .arg("10")
+        .arg(env!("CARGO_BIN_EXE_h5bridge"))
+        .arg("serve")
+        .args(words)
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn what_does_not_start() {
+    let folder = small();
+    let source = text(folder.path());
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (code, message) = refused(&[source, "--port", &port]);
+    assert_eq!(code, Some(7));
+    assert!(message.contains(&port) && message.lines().count() == 1, "{message}");
+    let (code, message) = refused(&[source, "--no-token", "--host", "0.0.0.0", "--port", "0"]);
+    assert_eq!(code, Some(2));
+    assert!(message.contains("--no-token"), "{message}");
+    assert_eq!(refused(&[text(&folder.path().join("none")), "--port", "0"]).0, Some(3));
+    assert_eq!(refused(&[]).0, Some(2));
+    assert_eq!(refused(&[source, "--base-path", "h5"]).0, Some(2));
+    assert_eq!(refused(&[source, "--host", "name.invalid", "--port", "0"]).0, Some(2));
+}
+
+#[test]
+fn without_a_token() {
+    let folder = small();
+    let server = Server::start(&[text(folder.path()), "--no-token"]);
+    assert!(!server.url.contains("token"));
+    assert_eq!(server.get("/api/files").status, 200);
+    assert_eq!(server.raw("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").status, 403);
+}
+
+#[test]
+fn the_next_free_port() {
+    let folder = small();
+    let output = |words: &[&str]| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_h5bridge"))
+            .arg("serve")
+            .args(words)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        (child, line)
+    };
+    let (mut first, one) = output(&[text(folder.path())]);
+    let (mut second, two) = output(&[text(folder.path())]);
+    for child in [&mut first, &mut second] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let port =
+        |line: &str| line.strip_prefix("http://127.0.0.1:").unwrap().split('/').next().unwrap().parse::<u16>().unwrap();
+    assert!((5380..5390).contains(&port(&one)) && port(&two) > port(&one) && port(&two) < 5390, "{one} {two}");
+    assert!(one.trim_end().contains("/?token=") && one.ends_with('\n'));
+}
