@@ -19,8 +19,9 @@ from h5bridge import Error, UnsupportedError, casacore as lookalike  # noqa: E40
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 # states of casacore's memory, and what it works out again from the files
 NOT_STORED = {'MaxCacheSize', 'IndexLength', 'IndexSize', 'BucketSize', 'SEQNR'}
-# what casacore itself fails at in tables that it wrote: TiledCellStMan with rows that go on by more than 1
-OWN_FAILURES = ('do not conform', 'calcCacheSize', 'makeAxisPath')
+# what casacore itself fails at in tables that it wrote: TiledCellStMan with rows that go on by more than 1, arrays without axes,
+# descriptions of hypercolumns of reference tables
+OWN_FAILURES = ('do not conform', 'calcCacheSize', 'makeAxisPath', 'cannot iterate by scalars', 'Invalid description of hypercolumn')
 # more cells than can be compared one by one
 MANY_ROWS = 5000
 
@@ -154,13 +155,30 @@ def has_one_shape(table, column):
         return False
 
 
+def contradicts_itself(theirs, column):
+    """Whether casacore has other elements in a column than in its cells: zeros for whole columns of coordinates; cells without
+    axes are arrays for getcell, and refused by getcol."""
+    try:
+        cell = theirs.getcell(column, 0)
+        whole = theirs.getcol(column, 0, 1)
+    except (RuntimeError, UnicodeDecodeError) as error:
+        # no text: columns of coordinates
+        return not str(error) or 'cannot iterate by scalars' in str(error)
+    return isinstance(cell, np.ndarray) and isinstance(whole, np.ndarray) and not same(whole[0], cell)
+
+
 def compare_cells(both, column, rows):
     call = both.call
-    call('getcolshapestring', column)
     # where shapes differ casacore's managers refuse, damage their memory, or make one array of all
     is_even = has_one_shape(both.ours, column)
+    is_clear = not contradicts_itself(both.theirs, column)
+    if is_clear:
+        call('getcolshapestring', column)
+    else:
+        is_even = False
+        both.counts['columns of which casacore has only the cells'] += 1
     for method in 'getcol', 'getvarcol':
-        if method == 'getvarcol' or is_even:
+        if is_clear and (method == 'getvarcol' or is_even):
             for args in (), (1,), (0, 2), (1, 3, 2), (rows,), (0, 0), (-1,), (2, 10**6, 3), (0, -1, 0):
                 # with no rows at all casacore reads beyond the end of tiled columns
                 if rows or not args:
