@@ -258,7 +258,12 @@ def test_corpus(entry, tmp_path, counts):
         pytest.skip(support.corpus_missing())
     if entry['name'] == 'ctest_mf_tTiledDataStMan':
         pytest.skip("python-casacore's getcol gives zeros for its coordinate columns, or crashes; getcell is right")
-    check(tables_below(support.unpack(entry, tmp_path)), counts)
+    if entry['name'] == 'ctest_mf_tBitFlagsEngine':
+        pytest.skip('python-casacore describes cells of shape (4, 3) as (4, 3, 2)')
+    folder, tables = support.unpack(entry, tmp_path), entry.get('tables', {})
+    is_damaged = {path for path in tables if support.outcome(tables, path)[0] != {support.DONE}}
+    counts['damaged tables'] += len(is_damaged)
+    check([path for path in tables_below(folder) if os.path.relpath(path, folder) not in is_damaged], counts)
 
 
 @pytest.fixture
