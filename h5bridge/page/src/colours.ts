@@ -65,14 +65,6 @@ export function limits(data: Numbers, log: boolean): [number, number] | null {
   return [found[Math.floor(0.005 * (found.length - 1))]!, found[Math.ceil(0.995 * (found.length - 1))]!];
 }
 
-/** Position of a value on a colour scale: 0 at the lower limit, 1 at the upper one; may lie outside. */
-export function level(value: number, { low, high, log }: Range): number {
-  if (!log) return high > low ? (value - low) / (high - low) : 0.5;
-  const a = Math.log(low);
-  const b = Math.log(high);
-  return b > a ? (Math.log(value) - a) / (b - a) : 0.5;
-}
-
 /**
  * Paints a raster of `height` rows of `width` values, one pixel each. The first row of the data is the lowest one of the picture.
  * NaN, and on a logarithmic scale what is not above 0, stays transparent.

@@ -1,5 +1,6 @@
 /** Files made of what a plot shows. */
-import { tensor, type Frame, type Tensor } from './frame';
+import { instant } from './format';
+import { row, tensor, type Axis, type Frame, type Tensor } from './frame';
 import type { Picture } from './picture';
 import { colour } from './theme';
 
@@ -23,36 +24,49 @@ export function npy({ shape, data }: Tensor): BlobPart[] {
   return [header, new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength)];
 }
 
+/** A value of 32 bits with as many digits as it takes to tell it from its neighbours; NaN is empty. */
+function text32(value: number): string {
+  if (Number.isNaN(value)) return '';
+  for (let digits = 6; digits < 9; digits += 1) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return String(short);
+  }
+  return String(Number(value.toPrecision(Math.fround(value) === value ? 9 : 17)));
+}
+
 const quoted = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-/** The numbers of a frame as lines of text. A raster: x, y at the centres of cells, and the value; cells without one are left out. */
+/**
+ * The numbers of a frame as text, as `h5bridge plot` writes them. Lines: a column for x, and one for each line, with its lowest and
+ * highest values. A raster: the first line has the edges of x, the first column those of y; the last edge of y stands alone.
+ */
 export function csv(frame: Frame): string {
-  const { plot } = frame;
-  const head = (axis: { label: string; unit: string }) => quoted(axis.unit ? `${axis.label} (${axis.unit})` : axis.label);
+  const { plot, arrays } = frame;
+  const head = (axis: Axis) => quoted(axis.unit ? `${axis.label} (${axis.unit})` : axis.label);
+  const number = (value: number | undefined) => (value === undefined || Number.isNaN(value) ? '' : String(value));
+  const coordinate = (axis: Axis, value: number) => {
+    const name = Number.isInteger(value) ? axis.names?.[value] : undefined;
+    return name !== undefined ? quoted(name) : axis.scale === 'time' ? instant(value) : number(value);
+  };
   const x = tensor(frame, 'x').data;
   const out: string[] = [];
-  if (frame.arrays.raster) {
-    const { shape: [height = 0, width = 0], data } = frame.arrays.raster;
+  if (arrays.raster) {
     const y = tensor(frame, 'y').data;
-    out.push([head(plot.x), head(plot.y), plot.z ? head(plot.z) : 'value'].join(','));
-    for (let j = 0; j < height; j += 1) {
-      for (let i = 0; i < width; i += 1) {
-        const value = data[j * width + i]!;
-        if (!Number.isNaN(value)) out.push(`${(x[i]! + x[i + 1]!) / 2},${(y[j]! + y[j + 1]!) / 2},${value}`);
-      }
-    }
+    out.push([`${head(plot.y)} \\ ${head(plot.x)}`, ...Array.from(x, (value) => coordinate(plot.x, value))].join(','));
+    y.forEach((value: number, j: number) => {
+      const cells = j < arrays.raster!.shape[0]! ? Array.from(row(arrays.raster!, j), text32) : [];
+      out.push([coordinate(plot.y, value), ...cells].join(','));
+    });
   } else {
-    const { shape: [series = 0], data } = tensor(frame, 'y');
-    out.push([head(plot.x), ...(plot.series ?? []).map((name) => quoted(`${name}${plot.y.unit && ` (${plot.y.unit})`}`))].join(','));
-    for (let i = 0; i < x.length; i += 1) {
-      const values = Array.from({ length: series }, (_, j) => {
-        const value = data[j * x.length + i]!;
-        return Number.isNaN(value) ? '' : String(value);
-      });
-      out.push([x[i], ...values].join(','));
-    }
+    const kinds = ['', 'low', 'high', 'phase'].filter((name) => arrays[name || 'y']);
+    const names = plot.series ?? [];
+    out.push([head(plot.x), ...names.flatMap((name) => kinds.map((kind) => quoted(`${name} ${kind}`.trimEnd())))].join(','));
+    x.forEach((value: number, i: number) => {
+      const cells = names.flatMap((_, j) => kinds.map((kind) => text32(arrays[kind || 'y']!.data[j * x.length + i]!)));
+      out.push([coordinate(plot.x, value), ...cells].join(','));
+    });
   }
-  return `${out.join('\n')}\n`;
+  return `${out.join('\r\n')}\r\n`;
 }
 
 /** The drawn plots side by side, with the title above. */

@@ -6,7 +6,7 @@ import { App, H5GroveProvider } from '@h5web/app';
 import { startTransition, useEffect, useMemo, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { count } from './format';
-import { Events, files, pageOf, words, type Source } from './server';
+import { Events, files, mainRows, pageOf, words, type Source } from './server';
 
 const query = new URLSearchParams(location.search);
 const file = query.get('file') ?? '';
@@ -34,8 +34,8 @@ function Page() {
     if (!live) return undefined;
     const events = new Events(`live/events?file=${encodeURIComponent(file)}`, {
       look: (look) => {
-        setRows(look.rows);
-        setShown((before) => before ?? look.rows);
+        setRows(mainRows(look));
+        setShown((before) => before ?? mainRows(look));
       },
       end: (reason) => setState(reason),
     });

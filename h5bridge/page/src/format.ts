@@ -53,6 +53,9 @@ export function clock(mjd: number, step = 1): string {
 /** The day of MJD seconds. */
 export const day = (mjd: number) => date(mjd)?.toISOString().slice(0, 10) ?? DASH;
 
+/** Date and time of MJD seconds, in UTC. */
+export const instant = (mjd: number) => date(mjd)?.toISOString() ?? `${mjd - EPOCH} s`;
+
 /** Seconds since 1970, or a text that a server sent, in the reader's own time. */
 export function moment(time: number | string | null | undefined): string {
   if (time == null) return DASH;

@@ -22,6 +22,8 @@ export interface Plot {
   rows_used: number;
   complete: boolean;
   stale: boolean;
+  /** Reading has stopped, until a request with a larger `more`. */
+  stopped?: boolean;
   selection: Record<string, unknown>;
   x: Axis;
   y: Axis;

@@ -3,7 +3,7 @@ import './common.css';
 import './index.css';
 import { el } from './dom';
 import { bytes, count, moment, percent, seconds } from './format';
-import { files, pageOf, words, type Look, type Source } from './server';
+import { files, mainRows, pageOf, words, type Look, type Source } from './server';
 import { themeSwitch } from './theme';
 
 /** Pause between two lists. */
@@ -55,13 +55,13 @@ class Line {
     const live = kind === 'live';
     const cell = (text: string, kindOf = '') => el('td', { class: kindOf }, text);
     const links = el('td', { class: 'links' });
-    if (measurement_set) links.append(el('a', { href: pageOf('ms', file) }, 'Plots'));
-    if (kind !== 'table' || !measurement_set) links.append(el('a', { href: pageOf('explore', file) }, 'Explore'));
+    if (measurement_set !== false) links.append(el('a', { href: pageOf('ms', file) }, 'Plots'));
+    links.append(el('a', { href: pageOf('explore', file) }, 'Explore'));
     this.row.dataset.file = file;
     this.row.replaceChildren(
       el('td', { class: 'name' }, el('a', { href: pageOf(measurement_set ? 'ms' : 'explore', file) }, file)),
       cell(`${KINDS[kind] ?? kind}${measurement_set ? ', MeasurementSet' : ''}`), cell(bytes(size), 'number wide'), cell(moment(modified), 'wide'),
-      cell(rows === null ? '' : count(this.look ? Math.max(this.look.rows, rows) : rows), 'number'),
+      cell(rows === null ? '' : count(this.look ? Math.max(mainRows(this.look), rows) : rows), 'number'),
       cell(live && this.rate !== null ? count(Math.round(this.rate)) : '', 'number'),
       cell(live && this.look ? seconds(this.look.lag_seconds ?? this.look.commit_age_seconds) : '', 'number'),
       cell(live && this.look ? percent(this.look.flagged) : '', 'number'), links);

@@ -4,7 +4,7 @@ import './ms.css';
 import { rule } from './alerts';
 import { description, type Choice, type Description } from './describe';
 import { button, el } from './dom';
-import { Events, files, json, pageOf, words, type Look, type Source } from './server';
+import { Events, files, json, mainRows, pageOf, words, type Look, type Source } from './server';
 import { State } from './state';
 import { Strip } from './strip';
 import { themeSwitch } from './theme';
@@ -96,7 +96,7 @@ function buildControls(found: Description, others: Source[]) {
   if (found.windows.length > 1) controls.append(picker('Window', 'spw', found.windows, 'newest'));
   if (found.fields.length > 1) controls.append(picker('Field', 'field', found.fields, 'all'));
   controls.append(found.scans.length ? picker('Scan', 'scan', found.scans, 'all') : input('Scan', 'scan', [], 'all', 'short'));
-  if (found.correlations.length > 1) controls.append(input('Correlation', 'corr', found.correlations, found.correlations.join(','), 'short'));
+  if (found.correlations.length > 1) controls.append(input('Correlation', 'corr', found.correlations, 'default', 'short'));
   controls.append(input('Baseline', 'baseline', pairs(found.antennas), 'cross'));
   if (found.antennas.length) controls.append(picker('Antenna', 'antenna', plain(found.antennas), 'all'));
   controls.append(input('Channels', 'chan', [], 'all', 'short'),
@@ -143,8 +143,8 @@ function listen() {
       strip.show(look);
       status.textContent = isPaused() ? 'paused' : look.kind === 'live' || look.open ? 'live' : '';
       status.classList.remove('alarm');
-      if (look.rows !== rows) {
-        rows = look.rows;
+      if (mainRows(look) !== rows) {
+        rows = mainRows(look);
         grew = performance.now();
       }
       checkAlerts();
@@ -176,6 +176,20 @@ function listen() {
   });
 }
 
+/** The second source of a comparison may grow, too. */
+let other: Events | null = null;
+function listenToOther() {
+  other?.close();
+  const name = state.get('with');
+  let before: string | number | null = null;
+  other = name && name !== file ? new Events(`live/events?file=${encodeURIComponent(name)}`, {
+    look: ({ revision }) => {
+      if (revision !== before) refresh();
+      before = revision;
+    },
+  }) : null;
+}
+
 async function begin() {
   if (!file) {
     plots.replaceChildren(el('p', { class: 'message' }, 'The address names no file. ', el('a', { href: './?list' }, 'Sources')));
@@ -202,6 +216,7 @@ async function begin() {
   views = kinds.filter(({ kind }) => !found.plots.length || found.plots.includes(kind)).map((kind) => new View(kind, page));
   plots.replaceChildren(...views.map((view) => view.box));
   listen();
+  listenToOther();
 }
 
 state.onChange((names) => {
@@ -212,6 +227,7 @@ state.onChange((names) => {
   showState();
   checkAlerts();
   for (const view of views) view.changed(names);
+  if (names.includes('with')) listenToOther();
   if (names.includes('paused') && !isPaused() && waiting) refresh();
 });
 document.addEventListener('keydown', (event) => {

@@ -27,7 +27,10 @@ export interface Host {
 }
 
 const HEIGHT = 280;
+/** Width of the scale of colours with its labels. */
 const BAR = 58;
+/** Room for the marks of the axes, without their labels, and for the labels. */
+const SIDES = { left: 58, bottom: 28, label: 18, top: 8 };
 
 /** Positions that are shown of an axis. */
 function shown(mapping: Mapping, part: [number, number] | undefined): [number, number] {
@@ -103,7 +106,22 @@ export class Panel {
 
   private fit() {
     const width = this.box.clientWidth;
-    if (this.plot && width > 100 && width !== this.plot.width) this.plot.setSize({ width, height: HEIGHT });
+    if (this.plot && width > 100 && width !== this.plot.width) {
+      this.plot.setSize({ width, height: HEIGHT });
+      this.redraw();
+    }
+  }
+
+  /** Positions at the ends of an axis. */
+  private ends(u: uPlot, which: 'x' | 'y'): [number, number] {
+    const zoom = this.host.zoom();
+    const [low, high] = shown(this.picture![which], zoom[which]);
+    if (this.picture!.plot.kind !== 'uv' || zoom.x || zoom.y) return [low, high];
+    // u and v have one scale, so that an ellipse is one
+    const width = u.width - SIDES.left - SIDES.label - BAR - 14;
+    const height = HEIGHT - SIDES.top - SIDES.bottom - SIDES.label;
+    const more = Math.max(1, which === 'x' ? width / height : height / width);
+    return [(low + high) / 2 - ((high - low) / 2) * more, (low + high) / 2 + ((high - low) / 2) * more];
   }
 
   private columns({ values, lines, x, y }: Lines) {
@@ -124,7 +142,7 @@ export class Panel {
       return this.picture![which].ticks(low, high, Math.max(2, Math.floor(size / (which === 'x' ? 64 : 34))));
     };
     const axis = (which: 'x' | 'y', label: string, size: number): uPlot.Axis => ({
-      label, labelSize: 18, labelFont: font, font, size, stroke: text, grid, ticks: { ...grid, show: true, size: 5 }, space: 1,
+      label, labelSize: SIDES.label, labelFont: font, font, size, stroke: text, grid, ticks: { ...grid, show: true, size: 5 }, space: 1,
       splits: (u, _, low, high) => marks(which)(u, low, high).map((tick) => tick.position),
       values: (u, splits) => {
         const scale = u.scales[which]!;
@@ -155,7 +173,7 @@ export class Panel {
     }
     return {
       width: Math.max(240, this.box.clientWidth), height: HEIGHT, legend: { show: false }, series, bands,
-      padding: [8, picture.kind === 'raster' ? BAR + 14 : 14, 0, 0],
+      padding: [SIDES.top, picture.kind === 'raster' ? BAR + 14 : 14, 0, 0],
       cursor: {
         drag: { x: true, y: true, setScale: false, uni: 12 }, points: { show: false },
         bind: { dblclick: () => () => {
@@ -164,10 +182,10 @@ export class Panel {
         } },
       },
       scales: {
-        x: { time: false, range: () => shown(this.picture!.x, this.host.zoom().x) },
-        y: { range: () => shown(this.picture!.y, this.host.zoom().y) },
+        x: { time: false, range: (u) => this.ends(u, 'x') },
+        y: { range: (u) => this.ends(u, 'y') },
       },
-      axes: [axis('x', picture.xTitle, 34), axis('y', picture.yTitle, picture.plot.y.scale === 'time' ? 78 : 58)],
+      axes: [axis('x', picture.xTitle, SIDES.bottom), axis('y', picture.yTitle, picture.plot.y.scale === 'time' ? 78 : SIDES.left)],
       hooks: {
         drawAxes: [(u) => {
           if (this.picture?.kind === 'raster') this.raster(u, this.picture);

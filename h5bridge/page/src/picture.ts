@@ -1,8 +1,8 @@
 /** What a panel draws: a frame, or the difference of two, with its axes and ranges made out. */
-import { LINES, level, limits, type Range, type Scale } from './colours';
+import { LINES, limits, type Range, type Scale } from './colours';
 import { row, tensor, type Axis, type Frame, type Numbers, type Plot, type Tensor } from './frame';
 import { short } from './format';
-import { below, cell, ofEdges, ofRange, title, type Mapping } from './scale';
+import { below, cell, ofEdges, ofRange, title, unitOf, type Mapping } from './scale';
 
 /** Choices of the reader that decide how a frame looks. */
 export interface Look {
@@ -120,7 +120,13 @@ function lines(frame: Frame, look: Look, isDifference: boolean): Lines {
   }));
   const log = !isDifference && !isAngle(plot.y) && (look.scale || plot.y.scale) === 'log';
   const shown = all.filter(({ name }) => !look.hidden.has(name));
-  let [from, to] = turn(plot.y) ?? extent(shown.flatMap((line) => [line.y, line.low, line.high]), log) ?? [0, 1];
+  let [from, to] = turn(plot.y) ?? extent(shown.map((line) => line.y), log) ?? [0, 1];
+  // one bright cell must not make the means flat: what a bin holds reaches out of the plot if it has to
+  const around = turn(plot.y) ? null : extent(shown.flatMap((line) => [line.low, line.high]), log);
+  if (around) {
+    from = Math.max(Math.min(from, around[0]), log ? from / 10 : from - (to - from));
+    to = Math.min(Math.max(to, around[1]), log ? to * 10 : to + (to - from) / 2);
+  }
   if (!turn(plot.y)) {
     if (log) [from, to] = [from / 1.1, to * 1.1];
     else if (from >= 0) [from, to] = [0, plot.y.unit === '%' ? Math.min(100, Math.max(1, to * 1.05)) : to * 1.05 || 1];
@@ -211,7 +217,7 @@ export function difference(a: Frame, b: Frame): Frame {
 export function describe(picture: Picture): string {
   const { plot, x, y } = picture;
   const ends = (mapping: Mapping) => `${mapping.words(mapping.from(mapping.ends[0]))} to ${mapping.words(mapping.from(mapping.ends[1]))}`;
-  const unit = (axis: Axis) => (axis.unit ? ` ${axis.unit}` : '');
+  const unit = (axis: Axis) => (axis.unit ? ` ${unitOf(axis)}` : '');
   const text = [`${plot.title}.`, plot.note ? `${plot.note}.` : '', `Horizontal: ${plot.x.label}, ${ends(x)}${unit(plot.x)}.`];
   if (picture.kind === 'raster') {
     text.push(`Vertical: ${plot.y.label}, ${ends(y)}${unit(plot.y)}.`,
@@ -231,7 +237,7 @@ export function describe(picture: Picture): string {
 export function readout(picture: Picture, px: number, py: number): string {
   const { plot, x, y } = picture;
   const vx = x.from(px);
-  const unit = (axis: Axis) => (axis.unit && axis.scale !== 'time' ? ` ${axis.unit}` : '');
+  const unit = (axis: Axis) => (axis.unit && axis.scale !== 'time' ? ` ${unitOf(axis)}` : '');
   if (picture.kind === 'raster') {
     const at = cellAt(picture, px, py);
     if (!at) return '';
@@ -253,5 +259,3 @@ export function cellAt({ x, y, xEdges, yEdges }: Raster, px: number, py: number)
   const found = cell(yEdges, y.from(py));
   return column < 0 || found < 0 ? null : [column, found];
 }
-
-export { level };

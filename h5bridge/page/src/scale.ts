@@ -157,6 +157,9 @@ export function ofRange(axis: Axis, low: number, high: number, log: boolean, nam
   return linear(axis, low < high ? [low, high] : [low - 0.5, high + 0.5], axis.scale === 'category' ? names : null);
 }
 
+/** Unit as it is printed. */
+export const unitOf = ({ unit }: Axis) => (unit === 'klambda' ? 'kλ' : unit);
+
 /** Label of an axis with its unit, and the day if it shows times of day. */
 export function title(axis: Axis, values: ArrayLike<number>): string {
   const first = values[0];
@@ -165,5 +168,5 @@ export function title(axis: Axis, values: ArrayLike<number>): string {
     const days = day(first) === day(last) ? day(first) : `${day(first)} to ${day(last)}`;
     return `${axis.label}, ${axis.unit || 'UTC'}, ${days}`;
   }
-  return axis.unit ? `${axis.label} (${axis.unit})` : axis.label;
+  return axis.unit ? `${axis.label} (${unitOf(axis)})` : axis.label;
 }

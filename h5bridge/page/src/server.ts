@@ -56,7 +56,9 @@ export function words(error: unknown): string {
 
 /** State of a live file: the line of `watch --json`, with `revision` and `lag_seconds`. */
 export interface Look {
+  /** Rows of all tables. */
   rows: number;
+  tables?: Record<string, number>;
   revision: number | string;
   rows_per_second: number | null;
   bytes_per_second: number | null;
@@ -70,6 +72,9 @@ export interface Look {
   scan?: number | string | null;
   field?: number | string | null;
 }
+
+/** Rows of the main table. */
+export const mainRows = (look: Look) => look.tables?.MAIN ?? look.rows;
 
 /** Called with what the event stream of a file brings. */
 export interface Listener {

@@ -1,15 +1,15 @@
 /** The strip of numbers about a growing file, from its events. */
 import { el } from './dom';
 import { bytes, count, percent, seconds } from './format';
-import type { Look } from './server';
+import { mainRows, type Look } from './server';
 
 const FIELDS: [name: string, value: (look: Look, age: number) => string][] = [
-  ['rows', (look) => count(look.rows)],
+  ['rows', (look) => count(mainRows(look))],
   ['rows/s', (look) => (look.rows_per_second == null ? '–' : count(Math.round(look.rows_per_second)))],
   ['rate', (look) => (look.bytes_per_second == null ? '–' : `${bytes(Math.round(look.bytes_per_second))}/s`)],
   ['commit age', (look, age) => (look.commit_age_seconds == null ? '–' : seconds(look.commit_age_seconds + age))],
   ['lag', (look, age) => (look.lag_seconds == null ? '–' : seconds(look.lag_seconds + age))],
-  ['newest', (look) => look.newest_time?.utc ?? '–'],
+  ['newest', (look) => look.newest_time?.utc.replace('T', ' ').replace(/(\.0)?Z$/, '') ?? '–'],
   ['scan', (look) => String(look.scan ?? '–')],
   ['field', (look) => String(look.field ?? '–')],
   ['flagged', (look) => percent(look.flagged)],

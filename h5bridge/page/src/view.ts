@@ -94,6 +94,9 @@ export class View {
   private visible = false;
   private timer = 0;
   private drawn = 0;
+  /** How often the reader asked to go on after reading had stopped at its limit. */
+  private more = 0;
+  private readonly goOn: HTMLButtonElement;
 
   constructor(readonly kind: Kind, private readonly page: Page) {
     const { state } = page;
@@ -111,6 +114,12 @@ export class View {
       state.set({ [name('scale')]: this.isLog() ? 'linear' : 'log' });
     });
     this.reset = button('Reset', 'Show all of both axes', () => this.setZoom({}));
+    this.goOn = button('Read on', 'Reading has stopped at its limit: read more of the rows', () => {
+      this.more += 1;
+      this.refresh();
+    });
+    this.goOn.hidden = true;
+    tools.append(this.goOn);
     if (kind.kind === 'waterfall') tools.append(this.chip);
     if (kind.scales) tools.append(this.scaleButton);
     tools.append(this.reset);
@@ -224,6 +233,7 @@ export class View {
       if (value) query.set(name, value);
     }
     if (kind === 'waterfall' && state.get('waterfall.baseline')) query.set('baseline', state.get('waterfall.baseline'));
+    if (this.more) query.set('more', String(this.more));
     return query;
   }
 
@@ -236,7 +246,7 @@ export class View {
       const parameters = this.parameters();
       const news = await Promise.all(feeds.map((feed) => feed.load(this.kind.kind, parameters, running.signal)));
       if (feeds === this.feeds && (news.some(Boolean) || this.box.dataset.state !== 'ready')) this.draw();
-      if (feeds.some((feed) => feed.frame && !feed.frame.plot.complete)) pause = 500;
+      if (feeds.some((feed) => feed.frame && !feed.frame.plot.complete && !feed.frame.plot.stopped)) pause = 500;
     } catch (reason) {
       if (!running.signal.aborted) {
         const busy = reason instanceof Refusal && reason.status === 503;
@@ -281,10 +291,11 @@ export class View {
     this.heading.textContent = plot.title;
     const part = plot.complete ? '' : `${count(plot.rows_used)} of ${count(plot.rows)} rows`;
     this.note.textContent = [plot.note, part, plot.stale ? 'cells were rewritten, being read again' : ''].filter(Boolean).join('; ');
+    this.goOn.hidden = !plot.stopped;
     this.legend();
     this.controls();
     this.drawn += 1;
-    Object.assign(this.box.dataset, { state: 'ready', revision: plot.revision, rows: plot.rows, used: plot.rows_used, drawn: this.drawn });
+    Object.assign(this.box.dataset, { state: 'ready', revision: plot.revision, rows: plot.rows, used: plot.rows_used, stale: plot.stale, drawn: this.drawn });
   }
 
   /** Names of the lines, each a switch. */

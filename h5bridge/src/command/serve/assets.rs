@@ -8,14 +8,17 @@ macro_rules! asset {
 
 /// Address below the root of the server, and the content compressed by gzip, in the order of the addresses.
 pub(super) static ASSETS: &[(&str, &[u8])] = &[
-    asset!("assets/explore-CXbulCxK.css"),
-    asset!("assets/explore-Dlf4ygle.js"),
-    asset!("assets/index-BlSQWDFt.js"),
+    asset!("assets/explore-BSqbN0wW.css"),
+    asset!("assets/explore-DrY0KDe_.js"),
+    asset!("assets/h5web-CHzuOp_S.js"),
+    asset!("assets/h5web-CS_P5ea_.css"),
+    asset!("assets/index-B_mdJo5B.js"),
     asset!("assets/index-CubmQTHG.css"),
-    asset!("assets/ms-BH5jE3dD.css"),
-    asset!("assets/ms-Cbqwwx7Z.js"),
+    asset!("assets/ms-BOmFgkcw.css"),
+    asset!("assets/ms-DHnd3QTw.js"),
+    asset!("assets/rolldown-runtime-QTnfLwEv.js"),
     asset!("assets/server-Be_dgHhv.css"),
-    asset!("assets/server-CurCgSJe.js"),
+    asset!("assets/server-CZC1MmxD.js"),
     asset!("assets/theme-SyohOuTh.js"),
     asset!("explore.html"),
     asset!("index.html"),

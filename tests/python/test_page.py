@@ -1,0 +1,573 @@
+"""The page of `h5bridge serve` in a real browser: what it shows, compared with numpy; never with stored pictures.
+
+Needs a Chromium of the system (Debian: chromium-headless-shell). Pictures of the pages are kept for a person to look at, in the
+folder H5BRIDGE_PICTURES or in pytest's own.
+"""
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+
+import h5py
+import numpy as np
+import pytest
+
+import support
+
+playwright = pytest.importorskip('playwright.sync_api')
+
+BROWSERS = ('chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome')
+BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason='no browser: install one of ' + ', '.join(BROWSERS))
+
+WRITER = os.path.join(support.ROOT, 'tests', 'python', 'growing_ms.py')
+ANTENNAS, CHANNELS, INTEGRATIONS = 7, 48, 80
+KINDS = ('waterfall', 'amp_time', 'phase_time', 'spectrum', 'amp_uvdist', 'uv', 'flag_antenna', 'flag_channel', 'flag_time',
+         'baselines')
+RASTERS = ('waterfall', 'amp_uvdist', 'uv', 'baselines')
+SECONDS = 60    # a busy machine is slow at drawing
+
+
+# ---- servers and pages ----------------------------------------------------------------------------------------------
+
+class Server:
+    """`h5bridge serve`, until the block ends."""
+
+    def __init__(self, *words):
+        command = [support.H5BRIDGE, 'serve', *map(str, words), '--port', '0', '--json']
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert line, 'h5bridge serve ended with status %s' % self.process.wait()
+        self.url = json.loads(line)['url']
+        parts = urllib.parse.urlsplit(self.url)
+        token = urllib.parse.parse_qs(parts.query).get('token', [''])[0]
+        self.headers = {'Authorization': 'Bearer ' + token} if token else {}
+        self.root = urllib.parse.urlunsplit(parts._replace(query='', fragment=''))
+
+    def get(self, address):
+        request = urllib.request.Request(urllib.parse.urljoin(self.root, address), headers=self.headers)
+        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+            return answer.read()
+
+    def frame(self, kind, file, **parameters):
+        """The words of a plot, and its arrays; after all rows are read."""
+        address = 'live/plot/%s?%s' % (kind, urllib.parse.urlencode({'file': file, **parameters}))
+        end = time.time() + SECONDS
+        while True:
+            plot, arrays = decode(self.get(address))
+            if plot['complete']:
+                return plot, arrays
+            assert time.time() < end, 'not all rows of %s are used after %d s' % (kind, SECONDS)
+            time.sleep(0.2)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+
+def decode(document):
+    """A frame without the library safetensors and without the page's decoder."""
+    length, = struct.unpack('<Q', document[:8])
+    header = json.loads(document[8:8 + length])
+    plot = json.loads(header.pop('__metadata__')['plot'])
+    arrays = {}
+    for name, entry in header.items():
+        begin, end = (8 + length + offset for offset in entry['data_offsets'])
+        kind = {'F32': '<f4', 'F64': '<f8', 'U32': '<u4'}[entry['dtype']]
+        arrays[name] = np.frombuffer(document[begin:end], kind).reshape(entry['shape'])
+    return plot, arrays
+
+
+@pytest.fixture(scope='module')
+def chromium():
+    quiet = ['--disable-dev-shm-usage', '--disable-background-networking', '--disable-component-update', '--disable-sync',
+             '--no-first-run', '--disable-quic']
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=BROWSER, args=quiet)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """A folder with two MeasurementSets as native files, and an HDF5 file of another kind."""
+    folder = tmp_path_factory.mktemp('served')
+    ms = tmp_path_factory.mktemp('made') / 'made.ms'
+    subprocess.run([sys.executable, WRITER, str(ms), *map(str, (INTEGRATIONS, ANTENNAS, CHANNELS, 0))], check=True)
+    support.h5bridge('to-hdf5', ms, folder / 'my.h5')
+    with h5py.File(folder / 'other.h5', 'w') as file:
+        file['numbers'] = np.arange(12.).reshape(3, 4) ** 2 / 7
+    shutil.copy(folder / 'my.h5', folder / 'second.h5')
+    with h5py.File(folder / 'second.h5', 'r+') as file:
+        file['MAIN/DATA'][...] = 2 * file['MAIN/DATA'][...]
+    return folder
+
+
+@pytest.fixture(scope='module')
+def server(folder):
+    with Server(folder) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def opened(chromium, server, address, width=1280, height=900, **more):
+    """A page; fails afterwards if it wrote errors to the console."""
+    context = chromium.new_context(viewport={'width': width, 'height': height}, accept_downloads=True, **more)
+    context.set_default_timeout(SECONDS * 1000)
+    page = context.new_page()
+    errors = []
+    page.on('pageerror', lambda error: errors.append(str(error)))
+    page.on('console', lambda message: errors.append(message.text) if message.type == 'error' else None)
+    if server.url != server.root:
+        page.request.get(server.url)    # the token becomes a cookie
+    page.goto(urllib.parse.urljoin(server.root, address))
+    try:
+        yield page
+        assert errors == []
+    finally:
+        context.close()
+
+
+def keep(page, name, tmp_path, **more):
+    """Keeps a picture of the page for a person."""
+    folder = os.environ.get('H5BRIDGE_PICTURES') or str(tmp_path)
+    os.makedirs(folder, exist_ok=True)
+    page.screenshot(path=os.path.join(folder, name + '.png'), **more)
+
+
+def wait(page, condition, argument=None):
+    """Waits until the JavaScript function `condition` gives true."""
+    page.wait_for_function(condition, arg=argument, timeout=SECONDS * 1000)
+
+
+READY = '''kinds => kinds.every(kind => {
+    const plot = document.getElementById(kind);
+    return plot && plot.dataset.state === 'ready' && plot.dataset.used === plot.dataset.rows;
+})'''
+
+
+def wait_for_plots(page, kinds=KINDS):
+    """Scrolls every plot into view, since those out of sight are not asked for, and waits until all rows are in."""
+    for kind in kinds:
+        page.locator('#' + kind).scroll_into_view_if_needed()
+        wait(page, READY, [kind])
+    page.evaluate('scrollTo(0, 0)')
+
+
+def plots(file, **state):
+    return 'ms.html?' + urllib.parse.urlencode({'file': file, **state})
+
+
+def query(page):
+    return urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)
+
+
+def colours(locator):
+    import matplotlib.image
+    pixels = matplotlib.image.imread(io.BytesIO(locator.screenshot()))[:, :, :3]
+    return len(np.unique((pixels * 255).astype(np.uint8).reshape(-1, 3), axis=0))
+
+
+# ---- the list, the explorer -----------------------------------------------------------------------------------------
+
+def test_list_of_sources(chromium, server, tmp_path):
+    with opened(chromium, server, './') as page:
+        rows = page.locator('tbody tr')
+        page.locator('tr[data-file="my.h5"]').wait_for()
+        assert [row.get_attribute('data-file') for row in rows.all()] == ['my.h5', 'other.h5', 'second.h5']
+        page.locator('tr[data-file="my.h5"]').get_by_role('link', name='Explore').wait_for()
+        keep(page, 'list', tmp_path)
+        page.locator('tr[data-file="my.h5"]').get_by_role('link', name='Plots').click()
+        wait_for_plots(page, ['waterfall'])
+        assert page.title() == 'my.h5 - h5bridge'
+        page.get_by_role('link', name='Licences').count()
+
+
+@pytest.mark.parametrize('words', [(), ('--base-path', '/below/this')])
+def test_the_only_source_is_opened(chromium, folder, words):
+    with Server(folder / 'my.h5', *words) as server, opened(chromium, server, './') as page:
+        page.wait_for_url('**/ms.html?file=my.h5')
+        wait_for_plots(page, ['waterfall'])
+        page.get_by_role('link', name='Sources').click()
+        page.locator('tr[data-file="my.h5"]').wait_for()
+
+
+def test_licences_are_served(server):
+    text = server.get('licences.txt').decode()
+    for name in ('@h5web/app', 'uplot', 'react', 'three', 'Feather', 'Phosphor', 'Radix', 'Tabler', 'Apache License'):
+        assert name in text, name
+
+
+def test_explorer(chromium, server, folder, tmp_path):
+    """The tree down to a dataset, its numbers, and a picture of another one."""
+    with h5py.File(folder / 'my.h5') as file:
+        positions = file['ANTENNA/POSITION'][...]
+    with opened(chromium, server, 'explore.html?file=my.h5') as page:
+        page.get_by_role('treeitem', name='ANTENNA', exact=True).click()
+        page.get_by_role('treeitem', name='POSITION', exact=True).click()
+        page.get_by_role('tab', name='Matrix').click()
+        page.get_by_text('Exact', exact=True).click()
+        end = time.time() + SECONDS
+        while True:
+            shown = numbers(page.locator('.viewer').inner_text())
+            if contains(shown, positions.ravel().tolist()):
+                break
+            assert time.time() < end, shown
+            time.sleep(0.2)
+        keep(page, 'explorer-matrix', tmp_path)
+        page.get_by_role('link', name='Plots').wait_for()
+    with opened(chromium, server, 'explore.html?file=my.h5&path=/MAIN/DATA') as page:
+        page.get_by_text('DATA (amplitude)').wait_for()
+        end = time.time() + SECONDS
+        while colours(page.locator('canvas').first) <= 20:    # a WebGL canvas is blank for seconds
+            assert time.time() < end, 'nothing is drawn'
+            time.sleep(0.5)
+        keep(page, 'explorer-heatmap', tmp_path)
+
+
+def numbers(text):
+    found = []
+    for line in text.split('\n'):
+        with contextlib.suppress(ValueError):
+            found.append(float(line.replace('\N{MINUS SIGN}', '-')))
+    return found
+
+
+def contains(shown, wanted):
+    near = np.isclose
+    return any(np.all(near(shown[at:at + len(wanted)], wanted, rtol=1e-12)) for at in range(len(shown) - len(wanted) + 1))
+
+
+def test_errors_are_shown(chromium, server):
+    with opened(chromium, server, 'explore.html?file=none.h5') as page:
+        page.get_by_text('none.h5 is not among the sources.').wait_for()
+    context = chromium.new_context()
+    page = context.new_page()
+    page.request.get(server.url)
+    page.goto(urllib.parse.urljoin(server.root, plots('other.h5')))    # not a MeasurementSet
+    page.locator('.message').first.wait_for()
+    assert 'not a native' in page.locator('#plots').inner_text()
+    page.get_by_role('link', name='Look at it in the explorer').wait_for()
+    page.goto(urllib.parse.urljoin(server.root, plots('my.h5', scan='no number', plots='waterfall')))
+    page.locator('#waterfall[data-state=error]').wait_for()
+    assert 'scan' in page.locator('#waterfall .error').inner_text()
+    context.close()
+
+
+# ---- the plots ------------------------------------------------------------------------------------------------------
+
+def test_every_plot_is_drawn(chromium, server, folder, tmp_path):
+    with h5py.File(folder / 'my.h5') as file:
+        rows = len(file['MAIN/TIME'])
+    answers = []
+    for kind in KINDS:
+        server.frame(kind, 'my.h5')    # all rows are read
+    with opened(chromium, server, 'licences.txt') as page:
+        page.on('response', lambda answer: answers.append(answer.status) if '/live/plot/' in answer.url else None)
+        page.goto(urllib.parse.urljoin(server.root, plots('my.h5')))
+        wait_for_plots(page)
+        page.wait_for_timeout(1000)
+        assert [plot.get_attribute('id') for plot in page.locator('section.plot').all()] == list(KINDS)
+        for kind in KINDS:
+            plot = page.locator('#' + kind)
+            assert plot.get_attribute('data-rows') == str(rows)
+            assert colours(plot.locator('canvas')) > 20, kind
+        # the first look at the file asked for each plot again: nothing was new
+        assert set(answers) == {200, 304} and answers.count(200) == len(KINDS), answers
+        # two abreast
+        first, second = (page.locator('#' + kind).bounding_box() for kind in KINDS[:2])
+        assert first['y'] == second['y'] and first['x'] < second['x']
+        keep(page, 'plots', tmp_path, full_page=True)
+
+
+def test_frames_are_decoded(chromium, server, tmp_path):
+    """What the page saves from each frame is what the server sent, taken apart by other means."""
+    with opened(chromium, server, plots('my.h5')) as page:
+        wait_for_plots(page)
+
+        def saved(kind, form):
+            page.locator('#%s h2' % kind).click()    # browsers refuse a second download to a page that nobody touches
+            with page.expect_download() as waiting:
+                page.locator('#' + kind).get_by_label('Download').select_option(form)
+            path = waiting.value.path()
+            assert waiting.value.suggested_filename == 'my-%s.%s' % (kind, form)
+            with open(path, 'rb') as file:
+                return file.read()
+        for kind in KINDS:
+            plot, arrays = server.frame(kind, 'my.h5')
+            values = arrays['raster'] if kind in RASTERS else arrays['y']
+            read = np.load(io.BytesIO(saved(kind, 'npy')))
+            assert read.dtype == values.dtype
+            np.testing.assert_array_equal(read, values)
+            page_plot, page_arrays = decode(saved(kind, 'safetensors'))
+            assert (page_plot['kind'], page_plot['rows'], page_arrays.keys()) == (kind, plot['rows'], arrays.keys())
+            for name, array in arrays.items():
+                np.testing.assert_array_equal(page_arrays[name], array)
+            table = [line.split(',') for line in saved(kind, 'csv').decode().splitlines()]
+            if kind in RASTERS:
+                read = np.array([[float(cell or 'nan') for cell in line[1:]] for line in table[1:-1]])
+                np.testing.assert_array_equal(read.astype(values.dtype), values)
+                if 'names' not in plot['x']:
+                    np.testing.assert_array_equal([float(cell) for cell in table[0][1:]], arrays['x'])
+            else:
+                each = len(arrays.keys() - {'x'})
+                read = np.array([[float(cell or 'nan') for cell in line[1::each]] for line in table[1:]]).T
+                np.testing.assert_array_equal(read.astype(np.float32), values)
+        assert saved('waterfall', 'png')[:8] == b'\x89PNG\r\n\x1a\n'
+
+
+PIXELS = '''([kind, places]) => {
+    const plot = document.getElementById(kind), canvas = plot.querySelector('canvas');
+    const over = plot.querySelector('.u-over').getBoundingClientRect(), box = canvas.getBoundingClientRect();
+    const ratio = canvas.width / box.width, context = canvas.getContext('2d');
+    return places.map(([x, y]) => Array.from(context.getImageData(
+        Math.floor((over.x - box.x + x * over.width) * ratio), Math.floor((over.y - box.y + (1 - y) * over.height) * ratio), 1, 1).data));
+}'''
+
+
+@pytest.mark.parametrize('scale', ['linear', 'log'])
+@pytest.mark.parametrize('kind', ['waterfall', 'baselines'])
+def test_rasters_are_drawn_where_they_belong(chromium, server, kind, scale):
+    """Colours at the centres of cells; the first row of the raster is the lowest of the picture."""
+    import matplotlib
+    plot, arrays = server.frame(kind, 'my.h5')
+    raster = arrays['raster'].astype(float)
+    height, width = raster.shape
+    low, high = plot['z']['low'], plot['z']['high']
+    random = np.random.default_rng(1)
+    cells = [(0, 0), (height - 1, 0), (0, width - 1), (height - 1, width - 1)]
+    cells += [(int(random.integers(height)), int(random.integers(width))) for _ in range(200)]
+    with opened(chromium, server, plots('my.h5', plots=kind, **{kind + '.scale': scale}), width=1000) as page:
+        wait_for_plots(page, [kind])
+        found = page.evaluate(PIXELS, [kind, [[(column + 0.5) / width, (row + 0.5) / height] for row, column in cells]])
+    form = np.log if scale == 'log' else np.asarray
+    checked = 0
+    for (row, column), pixel in zip(cells, found, strict=True):
+        value = raster[row, column]
+        if np.isnan(value) or (scale == 'log' and value <= 0):
+            assert pixel[3] == 0, 'cell %d, %d is drawn, but has no value' % (row, column)
+            continue
+        level = np.clip((form(value) - form(low)) / (form(high) - form(low)), 0, 1)
+        wanted = np.array(matplotlib.colormaps['viridis'](level)[:3]) * 255
+        assert np.abs(wanted - pixel[:3]).max() <= 8, 'cell %d, %d of %s: %s, not %s' % (row, column, value, pixel, wanted)
+        checked += 1
+    assert checked > 100
+
+
+def test_readout_and_words(chromium, server):
+    plot, arrays = server.frame('waterfall', 'my.h5')
+    height, width = arrays['raster'].shape
+    row, column = height // 3, width // 4
+    with opened(chromium, server, plots('my.h5')) as page:
+        wait_for_plots(page)
+        box = page.locator('#waterfall .u-over').bounding_box()
+        page.mouse.move(box['x'] + (column + 0.5) / width * box['width'], box['y'] + (1 - (row + 0.5) / height) * box['height'])
+        wait(page, '() => document.querySelector("#waterfall .place").textContent')
+        text = page.locator('#waterfall .place').inner_text()
+        shown = re.fullmatch(r'[\d.]+ MHz, [\d:.]+: ([-\d.e+]+)( \S+)?', text)
+        assert shown, text
+        assert float(shown[1]) == pytest.approx(arrays['raster'][row, column], rel=1e-4)
+        for kind in KINDS:
+            words = page.locator('#%s [role=img]' % kind).get_attribute('aria-label')
+            assert 'Horizontal: ' in words and 'Vertical: ' in words and 'rows.' in words, words
+        words = page.locator('#waterfall [role=img]').get_attribute('aria-label')
+        assert plot['title'] in words and '%d by %d cells' % (width, height) in words, words
+
+
+# ---- the state ------------------------------------------------------------------------------------------------------
+
+def test_state_is_in_the_address(chromium, server, tmp_path):
+    with opened(chromium, server, plots('my.h5', plots='waterfall,amp_time,baselines'), height=1200) as page:
+        wait_for_plots(page, ['waterfall', 'amp_time', 'baselines'])
+        everything = page.locator('#amp_time [role=img]').get_attribute('aria-label')
+        page.get_by_label('Field').select_option('1')
+        page.get_by_label('Quantity, Waterfall').select_option('phase')
+        wait(page, 'text => document.querySelector("#amp_time [role=img]").ariaLabel !== text', everything)
+        assert query(page)['field'] == ['1'] and query(page)['waterfall.quantity'] == ['phase']
+        wait_for_plots(page, ['waterfall', 'amp_time', 'baselines'])
+
+        # a click on a baseline chooses that of the waterfall, arrow keys choose the next one
+        box = page.locator('#baselines .u-over').bounding_box()
+        page.mouse.click(box['x'] + 1.5 / ANTENNAS * box['width'], box['y'] + (1 - 3.5 / ANTENNAS) * box['height'])
+        wait(page, '() => location.search.includes("waterfall.baseline=m001-m003")')
+        page.locator('#baselines [role=img]').focus()
+        page.keyboard.press('ArrowUp')
+        wait(page, '() => location.search.includes("waterfall.baseline=m001-m004")')
+        wait_for_plots(page, ['waterfall', 'amp_time', 'baselines'])
+        frame, arrays = server.frame('waterfall', 'my.h5', field='1', quantity='phase', baseline='m001-m004')
+        assert frame['title'] in page.locator('#waterfall h2').inner_text()
+
+        # dragging zooms, a double click shows all
+        box = page.locator('#amp_time .u-over').bounding_box()
+        page.mouse.move(box['x'] + box['width'] * 0.25, box['y'] + box['height'] * 0.5)
+        page.mouse.down()
+        page.mouse.move(box['x'] + box['width'] * 0.75, box['y'] + box['height'] * 0.5, steps=5)
+        page.mouse.up()
+        wait(page, '() => location.search.includes("amp_time.x=")')
+        low, high = map(float, query(page)['amp_time.x'][0].split('..'))
+        times = server.frame('amp_time', 'my.h5', field='1')[1]['x']
+        assert low == pytest.approx(times[0] + (times[-1] - times[0]) * 0.25, abs=(times[-1] - times[0]) * 0.02)
+        assert high == pytest.approx(times[0] + (times[-1] - times[0]) * 0.75, abs=(times[-1] - times[0]) * 0.02)
+        keep(page, 'state', tmp_path)
+        address = page.url
+
+        # the same address gives the same page
+        page.goto('about:blank')
+        page.goto(address)
+        wait_for_plots(page, ['waterfall', 'amp_time', 'baselines'])
+        assert page.get_by_label('Field').input_value() == '1'
+        assert page.get_by_label('Quantity, Waterfall').input_value() == 'phase'
+        assert page.url == address
+        page.locator('#amp_time .u-over').dblclick()
+        wait(page, '() => !location.search.includes("amp_time.x=")')
+
+        # back
+        page.get_by_label('Field').select_option('')
+        page.go_back()
+        wait(page, '() => document.querySelector("[name=field]").value === "1"')
+
+
+def test_dark_phone(chromium, server, tmp_path):
+    with opened(chromium, server, plots('my.h5'), width=390, height=800, color_scheme='dark') as page:
+        wait_for_plots(page)
+        assert page.evaluate('document.documentElement.scrollWidth') <= 390
+        first, second = (page.locator('#' + kind).bounding_box() for kind in KINDS[:2])
+        assert first['x'] == second['x'] and first['y'] < second['y']
+        ground = 'getComputedStyle(document.body).backgroundColor'
+        dark = page.evaluate(ground)
+        keep(page, 'phone', tmp_path, full_page=True)
+        page.get_by_role('button', name='Light').click()
+        assert page.evaluate(ground) == 'rgb(255, 255, 255)' != dark
+
+
+def test_comparison(chromium, server, tmp_path):
+    """The second file has twice the visibilities of the first."""
+    kinds = ['waterfall', 'spectrum']
+    with opened(chromium, server, plots('my.h5', plots=','.join(kinds), **{'with': 'second.h5'})) as page:
+        wait_for_plots(page, kinds)
+        assert page.locator('#waterfall canvas').count() == 2
+        first, second = (panel.get_attribute('aria-label') for panel in page.locator('#waterfall [role=img]').all())
+        scales = [re.search(r'Colour: .*?;', text)[0] for text in (first, second)]
+        assert scales[0] == scales[1]
+        keep(page, 'side-by-side', tmp_path)
+        page.locator('[name=compare]').select_option('difference')
+        wait(page, '() => document.querySelectorAll("#waterfall canvas").length === 1')
+        wait_for_plots(page, kinds)
+        for kind in kinds:
+            page.locator('#%s h2' % kind).click()
+            with page.expect_download() as waiting:
+                page.locator('#' + kind).get_by_label('Download').select_option('npy')
+            read = np.load(waiting.value.path())
+            name = 'raster' if kind in RASTERS else 'y'
+            one, other = (server.frame(kind, file)[1][name] for file in ('my.h5', 'second.h5'))
+            np.testing.assert_allclose(read, one - other, rtol=1e-5, atol=1e-5)
+        keep(page, 'difference', tmp_path)
+
+
+# ---- growing files --------------------------------------------------------------------------------------------------
+
+@contextlib.contextmanager
+def growing(folder, integrations=2000, pause=0.25):
+    """A live file that grows until the block ends: casacore writes, `follow` follows."""
+    ms = folder / 'made.ms'
+    words = [sys.executable, WRITER, str(ms), str(integrations), str(ANTENNAS), str(CHANNELS), str(pause)]
+    served = folder / 'served'
+    served.mkdir()
+    with contextlib.ExitStack() as stack:
+        def start(command, **more):
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **more)
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            return process
+        start(words)
+        end = time.time() + SECONDS
+        while not os.path.exists(ms / 'table.dat'):
+            assert time.time() < end
+            time.sleep(0.1)
+        time.sleep(1)
+        start([support.H5BRIDGE, 'follow', str(ms), str(served / 'live.h5')], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while committed(served / 'live.h5') < 100:
+            assert time.time() < end
+            time.sleep(0.1)
+        yield served
+
+
+def committed(path):
+    try:
+        with h5py.File(path, 'r', swmr=True, locking=False) as file:
+            return int(file['MAIN/committed_rows'][0])
+    except (OSError, KeyError):
+        return 0
+
+
+ROWS = 'Number(document.querySelector("[data-name=rows]").textContent.replaceAll(",", ""))'
+
+
+def test_page_grows_with_the_file(chromium, tmp_path):
+    with growing(tmp_path) as folder, Server(folder) as server:
+        with opened(chromium, server, plots('live.h5'), height=2000) as page:
+            wait(page, READY.replace("plot.dataset.used === plot.dataset.rows", 'Number(plot.dataset.drawn) > 1'), ['waterfall', 'amp_time'])
+
+            def state():
+                words = page.locator('#waterfall [role=img]').get_attribute('aria-label')
+                return page.evaluate(ROWS), int(page.locator('#waterfall').get_attribute('data-rows')), \
+                    int(re.search(r'(\d+) by (\d+) cells', words)[2])
+            before = state()
+            assert before[0] <= committed(folder / 'live.h5')
+            rows = before[0] + 200
+            wait(page, 'rows => %s >= rows' % ROWS, rows)
+            wait(page, 'rows => document.getElementById("waterfall").dataset.rows >= rows', rows)
+            after = state()
+            assert after[0] >= rows and after[1] >= rows and after[2] > before[2], (before, after)
+            assert after[1] <= committed(folder / 'live.h5')
+            keep(page, 'growing', tmp_path)
+
+            # a pause keeps the plots, not the numbers
+            page.get_by_role('button', name='Pause').click()
+            page.wait_for_timeout(1500)
+            held = state()
+            wait(page, 'rows => %s > rows' % ROWS, held[0] + 60)
+            assert state()[1:] == held[1:] and query(page)['paused'] == ['1']
+            page.get_by_role('button', name='Go on').click()
+            wait(page, 'rows => document.getElementById("waterfall").dataset.rows > rows', held[1])
+
+            # a hidden page closes its stream
+            hide = '''is => { Object.defineProperty(document, 'hidden', {configurable: true, get: () => is});
+                document.dispatchEvent(new Event('visibilitychange')); }'''
+            page.evaluate(hide, True)
+            held = page.evaluate(ROWS)
+            page.wait_for_timeout(1500)
+            assert page.evaluate(ROWS) == held
+            page.evaluate(hide, False)
+            wait(page, 'rows => %s > rows' % ROWS, held)
+
+            # an alert
+            page.get_by_label('Alert').fill('flagged > 0.01 %')
+            page.get_by_label('Alert').press('Enter')
+            page.locator('.alarms').filter(has_text='flagged').wait_for()
+        with opened(chromium, server, './?list') as page:
+            row = page.locator('tr[data-file="live.h5"]')
+            row.filter(has_text='live').wait_for()
+            wait(page, '''() => { const cells = document.querySelector('tr[data-file="live.h5"]').cells;
+                return Number(cells[5].textContent) > 0 && cells[6].textContent && cells[7].textContent.endsWith('%'); }''')
+            keep(page, 'board', tmp_path)
+        with opened(chromium, server, 'explore.html?file=live.h5') as page:
+            page.get_by_role('treeitem', name='MAIN', exact=True).wait_for()
+            page.get_by_role('button', name=re.compile('new rows: refresh')).click()
+            page.get_by_role('treeitem', name='MAIN', exact=True).wait_for()
