@@ -419,7 +419,7 @@ mod tests {
         let layout = |signed, precision, shift| IntegerLayout { order: Order::Little, signed, precision, shift };
         assert_eq!(decode_integer(&layout(true, 16, 0), &[0xfe, 0xff]), -2);
         assert_eq!(decode_integer(&layout(false, 16, 0), &[0xfe, 0xff]), 0xfffe);
-        assert_eq!(decode_integer(&layout(true, 4, 2), &[0b11_1110_01]), -2);
+        assert_eq!(decode_integer(&layout(true, 4, 2), &[0b1111_1001]), -2);
         let big = IntegerLayout { order: Order::Big, ..layout(false, 64, 0) };
         assert_eq!(decode_integer(&big, &u64::MAX.to_be_bytes()), i128::from(u64::MAX));
     }

@@ -10,7 +10,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{AnyClass, AnyDataset, AnyObject, AnyType, Served, Visitor};
 
 /// Bytes that are read at a time.
-const BLOCK_BYTES: u64 = 4 << 20;
+const BLOCK_BYTES: u64 = 1 << 20;
+
+/// Bytes that are read at a time where libhdf5 decodes chunks again for each block.
+const LARGE_BLOCK_BYTES: u64 = 4 << 20;
 
 /// Bytes at a time of elements that are taken apart: their text is longer.
 const VISITED_BYTES: u64 = 1 << 20;
@@ -122,12 +125,13 @@ impl Values {
 
     /// Fails if a block cannot be what the file stores.
     pub(super) fn check_backed(&self) -> Result<()> {
-        self.dataset.check_backed(self.bytes().min(BLOCK_BYTES.max(self.dataset.element().size as u64)))
+        self.dataset.check_backed(self.bytes().min(LARGE_BLOCK_BYTES.max(self.dataset.element().size as u64)))
     }
 
     /// The blocks in which bytes are read.
     pub(super) fn blocks(&self) -> Blocks {
-        self.blocks_of(BLOCK_BYTES / self.dataset.element().size.max(1) as u64)
+        let bytes = if self.dataset.keeps_chunks() { BLOCK_BYTES } else { LARGE_BLOCK_BYTES };
+        self.blocks_of(bytes / self.dataset.element().size.max(1) as u64)
     }
 
     /// The blocks in which elements are taken apart.

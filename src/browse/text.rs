@@ -277,7 +277,7 @@ mod tests {
             (form(Kind::Float, 8, false), (-2.2250738585072014e-308f64).to_le_bytes().to_vec()),
             (form(Kind::Float, 8, false), (-0.00012345678901234567f64).to_le_bytes().to_vec()),
         ] {
-            assert!(json(form, &bytes).len() as u64 < longest(form), "{}", json(form, &bytes));
+            assert!((json(form, &bytes).len() as u64) < longest(form), "{}", json(form, &bytes));
             let (mut out, mut column) = (Vec::new(), 0);
             push_csv(form, &bytes, 2, &mut column, &mut out);
             assert!((out.len() as u64) < longest_csv(form));

@@ -47,6 +47,8 @@ pub(crate) struct AnyDataset {
     elsewhere: Option<Elsewhere>,
     /// The extents if the elements are in other files, which are not asked.
     apart: Option<Vec<u64>>,
+    /// libhdf5 keeps the chunks that have the same place on the first axis.
+    keeps_chunks: bool,
 }
 
 /// A committed type.
@@ -83,7 +85,12 @@ impl<'a> Served<'a> {
     /// # Errors
     /// `NotFound`, and `Unsupported` if it is not served.
     pub(crate) fn find(&self, name: &str) -> Result<PathBuf> {
-        let path = self.directory.join(name).canonicalize().with_context(|| name.to_owned())?;
+        let path = self.directory.join(name);
+        let path = path.canonicalize().map_err(|error| {
+            // the caller learns of every file on which the answer depends, also of one that is missing
+            let _ = (self.is_served)(&path);
+            Error::from(error).context(name)
+        })?;
         if !path.is_file() || !(self.is_served)(&path) {
             return Err(Error::elsewhere(format!("the file {name} is not among those that are served")));
         }
@@ -142,7 +149,7 @@ impl Group {
     }
 
     /// The elements of the dataset to which the hard link `name` leads; `served` says where those may be that it does not have
-    /// itself. Chunks are kept for `slab` on the first axis.
+    /// itself.
     ///
     /// # Errors
     /// `Unsupported` if they are in files that are not served.
@@ -151,28 +158,34 @@ impl Group {
             let dataset = AnyDataset::open(self.inner().dataset(name)?)?;
             let mut prefix = None;
             if let Some(found) = dataset.elsewhere.clone() {
-                let mut objects = ServedObjects { root: self.root()?, served };
+                let mut objects = ServedObjects { root: self.root()? };
                 elsewhere::check_elements(served, self.path(), &found, &mut objects)?;
                 prefix = matches!(found, Elsewhere::Raw(_)).then_some(served.directory);
             }
-            let cache_bytes = dataset.slab_bytes()?.clamp(CACHE_BYTES, MAX_CACHE_BYTES);
+            let slab_bytes = dataset.slab_bytes()?;
+            let cache_bytes = slab_bytes.clamp(CACHE_BYTES, MAX_CACHE_BYTES);
             // a dataset has one prefix, and one cache, for as long as it is open
             drop(dataset);
             let opened = sys::open_cached_dataset(self.inner(), name, prefix, cache_bytes as usize)?;
             let stored = StoredType::new(opened.dtype()?)?;
-            Ok(AnyDataset { dataset: opened, stored, elsewhere: None, apart: None })
+            Ok(AnyDataset {
+                dataset: opened,
+                stored,
+                elsewhere: None,
+                apart: None,
+                keeps_chunks: slab_bytes <= cache_bytes,
+            })
         };
         open().map_err(Error::blame_source).with_context(|| name.to_owned())
     }
 }
 
 /// What a virtual dataset of a served file may name.
-struct ServedObjects<'a> {
+struct ServedObjects {
     root: Group,
-    served: &'a Served<'a>,
 }
 
-impl elsewhere::Objects for ServedObjects<'_> {
+impl elsewhere::Objects for ServedObjects {
     fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)> {
         let header = self.root.header(path)?;
         Ok((header.path().to_owned(), header.elsewhere().cloned()))
@@ -181,7 +194,6 @@ impl elsewhere::Objects for ServedObjects<'_> {
     fn outside(&mut self, file: &Path, path: &str) -> Result<()> {
         // nothing that the other file names is followed
         let root = Group::new(super::File::open_unlocked(file)?.0.into_root()?, String::new(), Reach::File);
-        debug_assert!((self.served.is_served)(file));
         root.dataset(path).map(drop)
     }
 }
@@ -196,7 +208,7 @@ impl AnyDataset {
             _ => None,
         };
         let stored = StoredType::new(dataset.dtype()?)?;
-        Ok(AnyDataset { dataset, stored, elsewhere, apart })
+        Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false })
     }
 
     /// The type of the elements.
@@ -231,6 +243,11 @@ impl AnyDataset {
     /// The numbers and names of the filters, first applied first.
     pub(crate) fn filters(&self) -> Result<Vec<(i32, String)>> {
         Ok(sys::filters(&self.dataset.dcpl()?)?.into_iter().map(|filter| filter.id_and_name()).collect())
+    }
+
+    /// Whether blocks that end within a chunk cost no second reading of it.
+    pub(crate) fn keeps_chunks(&self) -> bool {
+        self.keeps_chunks
     }
 
     /// Bytes of the chunks that have the same place on the first axis.

@@ -21,6 +21,7 @@ SELECTIONS = ['0', '-1', '0,1', '0,:', '0:2', '::2', '0:6:2,1:3', '::-1', '5:2',
 def make(folder):
     """Writes the files; the random numbers are the same each time."""
     path = lambda name: os.path.join(folder, name)
+    os.mkdir(path('below'))
     with h5py.File(path('other.h5'), 'w') as file:
         file['d'] = np.arange(4, dtype='<i4')
         file['g/inner'] = np.arange(3.)
@@ -211,7 +212,7 @@ def cases():
     yield 'no such file', url('/meta', file='none.h5', path='/')
     yield 'not hdf5', url('/meta', file='nothdf5.h5', path='/')
     yield 'traversal', url('/meta', file='../none.py', path='/')
-    yield 'inner traversal', url('/meta', file='x/../' + FILE, path='/')
+    yield 'inner traversal', url('/meta', file='below/../' + FILE, path='/')
     yield 'absolute', url('/meta', file='/etc/passwd', path='/')
     yield 'post', '/meta'
     yield 'unknown endpoint', url('/nope', file=FILE)

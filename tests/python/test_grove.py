@@ -45,7 +45,7 @@ DIFFERENCES = [
     (r'(data|stats) committed.*', 500, 422, 'a type has no values'),
     (r'not hdf5', 500, 422, 'it has no words for a file that is not HDF5'),
     (r'inner traversal', 200, 404, 'it follows .. in the name of a file'),
-    (r'loop (meta /self all|paths all|data)', 500, 404, 'it has no words for links in a circle'),
+    (r'loop (meta /self all|paths all|data)|paths links all', 500, 404, 'it has no words for links in a circle, or to files that are missing'),
     (r'loop (meta / .*|meta /self only_valid|paths)', 500, 200, 'a link in a circle takes the whole group with it', 'loop'),
     (r'data spaces bin', 200, 200, 'it gives the strings of h5py, padded with NUL, for the bytes of the file', b'ab    c   '),
     (r'data regions (json|flat)', 200, 200, 'h5py leaves out a bracket',
@@ -283,7 +283,12 @@ def check_file(h5grove, ours, file, counts):
                               for more in ({}, rows, {'selection': ':,::2'} if len(meta['shape']) > 1 else {})]
         for address in addresses:
             a, b = Answer(h5grove, address), Answer(ours, address)
-            assert same(a, b, address), (address, a, b)
+            # its encoder has no big-endian arrays
+            is_big = meta['kind'] == 'dataset' and str(meta['type']['dtype']).startswith('>')
+            if is_big and address.startswith('/data') and 'format' not in address:
+                assert a.status == 500 and b.status == 200, (address, a, b)
+            else:
+                assert same(a, b, address), (address, a, b)
             counts[address.split('?')[0]] += 1
 
 
@@ -299,7 +304,7 @@ def converted_cases():
     return found[::4]
 
 
-@pytest.mark.parametrize('case, table', converted_cases(), ids='-'.join)
+@pytest.mark.parametrize('case, table', converted_cases(), ids=lambda part: part)
 def test_converted_files(case, table, converted, folder, h5grove, ours, counts):
     name = '%s-%s.h5' % (case, table)
     shutil.copy(converted(case, table), folder / name)
@@ -432,7 +437,7 @@ def test_only_committed_rows_are_shown(folder, ours, tmp_path):
             found = Answer(ours, grove.url('/data', file='closed.h5', path='/MAIN/' + name, format='bin')).body
             assert found == file['MAIN'][name][:extent].tobytes(), name
             last = Answer(ours, grove.url('/data', file='closed.h5', path='/MAIN/' + name, format='bin', selection='-1')).body
-            assert last == file['MAIN'][name][extent - 1].tobytes(), name
+            assert last == file['MAIN'][name][extent - 1:extent].tobytes(), name
     for name, extent in expected.items():
         assert shape_of(ours, 'closed.h5', '/MAIN/' + name)[0] == extent, name
     beyond = grove.url('/data', file='closed.h5', path='/MAIN/TIME', selection='101')

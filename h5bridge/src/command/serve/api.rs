@@ -20,8 +20,8 @@ use super::work::Admission;
 /// The requests that are answered from one file.
 const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
 
-/// Bytes that an answer in pieces holds: one on its way, one that waits, one that is made.
-const IN_FLIGHT: u64 = 3 << 20;
+/// Bytes that an answer with values holds: pieces on their way, the next one, the block that they are made of.
+const IN_FLIGHT: u64 = 8 << 20;
 
 /// Answers up to this many bytes are not counted as memory.
 const SMALL: u64 = 64 << 10;
@@ -78,6 +78,14 @@ async fn of_file(
     headers: &HeaderMap,
     is_head: bool,
 ) -> Reply {
+    // before the file is opened: files that wait for clients hold memory of their own
+    let mut held = None;
+    if request == "data" && !is_head {
+        held = shared.memory.hold(IN_FLIGHT).await;
+        if held.is_none() {
+            return full();
+        }
+    }
     let (own, address, headers) = (Arc::clone(shared), query.to_owned(), headers.clone());
     let made = shared.pool.run(Admission::New, move || make(&own, request, &address, &headers)).await;
     let made = match made {
@@ -99,7 +107,11 @@ async fn of_file(
         Content::Whole(_) if is_head => Body::empty(),
         Content::Whole(bytes) => {
             let bytes = Bytes::from(bytes);
-            if bytes.len() as u64 > SMALL {
+            if held.is_some() && bytes.len() as u64 <= IN_FLIGHT {
+                Body::whole(bytes).keeping(held)
+            } else if bytes.len() as u64 > SMALL {
+                // its memory is counted once
+                drop(held);
                 let Some(held) = shared.memory.hold(bytes.len() as u64).await else { return full() };
                 Body::whole(bytes).keeping(held)
             } else {
@@ -107,8 +119,6 @@ async fn of_file(
             }
         }
         Content::Pieces(mut pieces, name) => {
-            let bytes = made.length.unwrap_or(IN_FLIGHT).min(IN_FLIGHT);
-            let Some(held) = shared.memory.hold(bytes).await else { return full() };
             // the first piece is made before the head is sent, so that its error is an answer
             let first = shared.pool.run(Admission::Begun, move || (pieces.next(), pieces)).await;
             match first {
