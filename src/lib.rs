@@ -9,6 +9,7 @@
 //! | plot a MeasurementSet while it is written      | [`look`]                                               |
 //! | put a table into one file, byte for byte       | [`pack`]                                               |
 //! | convert BLZ arrays to HDF5                     | [`blz`]                                                |
+//! | look at any HDF5 file                          | [`browse`]                                             |
 //!
 //! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, column, row and byte.
 //!
@@ -39,6 +40,7 @@
 mod aipsio;
 mod blosc;
 pub mod blz;
+pub mod browse;
 mod call;
 mod clock;
 mod container;

@@ -20,7 +20,7 @@ LAYERS = [
     ['table'],
     ['native'],
     ['source'],
-    ['convert', 'pack', 'live', 'blz'],
+    ['convert', 'pack', 'live', 'blz', 'browse'],
     ['look'],
     ['internals'],
     ['lib'],

@@ -153,12 +153,36 @@ impl Reach {
             Reach::Directory(directory) => Some(&directory.path),
         }
     }
+}
 
+/// Says which files may be opened because another one names them.
+pub(super) trait Admission {
     /// The path of the file that `found` names `name`.
     ///
     /// # Errors
     /// `Unsupported` if it may not be opened, `NotFound` if there is none.
-    pub(super) fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf> {
+    fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf>;
+
+    /// Whether any file is admitted.
+    fn takes_other_files(&self) -> bool;
+
+    /// Fails if libhdf5 would look for the files of a dataset elsewhere than [`admit`](Self::admit) does.
+    fn check_environment(&self, found: &Elsewhere, variable: &str) -> Result<()> {
+        if self.takes_other_files() && std::env::var_os(variable).is_some_and(|value| !value.is_empty()) {
+            let message =
+                format!("{found} is not followed while {variable} is set, which changes where it lies: unset it");
+            return Err(Error::elsewhere(message));
+        }
+        Ok(())
+    }
+}
+
+impl Admission for Reach {
+    fn takes_other_files(&self) -> bool {
+        self.directory().is_some()
+    }
+
+    fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf> {
         let Some(directory) = self.directory() else { return Err(found.refused()) };
         let refused = |why: &str| Error::elsewhere(format!("{found}: {name} is not followed: {why}"));
         let path = Path::new(name);
@@ -181,16 +205,6 @@ impl Reach {
         }
         Ok(path)
     }
-
-    /// Fails if libhdf5 would look for the files of a dataset elsewhere than [`admit`](Self::admit) does.
-    fn check_environment(&self, found: &Elsewhere, variable: &str) -> Result<()> {
-        if self.directory().is_some() && std::env::var_os(variable).is_some_and(|value| !value.is_empty()) {
-            let message =
-                format!("{found} is not followed while {variable} is set, which changes where it lies: unset it");
-            return Err(Error::elsewhere(message));
-        }
-        Ok(())
-    }
 }
 
 /// Access to the objects that a virtual dataset names.
@@ -205,7 +219,12 @@ pub(super) trait Objects {
 /// Fails unless the elements of the dataset at `path` may be read.
 ///
 /// Returns whether elements are in other files.
-pub(super) fn check_elements(reach: &Reach, path: &str, found: &Elsewhere, objects: &mut dyn Objects) -> Result<bool> {
+pub(super) fn check_elements(
+    reach: &dyn Admission,
+    path: &str,
+    found: &Elsewhere,
+    objects: &mut dyn Objects,
+) -> Result<bool> {
     match found {
         Elsewhere::Raw(files) => {
             files.iter().try_for_each(|file| reach.admit(found, file).map(drop))?;
@@ -222,7 +241,7 @@ pub(super) fn check_elements(reach: &Reach, path: &str, found: &Elsewhere, objec
 
 /// The sources of a virtual dataset, and the sources of those that are virtual.
 struct Sources<'a> {
-    reach: &'a Reach,
+    reach: &'a dyn Admission,
     objects: &'a mut dyn Objects,
     /// Paths in the same file.
     checked: BTreeSet<String>,

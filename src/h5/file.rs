@@ -136,6 +136,25 @@ impl File {
         }
     }
 
+    /// Opens a file for reading as [`open_shared`](Self::open_shared) does, and gives HDF5's lock back at once: no writer waits.
+    /// The second result says whether the file is read as one that grows.
+    ///
+    /// # Errors
+    /// As [`open_shared`](Self::open_shared).
+    pub(crate) fn open_unlocked(path: &Path) -> Result<(Self, bool)> {
+        let is_live = || superblock(path).is_some_and(|superblock| superblock.is_live());
+        let mut live = is_live();
+        let opened = if live { Self::open_live(path) } else { Self::open(path) };
+        let opened = opened.or_else(|error| {
+            // a writer began or ended concurrently, or this process still has the file open in the other mode
+            live = !live;
+            let other = if live { Self::open_live(path) } else { Self::open(path) };
+            other.map_err(|_| error)
+        })?;
+        let _ = fs::File::from(sys::descriptor(opened.file())?).unlock();
+        Ok((opened, live))
+    }
+
     /// Opens a file for reading that another program appends to under SWMR, or did when it was killed. HDF5's lock is held
     /// only meanwhile.
     ///
@@ -210,6 +229,11 @@ impl File {
     pub(crate) fn root(&self) -> Result<Group> {
         let root = self.file().group("/").context(Context::path(&self.path))?;
         Ok(Group::new(root, String::new(), self.reach.clone()))
+    }
+
+    /// The group that holds everything else, which keeps the file open.
+    pub(super) fn into_root(self) -> Result<hdf5::Group> {
+        self.file().group("/").context(Context::path(&self.path))
     }
 
     /// Writes what is still in memory and closes the file. Groups and datasets of a file that was created become

@@ -8,6 +8,7 @@ use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 use hdf5::plist::link_create::{CharEncoding, LinkCreate};
 use hdf5_sys::h5::H5_index_t;
 
+use super::elsewhere::Admission as _;
 use super::sys::{Charset, Link};
 use super::{
     Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach, attribute,
@@ -64,6 +65,10 @@ impl Located {
 impl Group {
     pub(super) fn new(group: hdf5::Group, path: String, reach: Reach) -> Self {
         Group { group, path, reach, outside: false }
+    }
+
+    pub(super) fn inner(&self) -> &hdf5::Group {
+        &self.group
     }
 
     /// A group of the same file.
@@ -326,14 +331,19 @@ impl Group {
 
     /// The names in this group and what they lead to, in order of creation where the file keeps it, else of names.
     pub(crate) fn links(&self) -> Result<Vec<(String, LinkKind)>> {
-        let names = sys::link_names(&self.group, H5_index_t::H5_INDEX_CRT_ORDER)
-            .or_else(|_| sys::link_names(&self.group, H5_index_t::H5_INDEX_NAME))
-            .with_context(|| self.place())?;
+        let names = self.link_names()?;
         let with_kind = |name: String| {
             let kind = self.kind_of(&name).with_context(|| format!("object {}", self.path_of(&name)))?;
             Ok((name, kind))
         };
         names.into_iter().map(with_kind).collect()
+    }
+
+    /// The names in this group, in order of creation where the file keeps it, else of names.
+    pub(crate) fn link_names(&self) -> Result<Vec<String>> {
+        sys::link_names(&self.group, H5_index_t::H5_INDEX_CRT_ORDER)
+            .or_else(|_| sys::link_names(&self.group, H5_index_t::H5_INDEX_NAME))
+            .with_context(|| self.place())
     }
 
     fn kind_of(&self, name: &str) -> Result<LinkKind> {

@@ -3,7 +3,7 @@
 //! The only place that talks to libhdf5, through `hdf5` (hdf5-metno) and, where that has no safe call, [`sys`].
 //!
 //! - Shapes, regions and chunk indices are in casacore's order, first axis fastest and rows last. They are reversed
-//!   here, at the edge, and nowhere else.
+//!   here, at the edge, and nowhere else. `any.rs`, which shows files of any program, keeps HDF5's order.
 //! - Whatever is created is reproducible (no time stamps), keeps the order of creation of links and attributes, and
 //!   uses the file format of HDF5 1.10: superblock 3, the chunk indices of that version.
 //! - Links are followed and datasets opened by [`Group`] alone, which refuses whatever leads to another file unless its
@@ -11,6 +11,8 @@
 //! - libhdf5 runs under one lock. To use several cores, filter chunks with [`Pipeline`] on your own threads and
 //!   hand them over with [`Dataset::write_chunk`]; on the way back [`ChunkReader`] asks libhdf5 only where the chunks are.
 
+mod any;
+mod any_type;
 mod attribute;
 mod byte_rows;
 mod chunk_reader;
@@ -33,6 +35,8 @@ mod sys;
 /// Axes that a dataset can have.
 pub(crate) const MAX_AXES: usize = 32;
 
+pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served, Steps};
+pub(crate) use any_type::{AnyClass, AnyType, FloatLayout, IntegerLayout, Order, ReferenceKind, Visitor};
 pub(crate) use attribute::Attribute;
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
@@ -48,6 +52,7 @@ pub(crate) use filter::{Filter, FilterScratch, Pipeline};
 pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use repair::Superblock;
+pub(crate) use sys::Link;
 
 #[cfg(test)]
 mod tests;

@@ -52,6 +52,11 @@ impl StoredFilter {
         Filter::stored(self.id, &self.parameters, element_size)
     }
 
+    /// The number of the filter and its name.
+    pub(super) fn id_and_name(&self) -> (i32, String) {
+        (self.id, if self.name.is_empty() { self.label() } else { &self.name }.to_owned())
+    }
+
     /// # Errors
     /// `Unsupported` if neither this program, nor libhdf5, nor a plugin that libhdf5 finds has the filter.
     pub(super) fn check_available(&self) -> Result<()> {

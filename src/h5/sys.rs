@@ -22,10 +22,13 @@ use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5s::{H5S_UNLIMITED, H5S_seloper_t};
 use hdf5_sys::h5t::{H5T_VARIABLE, H5T_class_t, H5T_cset_t, H5T_str_t};
-use hdf5_sys::{h5a, h5d, h5f, h5l, h5p, h5s, h5t, h5z};
+use hdf5_sys::{h5a, h5d, h5f, h5l, h5o, h5p, h5s, h5t, h5z};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use super::StoredElement;
+use super::any_type::{
+    AnyClass, AnyMember, AnyType, FloatLayout, IntegerLayout, MAX_NESTED_TYPES, Order, Padding, ReferenceKind, Visitor,
+};
 use super::codec::{self, CODECS};
 use crate::error::{Error, Result};
 use crate::value::DataType;
@@ -108,7 +111,7 @@ pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<
 
 /// How a member of a group is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Link {
+pub(crate) enum Link {
     /// An object of the same file.
     Hard,
     /// A path in the same file.
@@ -205,6 +208,48 @@ pub(super) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Re
     Ok(create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id()))?)
 }
 
+/// Opens the dataset to which a hard link of this name leads, with a cache for this number of bytes of chunks; external storage is
+/// looked for below `prefix`.
+pub(super) fn open_cached_dataset(
+    group: &hdf5::Group,
+    name: &str,
+    prefix: Option<&Path>,
+    cache_bytes: usize,
+) -> Result<hdf5::Dataset> {
+    let name = c_name(name)?;
+    let access = create!(hdf5::plist::DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS))?;
+    if let Some(prefix) = prefix {
+        let prefix = c_path(prefix)?;
+        call!(h5p::H5Pset_efile_prefix(access.id(), prefix.as_ptr()))?;
+    }
+    // the slots are of pointers; 0.75 is HDF5's default of how soon chunks that were read leave
+    call!(h5p::H5Pset_chunk_cache(access.id(), 1021, cache_bytes, 0.75))?;
+    Ok(create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id()))?)
+}
+
+/// Opens the object to which a hard link of this name leads, for its attributes.
+pub(super) fn open_object(group: &hdf5::Group, name: &str) -> Result<Location> {
+    let name = c_name(name)?;
+    Ok(create!(Location, h5o::H5Oopen(group.id(), name.as_ptr(), H5P_DEFAULT))?)
+}
+
+/// Opens the committed type to which a hard link of this name leads.
+pub(super) fn open_type(group: &hdf5::Group, name: &str) -> Result<Datatype> {
+    let name = c_name(name)?;
+    Ok(create!(Datatype, h5t::H5Topen2(group.id(), name.as_ptr(), H5P_DEFAULT))?)
+}
+
+/// The extents of a virtual dataset when it was made, without a look at its sources; `None` if it has no source.
+pub(super) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64>>> {
+    let mut count = 0;
+    call!(h5p::H5Pget_virtual_count(creation.id(), &mut count))?;
+    if count == 0 {
+        return Ok(None);
+    }
+    let space = create!(Dataspace, h5p::H5Pget_virtual_vspace(creation.id(), 0))?;
+    Ok(Some(space.shape().into_iter().map(|extent| extent as u64).collect()))
+}
+
 /// The sources of a virtual dataset, as its file names them: file and dataset. At most `most`, else `None`.
 pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<Option<Vec<(String, String)>>> {
     let mut count = 0;
@@ -285,6 +330,25 @@ pub(super) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result
             start.as_ptr(),
             ptr::null(),
             extent.as_ptr(),
+            ptr::null()
+        ))?;
+    }
+    Ok(())
+}
+
+/// Selects, on each axis, this number of elements at this distance; with as many axes as the dataspace.
+pub(super) fn select_steps(space: &Dataspace, start: &[u64], step: &[u64], count: &[u64]) -> Result<()> {
+    let axes = space.ndim();
+    if [start, step, count].iter().any(|numbers| numbers.len() != axes) {
+        return Err(Error::usage(format!("a selection of {} axes in a dataspace of {axes}", start.len())));
+    }
+    if axes > 0 {
+        call!(h5s::H5Sselect_hyperslab(
+            space.id(),
+            H5S_seloper_t::H5S_SELECT_SET,
+            start.as_ptr(),
+            step.as_ptr(),
+            count.as_ptr(),
             ptr::null()
         ))?;
     }
@@ -897,4 +961,366 @@ pub(super) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Str
     let datatype = string_type(charset)?;
     // SAFETY: one pointer per value, each to a NUL-terminated string that outlives the call
     Ok(unsafe { target.write(&datatype, pointers.as_ptr().cast()) }?)
+}
+
+/// The type of the elements of a dataset or attribute, and the same in our words.
+pub(super) struct StoredType {
+    // the two belong together: what is read as the one is decoded as the other
+    datatype: Datatype,
+    element: AnyType,
+}
+
+impl StoredType {
+    /// `datatype` is what a dataset or an attribute gave: its elements in memory.
+    pub(super) fn new(datatype: Datatype) -> Result<Self> {
+        let element = any_type(&datatype, 0)?;
+        Ok(StoredType { datatype, element })
+    }
+
+    pub(super) fn element(&self) -> &AnyType {
+        &self.element
+    }
+}
+
+/// A type in our words.
+fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
+    if depth > MAX_NESTED_TYPES {
+        return Err(Error::limit(format!("types nested in types, more than {MAX_NESTED_TYPES} deep")));
+    }
+    let id = datatype.id();
+    let size = datatype.size();
+    let base = || -> Result<_> { Ok(Box::new(any_type(&create!(Datatype, h5t::H5Tget_super(id))?, depth + 1)?)) };
+    let class = match class(datatype) {
+        H5T_class_t::H5T_INTEGER => AnyClass::Integer(integer_layout(datatype)?),
+        H5T_class_t::H5T_BITFIELD => AnyClass::Bits(integer_layout(datatype)?),
+        H5T_class_t::H5T_FLOAT => AnyClass::Float(float_layout(datatype)?),
+        H5T_class_t::H5T_TIME => AnyClass::Time,
+        H5T_class_t::H5T_STRING => AnyClass::Text {
+            // SAFETY: the lock is held and the identifier is live
+            charset: sync(|| unsafe { h5t::H5Tget_cset(id) }) as i32,
+            // SAFETY: as above
+            padding: match sync(|| unsafe { h5t::H5Tget_strpad(id) }) {
+                H5T_str_t::H5T_STR_NULLTERM => Padding::Terminated,
+                H5T_str_t::H5T_STR_NULLPAD => Padding::Nul,
+                H5T_str_t::H5T_STR_SPACEPAD => Padding::Space,
+                other => Padding::Other(other as i32),
+            },
+            variable: call!(h5t::H5Tis_variable_str(id))? > 0,
+        },
+        H5T_class_t::H5T_OPAQUE => {
+            // SAFETY: the lock is held and the identifier is live
+            let tag = sync(|| unsafe { owned_text(h5t::H5Tget_tag(id)) });
+            AnyClass::Opaque { tag: tag.unwrap_or_default() }
+        }
+        H5T_class_t::H5T_COMPOUND => {
+            let count = call!(h5t::H5Tget_nmembers(id))?;
+            let member = |number: c_uint| -> Result<AnyMember> {
+                let element = create!(Datatype, h5t::H5Tget_member_type(id, number))?;
+                // SAFETY: the lock is held and the identifier is live
+                let offset = sync(|| unsafe { h5t::H5Tget_member_offset(id, number) });
+                Ok(AnyMember { name: member_name(datatype, number)?, offset, element: any_type(&element, depth + 1)? })
+            };
+            let members = (0..count as c_uint).map(member).collect::<Result<Vec<_>>>()?;
+            if members.iter().any(|member| member.offset.saturating_add(member.element.size) > size) {
+                return Err(Error::format("a compound type whose members lie beyond its end"));
+            }
+            AnyClass::Compound(members)
+        }
+        H5T_class_t::H5T_REFERENCE => {
+            let is = |kind| -> Result<bool> { Ok(call!(h5t::H5Tequal(id, kind))? > 0) };
+            AnyClass::Reference(match () {
+                () if is(*H5T_STD_REF_OBJ)? => ReferenceKind::Object,
+                () if is(*H5T_STD_REF_DSETREG)? => ReferenceKind::Region,
+                () => ReferenceKind::Newer,
+            })
+        }
+        H5T_class_t::H5T_ENUM => {
+            let count = call!(h5t::H5Tget_nmembers(id))?;
+            let member = |number: c_uint| -> Result<(String, Vec<u8>)> {
+                // the value has the bytes of an element
+                let mut value = vec![0u8; size];
+                call!(h5t::H5Tget_member_value(id, number, value.as_mut_ptr().cast()))?;
+                Ok((member_name(datatype, number)?, value))
+            };
+            let members = (0..count as c_uint).map(member).collect::<Result<_>>()?;
+            AnyClass::Enum { base: base()?, members }
+        }
+        H5T_class_t::H5T_VLEN => AnyClass::Sequence(base()?),
+        H5T_class_t::H5T_ARRAY => {
+            let axes = call!(h5t::H5Tget_array_ndims(id))?;
+            let mut extents = vec![0; axes as usize];
+            call!(h5t::H5Tget_array_dims2(id, extents.as_mut_ptr()))?;
+            let element = base()?;
+            let bytes = extents.iter().try_fold(element.size as u64, |bytes, &extent| bytes.checked_mul(extent));
+            if bytes != Some(size as u64) {
+                return Err(Error::format(format!("an array type of {size} bytes for extents {extents:?}")));
+            }
+            AnyClass::Array { extents, element }
+        }
+        // since HDF5 2
+        other if other as i32 == 11 => {
+            let part = base()?;
+            if part.size.checked_mul(2) != Some(size) {
+                return Err(Error::format("a complex type that is not two numbers"));
+            }
+            AnyClass::Complex(part)
+        }
+        other => AnyClass::Unknown(other as i32),
+    };
+    Ok(AnyType { size, class })
+}
+
+/// The text at `text`, which libhdf5 allocated, and which is freed.
+///
+/// # Safety
+/// The lock is held; `text` is null or ends with NUL, and is used no more.
+unsafe fn owned_text(text: *mut c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: as this function demands
+    let owned = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+    // SAFETY: as this function demands
+    unsafe { h5::H5free_memory(text.cast()) };
+    Some(owned)
+}
+
+/// The name of a member of a compound or an enumeration.
+fn member_name(datatype: &Datatype, number: c_uint) -> Result<String> {
+    // SAFETY: the lock is held and the identifier is live
+    let name = sync(|| unsafe { owned_text(h5t::H5Tget_member_name(datatype.id(), number)) });
+    name.ok_or_else(|| Error::format("a member without a name"))
+}
+
+fn order(datatype: &Datatype) -> Order {
+    // SAFETY: the lock is held and the identifier is live
+    match sync(|| unsafe { h5t::H5Tget_order(datatype.id()) }) as i32 {
+        0 => Order::Little,
+        1 => Order::Big,
+        other => Order::Other(other),
+    }
+}
+
+fn integer_layout(datatype: &Datatype) -> Result<IntegerLayout> {
+    let id = datatype.id();
+    // SAFETY: the lock is held and the identifier is live
+    let (sign, precision) = sync(|| unsafe { (h5t::H5Tget_sign(id), h5t::H5Tget_precision(id)) });
+    let shift = call!(h5t::H5Tget_offset(id))? as usize;
+    if precision == 0 || precision.saturating_add(shift) > 8 * datatype.size() {
+        return Err(Error::format(format!("an integer of {precision} bits in {} bytes", datatype.size())));
+    }
+    let signed = sign == h5t::H5T_sign_t::H5T_SGN_2;
+    Ok(IntegerLayout { order: order(datatype), signed, precision, shift })
+}
+
+fn float_layout(datatype: &Datatype) -> Result<FloatLayout> {
+    let id = datatype.id();
+    let [mut sign, mut exponent, mut exponent_bits, mut mantissa, mut mantissa_bits] = [0; 5];
+    call!(h5t::H5Tget_fields(id, &mut sign, &mut exponent, &mut exponent_bits, &mut mantissa, &mut mantissa_bits))?;
+    // SAFETY: the lock is held and the identifier is live
+    let (bias, norm) = sync(|| unsafe { (h5t::H5Tget_ebias(id), h5t::H5Tget_norm(id)) });
+    let bits = 8 * datatype.size();
+    if sign >= bits || exponent.saturating_add(exponent_bits) > bits || mantissa.saturating_add(mantissa_bits) > bits {
+        return Err(Error::format(format!("the parts of a floating-point number lie beyond its {bits} bits")));
+    }
+    Ok(FloatLayout {
+        order: order(datatype),
+        sign,
+        exponent,
+        exponent_bits,
+        mantissa,
+        mantissa_bits,
+        bias: bias as u64,
+        implied: norm == h5t::H5T_norm_t::H5T_NORM_IMPLIED,
+    })
+}
+
+/// Bytes that the strings and sequences of one call may take.
+const MAX_SEQUENCE_BYTES: usize = 64 << 20;
+
+/// The memory of strings and sequences that libhdf5 reads.
+struct Arena {
+    blocks: Vec<Vec<u64>>,
+    bytes: usize,
+    /// It was asked for more than it may have.
+    full: bool,
+}
+
+/// Allocates memory for libhdf5, as `H5MM_allocate_t` demands.
+///
+/// # Safety
+/// `arena` is an [`Arena`] that nothing else uses during the call.
+unsafe extern "C" fn allocate(size: usize, arena: *mut c_void) -> *mut c_void {
+    // SAFETY: as this function demands
+    let arena = unsafe { &mut *arena.cast::<Arena>() };
+    if arena.bytes.saturating_add(size) > MAX_SEQUENCE_BYTES {
+        arena.full = true;
+        return ptr::null_mut();
+    }
+    arena.bytes += size;
+    let mut block = vec![0u64; size.div_ceil(8).max(1)];
+    let start = block.as_mut_ptr();
+    // the elements of a vector stay where they are when the vector itself moves
+    arena.blocks.push(block);
+    start.cast()
+}
+
+/// Frees nothing, as `H5MM_free_t` may: the arena goes as a whole.
+unsafe extern "C" fn keep_block(_: *mut c_void, _: *mut c_void) {}
+
+/// Elements of any type, in memory.
+pub(super) struct AnyValues<'a> {
+    stored: &'a StoredType,
+    /// The elements that were read; the pointers in them are null or lead into memory that lives as long as this does.
+    bytes: Vec<u8>,
+    memory: PointerMemory,
+}
+
+/// Who has what the pointers lead to.
+enum PointerMemory {
+    /// There are none.
+    None,
+    /// They lead into this.
+    Arena { _arena: Box<Arena> },
+    /// libhdf5 allocated it for the elements of this dataspace.
+    Library(Dataspace),
+}
+
+impl Drop for AnyValues<'_> {
+    fn drop(&mut self) {
+        let PointerMemory::Library(space) = &self.memory else { return };
+        // the static library has no deprecated calls, HDF5 1.10 not the new one
+        #[cfg(not(feature = "static-hdf5"))]
+        #[allow(deprecated)]
+        use hdf5_sys::h5d::H5Dvlen_reclaim as reclaim;
+        #[cfg(feature = "static-hdf5")]
+        use hdf5_sys::h5t::H5Treclaim as reclaim;
+        // the pointers are null or were allocated by libhdf5, and are not used after this
+        let _ = call!(reclaim(self.stored.datatype.id(), space.id(), H5P_DEFAULT, self.bytes.as_mut_ptr().cast()));
+    }
+}
+
+impl AnyValues<'_> {
+    /// The elements, whose type has no pointers.
+    pub(super) fn into_bytes(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Shows every element to `visitor`.
+    pub(super) fn visit(&self, visitor: &mut dyn Visitor) {
+        for element in self.bytes.chunks_exact(self.stored.element.size.max(1)) {
+            // SAFETY: libhdf5 has filled `bytes` with elements of the type that `element` describes; its pointers live
+            unsafe { visit(&self.stored.element, element, visitor) };
+        }
+    }
+}
+
+/// Shows an element to `visitor`.
+///
+/// # Safety
+/// `bytes` is an element of the type, as libhdf5 has it in memory, and what its pointers lead to lives.
+unsafe fn visit(element: &AnyType, bytes: &[u8], visitor: &mut dyn Visitor) {
+    const WORD: usize = size_of::<usize>();
+    let word = |at: usize| -> usize {
+        bytes.get(at..at + WORD).and_then(|word| word.try_into().ok()).map_or(0, usize::from_ne_bytes)
+    };
+    match &element.class {
+        AnyClass::Text { variable: true, .. } => {
+            let pointer = ptr::with_exposed_provenance::<c_char>(word(0));
+            // SAFETY: as this function demands; libhdf5 ends such strings with NUL
+            let text = if pointer.is_null() { &[][..] } else { unsafe { CStr::from_ptr(pointer) }.to_bytes() };
+            visitor.text(text);
+        }
+        AnyClass::Sequence(inner) => {
+            // hvl_t: the number of elements, the address of the first
+            let (count, pointer) = (word(0), ptr::with_exposed_provenance::<u8>(word(WORD)));
+            visitor.begin();
+            if count > 0 && !pointer.is_null() && inner.size > 0 {
+                // SAFETY: as this function demands: libhdf5 has allocated that many elements there
+                let elements = unsafe { slice::from_raw_parts(pointer, count * inner.size) };
+                for bytes in elements.chunks_exact(inner.size) {
+                    // SAFETY: an element of the sequence is one of its type
+                    unsafe { visit(inner, bytes, visitor) };
+                }
+            }
+            visitor.end();
+        }
+        AnyClass::Compound(members) => {
+            visitor.begin();
+            for member in members {
+                let bytes = &bytes[member.offset..member.offset + member.element.size];
+                // SAFETY: a member of the element
+                unsafe { visit(&member.element, bytes, visitor) };
+            }
+            visitor.end();
+        }
+        AnyClass::Array { extents, element } => {
+            // SAFETY: the array is the element
+            unsafe { visit_array(extents, element, bytes, visitor) };
+        }
+        AnyClass::Complex(part) => {
+            visitor.begin();
+            for bytes in bytes.chunks_exact(part.size.max(1)) {
+                visitor.fixed(part, bytes);
+            }
+            visitor.end();
+        }
+        AnyClass::Reference(kind) => visitor.reference(*kind, bytes.iter().all(|&byte| byte == 0)),
+        _ => visitor.fixed(element, bytes),
+    }
+}
+
+/// Shows the elements of an array to `visitor`, as lists of lists.
+///
+/// # Safety
+/// As [`visit`], for each element of the array.
+unsafe fn visit_array(extents: &[u64], element: &AnyType, bytes: &[u8], visitor: &mut dyn Visitor) {
+    let Some((&extent, inner)) = extents.split_first() else {
+        // SAFETY: without axes, the array is one element
+        return unsafe { visit(element, bytes, visitor) };
+    };
+    visitor.begin();
+    if extent > 0 && !bytes.is_empty() {
+        for bytes in bytes.chunks_exact(bytes.len() / extent as usize) {
+            // SAFETY: a part of the array
+            unsafe { visit_array(inner, element, bytes, visitor) };
+        }
+    }
+    visitor.end();
+}
+
+/// Reads all elements of an attribute, or those of a dataset, of the type that it has.
+pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Result<AnyValues<'a>> {
+    let count = target.count()?;
+    let bytes = count.checked_mul(stored.datatype.size()).ok_or_else(|| Error::format("elements of 2^64 bytes"))?;
+    if stored.element.is_opaque_to_us() {
+        return Err(Error::unsupported("elements of this type are not decoded"));
+    }
+    let mut values = AnyValues { stored, bytes: vec![0u8; bytes], memory: PointerMemory::None };
+    let buffer: *mut c_void = values.bytes.as_mut_ptr().cast();
+    let has_pointers = stored.element.has_pointers();
+    match target {
+        Target::Dataset { dataset, memory, file } if has_pointers => {
+            let transfer = create!(hdf5::PropertyList, h5p::H5Pcreate(*H5P_DATASET_XFER))?;
+            let mut arena = Box::new(Arena { blocks: Vec::new(), bytes: 0, full: false });
+            let info: *mut c_void = (&raw mut *arena).cast();
+            call!(h5p::H5Pset_vlen_mem_manager(transfer.id(), Some(allocate), info, Some(keep_block), info))?;
+            let (id, datatype) = (dataset.id(), stored.datatype.id());
+            // the buffer was made for the elements of `memory`, and the arena outlives the call
+            let read = call!(h5d::H5Dread(id, datatype, memory.id(), file.id(), transfer.id(), buffer));
+            if arena.full {
+                return Err(Error::limit(format!(
+                    "strings or sequences of more than {MAX_SEQUENCE_BYTES} bytes in {count} elements"
+                )));
+            }
+            read?;
+            values.memory = PointerMemory::Arena { _arena: arena };
+        }
+        // SAFETY: the buffer was made for `count` elements of the type
+        _ => unsafe { target.read(&stored.datatype, buffer) }?,
+    }
+    if let (Target::Attribute(attribute), true) = (target, has_pointers) {
+        values.memory = PointerMemory::Library(attribute.space()?);
+    }
+    Ok(values)
 }

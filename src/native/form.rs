@@ -31,6 +31,30 @@ fn cube_name(number: usize) -> String {
     format!("cube{number}")
 }
 
+/// What the growing axis of a dataset in the group of a column counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Growth {
+    Rows,
+    /// The cells in the hypercube of this number.
+    Positions(usize),
+}
+
+/// What the growing axis of the dataset `name` in the group of a column with hypercubes counts; `None` for what is not one of its
+/// members.
+pub(crate) fn growth(name: &str) -> Option<Growth> {
+    if matches!(name, ROW_CUBE | ROW_INDEX) {
+        return Some(Growth::Rows);
+    }
+    let digits = name.len() - name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let number: usize = name[digits..].parse().ok()?;
+    (name == cube_name(number)).then_some(Growth::Positions(number))
+}
+
+/// The names, in the group of a column with hypercubes, of the datasets with the hypercube of each row and the position in it.
+pub(crate) fn row_map() -> (&'static str, &'static str) {
+    (ROW_CUBE, ROW_INDEX)
+}
+
 /// Where the cells of a column are.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredForm {

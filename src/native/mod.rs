@@ -24,7 +24,9 @@ pub(crate) use document::{
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use document::{documents_of, read_any};
 pub use form::Part;
-pub(crate) use form::{FormKind, MAX_CUBES, Maker, Members, NewColumn, NewDataset, StoredForm, stored_size};
+pub(crate) use form::{
+    FormKind, Growth, MAX_CUBES, Maker, Members, NewColumn, NewDataset, StoredForm, growth, row_map, stored_size,
+};
 pub use names::display_name;
 pub(crate) use names::{
     COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, RESTORE, defined_flags, is_main, is_position, last_part, missing_link,

@@ -1,11 +1,21 @@
-//! Placeholder until the API of h5grove is merged.
+//! The API of h5grove 4.0: from a query to the library, and back to an answer.
 
 use std::path::Path;
+
+use ctds_hdf5::browse::{self, Browser, Data, DataOptions, Dtype, Format, LinkResolution};
+use ctds_hdf5::{Context, Error, ErrorKind};
+
+/// What every JSON answer is.
+const JSON: &str = "application/json";
+
+/// Bytes of JSON that H5Web can show.
+const JSON_BYTES: u64 = 64 << 20;
 
 /// An answer of the API.
 pub(super) struct Answer {
     pub(super) content_type: &'static str,
     pub(super) disposition: Option<String>,
+    /// Bytes of the body, where that is known.
     pub(super) length: Option<u64>,
     pub(super) body: Body,
 }
@@ -16,15 +26,76 @@ pub(super) enum Body {
 }
 
 /// A refusal.
+#[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: u16,
     pub(super) message: String,
 }
 
+/// Limits of an answer.
 pub(super) struct Limits {
+    /// Bytes.
     pub(super) response: u64,
 }
 
+/// Parameters of a request.
+struct Query<'a>(&'a [(String, String)]);
+
+impl Query<'_> {
+    /// The value that counts where a parameter is given twice: the last one.
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    fn path(&self) -> &str {
+        self.get("path").unwrap_or("/")
+    }
+
+    fn links(&self) -> Result<LinkResolution, Refusal> {
+        let Some(value) = self.get("resolve_links") else { return Ok(LinkResolution::default()) };
+        // true and false, as it was before there were three
+        match value.to_lowercase().as_str() {
+            "none" | "false" => Ok(LinkResolution::None),
+            "only_valid" => Ok(LinkResolution::OnlyValid),
+            "all" | "true" => Ok(LinkResolution::All),
+            _ => Err(wrong(format!(
+                "{value} is not a valid value for link resolution. Accepted values are: all, none or only_valid"
+            ))),
+        }
+    }
+
+    fn flatten(&self) -> Result<bool, Refusal> {
+        match self.get("flatten").map(str::to_lowercase).as_deref() {
+            None | Some("false" | "0" | "no" | "off" | "f" | "n") => Ok(false),
+            Some("true" | "1" | "yes" | "on" | "t" | "y") => Ok(true),
+            Some(other) => Err(wrong(format!("flatten is true or false, not {other}"))),
+        }
+    }
+
+    fn data(&self) -> Result<DataOptions<'_>, Refusal> {
+        let format = match self.get("format").unwrap_or("json") {
+            "json" => Format::Json,
+            "bin" => Format::Bin,
+            "npy" => Format::Npy,
+            "csv" => Format::Csv,
+            "tiff" => Format::Tiff,
+            other => return Err(wrong(format!("Unsupported encoding {other}: take json, bin, npy, csv or tiff"))),
+        };
+        let dtype = match self.get("dtype").unwrap_or("origin") {
+            "origin" => Dtype::Origin,
+            "safe" => Dtype::Safe,
+            other => return Err(wrong(format!("Unsupported dtype {other}: take origin or safe"))),
+        };
+        Ok(DataOptions { selection: self.get("selection"), format, dtype, flatten: self.flatten()? })
+    }
+}
+
+fn wrong(message: String) -> Refusal {
+    Refusal { status: 422, message }
+}
+
+/// Answers `request` (meta, attr, data, stats or paths) about the HDF5 file at `file`. `served` says to which files links in it may
+/// lead.
 pub(super) fn answer(
     file: &Path,
     name: &str,
@@ -33,20 +104,70 @@ pub(super) fn answer(
     served: &(dyn Fn(&Path) -> bool + Sync),
     limits: &Limits,
 ) -> Result<Answer, Refusal> {
-    let _ = (name, query, served);
-    let length = std::fs::metadata(file).map(|f| f.len()).unwrap_or(0);
-    if length > limits.response {
-        return Err(Refusal { status: 413, message: format!("the answer has {length} bytes; choose less") });
+    let query = Query(query);
+    let refused = |error: Error| refusal(&error, name);
+    let limits = browse::Limits {
+        binary_bytes: limits.response,
+        json_bytes: limits.response.min(JSON_BYTES),
+        ..browse::Limits::default()
+    };
+    if file.is_dir() {
+        return Err(wrong(format!("{name} is a table, not an HDF5 file: convert it with h5bridge to-hdf5")));
     }
-    if request == "data" {
-        let mut open = std::fs::File::open(file).map_err(|e| Refusal { status: 500, message: e.to_string() })?;
-        let pieces = std::iter::from_fn(move || {
-            let mut piece = Vec::new();
-            std::io::Read::read_to_end(&mut std::io::Read::take(&mut open, 1 << 20), &mut piece).ok()?;
-            (!piece.is_empty()).then_some(Ok(piece))
-        });
-        let body = Body::Pieces(Box::new(pieces));
-        return Ok(Answer { content_type: "application/octet-stream", disposition: None, length: Some(length), body });
-    }
-    Ok(Answer { content_type: "application/json", disposition: None, length: None, body: Body::Bytes(b"{}".to_vec()) })
+    let browser = Browser::open(file, served, &limits).map_err(refused)?;
+    let path = query.path();
+    let document = match request {
+        "meta" => browser.meta(path, query.links()?),
+        "attr" => {
+            let names = query.0.iter().filter(|(key, _)| key == "attr_keys").map(|(_, value)| value.clone());
+            browser.attributes(path, &names.collect::<Vec<_>>())
+        }
+        "stats" => browser.stats(path, query.get("selection")),
+        "paths" => browser.paths(path, query.links()?),
+        "data" => return browser.data(path, &query.data()?).map_err(refused).and_then(|data| values(data, name)),
+        _ => return Err(Refusal { status: 404, message: format!("unknown request {request}") }),
+    };
+    let body = document.map_err(refused)?.into_bytes();
+    Ok(Answer { content_type: JSON, disposition: None, length: Some(body.len() as u64), body: Body::Bytes(body) })
+}
+
+fn values(mut data: Data, name: &str) -> Result<Answer, Refusal> {
+    let disposition = data.file_name.map(|name| format!("attachment; filename=\"{name}\""));
+    let (content_type, length) = (data.content_type, data.length);
+    // what is one piece is made already
+    let body = match data.length {
+        Some(0) => Body::Bytes(Vec::new()),
+        Some(length) if length <= browse::PIECE_BYTES => {
+            let mut bytes = Vec::with_capacity(length as usize);
+            for piece in data.pieces.by_ref() {
+                bytes.extend(piece.map_err(|error| refusal(&error, name))?);
+            }
+            Body::Bytes(bytes)
+        }
+        _ => Body::Pieces(Box::new(data.pieces)),
+    };
+    Ok(Answer { content_type, disposition, length, body })
+}
+
+/// What a client is told of an error: nothing of where the server keeps its files.
+pub(super) fn refusal(error: &Error, name: &str) -> Refusal {
+    let is_denied = error.kind() == ErrorKind::Io && error.message().contains("Permission denied");
+    // what leads to the message; the path of the file comes first, and is the server's
+    let steps = error.contexts().filter(|step| !matches!(step, Context::Path(_))).map(ToString::to_string);
+    let message = match error.kind() {
+        ErrorKind::NotFound if error.message().contains("os error") => "File not found".to_owned(),
+        ErrorKind::NotFound | ErrorKind::Usage => error.message().to_owned(),
+        _ if is_denied => "Permission denied".to_owned(),
+        _ => steps.chain([error.message().to_owned()]).collect::<Vec<_>>().join(": "),
+    };
+    let status = match error.kind() {
+        ErrorKind::NotFound => 404,
+        ErrorKind::Limit => 413,
+        ErrorKind::Locked => 503,
+        _ if is_denied => 403,
+        ErrorKind::Io => 500,
+        _ => 422,
+    };
+    let message = if message.contains(name) || status == 413 { message } else { format!("{name}: {message}") };
+    Refusal { status, message }
 }

@@ -1,0 +1,167 @@
+//! A file that is looked at.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use super::data::{Data, DataOptions, data};
+use super::entity::{Owner, describe_found};
+use super::read::{self, Values, unresolved};
+use super::resolve::{Found, LinkResolution, OpenFile, Resolver, join};
+use super::{Limits, stats};
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5::{AnyObject, Group, Link};
+
+/// Bytes of which statistics are taken.
+const STATS_BYTES: u64 = 2 << 30;
+
+/// An open file, and the limits of one caller. Open one for each question: files grow.
+pub struct Browser<'a> {
+    resolver: Resolver<'a>,
+    limits: &'a Limits,
+}
+
+impl fmt::Debug for Browser<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Browser").field(&self.resolver.file.name).finish()
+    }
+}
+
+impl<'a> Browser<'a> {
+    /// Opens a file, also one that another process appends to under SWMR. `is_served` says which other files may be opened, by
+    /// their canonical paths, because the file names them.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`, `Format` if it is not HDF5, `Locked` if a writer keeps others out.
+    pub fn open(path: &Path, is_served: &'a (dyn Fn(&Path) -> bool + Sync), limits: &'a Limits) -> Result<Self> {
+        let file = OpenFile::open(path).with_context(|| Context::path(path))?;
+        Ok(Browser { resolver: Resolver { file, is_served }, limits })
+    }
+
+    /// The entity at `path`, as JSON: its kind, attributes without values, type and shape; of a group also its members.
+    ///
+    /// # Errors
+    /// `NotFound`, `Limit` for a group of too many members, those of reading.
+    pub fn meta(&self, path: &str, links: LinkResolution) -> Result<String> {
+        let found = self.resolver.find(path, links)?;
+        let entity = describe_found(&self.resolver, found, path, self.limits.children)?;
+        self.document(entity.to_string())
+    }
+
+    /// The values of the attributes of the object at `path`, as a JSON object: of those of these names, or of all.
+    ///
+    /// # Errors
+    /// `NotFound` also for an attribute that is missing.
+    pub fn attributes(&self, path: &str, names: &[String]) -> Result<String> {
+        let values = self.owner(path)?.attribute_values(names).with_context(|| path.to_owned())?;
+        self.document(String::from_utf8_lossy(&values).into_owned())
+    }
+
+    /// The paths of everything below the group at `path` and its own, as a JSON list. Links are listed, not followed.
+    ///
+    /// # Errors
+    /// `Usage` if it is not a group, `NotFound` for a link that leads nowhere where all are to be resolved.
+    pub fn paths(&self, path: &str, links: LinkResolution) -> Result<String> {
+        let Owner::Group(file, group) = self.owner(path)? else {
+            return Err(Error::usage(format!("{path} is not a group")));
+        };
+        let mut paths = vec![path.to_owned()];
+        let mut bytes = 0;
+        let mut seen = BTreeSet::from([group.id()?]);
+        if group.link_total() > self.limits.paths {
+            let (members, most) = (group.link_total(), self.limits.paths);
+            return Err(Error::limit(format!("{path} has {members} members, the limit is {most}")));
+        }
+        let mut open = vec![sorted_names(&group, path.to_owned())?];
+        while let Some((group, base, names)) = open.last_mut() {
+            let Some(name) = names.pop() else {
+                open.pop();
+                continue;
+            };
+            let path = join(base, &name);
+            bytes += path.len() as u64 + 3;
+            if paths.len() as u64 >= self.limits.paths || bytes > self.limits.json_bytes {
+                return Err(Error::limit(format!(
+                    "more than {} objects below {}: ask for the paths below a group of it",
+                    paths.len(),
+                    paths[0]
+                )));
+            }
+            let below = match group.any_link(&name)? {
+                Some(Link::Hard) if group.group_id(&name)?.is_some_and(|id| seen.insert(id)) => {
+                    match group.any_object(&name)? {
+                        AnyObject::Group(group) => Some(group),
+                        _ => None,
+                    }
+                }
+                Some(_) if links == LinkResolution::All => {
+                    self.resolver.member(&file, group, &name, links, &path)?;
+                    None
+                }
+                _ => None,
+            };
+            if let Some(below) = below {
+                let most = self.limits.paths;
+                if below.link_total() > most {
+                    return Err(Error::limit(format!(
+                        "{path} has {} members, the limit is {most}",
+                        below.link_total()
+                    )));
+                }
+                open.push(sorted_names(&below, path.clone())?);
+            }
+            paths.push(path);
+        }
+        self.document(serde_json::Value::from(paths).to_string())
+    }
+
+    /// The least, greatest and mean value, the standard deviation, and the least value that is positive, as JSON, of what is finite
+    /// in a selection of the dataset at `path`.
+    ///
+    /// # Errors
+    /// `Usage` for a wrong selection, and for elements that are not real numbers.
+    pub fn stats(&self, path: &str, selection: Option<&str>) -> Result<String> {
+        let values = self.values(path, selection)?;
+        Ok(stats::stats(&values, STATS_BYTES).with_context(|| path.to_owned())?.to_string())
+    }
+
+    /// The values of the dataset at `path` that are asked for.
+    ///
+    /// # Errors
+    /// `Usage` for a wrong selection, and for a format that these values do not have; `Limit` for too many, with how to choose less;
+    /// `Unsupported` if they are in files that are not served.
+    pub fn data(&self, path: &str, options: &DataOptions<'_>) -> Result<Data> {
+        data(&|| self.values(path, options.selection), options, self.limits).with_context(|| path.to_owned())
+    }
+
+    fn values(&self, path: &str, selection: Option<&str>) -> Result<Values> {
+        let member = read::member(self.resolver.find(path, LinkResolution::OnlyValid)?, path)?;
+        let is_served = |path: &Path| (self.resolver.is_served)(path);
+        Values::open(&member, &read::served(&member, &is_served), selection)
+    }
+
+    fn owner(&self, path: &str) -> Result<Owner> {
+        match self.resolver.find(path, LinkResolution::OnlyValid)? {
+            Found::Target(target) => Owner::open(target),
+            Found::Link(_, why) => Err(unresolved(path, why)),
+        }
+    }
+
+    /// A document, unless it is too long.
+    fn document(&self, text: String) -> Result<String> {
+        let (bytes, most) = (text.len() as u64, self.limits.json_bytes);
+        if bytes > most {
+            return Err(Error::limit(format!(
+                "the answer has {bytes} bytes, the limit is {most}: ask for a part of it"
+            )));
+        }
+        Ok(text)
+    }
+}
+
+/// A group, its path, and the names of its members, the first one last.
+fn sorted_names(group: &Group, path: String) -> Result<(Group, String, Vec<String>)> {
+    let mut names = group.link_names()?;
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    Ok((group.clone(), path, names))
+}

@@ -1,0 +1,457 @@
+//! Values in one of the formats that are asked for.
+
+use std::fmt;
+
+use super::json::JsonElements;
+use super::nest::Nest;
+use super::number::Form;
+use super::read::{Values, convert};
+use super::selection::{Blocks, elements};
+use super::text::{longest, longest_csv, push_csv, push_json};
+use super::tiff;
+use super::{Limits, PIECE_BYTES};
+use crate::error::{Error, Result};
+
+/// Bytes of a piece. The first piece is made before an answer begins, and errors in it are those of the answer.
+const PIECE: usize = PIECE_BYTES as usize;
+
+/// How values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// Lists of lists.
+    #[default]
+    Json,
+    /// The bytes of the elements, last axis fastest.
+    Bin,
+    /// numpy's format, of numbers.
+    Npy,
+    /// Lines of numbers with commas, of one or two axes.
+    Csv,
+    /// An image, of two axes.
+    Tiff,
+}
+
+/// Which type binary values have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dtype {
+    /// That of the file.
+    #[default]
+    Origin,
+    /// One that JavaScript has arrays of: little-endian, floating-point numbers of 32 or 64 bits.
+    Safe,
+}
+
+/// Which values of a dataset are asked for, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DataOptions<'a> {
+    /// numpy's basic selection, `0,:,2:8:2`; everything without it.
+    pub selection: Option<&'a str>,
+    /// How they are written.
+    pub format: Format,
+    /// Which type they have.
+    pub dtype: Dtype,
+    /// JSON is one list.
+    pub flatten: bool,
+}
+
+/// Values in a format.
+pub struct Data {
+    /// The media type: `application/json`.
+    pub content_type: &'static str,
+    /// The name of a file to save them as, where they are one.
+    pub file_name: Option<&'static str>,
+    /// Bytes of all pieces, where that is known before they are made.
+    pub length: Option<u64>,
+    /// The bytes.
+    pub pieces: Pieces,
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Data").field("content_type", &self.content_type).field("length", &self.length).finish()
+    }
+}
+
+/// Bytes in pieces of at most 1 MiB, read from the file when they are asked for.
+pub struct Pieces {
+    /// What is made already.
+    ready: Vec<u8>,
+    /// Bytes of it that were given away.
+    given: usize,
+    /// Makes the rest; `None` at the end.
+    source: Option<Box<dyn Source>>,
+}
+
+impl fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pieces").field("ready", &(self.ready.len() - self.given)).finish()
+    }
+}
+
+/// Appends bytes until its end.
+trait Source: Send {
+    /// Appends some bytes, about a piece; false at the end.
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool>;
+}
+
+impl Pieces {
+    fn new(source: impl Source + 'static) -> Self {
+        Pieces { ready: Vec::new(), given: 0, source: Some(Box::new(source)) }
+    }
+
+    /// Bytes that are already made.
+    pub(super) fn of(ready: Vec<u8>) -> Self {
+        Pieces { ready, given: 0, source: None }
+    }
+
+    /// Makes the first bytes; true if they are all.
+    fn begin(&mut self) -> Result<bool> {
+        while self.ready.len() <= PIECE {
+            let Some(source) = &mut self.source else { return Ok(true) };
+            if !source.more(&mut self.ready)? {
+                self.source = None;
+            }
+        }
+        Ok(self.source.is_none())
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Result<Vec<u8>>> {
+        while self.ready.len() - self.given < PIECE
+            && let Some(source) = &mut self.source
+        {
+            self.ready.drain(..self.given);
+            self.given = 0;
+            match source.more(&mut self.ready) {
+                Ok(true) => {}
+                Ok(false) => self.source = None,
+                Err(error) => {
+                    (self.ready, self.source) = (Vec::new(), None);
+                    return Some(Err(error));
+                }
+            }
+        }
+        let left = &self.ready[self.given..];
+        if left.is_empty() {
+            return None;
+        }
+        let piece = left[..left.len().min(PIECE)].to_vec();
+        self.given += piece.len();
+        Some(Ok(piece))
+    }
+}
+
+/// Bytes of elements, block by block, in parts.
+struct Raw {
+    values: Values,
+    blocks: Blocks,
+    block: Vec<u8>,
+    /// Bytes of the block that were taken.
+    taken: usize,
+    /// The form of the numbers, and the one that they get.
+    forms: Option<(Form, Form)>,
+}
+
+impl Raw {
+    fn new(values: Values, to: Option<Form>) -> Self {
+        let blocks = values.blocks();
+        let forms = values.number.as_ref().map(|number| (number.form, to.unwrap_or(number.form)));
+        Raw { values, blocks, block: Vec::new(), taken: 0, forms }
+    }
+
+    /// The next bytes, `bytes` at most; none at the end.
+    fn take(&mut self, bytes: usize) -> Result<&[u8]> {
+        if self.taken == self.block.len() {
+            let Some(block) = self.blocks.next() else { return Ok(&[]) };
+            let read = self.values.read(&block)?;
+            self.block = match self.forms {
+                Some((from, to)) => convert(read, from, to),
+                None => read,
+            };
+            self.taken = 0;
+        }
+        let taken = self.taken;
+        self.taken += bytes.min(self.block.len() - taken);
+        Ok(&self.block[taken..self.taken])
+    }
+}
+
+/// Bytes as they are.
+struct Binary {
+    raw: Raw,
+    /// What comes first.
+    header: Vec<u8>,
+}
+
+impl Source for Binary {
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        out.append(&mut self.header);
+        let bytes = self.raw.take(PIECE)?;
+        out.extend_from_slice(bytes);
+        Ok(!bytes.is_empty())
+    }
+}
+
+/// Numbers as JSON.
+struct JsonNumbers {
+    raw: Raw,
+    form: Form,
+    nest: Nest,
+}
+
+impl Source for JsonNumbers {
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        let (form, size) = (self.form, self.form.size);
+        let bytes = self.raw.take((PIECE / longest(form) as usize).max(1) * size)?;
+        self.nest.elements(bytes.len() / size, out, |start, run, out| {
+            push_json(form, &bytes[start * size..(start + run) * size], out);
+        });
+        Ok(!bytes.is_empty())
+    }
+}
+
+/// Elements of any type as JSON.
+struct JsonAny {
+    values: Values,
+    blocks: Blocks,
+    nest: Nest,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Source for JsonAny {
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        let Some(block) = self.blocks.next() else { return Ok(false) };
+        self.text.clear();
+        self.ends.clear();
+        let mut elements = JsonElements::new(&mut self.text, &mut self.ends, self.values.array_axes);
+        self.values.visit(&block, &mut elements)?;
+        push_elements(&mut self.nest, &self.text, &self.ends, out);
+        Ok(true)
+    }
+}
+
+/// Puts the brackets of an array around the text of elements, which end at `ends`.
+pub(super) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &mut Vec<u8>) {
+    nest.elements(ends.len(), out, |start, run, out| {
+        for number in start..start + run {
+            if number > start {
+                out.push(b',');
+            }
+            let begin = if number == 0 { 0 } else { ends[number - 1] };
+            out.extend_from_slice(&text[begin..ends[number]]);
+        }
+    });
+}
+
+/// Numbers as CSV.
+struct Csv {
+    raw: Raw,
+    form: Form,
+    columns: u64,
+    column: u64,
+}
+
+impl Source for Csv {
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        let (form, size) = (self.form, self.form.size);
+        let bytes = self.raw.take((PIECE / longest_csv(form) as usize).max(1) * size)?;
+        push_csv(form, bytes, self.columns, &mut self.column, out);
+        Ok(!bytes.is_empty())
+    }
+}
+
+/// How to choose less, for messages.
+fn choose_less(shape: &[u64], share: f64) -> String {
+    let longest = shape.iter().enumerate().max_by_key(|(_, extent)| **extent).filter(|(_, extent)| **extent > 1);
+    match longest {
+        Some((axis, &extent)) => {
+            let before = ":,".repeat(axis);
+            let part = ((extent as f64 * share) as u64).max(1);
+            format!("choose less with selection={before}0:{part} or every n-th with selection={before}::n")
+        }
+        None => "one element is more than that".to_owned(),
+    }
+}
+
+fn check(size: u64, what: &str, most: u64, shape: &[u64]) -> Result<()> {
+    if size <= most {
+        return Ok(());
+    }
+    let share = 0.9 * most as f64 / size as f64;
+    Err(Error::limit(format!(
+        "the answer would have {size} {what}, the limit is {most}: {}",
+        choose_less(shape, share)
+    )))
+}
+
+/// The values in the format that is asked for. `open` opens them, once more for each pass.
+pub(super) fn data(open: &dyn Fn() -> Result<Values>, options: &DataOptions<'_>, limits: &Limits) -> Result<Data> {
+    let values = open()?;
+    let number = values.number.clone().filter(|_| values.shape.is_some());
+    if options.dtype == Dtype::Safe && number.is_none() {
+        return Err(Error::usage("Unsupported dtype safe for non-numeric data"));
+    }
+    values.check_backed()?;
+    let safe = |form: Form| if options.dtype == Dtype::Safe { form.safe() } else { form };
+    match options.format {
+        Format::Json => json(open, values, options, limits),
+        Format::Bin => {
+            let Some(shape) = values.shape.clone() else {
+                return Err(Error::usage("Unsupported encoding bin for datasets without a dataspace"));
+            };
+            if values.has_pointers() {
+                return Err(Error::usage(
+                    "Unsupported encoding bin for elements of variable length and references: they have no bytes of \
+                     their own; take json",
+                ));
+            }
+            let size = number.as_ref().map_or(values.element.size, |number| safe(number.form).size) as u64;
+            let length = values.count().saturating_mul(size);
+            check(length, "bytes", limits.binary_bytes, &shape)?;
+            let raw = Raw::new(values, number.map(|number| safe(number.form)));
+            binary("application/octet-stream", None, Vec::new(), raw, length)
+        }
+        format => {
+            let name = match format {
+                Format::Npy => "npy",
+                Format::Csv => "csv",
+                _ => "tiff",
+            };
+            let (Some(number), Some(shape)) = (number, values.shape.clone()) else {
+                return Err(Error::usage(format!("Unsupported encoding {name} for non-numeric content")));
+            };
+            let form = safe(number.form);
+            let bytes = values.count().saturating_mul(form.size as u64);
+            if format == Format::Npy {
+                check(bytes, "bytes", limits.binary_bytes, &shape)?;
+                let header = npy_header(form, &shape);
+                let length = bytes + header.len() as u64;
+                let raw = Raw::new(values, Some(form));
+                return binary("application/octet-stream", Some("data.npy"), header, raw, length);
+            }
+            if shape.is_empty() {
+                return Err(Error::usage(format!("Unsupported encoding {name} for empty and scalar datasets")));
+            }
+            match (format, &shape[..]) {
+                (Format::Tiff, &[rows, columns]) => {
+                    check(bytes, "bytes", limits.binary_bytes, &shape)?;
+                    let header = tiff::header(form, rows, columns)?;
+                    let length = bytes + header.len() as u64;
+                    binary("image/tiff", Some("data.tiff"), header, Raw::new(values, Some(form)), length)
+                }
+                (Format::Csv, [_] | [_, _]) => {
+                    check(values.count().saturating_mul(longest_csv(form)), "bytes", limits.binary_bytes, &shape)?;
+                    let columns = if shape.len() == 2 { shape[1] } else { 1 };
+                    let source = Csv { raw: Raw::new(values, Some(form)), form, columns, column: 0 };
+                    finish("text/csv", Some("data.csv"), None, Pieces::new(source))
+                }
+                _ => {
+                    let axes = if format == Format::Csv { "one or two axes" } else { "two axes" };
+                    Err(Error::usage(format!(
+                        "Unsupported encoding {name} for {} axes: it has {axes}; choose with selection",
+                        shape.len()
+                    )))
+                }
+            }
+        }
+    }
+}
+
+fn binary(
+    content_type: &'static str,
+    file_name: Option<&'static str>,
+    header: Vec<u8>,
+    raw: Raw,
+    length: u64,
+) -> Result<Data> {
+    finish(content_type, file_name, Some(length), Pieces::new(Binary { raw, header }))
+}
+
+fn finish(
+    content_type: &'static str,
+    file_name: Option<&'static str>,
+    length: Option<u64>,
+    mut pieces: Pieces,
+) -> Result<Data> {
+    let length = if pieces.begin()? { Some(pieces.ready.len() as u64) } else { length };
+    Ok(Data { content_type, file_name, length, pieces })
+}
+
+/// A document that is already made.
+fn document(text: Vec<u8>) -> Data {
+    let length = Some(text.len() as u64);
+    Data { content_type: "application/json", file_name: None, length, pieces: Pieces::of(text) }
+}
+
+fn json(open: &dyn Fn() -> Result<Values>, values: Values, options: &DataOptions<'_>, limits: &Limits) -> Result<Data> {
+    let Some(full) = values.shape.clone() else { return Ok(document(b"null".to_vec())) };
+    let count = elements(&full);
+    // a scalar stays one
+    let shape = if options.flatten && !full.is_empty() { vec![count] } else { full.clone() };
+    if count == 0 {
+        check(Nest::empty_lists(&shape), "lists", limits.json_numbers, &shape)?;
+        let mut text = Vec::new();
+        Nest::empty(&shape, &mut text);
+        return Ok(document(text));
+    }
+    let numbers = match &values.number {
+        Some(number) if number.form.part() != number.form.size => count.saturating_mul(2),
+        _ => count,
+    };
+    check(numbers, "numbers", limits.json_numbers, &full)?;
+    let bound = values.number.as_ref().map(|number| {
+        // each element may begin and end a list on every axis
+        count.saturating_mul(longest(number.form) + 2 * shape.len() as u64 + 1)
+    });
+    let mut pieces = json_pieces(values, &shape);
+    if pieces.begin()? {
+        check(pieces.ready.len() as u64, "bytes", limits.json_bytes, &full)?;
+        let length = Some(pieces.ready.len() as u64);
+        return Ok(Data { content_type: "application/json", file_name: None, length, pieces });
+    }
+    let mut length = None;
+    if bound.is_none_or(|bound| bound > limits.json_bytes) {
+        // only a pass over all of it tells
+        let mut bytes = 0;
+        for piece in json_pieces(open()?, &shape) {
+            bytes += piece?.len() as u64;
+            check(bytes, "bytes or more", limits.json_bytes, &full)?;
+        }
+        length = Some(bytes);
+    }
+    Ok(Data { content_type: "application/json", file_name: None, length, pieces })
+}
+
+fn json_pieces(values: Values, shape: &[u64]) -> Pieces {
+    let nest = Nest::new(shape);
+    match values.number.as_ref().map(|number| number.form) {
+        Some(form) => Pieces::new(JsonNumbers { raw: Raw::new(values, None), form, nest }),
+        None => {
+            let blocks = values.visited_blocks();
+            Pieces::new(JsonAny { values, blocks, nest, text: Vec::new(), ends: Vec::new() })
+        }
+    }
+}
+
+/// The header of numpy's format, version 1.
+fn npy_header(form: Form, shape: &[u64]) -> Vec<u8> {
+    let extents: Vec<String> = shape.iter().map(|extent| format!("{extent},")).collect();
+    let shape = match &extents[..] {
+        [] => String::new(),
+        [one] => one.clone(),
+        several => several.join(" ").trim_end_matches(',').to_owned(),
+    };
+    let mut text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({shape}), }}", form.dtype());
+    // magic, version, two bytes of length; the numbers begin at a multiple of 64
+    let padding = 63 - (10 + text.len()) % 64;
+    text.extend(std::iter::repeat_n(' ', padding));
+    text.push('\n');
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    header.extend((text.len() as u16).to_le_bytes());
+    header.extend(text.bytes());
+    header
+}

@@ -1,0 +1,186 @@
+//! Groups, datasets, types and links as h5grove describes them.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::data::push_elements;
+use super::json::JsonElements;
+use super::nest::Nest;
+use super::read;
+use super::resolve::{Found, LinkResolution, Member, OpenFile, Resolver, Target, join};
+use super::selection::elements;
+use super::types::describe;
+use crate::error::{Error, ErrorKind, Result};
+use crate::h5::{AnyAttribute, AnyClass, AnyDataset, AnyNamedType, AnyObject, Group, Link};
+
+/// An object that has attributes.
+pub(super) enum Owner {
+    Group(Arc<OpenFile>, Group),
+    Dataset(Member, Box<AnyDataset>),
+    Type(AnyNamedType),
+}
+
+impl Owner {
+    pub(super) fn open(target: Target) -> Result<Self> {
+        Ok(match target {
+            Target::Root(file) => {
+                let root = file.root()?;
+                Owner::Group(file, root)
+            }
+            Target::Member(member) => match member.open()? {
+                AnyObject::Group(group) => Owner::Group(member.file, group),
+                AnyObject::Dataset(dataset) => Owner::Dataset(member, dataset),
+                AnyObject::Type(named) => Owner::Type(named),
+            },
+        })
+    }
+
+    /// The names of the attributes in order of creation where the file keeps it, else of names.
+    fn attribute_names(&self) -> Result<Vec<String>> {
+        match self {
+            Owner::Group(_, group) => group.attributes(),
+            Owner::Dataset(_, dataset) => dataset.attributes(),
+            Owner::Type(named) => named.attributes(),
+        }
+    }
+
+    fn attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
+        match self {
+            Owner::Group(_, group) => group.any_attribute(name),
+            Owner::Dataset(_, dataset) => dataset.any_attribute(name),
+            Owner::Type(named) => named.any_attribute(name),
+        }
+    }
+
+    /// Names, shapes and types of the attributes, sorted by name.
+    fn described_attributes(&self) -> Result<Value> {
+        let mut names = self.attribute_names()?;
+        names.sort_unstable();
+        let mut described = Vec::new();
+        for name in names {
+            if let Some(attribute) = self.attribute(&name)? {
+                let (shape, of_type) = (attribute.extents()?, describe(attribute.element()));
+                described.push(json!({"name": name, "shape": shape, "type": of_type}));
+            }
+        }
+        Ok(Value::Array(described))
+    }
+
+    /// The values of the attributes of these names, or of all, as a JSON object.
+    pub(super) fn attribute_values(&self, keys: &[String]) -> Result<Vec<u8>> {
+        let names = if keys.is_empty() { self.attribute_names()? } else { keys.to_vec() };
+        let mut out = vec![b'{'];
+        for name in names {
+            let Some(attribute) = self.attribute(&name)? else {
+                if keys.is_empty() {
+                    continue;
+                }
+                return Err(Error::not_found(format!("the object has no attribute {name}")));
+            };
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            super::text::push_string(name.as_bytes(), &mut out);
+            out.push(b':');
+            push_value(&attribute, &mut out)?;
+        }
+        out.push(b'}');
+        Ok(out)
+    }
+}
+
+fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
+    let Some(mut shape) = attribute.extents()? else {
+        out.extend_from_slice(b"null");
+        return Ok(());
+    };
+    let (mut array_axes, mut element) = (0, attribute.element());
+    while let AnyClass::Array { extents, element: inner } = &element.class {
+        array_axes += extents.len();
+        shape.extend(extents);
+        element = inner;
+    }
+    if elements(&shape) == 0 {
+        Nest::empty(&shape, out);
+        return Ok(());
+    }
+    let (mut text, mut ends) = (Vec::new(), Vec::new());
+    match attribute.visit(&mut JsonElements::new(&mut text, &mut ends, array_axes)) {
+        Ok(()) => push_elements(&mut Nest::new(&shape), &text, &ends, out),
+        // of a type that is not decoded
+        Err(error) if error.kind() == ErrorKind::Unsupported => out.extend_from_slice(b"null"),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Describes what a path names. Groups have their members, which do not have theirs.
+pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let target = match found {
+        Found::Link(link, _) => return Ok(link_entity(&link, name)),
+        Found::Target(target) => target,
+    };
+    let owner = Owner::open(target)?;
+    let mut entity = owner_entity(&owner, name)?;
+    if let (Owner::Group(file, group), Some(object)) = (&owner, entity.as_object_mut()) {
+        let count = group.link_total();
+        if count > most_children {
+            return Err(Error::limit(format!(
+                "{path} has {count} members, the limit is {most_children}: ask for a member by its path"
+            )));
+        }
+        let children = group.link_names()?.into_iter().map(|name| child_entity(resolver, file, group, &name));
+        object.insert("children".to_owned(), children.collect());
+    }
+    Ok(entity)
+}
+
+/// A member of a group, without its own members. One that cannot be opened says why.
+fn child_entity(resolver: &Resolver<'_>, file: &Arc<OpenFile>, group: &Group, name: &str) -> Value {
+    let describe = || -> Result<Value> {
+        let path = join(group.path(), name);
+        match resolver.member(file, group, name, LinkResolution::OnlyValid, &path)? {
+            Found::Link(link, _) => Ok(link_entity(&link, name)),
+            Found::Target(target) => owner_entity(&Owner::open(target)?, name),
+        }
+    };
+    describe().unwrap_or_else(|error| json!({"kind": "other", "message": error.message(), "name": name}))
+}
+
+fn owner_entity(owner: &Owner, name: &str) -> Result<Value> {
+    let mut entity = Map::new();
+    let mut set = |name: &str, value: Value| {
+        entity.insert(name.to_owned(), value);
+    };
+    set("attributes", owner.described_attributes()?);
+    match owner {
+        Owner::Group(..) => set("kind", json!("group")),
+        Owner::Dataset(member, dataset) => {
+            set("chunks", json!(dataset.chunk()?));
+            let filters: Vec<_> =
+                dataset.filters()?.into_iter().map(|(id, name)| json!({"id": id, "name": name})).collect();
+            set("filters", if filters.is_empty() { Value::Null } else { Value::Array(filters) });
+            set("kind", json!("dataset"));
+            set("shape", json!(read::extents(member, dataset)?));
+            set("type", describe(dataset.element()));
+        }
+        Owner::Type(named) => {
+            set("kind", json!("datatype"));
+            set("type", describe(named.element()));
+        }
+    }
+    set("name", json!(name));
+    Ok(Value::Object(entity))
+}
+
+fn link_entity(link: &Link, name: &str) -> Value {
+    match link {
+        Link::Soft(target) => json!({"kind": "soft_link", "name": name, "target_path": target}),
+        Link::External { file, path } => {
+            json!({"kind": "external_link", "name": name, "target_file": file, "target_path": path})
+        }
+        Link::Hard | Link::UserDefined(_) => json!({"kind": "other", "name": name}),
+    }
+}

@@ -1,0 +1,94 @@
+//! Elements of any type in JSON.
+
+use super::number::{Kind, Number};
+use super::text::{push_json, push_string};
+use crate::h5::{AnyClass, AnyType, ReferenceKind, Visitor};
+
+/// Writes elements one after the other; lists within them have commas, the elements themselves have not.
+pub(super) struct JsonElements<'a> {
+    out: &'a mut Vec<u8>,
+    /// Where each element ended.
+    ends: &'a mut Vec<usize>,
+    depth: usize,
+    /// Lists around each element that are left out, and those of them that are open.
+    array_axes: usize,
+    arrays: usize,
+    /// Something precedes in the same list.
+    follows: bool,
+}
+
+impl<'a> JsonElements<'a> {
+    /// Elements that are arrays of `array_axes` axes count as their elements.
+    pub(super) fn new(out: &'a mut Vec<u8>, ends: &'a mut Vec<usize>, array_axes: usize) -> Self {
+        JsonElements { out, ends, depth: 0, array_axes, arrays: 0, follows: false }
+    }
+
+    fn value(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.depth > 0 && self.follows {
+            self.out.push(b',');
+        }
+        write(self.out);
+        self.follows = true;
+        self.ended();
+    }
+
+    fn ended(&mut self) {
+        if self.depth == 0 {
+            self.ends.push(self.out.len());
+        }
+    }
+}
+
+impl Visitor for JsonElements<'_> {
+    fn fixed(&mut self, element: &AnyType, bytes: &[u8]) {
+        self.value(|out| match &element.class {
+            AnyClass::Text { padding, .. } => push_string(padding.strip(bytes), out),
+            AnyClass::Opaque { .. } => push_string(bytes, out),
+            _ => match Number::of(element) {
+                Some(number) if number.form.kind != Kind::Complex => match number.standard(bytes.to_vec()) {
+                    Ok(bytes) => push_json(number.form, &bytes, out),
+                    Err(_) => out.extend_from_slice(b"null"),
+                },
+                _ => out.extend_from_slice(b"null"),
+            },
+        });
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        self.value(|out| push_string(text, out));
+    }
+
+    fn reference(&mut self, kind: ReferenceKind, is_null: bool) {
+        let name = match kind {
+            ReferenceKind::Object => "object",
+            ReferenceKind::Region => "region",
+            ReferenceKind::Newer => "newer",
+        };
+        let null = if is_null { " (null)" } else { "" };
+        self.value(|out| push_string(format!("<HDF5 {name} reference{null}>").as_bytes(), out));
+    }
+
+    fn begin(&mut self) {
+        if self.arrays < self.array_axes {
+            self.arrays += 1;
+            return;
+        }
+        if self.depth > 0 && self.follows {
+            self.out.push(b',');
+        }
+        self.out.push(b'[');
+        self.depth += 1;
+        self.follows = false;
+    }
+
+    fn end(&mut self) {
+        if self.depth == 0 {
+            self.arrays = self.arrays.saturating_sub(1);
+            return;
+        }
+        self.out.push(b']');
+        self.depth -= 1;
+        self.follows = true;
+        self.ended();
+    }
+}

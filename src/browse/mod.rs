@@ -1,0 +1,75 @@
+//! Any HDF5 file, looked at: entities with their types and attributes, and the values of numpy-style selections as JSON, bytes,
+//! npy, CSV and TIFF.
+//!
+//! The documents are those of h5grove 4.0, which the explorer H5Web asks for. Files may be written to at the same time: of tables that
+//! this program appends to, only committed rows are shown; of other SWMR files, everything up to their present extents.
+//!
+//! Other files that a file names (external links, sources of virtual datasets, external storage) are opened only where the caller
+//! says that they are served.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use ctds_hdf5::browse::{Browser, DataOptions, Limits, LinkResolution};
+//!
+//! let limits = Limits::default();
+//! let nothing_else = |_: &Path| false;
+//! let browser = Browser::open(Path::new("my.h5"), &nothing_else, &limits)?;
+//! println!("{}", browser.meta("/MAIN", LinkResolution::OnlyValid)?);
+//! let data = browser.data("/MAIN/TIME", &DataOptions { selection: Some("0:10"), ..DataOptions::default() })?;
+//! for piece in data.pieces {
+//!     print!("{}", String::from_utf8_lossy(&piece?));
+//! }
+//! # Ok::<(), ctds_hdf5::Error>(())
+//! ```
+
+mod browser;
+mod data;
+mod entity;
+mod json;
+mod live;
+mod nest;
+mod number;
+mod read;
+mod resolve;
+mod selection;
+mod stats;
+mod text;
+mod tiff;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use browser::Browser;
+pub use data::{Data, DataOptions, Dtype, Format, Pieces};
+pub use resolve::LinkResolution;
+
+/// Bytes of a piece of values at most.
+pub const PIECE_BYTES: u64 = 1 << 20;
+
+/// Limits of one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of binary values and of CSV.
+    pub binary_bytes: u64,
+    /// Bytes of JSON.
+    pub json_bytes: u64,
+    /// Numbers in the values that are JSON; a complex number counts as two.
+    pub json_numbers: u64,
+    /// Members of a group.
+    pub children: u64,
+    /// Objects below a group.
+    pub paths: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            binary_bytes: 256 << 20,
+            json_bytes: 64 << 20,
+            json_numbers: 4_000_000,
+            children: 20_000,
+            paths: 100_000,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The selected elements of a dataset, block by block.
+
+use std::sync::Arc;
+
+use super::live;
+use super::number::{Form, Kind, Number, decode_extended, decode_half};
+use super::resolve::{Found, Member, OpenFile, Target};
+use super::selection::{self, Blocks, Selected};
+use crate::error::{Error, ErrorKind, Result};
+use crate::h5::{AnyClass, AnyDataset, AnyObject, AnyType, Served, Visitor};
+
+/// Bytes that are read at a time.
+const BLOCK_BYTES: u64 = 1 << 20;
+
+/// Bytes that are read at a time where libhdf5 decodes chunks again for each block.
+const LARGE_BLOCK_BYTES: u64 = 4 << 20;
+
+/// Bytes at a time of elements that are taken apart: their text is longer.
+const VISITED_BYTES: u64 = 1 << 20;
+
+/// Elements of variable length that are read at a time.
+const VARIABLE_ELEMENTS: u64 = 1024;
+
+/// Bytes of an element.
+const MAX_ELEMENT_BYTES: u64 = 64 << 20;
+
+/// An open dataset, and what is selected of it.
+pub(super) struct Values {
+    dataset: AnyDataset,
+    /// Kept open for the dataset.
+    _file: Arc<OpenFile>,
+    selected: Selected,
+    /// The extents of the result: those of the selection, and those of elements that are arrays. `None` for a null dataspace.
+    pub(super) shape: Option<Vec<u64>>,
+    /// The element, or that of elements that are arrays.
+    pub(super) element: AnyType,
+    /// Axes of elements that are arrays.
+    pub(super) array_axes: usize,
+    pub(super) number: Option<Number>,
+}
+
+/// The dataset that `found` is.
+///
+/// # Errors
+/// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed, `Usage` for what is not a dataset.
+pub(super) fn member(found: Found, path: &str) -> Result<Member> {
+    let found = match found {
+        Found::Target(Target::Member(member)) => member,
+        Found::Target(Target::Root(_)) => return Err(not_a_dataset(path)),
+        Found::Link(_, why) => return Err(unresolved(path, why)),
+    };
+    match found.open()? {
+        AnyObject::Dataset(_) => Ok(found),
+        AnyObject::Group(_) | AnyObject::Type(_) => Err(not_a_dataset(path)),
+    }
+}
+
+fn not_a_dataset(path: &str) -> Error {
+    Error::usage(format!("{path} is not a dataset"))
+}
+
+/// The error where the object is needed to which a link leads.
+pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
+    match why {
+        Some(why) if why.kind() != ErrorKind::NotFound => why.context(path.to_owned()),
+        Some(why) => Error::not_found(format!("Cannot resolve the link at {path}: {}", why.message())).caused_by(why),
+        None => Error::not_found(format!("Cannot resolve the link at {path}")),
+    }
+}
+
+/// The extents of a dataset as far as they are committed.
+pub(super) fn extents(member: &Member, dataset: &AnyDataset) -> Result<Option<Vec<u64>>> {
+    if member.file.grows {
+        dataset.refresh()?;
+    }
+    let mut extents = dataset.extents()?;
+    if let Some(first) = extents.as_mut().and_then(|extents| extents.first_mut())
+        && dataset.grows()?
+        && let Some(committed) = live::committed(&member.file, member.group.path(), &member.name)?
+    {
+        *first = committed.min(*first);
+    }
+    Ok(extents)
+}
+
+impl Values {
+    pub(super) fn open(member: &Member, served: &Served<'_>, selection: Option<&str>) -> Result<Self> {
+        let dataset = member.group.any_elements(&member.name, served)?;
+        let mut element = dataset.element().clone();
+        if element.size as u64 > MAX_ELEMENT_BYTES {
+            let message = format!("elements of {} bytes; the limit is {MAX_ELEMENT_BYTES}", element.size);
+            return Err(Error::limit(message));
+        }
+        let extents = extents(member, &dataset)?;
+        if extents.is_none() && selection.is_some() {
+            return Err(Error::usage("a selection of a dataset without a dataspace"));
+        }
+        let selected = selection::parse(selection, extents.as_deref().unwrap_or_default())?;
+        let mut shape = selected.shape.clone();
+        let mut array_axes = 0;
+        while let AnyClass::Array { extents, element: inner } = element.class {
+            array_axes += extents.len();
+            shape.extend(extents);
+            element = *inner;
+        }
+        let number = Number::of(&element);
+        let shape = extents.map(|_| shape);
+        Ok(Values { dataset, _file: Arc::clone(&member.file), selected, shape, element, array_axes, number })
+    }
+
+    /// The number of elements; those of arrays count.
+    pub(super) fn count(&self) -> u64 {
+        self.shape.as_deref().map_or(0, selection::elements)
+    }
+
+    /// Bytes of the selected elements in the file's type.
+    pub(super) fn bytes(&self) -> u64 {
+        self.selected.elements().saturating_mul(self.dataset.element().size as u64)
+    }
+
+    /// Whether elements have a length of their own, or lead elsewhere.
+    pub(super) fn has_pointers(&self) -> bool {
+        self.element.has_pointers()
+    }
+
+    /// Fails if a block cannot be what the file stores.
+    pub(super) fn check_backed(&self) -> Result<()> {
+        self.dataset.check_backed(self.bytes().min(LARGE_BLOCK_BYTES.max(self.dataset.element().size as u64)))
+    }
+
+    /// The blocks in which bytes are read.
+    pub(super) fn blocks(&self) -> Blocks {
+        let bytes = if self.dataset.keeps_chunks() { BLOCK_BYTES } else { LARGE_BLOCK_BYTES };
+        self.blocks_of(bytes / self.dataset.element().size.max(1) as u64)
+    }
+
+    /// The blocks in which elements are taken apart.
+    pub(super) fn visited_blocks(&self) -> Blocks {
+        let elements = VISITED_BYTES / self.dataset.element().size.max(1) as u64;
+        self.blocks_of(if self.has_pointers() { VARIABLE_ELEMENTS } else { elements })
+    }
+
+    fn blocks_of(&self, elements: u64) -> Blocks {
+        Blocks::new(&self.selected.axes, elements)
+    }
+
+    /// The bytes of a block: numbers in their form, else as they are in the file.
+    pub(super) fn read(&self, block: &[crate::h5::Steps]) -> Result<Vec<u8>> {
+        let bytes = self.dataset.read_bytes(block)?;
+        match &self.number {
+            Some(number) => number.standard(bytes),
+            None => Ok(bytes),
+        }
+    }
+
+    pub(super) fn visit(&self, block: &[crate::h5::Steps], visitor: &mut dyn Visitor) -> Result<()> {
+        self.dataset.visit(block, visitor)
+    }
+}
+
+/// The same numbers in another form, which differs in the order of bytes and in the size of floating-point numbers.
+pub(super) fn convert(bytes: Vec<u8>, from: Form, to: Form) -> Vec<u8> {
+    if from == to {
+        return bytes;
+    }
+    let part = from.part();
+    if part == to.part() {
+        let mut bytes = bytes;
+        if from.big_endian != to.big_endian {
+            bytes.chunks_exact_mut(part).for_each(<[u8]>::reverse);
+        }
+        return bytes;
+    }
+    debug_assert!(matches!(from.kind, Kind::Float | Kind::Complex) && !to.big_endian);
+    let mut out = Vec::with_capacity(bytes.len() / part * to.part());
+    for bytes in bytes.chunks_exact(part) {
+        match *bytes {
+            [a, b] if from.big_endian => out.extend(decode_half(u16::from_be_bytes([a, b])).to_le_bytes()),
+            [a, b] => out.extend(decode_half(u16::from_le_bytes([a, b])).to_le_bytes()),
+            _ => out.extend(decode_extended(bytes, from.big_endian).to_le_bytes()),
+        }
+    }
+    out
+}
+
+/// The member's file, for what it may name.
+pub(super) fn served<'a>(member: &'a Member, is_served: &'a dyn Fn(&std::path::Path) -> bool) -> Served<'a> {
+    Served::new(member.file.directory(), is_served)
+}

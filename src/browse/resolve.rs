@@ -1,0 +1,242 @@
+//! The way from a path to an object, link by link, so that libhdf5 never follows one by itself.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::h5::{AnyObject, File, Group, Link, Served};
+
+/// Soft and external links on the way to an object.
+const MAX_LINKS: usize = 16;
+
+/// What becomes of a soft or external link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LinkResolution {
+    /// It is shown as a link.
+    None,
+    /// It is followed if it leads to an object, else shown as a link.
+    #[default]
+    OnlyValid,
+    /// It is followed; one that leads nowhere is an error.
+    All,
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    file: File,
+    /// Of the file, canonical: where it looks for others.
+    directory: PathBuf,
+    /// Its name for people.
+    pub(super) name: String,
+    /// Another process may append to it.
+    pub(super) grows: bool,
+    /// The committed rows of the tables that were asked for, by the path of the group; `None` for what does not grow.
+    committed: Mutex<BTreeMap<String, Option<u64>>>,
+}
+
+impl OpenFile {
+    pub(super) fn open(path: &Path) -> Result<Arc<Self>> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let directory = parent.canonicalize().with_context(|| Context::path(path))?;
+        let (file, grows) = File::open_unlocked(path)?;
+        Ok(Arc::new(OpenFile { file, directory, name, grows, committed: Mutex::default() }))
+    }
+
+    pub(super) fn root(&self) -> Result<Group> {
+        self.file.root()
+    }
+
+    /// The committed rows of the table in the group at `path`, as `read` found them when they were asked for first.
+    pub(super) fn committed_rows(
+        &self,
+        path: &str,
+        read: impl FnOnce(&Group, &str) -> Result<Option<u64>>,
+    ) -> Result<Option<u64>> {
+        let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&known) = committed.get(path) {
+            return Ok(known);
+        }
+        let found = read(&self.root()?, path)?;
+        committed.insert(path.to_owned(), found);
+        Ok(found)
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+/// Where a path leads.
+pub(super) enum Target {
+    Root(Arc<OpenFile>),
+    Member(Member),
+}
+
+/// A hard link of a group.
+pub(super) struct Member {
+    pub(super) file: Arc<OpenFile>,
+    pub(super) group: Group,
+    pub(super) name: String,
+}
+
+impl Member {
+    /// The path in its file.
+    pub(super) fn path(&self) -> String {
+        join(self.group.path(), &self.name)
+    }
+
+    pub(super) fn open(&self) -> Result<AnyObject> {
+        self.group.any_object(&self.name)
+    }
+}
+
+/// What a path names.
+pub(super) enum Found {
+    Target(Target),
+    /// A link that is not followed, and why it could not be.
+    Link(Link, Option<Error>),
+}
+
+/// Follows paths.
+pub(super) struct Resolver<'a> {
+    pub(super) file: Arc<OpenFile>,
+    pub(super) is_served: &'a (dyn Fn(&Path) -> bool + Sync),
+}
+
+/// The path of the member `name` of the group at `path`.
+pub(super) fn join(path: &str, name: &str) -> String {
+    format!("{}/{name}", path.trim_end_matches('/'))
+}
+
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|name| !matches!(*name, "" | "."))
+}
+
+impl Resolver<'_> {
+    /// What `path` names, and the last link on the way as `links` says.
+    ///
+    /// # Errors
+    /// `NotFound`, with the words that the explorer looks for; `Unsupported` for a link to a file that is not served.
+    pub(super) fn find(&self, path: &str, links: LinkResolution) -> Result<Found> {
+        if path.is_empty() {
+            return Err(self.invalid(path));
+        }
+        let names: Vec<_> = segments(path).collect();
+        let Some((last, parents)) = names.split_last() else {
+            return Ok(Found::Target(Target::Root(Arc::clone(&self.file))));
+        };
+        let (mut file, mut group, mut followed) = (Arc::clone(&self.file), self.file.root()?, 0);
+        for name in parents {
+            let target = self.follow(&file, &group, name, &mut followed).map_err(|error| self.missing(error, path))?;
+            (file, group) = self.group(target).map_err(|error| self.missing(error, path))?;
+        }
+        self.member(&file, &group, last, links, path)
+    }
+
+    /// What the member `name` of a group is; `path` names it in messages.
+    pub(super) fn member(
+        &self,
+        file: &Arc<OpenFile>,
+        group: &Group,
+        name: &str,
+        links: LinkResolution,
+        path: &str,
+    ) -> Result<Found> {
+        let Some(link) = group.any_link(name)? else { return Err(self.invalid(path)) };
+        if link == Link::Hard {
+            return Ok(Found::Target(Target::Member(Member {
+                file: Arc::clone(file),
+                group: group.clone(),
+                name: name.to_owned(),
+            })));
+        }
+        if links == LinkResolution::None {
+            return Ok(Found::Link(link, None));
+        }
+        match self.follow(file, group, name, &mut 0) {
+            Ok(target) => Ok(Found::Target(target)),
+            Err(error) if links == LinkResolution::OnlyValid => Ok(Found::Link(link, Some(error))),
+            Err(error) => {
+                let message = format!("Cannot resolve the link at {path} of {}: {}", self.file.name, error.message());
+                Err(Error::not_found(message).caused_by(error))
+            }
+        }
+    }
+
+    /// Follows the link `name` of a group until it is a hard one.
+    fn follow(&self, file: &Arc<OpenFile>, group: &Group, name: &str, followed: &mut usize) -> Result<Target> {
+        let Some(link) = group.any_link(name)? else {
+            return Err(Error::not_found(format!("{} does not exist", join(group.path(), name))));
+        };
+        if link != Link::Hard {
+            *followed += 1;
+            if *followed > MAX_LINKS {
+                return Err(Error::not_found(format!(
+                    "more than {MAX_LINKS} links one after the other, or links in a circle"
+                )));
+            }
+        }
+        match link {
+            Link::Hard => {
+                Ok(Target::Member(Member { file: Arc::clone(file), group: group.clone(), name: name.to_owned() }))
+            }
+            Link::Soft(path) => {
+                let from = if path.starts_with('/') { file.root()? } else { group.clone() };
+                self.walk(file, from, &path, followed)
+            }
+            Link::External { file: name, path } => {
+                let found = Served::new(file.directory(), &|path| (self.is_served)(path)).find(&name)?;
+                let file = OpenFile::open(&found)?;
+                let root = file.root()?;
+                self.walk(&file, root, &path, followed)
+            }
+            Link::UserDefined(class) => Err(Error::unsupported(format!(
+                "a link of class {class}, which only the program that made it can follow"
+            ))),
+        }
+    }
+
+    fn walk(&self, file: &Arc<OpenFile>, from: Group, path: &str, followed: &mut usize) -> Result<Target> {
+        let names: Vec<_> = segments(path).collect();
+        let Some((last, parents)) = names.split_last() else {
+            if path.starts_with('/') {
+                return Ok(Target::Root(Arc::clone(file)));
+            }
+            return Err(Error::not_found(format!("a link to {path:?}")));
+        };
+        let (mut file, mut group) = (Arc::clone(file), from);
+        for name in parents {
+            let target = self.follow(&file, &group, name, followed)?;
+            (file, group) = self.group(target)?;
+        }
+        self.follow(&file, &group, last, followed)
+    }
+
+    fn group(&self, target: Target) -> Result<(Arc<OpenFile>, Group)> {
+        match target {
+            Target::Root(file) => {
+                let root = file.root()?;
+                Ok((file, root))
+            }
+            Target::Member(member) => match member.open()? {
+                AnyObject::Group(group) => Ok((member.file, group)),
+                _ => Err(Error::not_found(format!("{} is not a group", member.path()))),
+            },
+        }
+    }
+
+    fn invalid(&self, path: &str) -> Error {
+        Error::not_found(format!("{path} is not a valid path in {}", self.file.name))
+    }
+
+    /// The error of a path that cannot be followed to its end.
+    fn missing(&self, error: Error, path: &str) -> Error {
+        match error.kind() {
+            ErrorKind::NotFound => self.invalid(path).caused_by(error),
+            _ => error,
+        }
+    }
+}

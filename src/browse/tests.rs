@@ -1,0 +1,126 @@
+//! Files looked at through the interface of the module. What any file looks like beside h5grove is in tests/python/test_grove.py.
+
+use std::path::Path;
+
+use super::{Browser, Data, DataOptions, Dtype, Format, Limits, LinkResolution, PIECE_BYTES};
+use crate::Compression;
+use crate::error::ErrorKind;
+use crate::h5::{Attribute, DatasetSpec, File};
+use crate::value::{DataType, Region, Shape, Values};
+
+const ROWS: u64 = 5000;
+const COLUMNS: u64 = 300;
+
+fn numbers() -> Vec<f32> {
+    (0..ROWS * COLUMNS).map(|number| number as f32 / 8.).collect()
+}
+
+/// A file with a dataset of 6 MB, of `ROWS` x `COLUMNS` numbers.
+fn file(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("my.h5");
+    let file = File::create(&path).unwrap();
+    let group = file.root().unwrap().create_group("g").unwrap();
+    group.set_attribute("note", &Attribute::string("a \"note\"")).unwrap();
+    let shape = Shape::from([COLUMNS, ROWS]);
+    let spec = DatasetSpec {
+        element: DataType::Float,
+        shape: &shape,
+        chunk: Some(Shape::from([COLUMNS, 512])),
+        appendable: false,
+        compression: Compression::NONE,
+    };
+    let dataset = group.create_dataset("d", &spec).unwrap();
+    dataset.write_region(&Region::whole(&shape), &Values::Float(numbers())).unwrap();
+    drop((dataset, group));
+    file.close().unwrap();
+    path
+}
+
+fn all(data: Data) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for piece in data.pieces {
+        let piece = piece.unwrap();
+        assert!(!piece.is_empty() && piece.len() as u64 <= PIECE_BYTES);
+        bytes.extend(piece);
+    }
+    assert!(data.length.is_none_or(|length| length == bytes.len() as u64));
+    bytes
+}
+
+fn with_browser(limits: Limits, test: impl FnOnce(&Browser<'_>)) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path());
+    test(&Browser::open(&path, &|_: &Path| false, &limits).unwrap());
+}
+
+#[test]
+fn values_come_in_pieces() {
+    with_browser(Limits::default(), |browser| {
+        let expected: Vec<u8> = numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
+        let options = DataOptions { format: Format::Bin, dtype: Dtype::Safe, ..DataOptions::default() };
+        let data = browser.data("/g/d", &options).unwrap();
+        assert_eq!(data.length, Some(expected.len() as u64));
+        assert!(all(data) == expected);
+        let strided = DataOptions { selection: Some("1::3,5:9:2"), ..options };
+        let rows = (1..ROWS).step_by(3);
+        let expected: Vec<u8> = rows
+            .flat_map(|row| [5, 7].map(|column| (row * COLUMNS + column) as f32 / 8.))
+            .flat_map(f32::to_le_bytes)
+            .collect();
+        assert!(all(browser.data("/g/d", &strided).unwrap()) == expected);
+        let text = all(browser.data("/g/d", &DataOptions::default()).unwrap());
+        let found: Vec<Vec<f32>> = serde_json::from_slice(&text).unwrap();
+        assert!(found.concat() == numbers() && found.len() as u64 == ROWS);
+    });
+}
+
+#[test]
+fn limits_hold_and_say_how_to_choose_less() {
+    let bytes = ROWS * COLUMNS * 4;
+    let refused = |limits: Limits, format: Format| {
+        with_browser(limits, |browser| {
+            let error = browser.data("/g/d", &DataOptions { format, ..DataOptions::default() }).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Limit);
+            assert!(error.message().contains("selection=0:"), "{error}");
+        });
+    };
+    refused(Limits { binary_bytes: bytes - 1, ..Limits::default() }, Format::Bin);
+    refused(Limits { binary_bytes: bytes, ..Limits::default() }, Format::Npy);
+    refused(Limits { json_numbers: ROWS * COLUMNS - 1, ..Limits::default() }, Format::Json);
+    // only a pass over the values tells how long their text is
+    let mut length = 0;
+    with_browser(Limits::default(), |browser| {
+        length = all(browser.data("/g/d", &DataOptions::default()).unwrap()).len() as u64;
+    });
+    refused(Limits { json_bytes: length - 1, ..Limits::default() }, Format::Json);
+    with_browser(Limits { json_bytes: length, ..Limits::default() }, |browser| {
+        assert_eq!(browser.data("/g/d", &DataOptions::default()).unwrap().length, Some(length));
+    });
+    with_browser(Limits { paths: 2, children: 0, ..Limits::default() }, |browser| {
+        assert_eq!(browser.paths("/", LinkResolution::None).unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(browser.meta("/g", LinkResolution::None).unwrap_err().kind(), ErrorKind::Limit);
+    });
+}
+
+#[test]
+fn what_is_wrong_has_a_kind() {
+    with_browser(Limits::default(), |browser| {
+        let kind = |path: &str, options: DataOptions<'_>| browser.data(path, &options).unwrap_err().kind();
+        assert_eq!(kind("/g", DataOptions::default()), ErrorKind::Usage);
+        assert_eq!(kind("/", DataOptions::default()), ErrorKind::Usage);
+        assert_eq!(kind("/g/none", DataOptions::default()), ErrorKind::NotFound);
+        assert_eq!(kind("/g/d/x", DataOptions::default()), ErrorKind::NotFound);
+        assert_eq!(kind("/g/d", DataOptions { selection: Some("5000"), ..DataOptions::default() }), ErrorKind::Usage);
+        let one = DataOptions { selection: Some("0"), format: Format::Tiff, ..DataOptions::default() };
+        assert_eq!(kind("/g/d", one), ErrorKind::Usage);
+        assert_eq!(browser.attributes("/g", &["no".to_owned()]).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(browser.attributes("/g", &[]).unwrap(), r#"{"note":"a \"note\""}"#);
+        assert_eq!(browser.paths("/", LinkResolution::All).unwrap(), r#"["/","/g","/g/d"]"#);
+        assert_eq!(browser.paths("/g/d", LinkResolution::All).unwrap_err().kind(), ErrorKind::Usage);
+    });
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.h5"), "hello").unwrap();
+    let limits = Limits::default();
+    let open = |name: &str| Browser::open(&folder.path().join(name), &|_: &Path| false, &limits).unwrap_err().kind();
+    assert_eq!([open("a.h5"), open("b.h5")], [ErrorKind::Format, ErrorKind::NotFound]);
+}

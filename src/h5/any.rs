@@ -1,0 +1,377 @@
+//! Any object of any HDF5 file, to look at it: types and elements that casacore has nothing like, links as they are.
+//!
+//! Extents are in HDF5's order here, slowest axis first: those who look at any file expect numpy's.
+
+use std::path::{Path, PathBuf};
+
+use hdf5::dataset::Layout as StorageLayout;
+use hdf5::{Location, LocationType};
+
+use super::any_type::{AnyType, Visitor};
+use super::codec::ChunkLimit;
+use super::elsewhere::{self, Admission};
+use super::sys::{self, AnyValues, Link, StoredType, Target};
+use super::{Elsewhere, Group, Reach, attribute};
+use crate::error::{Error, Result, ResultExt};
+use crate::limits;
+
+/// Bytes that HDF5 keeps of the chunks of a dataset, unless a slab of chunks takes more.
+const CACHE_BYTES: u64 = 8 << 20;
+
+/// Bytes that HDF5 keeps of the chunks of a dataset at most.
+const MAX_CACHE_BYTES: u64 = 32 << 20;
+
+/// Bytes of a chunk that has filters: it is in memory as a whole.
+const MAX_CHUNK_BYTES: u64 = 256 << 20;
+
+/// Elements may take this many times the bytes stored for them: chunks that were never written take none.
+const MAX_EXPANSION: u64 = 1 << 10;
+
+/// What a hard link leads to.
+pub(crate) enum AnyObject {
+    Group(Group),
+    Dataset(Box<AnyDataset>),
+    Type(AnyNamedType),
+}
+
+/// The type of an attribute and its extents.
+pub(crate) struct AnyAttribute {
+    attribute: hdf5::Attribute,
+    stored: StoredType,
+}
+
+/// A dataset of any type.
+pub(crate) struct AnyDataset {
+    dataset: hdf5::Dataset,
+    stored: StoredType,
+    elsewhere: Option<Elsewhere>,
+    /// The extents if the elements are in other files, which are not asked.
+    apart: Option<Vec<u64>>,
+    /// libhdf5 keeps the chunks that have the same place on the first axis.
+    keeps_chunks: bool,
+}
+
+/// A committed type.
+pub(crate) struct AnyNamedType {
+    location: Location,
+    stored: StoredType,
+}
+
+/// The elements from `start` on, `count` at the distance `step`, on one axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub(crate) start: u64,
+    pub(crate) step: u64,
+    pub(crate) count: u64,
+}
+
+/// Identifies an object of an open file.
+pub(crate) type ObjectId = String;
+
+/// Where the files that a dataset names may lie.
+pub(crate) struct Served<'a> {
+    directory: &'a Path,
+    is_served: &'a dyn Fn(&Path) -> bool,
+}
+
+impl<'a> Served<'a> {
+    /// `directory` is that of the file that names others, canonical.
+    pub(crate) fn new(directory: &'a Path, is_served: &'a dyn Fn(&Path) -> bool) -> Self {
+        Served { directory, is_served }
+    }
+
+    /// The path of the file that is named `name`, if it is a regular file that is served.
+    ///
+    /// # Errors
+    /// `NotFound`, and `Unsupported` if it is not served.
+    pub(crate) fn find(&self, name: &str) -> Result<PathBuf> {
+        let path = self.directory.join(name);
+        let path = path.canonicalize().map_err(|error| {
+            // the caller learns of every file on which the answer depends, also of one that is missing
+            let _ = (self.is_served)(&path);
+            Error::from(error).context(name)
+        })?;
+        if !path.is_file() || !(self.is_served)(&path) {
+            return Err(Error::elsewhere(format!("the file {name} is not among those that are served")));
+        }
+        Ok(path)
+    }
+}
+
+impl Admission for Served<'_> {
+    fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf> {
+        self.find(name).with_context(|| found.to_string())
+    }
+
+    fn takes_other_files(&self) -> bool {
+        true
+    }
+}
+
+impl Group {
+    /// The number of links.
+    pub(crate) fn link_total(&self) -> u64 {
+        self.inner().len()
+    }
+
+    /// The link by which the group reaches its member `name`, which is not followed; `None` if there is none.
+    pub(crate) fn any_link(&self, name: &str) -> Result<Option<Link>> {
+        if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) || !self.inner().link_exists(name) {
+            return Ok(None);
+        }
+        sys::link(self.inner(), name).map(Some).with_context(|| self.path().to_owned())
+    }
+
+    /// The object to which the hard link `name` leads.
+    pub(crate) fn any_object(&self, name: &str) -> Result<AnyObject> {
+        let open = || -> Result<_> {
+            Ok(match self.inner().loc_type_by_name(name)? {
+                LocationType::Group => AnyObject::Group(self.group(name)?),
+                LocationType::Dataset => AnyObject::Dataset(Box::new(AnyDataset::open(self.inner().dataset(name)?)?)),
+                _ => {
+                    let stored = StoredType::new(sys::open_type(self.inner(), name)?)?;
+                    AnyObject::Type(AnyNamedType { location: sys::open_object(self.inner(), name)?, stored })
+                }
+            })
+        };
+        open().map_err(Error::blame_source).with_context(|| name.to_owned())
+    }
+
+    /// Identifies the group to which the hard link `name` leads; `None` if it is something else.
+    pub(crate) fn group_id(&self, name: &str) -> Result<Option<ObjectId>> {
+        let info = self.inner().loc_info_by_name(name).with_context(|| name.to_owned())?;
+        Ok((info.loc_type == LocationType::Group).then(|| format!("{:?}", info.token)))
+    }
+
+    /// Identifies this group.
+    pub(crate) fn id(&self) -> Result<ObjectId> {
+        Ok(format!("{:?}", self.inner().loc_info()?.token))
+    }
+
+    /// The elements of the dataset to which the hard link `name` leads; `served` says where those may be that it does not have
+    /// itself.
+    ///
+    /// # Errors
+    /// `Unsupported` if they are in files that are not served.
+    pub(crate) fn any_elements(&self, name: &str, served: &Served<'_>) -> Result<AnyDataset> {
+        let open = || -> Result<_> {
+            let dataset = AnyDataset::open(self.inner().dataset(name)?)?;
+            let mut prefix = None;
+            if let Some(found) = dataset.elsewhere.clone() {
+                let mut objects = ServedObjects { root: self.root()? };
+                elsewhere::check_elements(served, self.path(), &found, &mut objects)?;
+                prefix = matches!(found, Elsewhere::Raw(_)).then_some(served.directory);
+            }
+            let slab_bytes = dataset.slab_bytes()?;
+            let cache_bytes = slab_bytes.clamp(CACHE_BYTES, MAX_CACHE_BYTES);
+            // a dataset has one prefix, and one cache, for as long as it is open
+            drop(dataset);
+            let opened = sys::open_cached_dataset(self.inner(), name, prefix, cache_bytes as usize)?;
+            let stored = StoredType::new(opened.dtype()?)?;
+            Ok(AnyDataset {
+                dataset: opened,
+                stored,
+                elsewhere: None,
+                apart: None,
+                keeps_chunks: slab_bytes <= cache_bytes,
+            })
+        };
+        open().map_err(Error::blame_source).with_context(|| name.to_owned())
+    }
+}
+
+/// What a virtual dataset of a served file may name.
+struct ServedObjects {
+    root: Group,
+}
+
+impl elsewhere::Objects for ServedObjects {
+    fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)> {
+        let header = self.root.header(path)?;
+        Ok((header.path().to_owned(), header.elsewhere().cloned()))
+    }
+
+    fn outside(&mut self, file: &Path, path: &str) -> Result<()> {
+        // nothing that the other file names is followed
+        let root = Group::new(super::File::open_unlocked(file)?.0.into_root()?, String::new(), Reach::File);
+        root.dataset(path).map(drop)
+    }
+}
+
+impl AnyDataset {
+    fn open(dataset: hdf5::Dataset) -> Result<Self> {
+        let creation = dataset.dcpl()?;
+        let elsewhere = Elsewhere::of_dataset(&creation)?;
+        // libhdf5 would open the sources to see how far they reach
+        let apart = match &elsewhere {
+            Some(Elsewhere::Virtual(_)) => sys::virtual_extents(&creation)?,
+            _ => None,
+        };
+        let stored = StoredType::new(dataset.dtype()?)?;
+        Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false })
+    }
+
+    /// The type of the elements.
+    pub(crate) fn element(&self) -> &AnyType {
+        self.stored.element()
+    }
+
+    /// The extents, slowest axis first; `None` for a null dataspace.
+    pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
+        if let Some(extents) = &self.apart {
+            return Ok(Some(extents.clone()));
+        }
+        extents(&self.dataset.space()?)
+    }
+
+    /// Whether the first axis has no limit.
+    pub(crate) fn grows(&self) -> Result<bool> {
+        Ok(self.apart.is_none() && matches!(self.dataset.space()?.maxdims().first(), Some(None)))
+    }
+
+    /// Takes notice of what another process has appended.
+    pub(crate) fn refresh(&self) -> Result<()> {
+        sys::refresh_dataset(&self.dataset)
+    }
+
+    /// The extents of a chunk, slowest axis first; `None` if the dataset is not chunked.
+    pub(crate) fn chunk(&self) -> Result<Option<Vec<u64>>> {
+        let chunk = self.dataset.dcpl()?.get_chunk()?;
+        Ok(chunk.map(|chunk| chunk.into_iter().map(|extent| extent as u64).collect()))
+    }
+
+    /// The numbers and names of the filters, first applied first.
+    pub(crate) fn filters(&self) -> Result<Vec<(i32, String)>> {
+        Ok(sys::filters(&self.dataset.dcpl()?)?.into_iter().map(|filter| filter.id_and_name()).collect())
+    }
+
+    /// Whether blocks that end within a chunk cost no second reading of it.
+    pub(crate) fn keeps_chunks(&self) -> bool {
+        self.keeps_chunks
+    }
+
+    /// Bytes of the chunks that have the same place on the first axis.
+    fn slab_bytes(&self) -> Result<u64> {
+        let (Some(chunk), Some(extents)) = (self.chunk()?, self.extents()?) else { return Ok(0) };
+        let bytes = chunk.iter().fold(self.element().size as u64, |bytes, &extent| bytes.saturating_mul(extent));
+        if bytes > MAX_CHUNK_BYTES && !self.filters()?.is_empty() {
+            return Err(Error::limit(format!("a chunk of {bytes} bytes with filters; the limit is {MAX_CHUNK_BYTES}")));
+        }
+        let along = extents.iter().zip(&chunk).skip(1).map(|(&extent, &chunk)| extent.div_ceil(chunk.max(1)));
+        Ok(along.fold(bytes, u64::saturating_mul))
+    }
+
+    /// Fails if elements of this many bytes cannot be what the file stores.
+    pub(crate) fn check_backed(&self, bytes: u64) -> Result<()> {
+        let is_stored =
+            matches!(self.dataset.dcpl()?.get_layout()?, StorageLayout::Chunked | StorageLayout::Contiguous);
+        if is_stored && bytes > self.dataset.storage_size().saturating_mul(MAX_EXPANSION) {
+            limits::unbacked_cell(bytes)?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, block: &[Steps]) -> Result<AnyValues<'_>> {
+        let file = self.dataset.space()?;
+        let [start, step, count] = [|axis: &Steps| axis.start, |axis: &Steps| axis.step, |axis: &Steps| axis.count]
+            .map(|of| -> Vec<u64> { block.iter().map(of).collect() });
+        sys::select_steps(&file, &start, &step, &count)?;
+        let total = count.iter().try_fold(1u64, |total, &count| total.checked_mul(count));
+        let total = total.ok_or_else(|| Error::usage("a selection of 2^64 elements"))?;
+        let memory = sys::dataspace(&[total], false)?;
+        let chunk_bytes = self
+            .chunk()?
+            .unwrap_or_default()
+            .iter()
+            .fold(self.element().size as u64, |bytes, &extent| bytes.saturating_mul(extent));
+        let _limit = ChunkLimit::new(chunk_bytes);
+        let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
+        let read = sys::read_any(&target, &self.stored);
+        read.or_else(|error| {
+            // a filter that is missing is the better explanation
+            let filters = sys::filters(&self.dataset.dcpl()?)?;
+            filters.iter().try_for_each(|filter| filter.check_available()).and(Err(error))
+        })
+    }
+
+    /// The bytes of the elements of `block`, which has as many axes as the dataset, last axis fastest.
+    ///
+    /// # Errors
+    /// `Unsupported` if they contain pointers.
+    pub(crate) fn read_bytes(&self, block: &[Steps]) -> Result<Vec<u8>> {
+        if self.element().has_pointers() {
+            return Err(Error::unsupported("elements of variable length, and references, have no bytes of their own"));
+        }
+        Ok(self.read(block)?.into_bytes())
+    }
+
+    /// Shows the elements of `block`, last axis fastest, to `visitor`.
+    pub(crate) fn visit(&self, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
+        self.read(block)?.visit(visitor);
+        Ok(())
+    }
+
+    pub(crate) fn attributes(&self) -> Result<Vec<String>> {
+        attribute::names(&self.dataset)
+    }
+
+    pub(crate) fn any_attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
+        AnyAttribute::open(&self.dataset, name)
+    }
+}
+
+impl AnyNamedType {
+    pub(crate) fn element(&self) -> &AnyType {
+        self.stored.element()
+    }
+
+    pub(crate) fn attributes(&self) -> Result<Vec<String>> {
+        attribute::names(&self.location)
+    }
+
+    pub(crate) fn any_attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
+        AnyAttribute::open(&self.location, name)
+    }
+}
+
+impl Group {
+    pub(crate) fn any_attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
+        AnyAttribute::open(self.inner(), name)
+    }
+}
+
+impl AnyAttribute {
+    fn open(owner: &Location, name: &str) -> Result<Option<Self>> {
+        let open = || -> Result<_> {
+            if name.contains('\0') || !sys::has_attribute(owner, name)? {
+                return Ok(None);
+            }
+            let attribute = owner.attr(name)?;
+            let stored = StoredType::new(attribute.dtype()?)?;
+            Ok(Some(AnyAttribute { attribute, stored }))
+        };
+        open().map_err(Error::blame_source).with_context(|| format!("attribute {name}"))
+    }
+
+    pub(crate) fn element(&self) -> &AnyType {
+        self.stored.element()
+    }
+
+    /// The extents, slowest axis first; `None` for a null dataspace.
+    pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
+        extents(&self.attribute.space()?)
+    }
+
+    /// Shows all elements to `visitor`, last axis fastest.
+    pub(crate) fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
+        sys::read_any(&Target::Attribute(&self.attribute), &self.stored)?.visit(visitor);
+        Ok(())
+    }
+}
+
+fn extents(space: &hdf5::Dataspace) -> Result<Option<Vec<u64>>> {
+    if !space.is_valid() {
+        return Err(Error::format("a dataspace that cannot be read"));
+    }
+    Ok((!space.is_null()).then(|| space.shape().into_iter().map(|extent| extent as u64).collect()))
+}
