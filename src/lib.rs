@@ -6,6 +6,7 @@
 //! | make a table                                   | [`NewTable`]                                           |
 //! | convert to HDF5 and back, compare              | [`convert`]                                            |
 //! | append rows while others read them             | [`live`]                                               |
+//! | plot a MeasurementSet while it is written      | [`look`]                                               |
 //! | put a table into one file, byte for byte       | [`pack`]                                               |
 //! | convert BLZ arrays to HDF5                     | [`blz`]                                                |
 //! | look at any HDF5 file                          | [`browse`]                                             |
@@ -55,6 +56,7 @@ pub mod internals;
 pub mod io;
 mod limits;
 pub mod live;
+pub mod look;
 mod native;
 mod output;
 pub mod pack;

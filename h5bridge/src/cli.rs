@@ -9,7 +9,7 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    digest, finalize, follow, generate, info, ls, pack, repair, to_hdf5, to_ms, unpack, verify, watch,
+    digest, finalize, follow, generate, info, ls, pack, plot, repair, to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 
@@ -46,6 +46,7 @@ impl Cli {
             Verb::Unpack(args) => unpack::run(args, global, out),
             Verb::Ls(args) => ls::run(args, global, out),
             Verb::Watch(args) => watch::run(args, global, out),
+            Verb::Plot(args) => plot::run(args, global, out),
             #[cfg(feature = "serve")]
             Verb::Serve(args) => serve::run(args, global, out),
             Verb::Generate(args) => generate::run(&args, global, Cli::command(), out),
@@ -76,6 +77,8 @@ pub(crate) enum Verb {
     Verify(verify::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),
+    /// Draw visibilities and flags of a MeasurementSet
+    Plot(plot::Args),
     /// Show HDF5 files and measurement sets in a browser, also while they are written
     #[cfg(feature = "serve")]
     Serve(serve::Args),

@@ -16,7 +16,7 @@
 //! program than the one just built, and `H5BRIDGE_AGAINST`, the path of an earlier program, shows each difference in
 //! full (lines of documents, offsets in files) by running the command with both.
 //!
-//! Normalised, since they differ from run to run: `seconds`, `time`, `commit_age_seconds`, and the `peak_memory` that
+//! Normalised, since they differ from run to run: `seconds`, `time`, `commit_age_seconds`, `lag_seconds`, and the `peak_memory` that
 //! was measured (the estimate of `--dry-run` is kept: the number of threads is given). The scratch directory is written
 //! as `~`, the source as `{in}`, the directory of a table's outputs as `{w}`. Nothing else: all bytes written are the
 //! same in every run.
@@ -232,7 +232,7 @@ fn normalised(stdout: &str, command: &str) -> Vec<Json> {
     let mut documents: Vec<Json> = documents.map(|document| document.unwrap()).collect();
     for document in documents.iter_mut().filter_map(Json::as_object_mut) {
         for (key, value) in document {
-            let varies = ["seconds", "time", "commit_age_seconds"].contains(&&**key)
+            let varies = ["seconds", "time", "commit_age_seconds", "lag_seconds"].contains(&&**key)
                 || key == "peak_memory" && !command.contains("--dry-run");
             if varies && !value.is_null() {
                 *value = "~".into();

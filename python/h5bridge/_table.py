@@ -139,9 +139,7 @@ class Table:
         try:
             number = self._columns[name]
         except KeyError:
-            near = difflib.get_close_matches(str(name).upper(), self._columns, 3, 0.5)
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise KeyError(f"{self.path} has no column {name!r}{meant}") from None
+            raise KeyError(_missing(self.path, "column", name, self._columns)) from None
         return Column(self, number, self._known["columns"][number])
 
     def __contains__(self, name: object) -> bool:
@@ -190,9 +188,7 @@ class _Subtables(Mapping[str, Table]):
         try:
             number = self._numbers[name]
         except KeyError:
-            near = difflib.get_close_matches(str(name).upper(), self._numbers, 3, 0.5)
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise KeyError(f"{self._table.path} has no subtable {name!r}{meant}") from None
+            raise KeyError(_missing(self._table.path, "subtable", name, self._numbers)) from None
         table = self._table
         return Table(os.path.join(table.path, name), table._open.options, table._open, number)
 
@@ -327,6 +323,10 @@ class Column:
 
         Raises `ValueError` that names the first row without a cell, or with one of another shape; `IndexError`.
         """
+        if isinstance(key, slice) and out is None and missing is None:
+            rows = range(*key.indices(self._table.rows))
+            if rows and rows.step == 1:
+                return self._fetch(Wanted(rows, (), (), (), has_whole_cells=True), None)
         box = self._wanted(key, missing is not None)
         if missing is not None and not self._always_defined():
             result = self._read_defined(box, missing)
@@ -471,3 +471,10 @@ def _can_fill(out: npt.NDArray[Any], dtype: np.dtype[Any], box: Wanted) -> bool:
     return (
         out.dtype == dtype and dtype != object and out.shape == shape and out.flags.c_contiguous and out.flags.writeable
     )
+
+
+def _missing(path: str, kind: str, name: str, names: Mapping[str, int]) -> str:
+    """The message for a name that the table lacks, with those that come near it."""
+    near = difflib.get_close_matches(str(name).upper(), names, 3, 0.5)
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"{path} has no {kind} {name!r}{meant}"

@@ -876,6 +876,9 @@ def _resolved(of: Table, path: str, keyword: str, stored: str) -> str:
     """The absolute path of a subtable: `./` is beside the table that names it, `././` inside."""
     if of.kind == "native":
         return os.path.join(path, keyword)
+    if of.kind == "reference":
+        # the keywords of a reference table are those of the table that it refers to
+        path = os.path.abspath(of._known["parts"][0])
     if stored.startswith("././"):
         return os.path.normpath(os.path.join(path, stored[4:]))
     if stored.startswith("./"):

@@ -132,7 +132,7 @@ impl LiveWriter {
         writer.map_or(Ok(()), |writer| py.detach(|| writer.close()).or_raise(py))
     }
 
-    /// Closes the file; what is not committed is lost.
+    /// Closes the file. Rows appended after the last commit are not in it.
     fn abandon(&self) {
         self.lock().take();
     }

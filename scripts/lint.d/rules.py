@@ -21,6 +21,7 @@ LAYERS = [
     ['native'],
     ['source'],
     ['convert', 'pack', 'live', 'blz', 'browse'],
+    ['look'],
     ['internals'],
     ['lib'],
     ['h5bridge/exit'],

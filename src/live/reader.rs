@@ -34,6 +34,9 @@ pub struct Reader {
     tables: Vec<TableReader>,
 }
 
+/// Takes a run of cells: their places in a list of rows, their shape, and the function that appends their elements.
+pub(crate) type EachRun<'a> = dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
+
 /// A table of a live file, as it stood at the last [`refresh`](Self::refresh).
 #[derive(Debug)]
 pub struct TableReader {
@@ -217,6 +220,60 @@ impl TableReader {
         let mut values = Values::new(T::DATA_TYPE);
         self.read(column, rows, &mut values)?;
         T::of(values).ok_or_else(|| Error::usage("another type"))
+    }
+
+    /// Calls `each` for the runs of cells of ascending `rows` that lie one after the other: with their places in `rows`, their
+    /// shape, and a function that appends their elements. Undefined cells are left out.
+    ///
+    /// # Errors
+    /// `Usage` if a row is not committed; `Format` if the row map is damaged; those of `each`.
+    pub(crate) fn each_run(&self, column: &str, rows: &[u64], each: &mut EachRun<'_>) -> Result<()> {
+        let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else { return Ok(()) };
+        let (hull, age) = (first..last.saturating_add(1), self.age.load(Ordering::Acquire));
+        let found = self.column(column, &hull)?;
+        let mut run = || -> Result<()> {
+            let (cubes, positions): (Vec<Option<&Part>>, Vec<u64>) = match &found.parts {
+                Parts::Dense(part) => (vec![Some(part); rows.len()], rows.to_vec()),
+                Parts::Cubes { cubes, row_cube, row_index } => {
+                    let (mut cube, mut index) = (Values::new(DataType::Int), Values::new(DataType::Int64));
+                    row_cube.read(hull.clone(), age, &mut cube)?;
+                    row_index.read(hull.clone(), age, &mut index)?;
+                    let (cube, index) = (cube.integers().unwrap_or_default(), index.integers().unwrap_or_default());
+                    let place = |&row: &u64| {
+                        let at = (row - first) as usize;
+                        let (cube, index) = (cube.get(at).copied(), index.get(at).copied());
+                        if cube == Some(-1) {
+                            return Ok((None, 0));
+                        }
+                        let part = cube.and_then(|cube| cubes.get(usize::try_from(cube).ok()?));
+                        let position = index.and_then(|index| u64::try_from(index).ok());
+                        let wrong = || Error::format(format!("row {row} in hypercube {cube:?} at {index:?}"));
+                        part.zip(position).map(|(part, position)| (Some(part), position)).ok_or_else(wrong)
+                    };
+                    rows.iter().map(place).collect::<Result<Vec<_>>>()?.into_iter().unzip()
+                }
+            };
+            let mut start = 0;
+            while start < rows.len() {
+                let same = |next: usize| match (cubes[start], cubes[next]) {
+                    (Some(part), Some(other)) => {
+                        std::ptr::eq(part, other) && positions[next - 1].checked_add(1) == Some(positions[next])
+                    }
+                    _ => false,
+                };
+                let mut end = start + 1;
+                while end < rows.len() && same(end) {
+                    end += 1;
+                }
+                if let Some(part) = cubes[start] {
+                    let cells = positions[start]..positions[start].saturating_add((end - start) as u64);
+                    each(start..end, &part.cell, &|out| part.read(cells.clone(), age, out))?;
+                }
+                start = end;
+            }
+            Ok(())
+        };
+        run().with_context(|| Context::column(column))
     }
 
     /// The shape and the elements of a cell; `None` if it is undefined.

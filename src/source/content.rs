@@ -249,6 +249,10 @@ impl ColumnCells for Borrowed<'_> {
         self.0.read_rows(rows, out)
     }
 
+    fn shapes(&self, rows: std::ops::Range<u64>) -> Result<Vec<Option<Shape>>> {
+        self.0.shapes(rows)
+    }
+
     fn same_shape(&self, rows: &std::ops::Range<u64>) -> Option<Shape> {
         self.0.same_shape(rows)
     }

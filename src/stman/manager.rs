@@ -296,6 +296,11 @@ pub(crate) trait ColumnCells: Send + Sync {
         Ok(())
     }
 
+    /// The shapes of the cells of `rows`, as [`cell_shape`](Self::cell_shape) has them one by one.
+    fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
+        rows.map(|row| self.cell_shape(row)).collect()
+    }
+
     /// The shape of all cells of `rows`, if they are defined and this is known without reading each.
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
         None

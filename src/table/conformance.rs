@@ -54,8 +54,11 @@ fn all_ways_to_read_agree() {
             let read_at_once = for_each_type!(&all, elements => many_rows(cells, table.rows(), elements, &place));
             at_once += read_at_once;
             let mut read = 0;
+            let shapes = cells.shapes(0..table.rows()).unwrap();
+            assert_eq!(shapes.len() as u64, table.rows(), "{place}");
             for row in 0..table.rows() {
                 let shape = cells.cell_shape(row).unwrap();
+                assert_eq!(shape, shapes[row as usize], "{place}, row {row}");
                 let same = cells.same_shape(&(row..row + 1));
                 assert!(same.is_none() || same == shape, "{place}, row {row}: {same:?} and {shape:?}");
                 let Some(shape) = shape else { continue };

@@ -1,6 +1,7 @@
 """The look-alike of casacore.tables gives what python-casacore gives, method by method, for all of testdata and the corpus."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import traceback
@@ -18,8 +19,9 @@ from h5bridge import Error, UnsupportedError, casacore as lookalike  # noqa: E40
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 # states of casacore's memory, and what it works out again from the files
 NOT_STORED = {'MaxCacheSize', 'IndexLength', 'IndexSize', 'BucketSize', 'SEQNR'}
-# what casacore itself fails at in tables that it wrote: TiledCellStMan with rows that go on by more than 1
-OWN_FAILURES = ('do not conform', 'calcCacheSize', 'makeAxisPath')
+# what casacore itself fails at in tables that it wrote: TiledCellStMan with rows that go on by more than 1, arrays without axes,
+# descriptions of hypercolumns of reference tables
+OWN_FAILURES = ('do not conform', 'calcCacheSize', 'makeAxisPath', 'cannot iterate by scalars', 'Invalid description of hypercolumn')
 # more cells than can be compared one by one
 MANY_ROWS = 5000
 
@@ -153,13 +155,30 @@ def has_one_shape(table, column):
         return False
 
 
+def contradicts_itself(theirs, column):
+    """Whether casacore has other elements in a column than in its cells: zeros for whole columns of coordinates; cells without
+    axes are arrays for getcell, and refused by getcol."""
+    try:
+        cell = theirs.getcell(column, 0)
+        whole = theirs.getcol(column, 0, 1)
+    except (RuntimeError, UnicodeDecodeError) as error:
+        # no text: columns of coordinates
+        return not str(error) or 'cannot iterate by scalars' in str(error)
+    return isinstance(cell, np.ndarray) and isinstance(whole, np.ndarray) and not same(whole[0], cell)
+
+
 def compare_cells(both, column, rows):
     call = both.call
-    call('getcolshapestring', column)
     # where shapes differ casacore's managers refuse, damage their memory, or make one array of all
     is_even = has_one_shape(both.ours, column)
+    is_clear = not contradicts_itself(both.theirs, column)
+    if is_clear:
+        call('getcolshapestring', column)
+    else:
+        is_even = False
+        both.counts['columns of which casacore has only the cells'] += 1
     for method in 'getcol', 'getvarcol':
-        if method == 'getvarcol' or is_even:
+        if is_clear and (method == 'getvarcol' or is_even):
             for args in (), (1,), (0, 2), (1, 3, 2), (rows,), (0, 0), (-1,), (2, 10**6, 3), (0, -1, 0):
                 # with no rows at all casacore reads beyond the end of tiled columns
                 if rows or not args:
@@ -239,21 +258,32 @@ def test_corpus(entry, tmp_path, counts):
         pytest.skip(support.corpus_missing())
     if entry['name'] == 'ctest_mf_tTiledDataStMan':
         pytest.skip("python-casacore's getcol gives zeros for its coordinate columns, or crashes; getcell is right")
-    check(tables_below(support.unpack(entry, tmp_path)), counts)
+    if entry['name'] == 'ctest_mf_tBitFlagsEngine':
+        pytest.skip('python-casacore describes cells of shape (4, 3) as (4, 3, 2)')
+    folder, tables = support.unpack(entry, tmp_path), entry.get('tables', {})
+    is_damaged = {path for path in tables if support.outcome(tables, path)[0] != {support.DONE}}
+    counts['damaged tables'] += len(is_damaged)
+    check([path for path in tables_below(folder) if os.path.relpath(path, folder) not in is_damaged], counts)
 
 
-def test_most_tables_are_compared(counts):
+@pytest.fixture
+def demo(tmp_path):
+    """A MeasurementSet of the test's own: python-casacore keeps a table locked as long as anything has it."""
+    return shutil.copytree(DEMO, str(tmp_path / 'source.ms'))
+
+
+def test_most_tables_are_compared(demo, counts):
     """Crashes of python-casacore do not hide that nothing is compared."""
     found = Counter()
-    assert not compare(DEMO, found)
+    assert not compare(demo, found)
     assert found['calls'] > 500
 
 
 # ---- what is not in testdata --------------------------------------------------------------------------------------------
 
-def test_subtables_and_attributes():
-    theirs, ours = ct.table(DEMO, ack=False), lookalike.table(DEMO, ack=False)
-    for name in DEMO + '::ANTENNA', DEMO + '/ANTENNA', theirs.getkeyword('ANTENNA'):
+def test_subtables_and_attributes(demo):
+    theirs, ours = ct.table(demo, ack=False), lookalike.table(demo, ack=False)
+    for name in demo + '::ANTENNA', demo + '/ANTENNA', theirs.getkeyword('ANTENNA'):
         assert lookalike.table(name, ack=False).getcol('NAME') == ct.table(name, ack=False).getcol('NAME')
     assert ours.MS_VERSION == theirs.MS_VERSION and ours.ANTENNA.NAME[1:3] == theirs.ANTENNA.NAME[1:3]
     assert ours.keys == theirs.keys
@@ -267,13 +297,13 @@ def test_subtables_and_attributes():
         with pytest.raises(AttributeError):
             getattr(ours, missing)
     with pytest.raises(RuntimeError, match='NO_SUCH'):
-        lookalike.table(DEMO + '::NO_SUCH', ack=False)
+        lookalike.table(demo + '::NO_SUCH', ack=False)
     with pytest.raises(RuntimeError):
-        lookalike.table(DEMO + '_', ack=False)
+        lookalike.table(demo + '_', ack=False)
 
 
-def test_arrays_are_filled():
-    theirs, ours = ct.table(DEMO, ack=False), lookalike.table(DEMO, ack=False)
+def test_arrays_are_filled(demo):
+    theirs, ours = ct.table(demo, ack=False), lookalike.table(demo, ack=False)
     for dtype in np.complex64, np.complex128:
         a, b = np.zeros((5, 16, 4), dtype), np.zeros((5, 16, 4), dtype)
         theirs.getcolnp('DATA', a, 3, 5, 2)
@@ -296,11 +326,11 @@ def test_arrays_are_filled():
 
 
 @pytest.mark.parametrize('container', [False, True])
-def test_files_and_containers(container, tmp_path):
+def test_files_and_containers(container, demo, tmp_path):
     """What python-casacore cannot open has the same cells."""
-    theirs = ct.table(DEMO, ack=False)
+    theirs = ct.table(demo, ack=False)
     target = tmp_path / ('demo.mf' if container else 'demo.h5')
-    support.h5bridge(*(('pack', DEMO, target) if container else ('to-hdf5', DEMO, target)))
+    support.h5bridge(*(('pack', demo, target) if container else ('to-hdf5', demo, target)))
     with lookalike.table(target, ack=False) as ours:
         assert ours.colnames() == theirs.colnames() and ours.info() == theirs.info()
         for column in theirs.colnames():
@@ -311,8 +341,8 @@ def test_files_and_containers(container, tmp_path):
         assert ours.ANTENNA.nrows() == 6
 
 
-def test_only_reading(capsys):
-    with lookalike.table(DEMO) as table:
+def test_only_reading(demo, capsys):
+    with lookalike.table(demo) as table:
         assert 'reading' in capsys.readouterr().out
         for method in 'putcol putcell putkeyword addrows removerows addcols query sort select iter calc toascii copy'.split():
             with pytest.raises(UnsupportedError, match='only reads'):
@@ -320,17 +350,17 @@ def test_only_reading(capsys):
         assert not table.iswritable() and not table.haslock(True) and table.haslock(False)
     for options in {'readonly': False}, {'tabledesc': {'x': 1}}, {'memorytable': True}:
         with pytest.raises(UnsupportedError):
-            lookalike.table(DEMO, ack=False, **options)
+            lookalike.table(demo, ack=False, **options)
     with pytest.raises(UnsupportedError):
-        lookalike.table([DEMO, DEMO], ack=False)
+        lookalike.table([demo, demo], ack=False)
     with pytest.raises(UnsupportedError, match='TaQL'):
         lookalike.taql('select from x')
 
 
-def test_every_method_is_there():
+def test_every_method_is_there(demo):
     """Each public method of python-casacore's table reads, or says that it cannot."""
     for theirs, ours in ((ct.table, lookalike.table), (ct.tablecolumn, lookalike.tablecolumn), (ct.tablerow, lookalike.tablerow)):
-        table = lookalike.table(DEMO, ack=False)
+        table = lookalike.table(demo, ack=False)
         object_ = {'table': table, 'tablecolumn': table.col('TIME'), 'tablerow': table.row()}[ours.__name__]
         public = [name for name in dir(theirs) if not name.startswith('_') and not name.isupper()]
         missing = [name for name in public if not hasattr(object_, name)]

@@ -215,7 +215,9 @@ def test_dry_run_warns_as_a_run_does(tmp_path, out):
 
 def test_follow_warns_as_other_verbs_do(tmp_path):
     """--quiet hides the summary and no warning; warnings begin as everybody's do, and count under --strict."""
-    words = ['follow', DEMO, '--until-closed', '--overwrite', tmp_path / 'live.h5']
+    # a table of its own: others are not waited for
+    source = shutil.copytree(DEMO, tmp_path / 'source.ms')
+    words = ['follow', source, '--until-closed', '--overwrite', tmp_path / 'live.h5']
     loud = h5bridge(*words).stderr.splitlines()
     warnings = [line for line in loud if 'FLAG_CATEGORY' in line or 'SCHEDULE' in line]
     assert len(warnings) == 2 and all(line.startswith('h5bridge: warning: ') for line in warnings), loud
@@ -252,10 +254,11 @@ def test_help_names_every_kind_of_source(verb, tmp_path):
     """Directories, containers, paths into them, native and live files: named by the help, and taken."""
     for word in ('table directory', 'container', 'archive.h5/ANTENNA', 'native', 'live'):
         assert word in help_of(verb), word
-    h5bridge('pack', '--single-file', DEMO, tmp_path / 'archive.h5')
-    h5bridge('to-hdf5', DEMO, tmp_path / 'native.h5')
-    h5bridge('follow', DEMO, tmp_path / 'live.h5', '--until-closed')
-    for number, source in enumerate((DEMO, tmp_path / 'archive.h5', tmp_path / 'archive.h5' / 'ANTENNA',
+    table = shutil.copytree(DEMO, tmp_path / 'source.ms')
+    h5bridge('pack', '--single-file', table, tmp_path / 'archive.h5')
+    h5bridge('to-hdf5', table, tmp_path / 'native.h5')
+    h5bridge('follow', table, tmp_path / 'live.h5', '--until-closed')
+    for number, source in enumerate((table, tmp_path / 'archive.h5', tmp_path / 'archive.h5' / 'ANTENNA',
                                      tmp_path / 'native.h5', tmp_path / 'live.h5')):
         words = {'to-hdf5': [source, tmp_path / ('%d.h5' % number)], 'to-ms': [source, tmp_path / ('%d.ms' % number)],
                  'verify': [source, source]}.get(verb, [source])

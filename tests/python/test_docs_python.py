@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 
+import casacore.tables as ct
+import numpy as np
 import pytest
 
 import support
@@ -20,15 +22,31 @@ def blocks(document):
         return re.findall(r'^```python\n(.*?)^```', file.read(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize('document', ['python.md'])
-def test_document(document, tmp_path):
-    """All blocks of a page in one process, one after the other, beside my.ms."""
-    found = blocks(document)
-    assert found, f'docs/{document} has no Python'
+def test_document(tmp_path):
+    """All blocks of python.md in one process, one after the other, beside my.ms."""
+    found = blocks('python.md')
+    assert found, 'docs/python.md has no Python'
     shutil.copytree(DEMO, tmp_path / 'my.ms')
     process = subprocess.run([sys.executable, '-c', '\n'.join(found)], cwd=tmp_path, capture_output=True, text=True,
                              timeout=300, env={**os.environ, 'MPLBACKEND': 'Agg'})
     assert process.returncode == 0, process.stderr[-3000:]
+
+
+@pytest.mark.parametrize('page,number', [(page, number) for page in PAGES[1:] for number in range(len(blocks(page)))])
+def test_examples(page, number, tmp_path, monkeypatch):
+    """Each block of the other pages for itself, beside the tables that they name."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(DEMO, 'my.ms')
+    shutil.copytree(os.path.join(support.TESTDATA, 'twospw', 'twospw.ms'), 'two-windows.ms')
+    with ct.table('my.tab', ct.maketabdesc([ct.makearrcoldesc('RAGGED', 0., ndim=1)]), nrow=9, ack=False) as table:
+        for row in range(9):
+            table.putcell('RAGGED', row, np.arange(1. + row))
+    found = {}
+    exec(compile(blocks(page)[number], page, 'exec'), found)
+    if 'cell' in found:
+        assert (found['cell'] == np.arange(8.)).all()
+    if 'first' in found:
+        assert found['first'].dims == ('position_0', 'chan_0', 'corr_0') and found['first'].size
 
 
 def test_types(tmp_path):

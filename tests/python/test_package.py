@@ -97,6 +97,7 @@ def check_table(path, ours, counts, skipped=(), done=None):
                 column = ours[name]
                 column.defined([0] if len(ours) else [])
             except h5bridge.UnsupportedError:
+                assert ours[name].manager not in support.MANAGERS
                 counts['unsupported columns'] += 1
                 continue
             check_column(column, table, name, counts)
@@ -133,9 +134,9 @@ def test_odd_strings():
 
 
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing())
-@pytest.mark.parametrize('entry', support.corpus_entries(), ids=lambda entry: entry['name'])
+@pytest.mark.parametrize('entry', support.corpus_entries()[::1 if os.environ.get('H5BRIDGE_LONG') else 4], ids=lambda entry: entry['name'])
 def test_corpus(entry, tmp_path, counts):
-    """Tables of the corpus. By default those of at most 40,000 cells; H5BRIDGE_LONG=1: all."""
+    """Tables of the corpus. By default every fourth entry, and tables of at most 40,000 cells; H5BRIDGE_LONG=1: all."""
     folder = support.unpack(entry, tmp_path)
     tables = entry.get('tables', {})
     checked = 0
@@ -161,11 +162,13 @@ def test_corpus(entry, tmp_path, counts):
 @pytest.fixture(scope='module')
 def opened(tmp_path_factory):
     """The demo as a table and as a native file, each column with what numpy has of it."""
-    native = str(tmp_path_factory.mktemp('native') / 'demo.h5')
-    h5bridge.to_hdf5(DEMO, native)
-    tables = [h5bridge.open_table(DEMO), h5bridge.open_table(native)]
+    folder = tmp_path_factory.mktemp('opened')
+    source, native = str(folder / 'demo.ms'), str(folder / 'demo.h5')
+    shutil.copytree(DEMO, source)
+    h5bridge.to_hdf5(source, native)
+    tables = [h5bridge.open_table(source), h5bridge.open_table(native)]
     names = ['DATA', 'FLAG', 'UVW', 'TIME', 'ANTENNA1', 'WEIGHT', 'FLAG_ROW']
-    with ct.table(DEMO, ack=False) as table:
+    with ct.table(source, ack=False) as table:
         arrays = {name: table.getcol(name) for name in names}
     yield [(table[name], arrays[name]) for table in tables for name in names]
 
@@ -679,4 +682,6 @@ def test_follow(tmp_path):
     subprocess.run(['cp', '-r', DEMO, source], check=True)
     found = h5bridge.follow(source, tmp_path / 'live.h5', until_closed=True)
     assert found.tables['MAIN'] == 210 and found.commits >= 1
-    assert h5bridge.open_table(tmp_path / 'live.h5')['TIME'][:].tobytes() == h5bridge.open_table(source)['TIME'][:].tobytes()
+    with ct.table(source, ack=False) as table, h5py.File(tmp_path / 'live.h5') as live:
+        for name in 'TIME', 'DATA', 'FLAG', 'ANTENNA1':
+            assert np.array_equal(live['MAIN'][name][:], table.getcol(name))

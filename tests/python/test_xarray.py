@@ -341,32 +341,3 @@ def test_large_ragged_column_is_not_read(tmp_path):
         offset = column.offset.values
         assert (column['values'][offset[7]:offset[8]].values == np.arange(20007.)).all()
         assert column.sizes['element_0'] == offset[-1] == sum(20000 + row for row in range(400))
-
-
-# ---- the pages -------------------------------------------------------------------------------------------------------------
-
-def examples():
-    """(page, number, code) of the examples in Python."""
-    for page in 'xarray', 'casacore':
-        with open(os.path.join(support.ROOT, 'docs', page + '.md')) as file:
-            blocks = file.read().split('```python\n')[1:]
-        for number, block in enumerate(blocks):
-            yield page, number, block.split('```')[0]
-
-
-@pytest.mark.parametrize('page,number,code', list(examples()), ids=lambda value: str(value)[:10])
-def test_examples_run(page, number, code, tmp_path, monkeypatch):
-    import casacore.tables as ct
-    monkeypatch.chdir(tmp_path)
-    os.symlink(DEMO, 'my.ms')
-    os.symlink(os.path.join(support.TESTDATA, 'twospw', 'twospw.ms'), 'two-windows.ms')
-    table = ct.table('my.tab', ct.maketabdesc([ct.makearrcoldesc('RAGGED', 0., ndim=1)]), nrow=9, ack=False)
-    for row in range(9):
-        table.putcell('RAGGED', row, np.arange(1. + row))
-    table.close()
-    found = {}
-    exec(compile(code, page, 'exec'), found)
-    if 'cell' in found:
-        assert (found['cell'] == np.arange(8.)).all()
-    if 'first' in found:
-        assert found['first'].dims == ('position_0', 'chan_0', 'corr_0') and found['first'].size

@@ -29,6 +29,8 @@ struct Settings {
     reopen: bool,
     /// Also writes strings and cells of several shapes.
     all: bool,
+    /// Also writes ANTENNA2, without which nothing is plotted.
+    plots: bool,
     /// Further columns of one number a row, to count what many datasets cost.
     more: u64,
     report: bool,
@@ -55,6 +57,7 @@ impl Settings {
             sync: number("sync", 0.)? > 0.,
             reopen: number("reopen", 0.)? > 0.,
             all: number("all", 0.)? > 0.,
+            plots: number("plots", 0.)? > 0.,
             more: number("more", 0.)? as u64,
             report: number("report", 0.)? > 0.,
             same: number("same", 0.)? > 0.,
@@ -87,6 +90,9 @@ impl Settings {
             main = main
                 .column(ColumnSpec::new("NAME", DataType::String).string_length(16))
                 .column(ColumnSpec::new("VARIABLE", DataType::Float).shapes(shapes));
+        }
+        if self.plots {
+            main = main.column(ColumnSpec::new("ANTENNA2", DataType::Int));
         }
         for number in 0..self.more {
             main = main.column(ColumnSpec::new(format!("MORE{number}"), DataType::Int64));
@@ -167,6 +173,10 @@ fn main() -> Result<(), Failure> {
         if settings.all {
             rows.set("NAME", &cells.name)?;
             rows.set("VARIABLE", Block::from(&cells.variable).with_shapes(&cells.shapes))?;
+        }
+        let others: Vec<i32> = cells.antenna.iter().map(|antenna| (antenna + 1) % 97).collect();
+        if settings.plots {
+            rows.set("ANTENNA2", &others)?;
         }
         for name in &more {
             rows.set(name, &cells.more)?;

@@ -153,7 +153,8 @@ function listen() {
       before = look.revision;
     },
     progress: ({ rows_used: used, rows: all }) => {
-      if (all > 0) status.textContent = `read ${Math.round((100 * used) / all)} %`;
+      if (all > 0 && used < all) status.textContent = `read ${Math.floor((100 * used) / all)} %`;
+      else if (status.textContent.startsWith('read ')) status.textContent = newest?.kind === 'live' ? 'live' : '';
     },
     alert: (alert) => {
       if (typeof alert.message === 'string') alarms.textContent = alert.message;

@@ -49,6 +49,13 @@ function column(values: Numbers, mapping: Mapping): (number | null)[] {
   });
 }
 
+/** Points that are more than five usual steps after the one before them. */
+function gapsOf(values: Numbers): number[] {
+  const steps = Float64Array.from({ length: Math.max(0, values.length - 1) }, (_, i) => values[i + 1]! - values[i]!);
+  const usual = steps.slice().sort()[steps.length >> 1] ?? 0;
+  return usual > 0 ? [...steps.keys()].filter((i) => steps[i]! > 5 * usual).map((i) => i + 1) : [];
+}
+
 export class Panel {
   readonly box = document.createElement('div');
   private plot: uPlot | null = null;
@@ -124,13 +131,24 @@ export class Panel {
     return [(low + high) / 2 - ((high - low) / 2) * more, (low + high) / 2 + ((high - low) / 2) * more];
   }
 
-  private columns({ values, lines, x, y }: Lines) {
+  private columns({ plot, values, lines, x, y }: Lines) {
+    const gaps = plot.x.scale === 'time' ? gapsOf(values) : [];
     const out: (number | null)[][] = [column(values, x)];
     for (const line of lines) {
       out.push(column(line.y, y));
       if (line.low && line.high) out.push(column(line.low, y), column(line.high, y));
     }
-    return out;
+    if (!gaps.length) return out;
+    // a point without a value in each gap, so that no line crosses it
+    return out.map((all, index) => {
+      const made: (number | null)[] = [];
+      let from = 0;
+      for (const at of gaps) {
+        made.push(...all.slice(from, at), index === 0 ? (all[at - 1]! + all[at]!) / 2 : null);
+        from = at;
+      }
+      return [...made, ...all.slice(from)];
+    });
   }
 
   private options(picture: Picture): uPlot.Options {
@@ -167,7 +185,7 @@ export class Panel {
           const at = series.length;
           const edge = { show, stroke: 'transparent', width: 0, points: { show: false } };
           series.push({ ...edge }, { ...edge });
-          bands.push({ series: [at + 1, at], fill: `${line.colour}2e` });
+          bands.push({ series: [at + 1, at], fill: `${line.colour}20` });
         }
       }
     }

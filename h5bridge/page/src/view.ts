@@ -246,7 +246,7 @@ export class View {
       const parameters = this.parameters();
       const news = await Promise.all(feeds.map((feed) => feed.load(this.kind.kind, parameters, running.signal)));
       if (feeds === this.feeds && (news.some(Boolean) || this.box.dataset.state !== 'ready')) this.draw();
-      if (feeds.some((feed) => feed.frame && !feed.frame.plot.complete && !feed.frame.plot.stopped)) pause = 500;
+      if (feeds.some((feed) => feed.frame && !feed.frame.plot.complete && !feed.frame.plot.stopped)) pause = 150;
     } catch (reason) {
       if (!running.signal.aborted) {
         const busy = reason instanceof Refusal && reason.status === 503;

@@ -7,6 +7,7 @@ pub(crate) mod generate;
 pub(crate) mod info;
 pub(crate) mod ls;
 pub(crate) mod pack;
+pub(crate) mod plot;
 pub(crate) mod repair;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;

@@ -1,20 +1,17 @@
 //! `watch`: how a live file grows, in the terminal or as events.
 
 mod draw;
-mod sample;
 
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ctds_hdf5::ErrorKind;
-use ctds_hdf5::live::Reader;
-use serde_json::{Value as Json, json};
+use ctds_hdf5::look::Session;
+use serde_json::json;
 
 use self::draw::Screen;
-use self::sample::{Kind, Sample, Tick};
 use crate::args::{Global, duration};
 use crate::exit::Status;
 use crate::interrupt::Stop;
@@ -39,7 +36,7 @@ pub(crate) struct Args {
 /// Looks until told to stop, or until the file is no longer live.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
-    let mut watched = Watched::open(&args.live)?;
+    let mut session = open(&args.live)?;
     let mut screen = Screen::new(std::io::stdout().is_terminal());
     let mut looks = 0;
     let reason = loop {
@@ -52,12 +49,12 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         if stop.is_set() {
             break "interrupted";
         }
-        let Some(tick) = watched.look()? else { break "replaced" };
+        let Some(look) = session.refresh()? else { break "replaced" };
         looks += 1;
         if global.json {
-            writeln!(out, "{}", event(&args.live, &tick))?;
+            writeln!(out, "{}", serde_json::to_string(&look)?)?;
         } else {
-            screen.show(&args.live, &tick, out)?;
+            screen.show(&args.live, &look, out)?;
         }
         out.flush()?;
     };
@@ -74,87 +71,16 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     Ok(Status::Done)
 }
 
-/// The file at a path, also when another one takes its place.
-struct Watched {
-    path: PathBuf,
-    reader: Reader,
-    identity: (u64, u64),
-    /// When was the look before, and the rows and bytes that there were.
-    before: Option<(SystemTime, u64, f64)>,
-    /// When the newest commit was.
-    committed: Option<SystemTime>,
-}
-
-impl Watched {
-    fn open(path: &Path) -> Result<Self> {
-        let identity = identity(path)?;
-        let reader = Reader::open(path).map_err(|error| {
-            let is_foreign = matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Format);
-            let error = anyhow::Error::new(error);
-            if is_foreign {
-                error.context("only live files of h5bridge can be watched; info shows what it is")
-            } else {
-                error
-            }
-        })?;
-        Ok(Watched { path: path.to_owned(), reader, identity, before: None, committed: None })
-    }
-
-    /// `None` if the file is gone, or another one is there that is not live.
-    fn look(&mut self) -> Result<Option<Tick>> {
-        match identity(&self.path) {
-            Ok(identity) if identity == self.identity => {}
-            Ok(_) => match Self::open(&self.path) {
-                Ok(new) => *self = new,
-                Err(_) => return Ok(None),
-            },
-            Err(_) => return Ok(None),
-        }
-        let sample = Sample::take(&self.reader, &self.path)?;
-        let mut tick = Tick { sample, rows_per_second: None, bytes_per_second: None, age: Duration::ZERO };
-        let mut grew = true;
-        if let Some((taken, rows, bytes)) = self.before {
-            let seconds = tick.sample.taken.duration_since(taken).unwrap_or_default().as_secs_f64().max(1e-3);
-            grew = tick.rows() != rows;
-            tick.rows_per_second = Some(tick.rows().saturating_sub(rows) as f64 / seconds);
-            tick.bytes_per_second = Some((tick.sample.bytes - bytes).max(0.) / seconds);
-        }
-        // a file that does not grow may be written to nevertheless: old cells
-        if grew {
-            self.committed = Some(tick.sample.written);
-        }
-        let age = self.committed.and_then(|committed| tick.sample.taken.duration_since(committed).ok());
-        tick.age = age.unwrap_or_default();
-        self.before = Some((tick.sample.taken, tick.rows(), tick.sample.bytes));
-        Ok(Some(tick))
-    }
-}
-
-fn identity(path: &Path) -> Result<(u64, u64)> {
+fn open(path: &Path) -> Result<Session> {
     let found = path.metadata().map_err(|error| ctds_hdf5::Error::from(error).context(path.display()));
-    let found = found.context("there is no live file; h5bridge follow makes one from a table that is being written")?;
-    Ok((found.dev(), found.ino()))
-}
-
-/// A tick in JSON, in one line.
-fn event(path: &Path, tick: &Tick) -> Json {
-    let Sample { taken, is_open, rows, newest, flagged, amplitudes, .. } = &tick.sample;
-    let tables: serde_json::Map<_, _> = rows.iter().map(|(name, rows)| (name.clone(), (*rows).into())).collect();
-    let newest = newest.map(|seconds| json!({"mjd_seconds": seconds, "utc": draw::utc_of_mjd(seconds)}));
-    let amplitudes = amplitudes.as_ref().map(|amplitudes| {
-        let by = match amplitudes.kind {
-            Kind::Antenna => "antenna",
-            Kind::Waterfall => "time and channel",
-        };
-        let means: Json = match amplitudes.kind {
-            Kind::Antenna => amplitudes.means.concat().into(),
-            Kind::Waterfall => amplitudes.means.clone().into(),
-        };
-        json!({"column": amplitudes.column, "by": by, "mean": means})
-    });
-    json!({
-        "event": "look", "time": draw::utc(*taken), "file": path.display().to_string(), "open": is_open, "rows": tick.rows(),
-        "tables": tables, "rows_per_second": tick.rows_per_second, "bytes_per_second": tick.bytes_per_second,
-        "commit_age_seconds": tick.age.as_secs_f64(), "newest_time": newest, "flagged": flagged, "amplitudes": amplitudes,
+    found.context("there is no live file; h5bridge follow makes one from a table that is being written")?;
+    Session::open_live(path).map_err(|error| {
+        let is_foreign = matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Format);
+        let error = anyhow::Error::new(error);
+        if is_foreign {
+            error.context("only live files of h5bridge can be watched; info shows what it is")
+        } else {
+            error
+        }
     })
 }

@@ -20,6 +20,8 @@ const SMALL_TILE_BYTES: u64 = 16 << 10;
 const MANY_TILES: u64 = 4096;
 /// Rows that an appendable dataset is expected to get at least.
 const APPENDABLE_ROWS: u64 = 1024;
+/// Cells whose shapes are in memory together.
+const SURVEYED_ROWS: usize = 4096;
 
 /// The form that the cells of a column take. Shapes are in casacore's order, rows last.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,18 +199,21 @@ impl Survey<'_> {
     fn cell_by_cell(&self) -> Result<ColumnForm> {
         let (mut common, mut differ) = (None::<Shape>, false);
         let (mut undefined, mut elements, mut axes) = (0, 0u64, 1);
-        for row in self.rows.clone() {
-            let Some(shape) = self.cells.cell_shape(row)? else {
-                undefined += 1;
-                continue;
-            };
-            elements = elements
-                .checked_add(shape.elements()?)
-                .ok_or_else(|| Error::format(format!("more than 2^64 elements up to row {row}")))?;
-            axes = axes.max(shape.len());
-            match &common {
-                Some(common) => differ |= *common != shape,
-                None => common = Some(shape),
+        for start in self.rows.clone().step_by(SURVEYED_ROWS) {
+            let rows = start..self.rows.end.min(start + SURVEYED_ROWS as u64);
+            for (row, shape) in rows.clone().zip(self.cells.shapes(rows)?) {
+                let Some(shape) = shape else {
+                    undefined += 1;
+                    continue;
+                };
+                elements = elements
+                    .checked_add(shape.elements()?)
+                    .ok_or_else(|| Error::format(format!("more than 2^64 elements up to row {row}")))?;
+                axes = axes.max(shape.len());
+                match &common {
+                    Some(common) => differ |= *common != shape,
+                    None => common = Some(shape),
+                }
             }
         }
         let mostly_defined = undefined * 2 <= self.rows.end - self.rows.start;

@@ -93,6 +93,27 @@ impl StandardColumn {
         Ok(self.shared.order.u64(self.cell_bytes(row).context(&self.shared.place)?) as i64)
     }
 
+    /// Where the arrays of rows are in the array file, as [`array`](Self::array) has it for one.
+    fn arrays(&self, rows: Range<u64>) -> Result<Vec<i64>> {
+        let mut offsets = Vec::new();
+        let each = |&cell: &[u8; 8]| {
+            offsets.push(self.shared.order.u64(cell) as i64);
+            Ok(())
+        };
+        self.for_cells(rows, each).context(&self.shared.place)?;
+        Ok(offsets)
+    }
+
+    /// The shape of an array of strings; `None` for that of an undefined cell.
+    fn strings_shape(&self, item: &Item) -> Result<Option<Shape>> {
+        (!item.is_absent()).then(|| strings::read_shape(item, &self.shared.buckets)).transpose()
+    }
+
+    /// The shape of the array at a byte of the array file, where 0 stands for an undefined cell.
+    fn array_shape(&self, offset: i64) -> Result<Option<Shape>> {
+        (offset != 0).then(|| self.shared.arrays()?.shape(offset)).transpose()
+    }
+
     fn elements(&self, stretch: &Stretch, cell_elements: u64) -> Elements<'_> {
         let first = stretch.first * cell_elements;
         Elements { file: &self.shared.buckets.file, order: self.shared.order, offset: stretch.offset, first }
@@ -151,14 +172,25 @@ impl ColumnCells for StandardColumn {
             Cell::Elements { shape, .. } => Ok(Some(shape.clone())),
             Cell::FixedString { .. } | Cell::String => Ok(Some(Shape::scalar())),
             Cell::StringArray { shape: Some(shape) } => Ok(Some(shape.clone())),
-            Cell::StringArray { shape: None } => match self.item(row)? {
-                item if item.is_absent() => Ok(None),
-                item => strings::read_shape(&item, &self.shared.buckets).map(Some).context(&self.shared.place),
-            },
-            Cell::Array => match self.array(row)? {
-                0 => Ok(None),
-                offset => self.shared.arrays()?.shape(offset).map(Some),
-            },
+            Cell::StringArray { shape: None } => self.strings_shape(&self.item(row)?).context(&self.shared.place),
+            Cell::Array => self.array_shape(self.array(row)?),
+        }
+    }
+
+    /// Reads the items of the rows in a bucket together.
+    fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
+        match &self.cell {
+            Cell::StringArray { shape: None } => {
+                let mut shapes = Vec::new();
+                let each = |cell: &[u8; _]| {
+                    shapes.push(self.strings_shape(&Item::decode(cell, self.shared.order))?);
+                    Ok(())
+                };
+                self.for_cells(rows, each).context(&self.shared.place)?;
+                Ok(shapes)
+            }
+            Cell::Array => self.arrays(rows)?.into_iter().map(|offset| self.array_shape(offset)).collect(),
+            _ => rows.map(|row| self.cell_shape(row)).collect(),
         }
     }
 
@@ -204,12 +236,7 @@ impl ColumnCells for StandardColumn {
                 .context(place)
             }
             Cell::Array => {
-                let mut offsets = Vec::new();
-                self.for_cells(rows, |&cell| {
-                    offsets.push(self.shared.order.u64(cell) as i64);
-                    Ok(())
-                })
-                .context(place)?;
+                let offsets = self.arrays(rows)?;
                 let arrays = self.shared.arrays()?;
                 offsets.into_iter().filter(|&offset| offset != 0).try_for_each(|offset| arrays.read(offset, None, out))
             }

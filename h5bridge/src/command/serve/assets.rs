@@ -15,7 +15,7 @@ pub(super) static ASSETS: &[(&str, &[u8])] = &[
     asset!("assets/index-B_mdJo5B.js"),
     asset!("assets/index-CubmQTHG.css"),
     asset!("assets/ms-BOmFgkcw.css"),
-    asset!("assets/ms-DHnd3QTw.js"),
+    asset!("assets/ms-Be534CQL.js"),
     asset!("assets/rolldown-runtime-QTnfLwEv.js"),
     asset!("assets/server-Be_dgHhv.css"),
     asset!("assets/server-CZC1MmxD.js"),

@@ -3,12 +3,10 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use console::{Term, style, truncate_str};
-
-use super::sample::{Amplitudes, Kind, Tick};
+use ctds_hdf5::look::{Amplitudes, AmplitudesBy as Kind, Look, utc};
 
 /// From nothing to the largest amplitude.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -29,14 +27,14 @@ impl Screen {
         Screen { is_terminal, lines: 0 }
     }
 
-    pub(crate) fn show(&mut self, path: &Path, tick: &Tick, out: &mut impl Write) -> Result<()> {
+    pub(crate) fn show(&mut self, path: &Path, look: &Look, out: &mut impl Write) -> Result<()> {
         if !self.is_terminal {
-            writeln!(out, "{}", line(tick))?;
+            writeln!(out, "{}", line(look))?;
             return Ok(());
         }
         let (height, width) = Term::stdout().size();
         let (height, width) = (usize::from(height), usize::from(width).max(20));
-        let mut lines = picture(path, tick, width - 1);
+        let mut lines = picture(path, look, width - 1);
         // what has scrolled away cannot be drawn over
         lines.truncate(height.saturating_sub(1).max(1));
         let mut picture = String::new();
@@ -54,41 +52,39 @@ impl Screen {
 }
 
 /// A look in one line.
-fn line(tick: &Tick) -> String {
-    let sample = &tick.sample;
-    let mut parts = vec![utc(sample.taken)];
-    parts.extend(sample.rows.first().map(|(name, rows)| format!("{name} {}", thousands(*rows))));
-    parts.push(format!("{}, {}", rows_rate(tick.rows_per_second), bytes_rate(tick.bytes_per_second)));
-    parts.push(format!("committed {} ago", seconds(tick.age.as_secs_f64())));
-    parts.extend(sample.newest.map(|time| format!("newest {}", utc_of_mjd(time))));
-    parts.extend(sample.flagged.map(|fraction| format!("{:.1} % flagged", 100. * fraction)));
-    if !sample.is_open {
+fn line(look: &Look) -> String {
+    let mut parts = vec![utc(look.taken)];
+    parts.extend(look.rows.first().map(|(name, rows)| format!("{name} {}", thousands(*rows))));
+    parts.push(format!("{}, {}", rows_rate(look.rows_per_second), bytes_rate(look.bytes_per_second)));
+    parts.push(format!("committed {} ago", seconds(look.age.as_secs_f64())));
+    parts.extend(look.newest.as_ref().map(|time| format!("newest {}", time.utc)));
+    parts.extend(look.flagged.map(|fraction| format!("{:.1} % flagged", 100. * fraction)));
+    if !look.is_open {
         parts.push("closed".to_owned());
     }
     parts.join("  ")
 }
 
-fn picture(path: &Path, tick: &Tick, width: usize) -> Vec<String> {
-    let sample = &tick.sample;
-    let state = match sample.is_open {
+fn picture(path: &Path, look: &Look, width: usize) -> Vec<String> {
+    let state = match look.is_open {
         true => style("● live").green(),
         false => style("■ closed").yellow(),
     };
     let mut lines = vec![format!("{}  {state}", style(path.display()).bold())];
     let mut field = |name: &str, value: String| lines.push(format!("  {} {value}", style(format!("{name:<9}")).dim()));
-    let rows = sample.rows.first().map_or(0, |(_, rows)| *rows);
+    let rows = look.rows.first().map_or(0, |(_, rows)| *rows);
     field(
         "rows",
-        format!("{}   {}   {}", thousands(rows), rows_rate(tick.rows_per_second), bytes_rate(tick.bytes_per_second)),
+        format!("{}   {}   {}", thousands(rows), rows_rate(look.rows_per_second), bytes_rate(look.bytes_per_second)),
     );
-    field("committed", format!("{} ago", seconds(tick.age.as_secs_f64())));
-    if let Some(newest) = sample.newest {
-        field("newest", format!("{} UTC", utc_of_mjd(newest).trim_end_matches('Z').replace('T', " ")));
+    field("committed", format!("{} ago", seconds(look.age.as_secs_f64())));
+    if let Some(newest) = &look.newest {
+        field("newest", format!("{} UTC", newest.utc.trim_end_matches('Z').replace('T', " ")));
     }
-    if let Some(flagged) = sample.flagged {
+    if let Some(flagged) = look.flagged {
         field("flagged", format!("{:.1} %", 100. * flagged));
     }
-    let others = sample.rows.iter().skip(1).filter(|(_, rows)| *rows > 0);
+    let others = look.rows.iter().skip(1).filter(|(_, rows)| *rows > 0);
     let mut others: Vec<String> = others.map(|(name, rows)| format!("{name} {}", thousands(*rows))).collect();
     if !others.is_empty() {
         let more = others.len().saturating_sub(LISTED_TABLES);
@@ -96,7 +92,7 @@ fn picture(path: &Path, tick: &Tick, width: usize) -> Vec<String> {
         let more = if more > 0 { format!("  and {more} more") } else { String::new() };
         field("also", format!("{}{more}", others.join("  ")));
     }
-    if let Some(amplitudes) = &sample.amplitudes {
+    if let Some(amplitudes) = &look.amplitudes {
         lines.push(String::new());
         lines.extend(strip(amplitudes, width.saturating_sub(4)));
     }
@@ -108,7 +104,7 @@ fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     let means = amplitudes.means.iter().flatten().flatten();
     let largest = means.copied().fold(0., f64::max);
     let count = amplitudes.means.iter().map(Vec::len).max().unwrap_or(0);
-    let (by, marks) = match amplitudes.kind {
+    let (by, marks) = match amplitudes.by {
         Kind::Antenna => (format!("by antenna, 0 to {}", count.saturating_sub(1)), &BARS[..]),
         Kind::Waterfall => {
             (format!("by time (newest last) and channel, 0 to {}", count.saturating_sub(1)), &SHADES[..])
@@ -165,57 +161,9 @@ fn thousands(number: u64) -> String {
     groups.collect::<Vec<_>>().join(" ")
 }
 
-/// Days from the zero of MJD to that of Unix.
-const UNIX_MJD: f64 = 40587.;
-
-/// A time of casacore's, in seconds of MJD: `2026-11-20T17:30:00.0Z`.
-pub(crate) fn utc_of_mjd(seconds: f64) -> String {
-    calendar(seconds - UNIX_MJD * 86400.)
-}
-
-/// A moment: `2026-11-20T17:30:00.0Z`.
-pub(crate) fn utc(time: SystemTime) -> String {
-    calendar(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
-}
-
-/// The date in the Gregorian calendar, to the tenth of a second; what is no time of this or the next millennia is given in seconds.
-fn calendar(unix: f64) -> String {
-    if !(-1e11..1e12).contains(&unix) {
-        return format!("{unix} s");
-    }
-    let tenths = (unix * 10.).round() as i64;
-    let (days, tenths) = (tenths.div_euclid(864_000), tenths.rem_euclid(864_000));
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (tenths / 36_000, tenths / 600 % 60, tenths / 10 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{}Z", tenths % 10)
-}
-
-/// Year, month and day of a day since 1970-01-01.
-fn date(days: i64) -> (i64, i64, i64) {
-    // years that begin in March end with the leap day; 719468 days are from 0000-03-01 to 1970-01-01
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let march = (5 * day + 2) / 153;
-    let month = if march < 10 { march + 3 } else { march - 9 };
-    (era * 400 + year + i64::from(month <= 2), month, day - (153 * march + 2) / 5 + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_of_the_gregorian_calendar() {
-        assert_eq!(utc_of_mjd(40587. * 86400.), "1970-01-01T00:00:00.0Z");
-        // IERS: MJD 51544.5 is J2000; 2000, 2100 and 2024 differ as leap years
-        assert_eq!(utc_of_mjd(51544.5 * 86400.), "2000-01-01T12:00:00.0Z");
-        assert_eq!(utc_of_mjd(60369. * 86400.), "2024-02-29T00:00:00.0Z");
-        assert_eq!(utc_of_mjd(51603. * 86400. + 86399.96), "2000-03-01T00:00:00.0Z");
-        assert_eq!(utc_of_mjd(0.), "1858-11-17T00:00:00.0Z");
-        assert_eq!(utc_of_mjd(f64::INFINITY), "inf s");
-    }
 
     #[test]
     fn numbers_for_people() {
@@ -226,7 +174,7 @@ mod tests {
     #[test]
     fn strips_fit_their_width() {
         let means = vec![vec![Some(0.), None, Some(1.), Some(4.)]];
-        let amplitudes = Amplitudes { column: "DATA", kind: Kind::Antenna, means };
+        let amplitudes = Amplitudes { column: "DATA", by: Kind::Antenna, means };
         console::set_colors_enabled(false);
         let lines = strip(&amplitudes, 80);
         assert_eq!(lines, ["  mean |DATA| by antenna, 0 to 3; █ is 4.0000", "  ▁ ▃█"]);

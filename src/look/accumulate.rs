@@ -1,0 +1,560 @@
+//! Sums of cells, of fixed size however many rows there are.
+
+use super::bins::{MAP, Map, Merge, Times};
+use super::selection::{Measure, RowKey, Selection, Sums};
+use crate::value::Complex32;
+
+/// Lines and channels of a raster at most.
+const RASTER_TIMES: usize = 1024;
+const RASTER_CHANNELS: usize = 512;
+/// Times of a series at most.
+const SERIES_TIMES: usize = 4096;
+/// Channels of a spectrum at most.
+const SPECTRUM_CHANNELS: usize = 1 << 14;
+/// Antennas beyond this number are in no plot by antenna.
+const MAX_ANTENNAS: usize = 1024;
+/// Lines of an octave of amplitude, and the one of amplitude 1.
+pub(super) const OCTAVE: f64 = 8.;
+pub(super) const UNITY: usize = MAP / 2;
+/// Metres a second.
+const LIGHT: f64 = 299_792_458.;
+
+/// Sum of amplitudes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Amplitude {
+    pub(super) sum: f64,
+    pub(super) max: f32,
+    pub(super) count: u32,
+}
+
+/// Sum of complex numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Vector {
+    pub(super) re: f64,
+    pub(super) im: f64,
+    pub(super) count: u32,
+}
+
+/// Number of flagged cells among all.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Flags {
+    pub(super) flagged: u64,
+    pub(super) all: u64,
+}
+
+/// Both sums, and the extreme values of real parts, imaginary parts and amplitudes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sum {
+    pub(super) amplitude: f64,
+    pub(super) re: f64,
+    pub(super) im: f64,
+    pub(super) count: u64,
+    /// Smallest and largest amplitude, real part and imaginary part.
+    pub(super) low: [f32; 3],
+    pub(super) high: [f32; 3],
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        let (low, high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+        Sum { amplitude: 0., re: 0., im: 0., count: 0, low, high }
+    }
+}
+
+impl Merge for Amplitude {
+    fn merge(&mut self, other: &Self) {
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+        self.count = self.count.saturating_add(other.count);
+    }
+}
+
+impl Merge for Vector {
+    fn merge(&mut self, other: &Self) {
+        self.re += other.re;
+        self.im += other.im;
+        self.count = self.count.saturating_add(other.count);
+    }
+}
+
+impl Merge for Flags {
+    fn merge(&mut self, other: &Self) {
+        self.flagged += other.flagged;
+        self.all += other.all;
+    }
+}
+
+impl Merge for Sum {
+    fn merge(&mut self, other: &Self) {
+        self.amplitude += other.amplitude;
+        self.re += other.re;
+        self.im += other.im;
+        self.count += other.count;
+        for part in 0..3 {
+            self.low[part] = self.low[part].min(other.low[part]);
+            self.high[part] = self.high[part].max(other.high[part]);
+        }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, value: Complex32) {
+        let amplitude = value.norm();
+        self.amplitude += f64::from(amplitude);
+        self.re += f64::from(value.re);
+        self.im += f64::from(value.im);
+        self.count += 1;
+        for (part, number) in [amplitude, value.re, value.im].into_iter().enumerate() {
+            self.low[part] = self.low[part].min(number);
+            self.high[part] = self.high[part].max(number);
+        }
+    }
+}
+
+/// A row, and its cells: correlations fastest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row<'a> {
+    pub(super) key: RowKey,
+    pub(super) flag_row: bool,
+    /// Metres; zeros where they are not needed.
+    pub(super) uvw: [f64; 3],
+    /// Empty where visibilities are not needed.
+    pub(super) data: &'a [Complex32],
+    /// Empty without FLAG.
+    pub(super) flags: &'a [bool],
+    pub(super) correlations: usize,
+    pub(super) channels: usize,
+}
+
+/// The part of each cell that is folded.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Part {
+    /// Correlations and channels of a cell.
+    cell: (usize, usize),
+    /// Numbers of correlations.
+    pub(super) correlations: Vec<usize>,
+    /// Numbers of channels.
+    pub(super) channels: std::ops::Range<usize>,
+    /// Channels that share a place.
+    pub(super) each: usize,
+}
+
+impl Default for Part {
+    /// The part of cells that nothing is known of.
+    fn default() -> Self {
+        Part { cell: (0, 0), correlations: Vec::new(), channels: 0..0, each: 1 }
+    }
+}
+
+impl Part {
+    /// Places that the channels are in.
+    pub(super) fn places(&self) -> usize {
+        self.channels.len().div_ceil(self.each)
+    }
+
+    /// Calls `each` with place, number of the correlation in the selection, and value of all good cells.
+    #[inline]
+    fn good(&self, row: &Row<'_>, include_flagged: bool, mut each: impl FnMut(usize, usize, Complex32)) {
+        if row.flag_row && !include_flagged {
+            return;
+        }
+        let flags = if include_flagged { &[] } else { row.flags };
+        for (place, channels) in self.chunks() {
+            for channel in channels {
+                let start = channel * self.cell.0;
+                for (number, &correlation) in self.correlations.iter().enumerate() {
+                    let at = start + correlation;
+                    let value = row.data[at];
+                    if flags.get(at) != Some(&true) && value.re.is_finite() && value.im.is_finite() {
+                        each(place, number, value);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Calls `each` with the place of every cell and whether it is flagged.
+    fn flags(&self, row: &Row<'_>, mut each: impl FnMut(usize, bool)) {
+        for (place, channels) in self.chunks() {
+            for channel in channels {
+                let start = channel * self.cell.0;
+                for correlation in &self.correlations {
+                    each(place, row.flag_row || row.flags.get(start + correlation) == Some(&true));
+                }
+            }
+        }
+    }
+
+    /// Flags of all cells together.
+    fn all_flags(&self, row: &Row<'_>) -> Flags {
+        let mut sum = Flags::default();
+        self.flags(row, |_, flagged| sum.merge(&Flags { flagged: u64::from(flagged), all: 1 }));
+        sum
+    }
+
+    /// The channels of each place.
+    fn chunks(&self) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
+        let range = |place: usize| {
+            let start = self.channels.start + place * self.each;
+            (place, start..(start + self.each).min(self.channels.end))
+        };
+        (0..self.places()).map(range)
+    }
+}
+
+/// The sums of a plot.
+#[derive(Debug)]
+pub(super) enum State {
+    Amplitudes(Times<Amplitude>),
+    Vectors(Times<Vector>),
+    Flagged(Times<Flags>),
+    /// A line has a sum for each correlation.
+    Series(Times<Sum>),
+    /// Sums by place, then correlation; only of the newest time, unless that is `None`.
+    Spectrum {
+        sums: Vec<Sum>,
+        newest: Option<f64>,
+    },
+    /// Lines are amplitudes; columns reach from 0 to `reach`.
+    UvDistance {
+        map: Map,
+        reach: f64,
+    },
+    /// Both axes reach from -`reach` to `reach`, in metres.
+    Uv {
+        map: Map,
+        reach: f64,
+    },
+    /// Flags by antenna, or by channel.
+    List(Vec<Flags>),
+    /// By the two antennas: those of the pair (a, b), a not above b, are at b (b + 1) / 2 + a.
+    Pairs(Vec<Sum>),
+    PairFlags(Vec<Flags>),
+}
+
+/// Sums in the making.
+#[derive(Debug)]
+pub(super) struct Accumulator {
+    pub(super) sums: Sums,
+    /// Known from the first row.
+    pub(super) part: Option<Part>,
+    pub(super) state: Option<State>,
+    /// Frequencies in kHz over the speed of light; empty if unknown.
+    inverse_wavelengths: Vec<f64>,
+    /// Rows whose cells have another shape than the first.
+    pub(super) misfits: u64,
+    /// Rows of antennas that are not shown.
+    pub(super) unshown: u64,
+}
+
+impl Accumulator {
+    pub(super) fn new(sums: Sums, frequencies: &[f64]) -> Self {
+        let inverse = |frequency: &f64| frequency / LIGHT / 1e3;
+        let inverse_wavelengths = match sums {
+            Sums::UvDistance => frequencies.iter().map(inverse).collect(),
+            _ => Vec::new(),
+        };
+        Accumulator { sums, part: None, state: None, inverse_wavelengths, misfits: 0, unshown: 0 }
+    }
+
+    /// Whether rows of this time are needed.
+    pub(super) fn wants(&self, time: f64) -> bool {
+        match &self.state {
+            Some(State::Spectrum { newest: Some(newest), .. }) => time >= *newest,
+            _ => true,
+        }
+    }
+
+    fn begin(&mut self, row: &Row<'_>, selection: &Selection, names: &[String]) {
+        let channels = selection.channels(row.channels);
+        let places = match self.sums {
+            Sums::Raster(_) => RASTER_CHANNELS,
+            Sums::Spectrum { .. } | Sums::FlagChannel => SPECTRUM_CHANNELS,
+            _ => usize::MAX,
+        };
+        let part = Part {
+            cell: (row.correlations, row.channels),
+            correlations: selection.correlations(self.sums, names, row.correlations),
+            each: channels.len().div_ceil(places).max(1),
+            channels,
+        };
+        let places = part.places().max(1);
+        let correlations = part.correlations.len().max(1);
+        self.state = Some(match self.sums {
+            Sums::Raster(Measure::Amplitude) => State::Amplitudes(Times::new(RASTER_TIMES, places)),
+            Sums::Raster(Measure::Vector) => State::Vectors(Times::new(RASTER_TIMES, places)),
+            Sums::Raster(Measure::Flags) => State::Flagged(Times::new(RASTER_TIMES, places)),
+            Sums::FlagTime => State::Flagged(Times::new(SERIES_TIMES, 1)),
+            Sums::Series => State::Series(Times::new(SERIES_TIMES, correlations)),
+            Sums::Spectrum { newest } => State::Spectrum {
+                sums: vec![Sum::default(); places * correlations],
+                newest: newest.then_some(f64::NEG_INFINITY),
+            },
+            Sums::UvDistance => State::UvDistance { map: Map::new(), reach: 1. / 1024. },
+            Sums::Uv => State::Uv { map: Map::new(), reach: 1. },
+            Sums::FlagAntenna => State::List(Vec::new()),
+            Sums::FlagChannel => State::List(vec![Flags::default(); places]),
+            Sums::Pairs(Measure::Flags) => State::PairFlags(Vec::new()),
+            Sums::Pairs(_) => State::Pairs(Vec::new()),
+        });
+        self.part = Some(part);
+    }
+
+    /// Adds a row that is selected.
+    pub(super) fn add(&mut self, row: &Row<'_>, selection: &Selection, names: &[String]) {
+        if self.part.is_none() {
+            self.begin(row, selection, names);
+        }
+        let (Some(part), Some(state)) = (&self.part, &mut self.state) else { return };
+        if part.cell != (row.correlations, row.channels) {
+            self.misfits += 1;
+            return;
+        }
+        let (include, time) = (selection.include_flagged, row.key.time);
+        match state {
+            State::Amplitudes(times) => {
+                let line = times.at(time);
+                part.good(row, include, |place, _, value| {
+                    let (sum, amplitude) = (&mut line[place], value.norm());
+                    sum.sum += f64::from(amplitude);
+                    sum.max = sum.max.max(amplitude);
+                    sum.count = sum.count.saturating_add(1);
+                });
+            }
+            State::Vectors(times) => {
+                let line = times.at(time);
+                part.good(row, include, |place, _, value| {
+                    let sum = &mut line[place];
+                    sum.re += f64::from(value.re);
+                    sum.im += f64::from(value.im);
+                    sum.count = sum.count.saturating_add(1);
+                });
+            }
+            State::Flagged(times) => {
+                let line = times.at(time);
+                let by_channel = line.len() > 1;
+                part.flags(row, |place, flagged| {
+                    let sum = &mut line[if by_channel { place } else { 0 }];
+                    sum.merge(&Flags { flagged: u64::from(flagged), all: 1 });
+                });
+            }
+            State::Series(times) => {
+                let line = times.at(time);
+                part.good(row, include, |_, correlation, value| line[correlation].add(value));
+            }
+            State::Spectrum { sums, newest } => {
+                if let Some(newest) = newest {
+                    if time < *newest {
+                        return;
+                    }
+                    if time > *newest {
+                        *newest = time;
+                        sums.fill(Sum::default());
+                    }
+                }
+                let count = part.correlations.len();
+                part.good(row, include, |place, correlation, value| sums[place * count + correlation].add(value));
+            }
+            State::UvDistance { map, reach } => {
+                let metres = row.uvw[0].hypot(row.uvw[1]);
+                let distance = |place: usize| {
+                    let channel = part.channels.start + place;
+                    self.inverse_wavelengths.get(channel).map_or(metres, |inverse| metres * inverse)
+                };
+                let farthest = (0..part.places()).map(distance).fold(0., f64::max);
+                if !metres.is_finite() || !farthest.is_finite() {
+                    return;
+                }
+                while farthest >= *reach {
+                    map.halve_columns();
+                    *reach *= 2.;
+                }
+                part.good(row, include, |place, _, value| {
+                    let amplitude = f64::from(value.norm());
+                    if amplitude > 0. && amplitude.is_finite() {
+                        let line = (amplitude.log2() * OCTAVE).floor() + UNITY as f64;
+                        let column = distance(place) / *reach * MAP as f64;
+                        map.add(column as usize, line.max(0.) as usize);
+                    }
+                });
+            }
+            State::Uv { map, reach } => {
+                let [u, v, _] = row.uvw;
+                let flags = part.all_flags(row);
+                if !u.is_finite() || !v.is_finite() || flags.all == 0 || flags.flagged == flags.all && !include {
+                    return;
+                }
+                while u.abs().max(v.abs()) >= *reach {
+                    map.halve_to_centre();
+                    *reach *= 2.;
+                }
+                let place = |metres: f64| ((metres / *reach + 1.) * (MAP / 2) as f64) as usize;
+                map.add(place(u), place(v));
+                map.add(place(-u), place(-v));
+            }
+            State::List(list) if self.sums == Sums::FlagChannel => {
+                part.flags(row, |place, flagged| list[place].merge(&Flags { flagged: u64::from(flagged), all: 1 }));
+            }
+            State::List(list) => {
+                let flags = part.all_flags(row);
+                let mut antennas = vec![row.key.antenna1, row.key.antenna2];
+                antennas.dedup();
+                for antenna in antennas {
+                    match usize::try_from(antenna).ok().filter(|&antenna| antenna < MAX_ANTENNAS) {
+                        Some(antenna) => slot(list, antenna).merge(&flags),
+                        None => self.unshown += 1,
+                    }
+                }
+            }
+            State::Pairs(list) => match pair(&row.key) {
+                Some(pair) => {
+                    let sum = slot(list, pair);
+                    part.good(row, include, |_, _, value| sum.add(value));
+                }
+                None => self.unshown += 1,
+            },
+            State::PairFlags(list) => match pair(&row.key) {
+                Some(pair) => slot(list, pair).merge(&part.all_flags(row)),
+                None => self.unshown += 1,
+            },
+        }
+    }
+
+    /// Bytes of the sums.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.state {
+            None => 0,
+            Some(State::Amplitudes(times)) => times.bytes(),
+            Some(State::Vectors(times)) => times.bytes(),
+            Some(State::Flagged(times)) => times.bytes(),
+            Some(State::Series(times)) => times.bytes(),
+            Some(State::Spectrum { sums, .. } | State::Pairs(sums)) => size_of_val(&sums[..]),
+            Some(State::UvDistance { .. } | State::Uv { .. }) => MAP * MAP * size_of::<u32>(),
+            Some(State::List(sums) | State::PairFlags(sums)) => size_of_val(&sums[..]),
+        }
+    }
+}
+
+/// Element `number` of a list, which grows to have it.
+fn slot<T: Default + Clone>(list: &mut Vec<T>, number: usize) -> &mut T {
+    if list.len() <= number {
+        list.resize(number + 1, T::default());
+    }
+    &mut list[number]
+}
+
+/// Number of a pair of antennas.
+fn pair(key: &RowKey) -> Option<usize> {
+    let antenna = |number: i64| usize::try_from(number).ok().filter(|&number| number < MAX_ANTENNAS);
+    let (first, second) = (antenna(key.antenna1)?, antenna(key.antenna2)?);
+    let (low, high) = (first.min(second), first.max(second));
+    Some(high * (high + 1) / 2 + low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::look::selection::Baselines;
+
+    fn selection() -> Selection {
+        Selection {
+            column: "DATA".into(),
+            spw: None,
+            fields: vec![],
+            scans: vec![],
+            corr: None,
+            baselines: Baselines::All,
+            antennas: vec![],
+            time: (None, None),
+            chan: (None, None),
+            include_flagged: false,
+        }
+    }
+
+    /// Rows of two correlations and three channels: the value of element `i` of row `r` is 10 r + i.
+    fn add(accumulator: &mut Accumulator, selection: &Selection, rows: std::ops::Range<usize>) {
+        for row in rows {
+            let data: Vec<Complex32> = (0..6).map(|i| Complex32::new((10 * row + i) as f32, 0.)).collect();
+            let flags: Vec<bool> = (0..6).map(|i| i == 1).collect();
+            let key =
+                RowKey { time: (row / 2) as f64, antenna1: 0, antenna2: row as i64 % 3, spw: 0, field: 0, scan: 0 };
+            let uvw = [row as f64, -2. * row as f64, 0.];
+            let row = Row { key, flag_row: false, uvw, data: &data, flags: &flags, correlations: 2, channels: 3 };
+            accumulator.add(&row, selection, &[]);
+        }
+    }
+
+    #[test]
+    fn flagged_and_infinite_cells_are_left_out() {
+        let mut sums = Accumulator::new(Sums::Series, &[]);
+        add(&mut sums, &selection(), 0..2);
+        let data = [f32::NAN, 1., f32::INFINITY, 5., 7., 9.].map(|re| Complex32::new(re, 0.));
+        let key = RowKey { time: 0., antenna1: 0, antenna2: 1, spw: 0, field: 0, scan: 0 };
+        let row = Row { key, flag_row: false, uvw: [0.; 3], data: &data, flags: &[], correlations: 2, channels: 3 };
+        sums.add(&row, &selection(), &[]);
+        sums.add(&Row { flag_row: true, ..row }, &selection(), &[]);
+        sums.add(&Row { data: &data[..2], channels: 1, ..row }, &selection(), &[]);
+        assert_eq!(sums.misfits, 1);
+        let Some(State::Series(times)) = &sums.state else { panic!() };
+        let line: Vec<_> =
+            times.iter().next().unwrap().iter().map(|sum| (sum.re, sum.count, sum.low[0], sum.high[0])).collect();
+        assert_eq!(line, [(6. + 36. + 7., 7, 0., 14.), (8. + 28. + 15., 7, 1., 15.)]);
+    }
+
+    #[test]
+    fn the_newest_integration_replaces_the_one_before() {
+        let mut sums = Accumulator::new(Sums::Spectrum { newest: true }, &[]);
+        add(&mut sums, &selection(), 4..6);
+        assert!(!sums.wants(1.) && sums.wants(2.) && sums.wants(3.));
+        add(&mut sums, &selection(), 0..4);
+        let Some(State::Spectrum { sums: found, newest: Some(2.) }) = &sums.state else { panic!() };
+        assert_eq!(found.iter().map(|sum| sum.re).collect::<Vec<_>>(), [90., 0., 94., 96., 98., 100.]);
+    }
+
+    #[test]
+    fn channels_share_places_when_there_are_too_many() {
+        let data = vec![Complex32::new(1., 0.); 1030];
+        let key = RowKey { time: 0., antenna1: 0, antenna2: 1, spw: 0, field: 0, scan: 0 };
+        let row = Row { key, flag_row: false, uvw: [0.; 3], data: &data, flags: &[], correlations: 1, channels: 1030 };
+        let mut sums = Accumulator::new(Sums::Raster(Measure::Amplitude), &[]);
+        sums.add(&row, &selection(), &[]);
+        let Some(State::Amplitudes(times)) = &sums.state else { panic!() };
+        let counts: Vec<u32> = times.iter().next().unwrap().iter().map(|sum| sum.count).collect();
+        assert_eq!((counts.len(), counts[0], counts[343]), (344, 3, 1));
+        assert_eq!(counts.iter().sum::<u32>(), 1030);
+    }
+
+    #[test]
+    fn uv_points_have_conjugates() {
+        let mut sums = Accumulator::new(Sums::Uv, &[]);
+        add(&mut sums, &selection(), 0..100);
+        let Some(State::Uv { map, reach }) = &sums.state else { panic!() };
+        assert_eq!(*reach, 256.);
+        let points: u32 = (0..MAP).map(|line| map.line(line).iter().sum::<u32>()).sum();
+        assert_eq!(points, 200);
+        // row 99: u 99, v -198, one metre a place
+        assert_eq!([map.line(256 - 198)[256 + 99], map.line(256 + 198)[256 - 99]], [1, 1]);
+    }
+
+    #[test]
+    fn sums_have_a_fixed_size() {
+        for sums in [
+            Sums::Raster(Measure::Vector),
+            Sums::Raster(Measure::Amplitude),
+            Sums::Series,
+            Sums::UvDistance,
+            Sums::Uv,
+            Sums::FlagTime,
+        ] {
+            let mut accumulator = Accumulator::new(sums, &[]);
+            let data = vec![Complex32::new(1., 1.); 600];
+            for time in 0..6000 {
+                let key = RowKey { time: time.into(), antenna1: 0, antenna2: 1, spw: 0, field: 0, scan: 0 };
+                let row =
+                    Row { key, flag_row: false, uvw: [0.; 3], data: &data, flags: &[], correlations: 1, channels: 600 };
+                accumulator.add(&row, &selection(), &[]);
+            }
+            assert!(accumulator.bytes() <= 12 << 20, "{sums:?}: {}", accumulator.bytes());
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Times of casacore as dates, and dates as times.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::error::{Error, Result};
+
+/// Days from the zero of MJD to that of Unix.
+const UNIX_MJD: f64 = 40587.;
+
+/// Seconds of MJD at the zero of Unix time.
+pub(super) const UNIX_ZERO: f64 = UNIX_MJD * 86400.;
+
+/// Date of a time of casacore, in seconds of MJD: `2026-11-20T17:30:00.0Z`.
+pub fn utc_of_mjd(seconds: f64) -> String {
+    calendar(seconds - UNIX_ZERO)
+}
+
+/// Date of a moment: `2026-11-20T17:30:00.0Z`.
+pub fn utc(time: SystemTime) -> String {
+    calendar(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
+}
+
+/// Date in the Gregorian calendar, to the tenth of a second; a time outside of the nearest millennia is given in seconds.
+fn calendar(unix: f64) -> String {
+    if !(-1e11..1e12).contains(&unix) {
+        return format!("{unix} s");
+    }
+    let tenths = (unix * 10.).round() as i64;
+    let (days, tenths) = (tenths.div_euclid(864_000), tenths.rem_euclid(864_000));
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (tenths / 36_000, tenths / 600 % 60, tenths / 10 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{}Z", tenths % 10)
+}
+
+/// Year, month and day of a day since 1970-01-01.
+fn date(days: i64) -> (i64, i64, i64) {
+    // years that begin in March end with the leap day; 719468 days are from 0000-03-01 to 1970-01-01
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let march = (5 * day + 2) / 153;
+    let month = if march < 10 { march + 3 } else { march - 9 };
+    (era * 400 + year + i64::from(month <= 2), month, day - (153 * march + 2) / 5 + 1)
+}
+
+/// Days from 1970-01-01 to a date of the Gregorian calendar.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + (153 * month + 2) / 5 + day - 1 - 719_468
+}
+
+/// Seconds of MJD of a time that a user gives: a number of seconds, or a date in UTC, `2026-11-20` or `2026-11-20T17:30:00.5Z`.
+///
+/// # Errors
+/// `Usage` if it is neither.
+pub(super) fn mjd_of(text: &str) -> Result<f64> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Some(seconds).filter(|seconds| seconds.is_finite()).ok_or_else(|| wrong(text));
+    }
+    let (date, time) = match text.trim_end_matches('Z').split_once(['T', ' ']) {
+        Some((date, time)) => (date, time),
+        None => (text, "0:0"),
+    };
+    let parts = |text: &str, separator: char| -> Option<Vec<f64>> {
+        text.split(separator).map(|part| part.parse::<f64>().ok().filter(|part| (0. ..1e4).contains(part))).collect()
+    };
+    let read = || -> Option<f64> {
+        let [year, month, day] = parts(date, '-')?.try_into().ok()?;
+        let clock = parts(time, ':')?;
+        let [hour, minute, second] = [clock.first()?, clock.get(1)?, clock.get(2).unwrap_or(&0.)];
+        let whole = [year, month, day, *hour, *minute].iter().all(|part| part.fract() == 0.);
+        let sensible = (1. ..=12.).contains(&month) && (1. ..=31.).contains(&day) && clock.len() <= 3;
+        let in_day = *hour <= 24. && *minute < 60. && *second < 61.;
+        let day = days(year as i64, month as i64, day as i64) as f64;
+        (whole && sensible && in_day).then_some(UNIX_ZERO + day * 86400. + hour * 3600. + minute * 60. + second)
+    };
+    read().ok_or_else(|| wrong(text))
+}
+
+fn wrong(text: &str) -> Error {
+    Error::usage(format!("{text:?} is not a time: seconds of MJD, or UTC as 2026-11-20T17:30:00"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_of_the_gregorian_calendar() {
+        assert_eq!(utc_of_mjd(40587. * 86400.), "1970-01-01T00:00:00.0Z");
+        // IERS: MJD 51544.5 is J2000; 2000, 2100 and 2024 differ as leap years
+        assert_eq!(utc_of_mjd(51544.5 * 86400.), "2000-01-01T12:00:00.0Z");
+        assert_eq!(utc_of_mjd(60369. * 86400.), "2024-02-29T00:00:00.0Z");
+        assert_eq!(utc_of_mjd(51603. * 86400. + 86399.96), "2000-03-01T00:00:00.0Z");
+        assert_eq!(utc_of_mjd(0.), "1858-11-17T00:00:00.0Z");
+        assert_eq!(utc_of_mjd(f64::INFINITY), "inf s");
+    }
+
+    #[test]
+    fn dates_are_read_as_they_are_written() {
+        for day in [-40587, -1, 0, 59, 11016, 11017, 47540, 60000, 100_000] {
+            let (year, month, of_month) = date(day);
+            assert_eq!(days(year, month, of_month), day);
+        }
+        for seconds in [0., 51544.5 * 86400., 60369. * 86400. + 3661.5] {
+            assert_eq!(mjd_of(&utc_of_mjd(seconds)).unwrap(), seconds);
+        }
+        assert_eq!(mjd_of("1858-11-17").unwrap(), 0.);
+        assert_eq!(mjd_of("4.5e9").unwrap(), 4.5e9);
+        for text in
+            ["", "noon", "2026-13-01", "2026-1", "2026-01-01T25:00", "2026-01-01T10", "inf", "1-1-1-1", "-1-1-1"]
+        {
+            assert!(mjd_of(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! What the subtables of a MeasurementSet say: names, frequencies, correlations.
+
+use bstr::ByteSlice;
+
+use super::rows::Rows;
+use crate::error::{Error, Result};
+use crate::source::Source;
+use crate::value::{DataType, Values};
+
+/// Rows of a subtable that are read at most.
+const MAX_ROWS: u64 = 10_000;
+
+/// Channels of all spectral windows together that are read at most.
+const MAX_CHANNELS: usize = 1 << 22;
+
+/// Columns with visibilities, in the order in which one is chosen.
+const VISIBILITIES: [&str; 8] = [
+    "DATA",
+    "FLOAT_DATA",
+    "CORRECTED_DATA",
+    "MODEL_DATA",
+    "CORRECTED_PHASE",
+    "RESIDUAL_DATA",
+    "SUBTRACTED_DATA",
+    "LAG_DATA",
+];
+
+/// What a source holds, as plots need it. Serialized, it is the document of `/live/describe`.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Description {
+    /// `live`, `hdf5` or `table`.
+    pub kind: &'static str,
+    /// Reason why nothing can be plotted, in words; `None`: plots can be made.
+    pub missing: Option<String>,
+    /// Name of the telescope in OBSERVATION; empty if it has none.
+    pub telescope: String,
+    /// The antennas, by number.
+    pub antennas: Vec<Antenna>,
+    /// The fields, by number.
+    pub fields: Vec<Field>,
+    /// The spectral windows with their correlations, by DATA_DESC_ID.
+    pub spectral_windows: Vec<SpectralWindow>,
+    /// Columns with visibilities; the first is shown if nothing else is asked for.
+    pub columns: Vec<String>,
+    /// Unit of each of the columns; empty where none is known.
+    pub units: Vec<String>,
+    /// Whether the main table has FLAG or FLAG_ROW.
+    pub has_flags: bool,
+    /// Rows of the main table.
+    pub rows: u64,
+    /// First and last TIME of the rows folded for any plot, else of the first and the newest row; seconds of MJD.
+    pub time_range: Option<[f64; 2]>,
+    /// DATA_DESC_ID of the newest row, which is shown if nothing else is asked for.
+    pub newest_spw: Option<i64>,
+    /// Kinds of plots that the source has.
+    pub plots: Vec<&'static str>,
+}
+
+/// An antenna.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct Antenna {
+    /// NAME; its number if that is empty.
+    pub name: String,
+    /// STATION.
+    pub station: String,
+    /// POSITION: x, y, z in metres.
+    pub position: Option<[f64; 3]>,
+}
+
+/// A field.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct Field {
+    /// NAME; its number if that is empty.
+    pub name: String,
+}
+
+/// A spectral window with a polarization setup.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct SpectralWindow {
+    /// DATA_DESC_ID.
+    pub id: i64,
+    /// Row of SPECTRAL_WINDOW.
+    pub window: i64,
+    /// NAME.
+    pub name: String,
+    /// CHAN_FREQ in Hz; empty if unknown.
+    pub frequencies: Vec<f64>,
+    /// CHAN_WIDTH in Hz, as many as frequencies; empty if unknown.
+    pub widths: Vec<f64>,
+    /// Names of the correlations: XX, RL, I; empty if unknown.
+    pub correlations: Vec<String>,
+}
+
+/// Casacore's numbers of correlations, from 1 on.
+const STOKES: [&str; 32] = [
+    "I",
+    "Q",
+    "U",
+    "V",
+    "RR",
+    "RL",
+    "LR",
+    "LL",
+    "XX",
+    "XY",
+    "YX",
+    "YY",
+    "RX",
+    "RY",
+    "LX",
+    "LY",
+    "XR",
+    "XL",
+    "YR",
+    "YL",
+    "PP",
+    "PQ",
+    "QP",
+    "QQ",
+    "RCircular",
+    "LCircular",
+    "Linear",
+    "Ptotal",
+    "Plinear",
+    "PFtotal",
+    "PFlinear",
+    "Pangle",
+];
+
+/// Correlations of two receptors of one kind; Stokes I counts as one.
+const PARALLEL: [&str; 6] = ["XX", "YY", "RR", "LL", "PP", "QQ"];
+
+/// Numbers of the parallel hands among correlations, or of all if none is known to be one.
+pub(super) fn parallel_hands(names: &[String], count: usize) -> Vec<usize> {
+    let found: Vec<usize> = names
+        .iter()
+        .take(count)
+        .enumerate()
+        .filter(|(_, name)| PARALLEL.contains(&name.as_str()))
+        .map(|(at, _)| at)
+        .collect();
+    match (found.is_empty(), names.first().is_some_and(|name| name == "I"), count) {
+        (false, ..) => found,
+        (true, true, 1..) => vec![0],
+        // four without names are the products of two receptors
+        (true, false, 4) if names.is_empty() => vec![0, 3],
+        _ => (0..count).collect(),
+    }
+}
+
+impl Description {
+    pub(super) fn of(rows: &Rows) -> Result<Self> {
+        let mut description = rows.with_tables(read_subtables)?;
+        description.kind = rows.kind();
+        description.describe_main(rows);
+        Ok(description)
+    }
+
+    /// Adds what the main table has, and what it lacks.
+    fn describe_main(&mut self, rows: &Rows) {
+        let is_complex = |data_type| matches!(data_type, DataType::Complex | DataType::DComplex);
+        let is_number = |data_type| is_complex(data_type) || matches!(data_type, DataType::Float | DataType::Double);
+        let type_of = |name: &str| rows.column(name).map(|info| info.data_type());
+        let known = VISIBILITIES.into_iter().filter(|name| type_of(name).is_some_and(is_number)).map(str::to_owned);
+        self.columns = known.collect();
+        for info in rows.columns() {
+            let name = info.desc.name.to_string();
+            let is_array = info.desc.kind == crate::schema::ColumnKind::Array;
+            if is_complex(info.data_type()) && is_array && !self.columns.contains(&name) {
+                self.columns.push(name);
+            }
+        }
+        let unit = |name: &String| -> Option<String> {
+            let keywords = &rows.column(name)?.desc.keywords;
+            let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
+            Some(unit.or_else(|| keywords.string("UNIT"))?.to_string())
+        };
+        self.units = self.columns.iter().map(|name| unit(name).unwrap_or_default()).collect();
+        self.has_flags = type_of("FLAG") == Some(DataType::Bool) || type_of("FLAG_ROW") == Some(DataType::Bool);
+        self.rows = rows.rows();
+        let is_integer = |data_type| {
+            matches!(
+                data_type,
+                DataType::Int | DataType::Int64 | DataType::Short | DataType::UInt | DataType::UChar | DataType::UShort
+            )
+        };
+        let has_time = type_of("TIME") == Some(DataType::Double);
+        let mut lacking: Vec<String> = Vec::new();
+        lacking.extend((!has_time).then(|| "TIME".to_owned()));
+        for name in ["ANTENNA1", "ANTENNA2"] {
+            lacking.extend((!type_of(name).is_some_and(is_integer)).then(|| name.to_owned()));
+        }
+        let has_cells = |name: &String| rows.rows() == 0 || rows.cells(name, &[rows.rows() - 1]).is_ok();
+        if self.columns.is_empty() {
+            lacking.push("a column of visibilities (DATA, FLOAT_DATA, or any other of complex arrays)".to_owned());
+        } else if let Some(problem) = self.columns.iter().all(|name| !has_cells(name)).then(|| &self.columns[0]) {
+            let error = rows.cells(problem, &[rows.rows() - 1]).err();
+            self.missing = error.map(|error| format!("nothing to plot: the visibilities cannot be read: {error}"));
+        }
+        if !lacking.is_empty() {
+            self.missing = Some(format!("nothing to plot: the main table lacks {}", list(&lacking)));
+        }
+        self.plots = match self.missing {
+            Some(_) => Vec::new(),
+            None => super::request::Kind::ALL.iter().map(|kind| kind.name()).collect(),
+        };
+        self.update(rows);
+    }
+
+    /// Takes what changes with new rows.
+    pub(super) fn update(&mut self, rows: &Rows) {
+        self.rows = rows.rows();
+        let Some(newest) = self.rows.checked_sub(1) else { return };
+        let time = |row: u64| rows.doubles("TIME", row..row + 1).ok()?.first().copied().filter(|time| time.is_finite());
+        if let (Some(first), Some(last)) = (time(0), time(newest)) {
+            let (low, high) = self.time_range.map_or((first, last), |range| (range[0].min(first), range[1].max(last)));
+            self.time_range = Some([low.min(high), high.max(low)]);
+        }
+        self.newest_spw = rows.integers("DATA_DESC_ID", newest..self.rows).ok().and_then(|ids| ids.first().copied());
+    }
+
+    /// # Errors
+    /// `Unsupported` if the source has no plots, which it says why.
+    pub(super) fn check(&self) -> Result<()> {
+        self.missing.as_ref().map_or(Ok(()), |missing| Err(Error::unsupported(missing.clone())))
+    }
+
+    /// The spectral window of a DATA_DESC_ID.
+    pub(super) fn window(&self, id: i64) -> Option<&SpectralWindow> {
+        self.spectral_windows.iter().find(|window| window.id == id)
+    }
+
+    /// Name of an antenna; its number if the subtable does not have it.
+    pub(super) fn antenna(&self, number: usize) -> String {
+        self.antennas.get(number).map_or_else(|| number.to_string(), |antenna| antenna.name.clone())
+    }
+}
+
+/// `A, B and C`.
+fn list(words: &[String]) -> String {
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+fn read_subtables(source: &Source) -> Description {
+    let names = strings(source, "ANTENNA", "NAME");
+    let stations = strings(source, "ANTENNA", "STATION");
+    let positions = cells(source, "ANTENNA", "POSITION");
+    let named = |name: Option<&String>, number: usize| match name {
+        Some(name) if !name.is_empty() => name.clone(),
+        _ => number.to_string(),
+    };
+    let antenna = |number: usize| Antenna {
+        name: named(names.get(number), number),
+        station: stations.get(number).cloned().unwrap_or_default(),
+        position: positions.get(number).and_then(|position| doubles(position)?.try_into().ok()),
+    };
+    let antennas = (0..rows(source, "ANTENNA")).map(antenna).collect();
+    let field_names = strings(source, "FIELD", "NAME");
+    let field = |number: usize| Field { name: named(field_names.get(number), number) };
+    let fields = (0..rows(source, "FIELD")).map(field).collect();
+    Description {
+        kind: "",
+        missing: None,
+        telescope: strings(source, "OBSERVATION", "TELESCOPE_NAME").into_iter().next().unwrap_or_default(),
+        antennas,
+        fields,
+        spectral_windows: spectral_windows(source),
+        columns: Vec::new(),
+        units: Vec::new(),
+        has_flags: false,
+        rows: 0,
+        time_range: None,
+        newest_spw: None,
+        plots: Vec::new(),
+    }
+}
+
+fn spectral_windows(source: &Source) -> Vec<SpectralWindow> {
+    let integer = |table: &str, column: &str| -> Vec<i64> {
+        let first = |values: Option<Values>| values?.integers()?.first().copied();
+        cells(source, table, column).into_iter().map(|values| first(values).unwrap_or(-1)).collect()
+    };
+    let windows = integer("DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
+    let polarizations = integer("DATA_DESCRIPTION", "POLARIZATION_ID");
+    let frequencies = cells(source, "SPECTRAL_WINDOW", "CHAN_FREQ");
+    let widths = cells(source, "SPECTRAL_WINDOW", "CHAN_WIDTH");
+    let names = strings(source, "SPECTRAL_WINDOW", "NAME");
+    let types = cells(source, "POLARIZATION", "CORR_TYPE");
+    // without the table that joins them, a number is that of both
+    let count = match windows.len() {
+        0 if rows(source, "DATA_DESCRIPTION") == 0 => frequencies.len(),
+        count => count,
+    };
+    let mut channels = 0;
+    let window = |id: usize| {
+        let at = |list: &[i64]| list.get(id).map_or(Some(id), |&number| usize::try_from(number).ok());
+        let (window, polarization) = (at(&windows), at(&polarizations));
+        let of_window = |list: &[Option<Values>]| -> Vec<f64> {
+            window.and_then(|window| doubles(list.get(window)?)).unwrap_or_default()
+        };
+        let frequencies = of_window(&frequencies);
+        channels += frequencies.len();
+        if channels > MAX_CHANNELS {
+            return None;
+        }
+        let widths = Some(of_window(&widths)).filter(|widths| widths.len() == frequencies.len());
+        let codes = polarization.and_then(|polarization| types.get(polarization)?.as_ref()?.integers());
+        let name = |code: i64| {
+            let name = usize::try_from(code - 1).ok().and_then(|code| STOKES.get(code));
+            name.map_or_else(|| code.to_string(), ToString::to_string)
+        };
+        Some(SpectralWindow {
+            id: id as i64,
+            window: window.map_or(-1, |window| window as i64),
+            name: window.and_then(|window| names.get(window).cloned()).unwrap_or_default(),
+            frequencies,
+            widths: widths.unwrap_or_default(),
+            correlations: codes.unwrap_or_default().into_iter().map(name).collect(),
+        })
+    };
+    (0..count).map_while(window).collect()
+}
+
+fn rows(source: &Source, table: &str) -> usize {
+    let table = source.tables().iter().find(|other| other.name == table);
+    table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize
+}
+
+/// The cells of a column of a subtable; those that are undefined or cannot be read are `None`.
+fn cells(source: &Source, table: &str, column: &str) -> Vec<Option<Values>> {
+    let Some(number) = source.tables().iter().position(|other| other.name == table) else { return Vec::new() };
+    let columns = source.tables()[number].columns().unwrap_or_default();
+    let Some(index) = columns.iter().position(|info| info.desc.name == column) else { return Vec::new() };
+    let Ok((content, cells)) = source.cells_at(number, index) else { return Vec::new() };
+    let read = |row: u64| {
+        let shape = cells.cell_shape(row).ok()??;
+        if shape.elements().ok()? > MAX_CHANNELS as u64 {
+            return None;
+        }
+        let mut values = Values::new(columns[index].data_type());
+        cells.read_cell(row, None, &mut values).ok()?;
+        Some(values)
+    };
+    (0..content.rows().min(MAX_ROWS)).map(read).collect()
+}
+
+fn strings(source: &Source, table: &str, column: &str) -> Vec<String> {
+    let text = |values: Option<Values>| match values {
+        Some(Values::String(strings)) => strings.first().map(|string| string.to_str_lossy().into_owned()),
+        _ => None,
+    };
+    cells(source, table, column).into_iter().map(|values| text(values).unwrap_or_default()).collect()
+}
+
+fn doubles(values: &Option<Values>) -> Option<Vec<f64>> {
+    match values.as_ref()? {
+        Values::Double(values) => Some(values.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parallel_hands_are_known_by_name() {
+        let names = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(parallel_hands(&names("XX XY YX YY"), 4), [0, 3]);
+        assert_eq!(parallel_hands(&names("LL RR"), 2), [0, 1]);
+        assert_eq!(parallel_hands(&names("I Q U V"), 4), [0]);
+        assert_eq!(parallel_hands(&names("XY YX"), 2), [0, 1]);
+        assert_eq!(parallel_hands(&[], 4), [0, 3]);
+        assert_eq!(parallel_hands(&[], 1), [0]);
+        assert_eq!(parallel_hands(&names("XX XY YX YY"), 2), [0], "a cell may have fewer");
+        assert!(parallel_hands(&[], 0).is_empty());
+    }
+
+    #[test]
+    fn lists_in_words() {
+        let words = ["A", "B", "C"].map(str::to_owned);
+        assert_eq!([list(&words), list(&words[..2]), list(&words[..1])], ["A, B and C", "A and B", "A"]);
+    }
+}

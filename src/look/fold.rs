@@ -1,0 +1,344 @@
+//! Blocks of rows, read once for all sums that wait for them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::accumulate::{Accumulator, Row};
+use super::bins::spread;
+use super::describe::Description;
+use super::request::Request;
+use super::rows::{Group, Rows};
+use super::selection::{RowKey, Selection, Sums};
+use crate::error::{Error, Result};
+use crate::value::{Complex32, DataType, Values};
+
+/// Bytes of the cells of a block, about.
+const BLOCK_BYTES: u64 = 4 << 20;
+/// Rows of a block at most: their scalars are read as well.
+const BLOCK_ROWS: u64 = 1 << 16;
+/// Blocks of a source at most.
+const MAX_BLOCKS: u64 = 1 << 17;
+/// Rows among which the end of an integration is looked for.
+const SEARCHED_ROWS: u64 = 1 << 14;
+/// Bytes of the scalars of a row, about.
+const SCALAR_BYTES: u64 = 64;
+
+/// Rows to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Block {
+    rows: Range<u64>,
+    /// Inner ends are moved to the end of an integration that begins before this row; 0: none is.
+    align: u64,
+}
+
+/// The sums of one plot, and the rows that they do not have yet.
+#[derive(Debug)]
+pub(super) struct Fold {
+    pub(super) selection: Selection,
+    pub(super) sums: Accumulator,
+    /// Names of the correlations of the spectral window.
+    names: Vec<String>,
+    pending: VecDeque<Block>,
+    /// Rows that were folded or are pending.
+    given: u64,
+    /// Rows that were folded, whether or not they are selected.
+    pub(super) rows_used: u64,
+    /// Bytes that were read for these sums, alone or together with others.
+    bytes: u64,
+    /// Number of the request that used the sums last.
+    pub(super) used: u64,
+}
+
+impl Fold {
+    pub(super) fn new(selection: Selection, sums: Sums, known: &Description, layout: &BlockLayout) -> Self {
+        let window = selection.spw.and_then(|spw| known.window(spw));
+        let frequencies = window.map_or(&[][..], |window| &window.frequencies);
+        let blocks = layout.blocks(0..layout.rows);
+        let order: Vec<u64> = match sums {
+            // its rows are the last ones, in almost every source
+            Sums::Spectrum { newest: true } => (0..blocks.len() as u64).rev().collect(),
+            _ => spread(blocks.len() as u64).collect(),
+        };
+        let block = |number: u64| Block { rows: blocks[number as usize].clone(), align: layout.rows };
+        Fold {
+            sums: Accumulator::new(sums, frequencies),
+            names: window.map_or_else(Vec::new, |window| window.correlations.clone()),
+            selection,
+            pending: order.into_iter().map(block).collect(),
+            given: layout.rows,
+            rows_used: 0,
+            bytes: 0,
+            used: 0,
+        }
+    }
+
+    /// Whether these are the sums of a request.
+    pub(super) fn is_for(&self, selection: &Selection, sums: Sums) -> bool {
+        self.selection == *selection && self.sums.sums == sums
+    }
+
+    /// Takes the rows that are new.
+    pub(super) fn extend(&mut self, layout: &BlockLayout) {
+        let rows = self.given..layout.rows;
+        if rows.is_empty() {
+            return;
+        }
+        self.given = layout.rows;
+        // small commits between two requests are one block
+        let room = layout.block_rows;
+        match self.pending.back_mut() {
+            Some(last) if last.align == 0 && last.rows.end == rows.start && rows.end - last.rows.start <= room => {
+                last.rows.end = rows.end;
+            }
+            _ => self.pending.extend(layout.blocks(rows).into_iter().map(|rows| Block { rows, align: 0 })),
+        }
+    }
+
+    /// Whether all rows are folded.
+    pub(super) fn is_complete(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Whether as much was read as the request allows.
+    pub(super) fn is_at_limit(&self, request: &Request, limit: u64) -> bool {
+        !self.is_complete() && self.bytes >= limit.saturating_mul(u64::from(request.more) + 1)
+    }
+
+    pub(super) fn next(&self) -> Option<&Block> {
+        self.pending.front()
+    }
+}
+
+/// How a source is cut into blocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct BlockLayout {
+    /// Rows of the source.
+    pub(super) rows: u64,
+    /// Rows of a block.
+    pub(super) block_rows: u64,
+}
+
+impl BlockLayout {
+    /// Blocks of about 4 MiB of the visibilities and flags of the newest row.
+    pub(super) fn of(rows: &Rows, known: &Description, target: Option<u64>) -> Self {
+        let count = rows.rows();
+        let newest = count.saturating_sub(1);
+        let columns = known.columns.first().map(String::as_str).into_iter().chain(["FLAG"]);
+        let bytes: u64 = match count {
+            0 => 0,
+            _ => columns.map(|name| rows.cell_bytes(name, newest).unwrap_or(0)).sum(),
+        };
+        let block_rows = (target.unwrap_or(BLOCK_BYTES) / (bytes + SCALAR_BYTES)).clamp(1, BLOCK_ROWS);
+        BlockLayout { rows: count, block_rows: block_rows.max(count / MAX_BLOCKS) }
+    }
+
+    fn blocks(&self, rows: Range<u64>) -> Vec<Range<u64>> {
+        let step = self.block_rows.max(1);
+        let end = rows.end;
+        rows.step_by(step as usize).map(|start| start..(start + step).min(end)).collect()
+    }
+}
+
+/// Cells of some rows of a block.
+struct Cells<T> {
+    /// Correlations, channels and elements of groups of cells.
+    groups: Vec<(usize, usize, Vec<T>)>,
+    /// The group, and the number of the cell in it, for each row of the block.
+    at: Vec<Option<(u32, u32)>>,
+}
+
+impl<T> Cells<T> {
+    /// Correlations, channels and elements of the cell of a row.
+    fn get(&self, row: usize) -> Option<(usize, usize, &[T])> {
+        let (group, number) = (*self.at.get(row)?)?;
+        let (correlations, channels, elements) = self.groups.get(group as usize)?;
+        let len = correlations * channels;
+        Some((*correlations, *channels, elements.get(number as usize * len..(number as usize + 1) * len)?))
+    }
+
+    fn new(
+        groups: Vec<Group>,
+        rows: &[usize],
+        count: usize,
+        convert: impl Fn(Values) -> Result<Vec<T>>,
+    ) -> Result<Self> {
+        let mut cells = Cells { groups: Vec::new(), at: vec![None; count] };
+        for group in groups {
+            // the last axis is that of channels
+            let channels = group.shape.last().copied().unwrap_or(1) as usize;
+            let elements = group.shape.elements()? as usize;
+            let correlations = elements.checked_div(channels).unwrap_or(0);
+            for (number, &place) in group.places.iter().enumerate() {
+                cells.at[rows[place]] = Some((cells.groups.len() as u32, number as u32));
+            }
+            cells.groups.push((correlations, channels, convert(group.values)?));
+        }
+        Ok(cells)
+    }
+}
+
+/// Rows of a block and those of their cells that are needed.
+pub(super) struct Read {
+    keys: Vec<RowKey>,
+    flag_rows: Vec<bool>,
+    uvw: Vec<f64>,
+    flags: Option<Cells<bool>>,
+    data: Vec<(String, Cells<Complex32>)>,
+    /// Rows of the block that each of the folds has selected.
+    selected: Vec<Vec<usize>>,
+    rows: u64,
+    bytes: u64,
+}
+
+fn flags_of(values: Values) -> Result<Vec<bool>> {
+    match values {
+        Values::Bool(flags) => Ok(flags),
+        other => Err(Error::format(format!("flags of type {}", other.data_type()))),
+    }
+}
+
+fn complex_of(values: Values) -> Result<Vec<Complex32>> {
+    Ok(match values {
+        Values::Complex(values) => values,
+        Values::DComplex(values) => values.into_iter().map(|v| Complex32::new(v.re as f32, v.im as f32)).collect(),
+        Values::Float(values) => values.into_iter().map(|v| Complex32::new(v, 0.)).collect(),
+        Values::Double(values) => values.into_iter().map(|v| Complex32::new(v as f32, 0.)).collect(),
+        other => return Err(Error::format(format!("visibilities of type {}", other.data_type()))),
+    })
+}
+
+impl Read {
+    /// Reads what `folds` need of a block.
+    pub(super) fn new(rows: &Rows, block: &Block, folds: &[&Fold]) -> Result<Self> {
+        let range = actual(rows, block)?;
+        let count = (range.end - range.start) as usize;
+        let is = |name: &str, data_type: DataType| rows.column(name).is_some_and(|info| info.data_type() == data_type);
+        let integers = |name: &str, needed: bool| match needed && rows.column(name).is_some() {
+            true => rows.integers(name, range.clone()),
+            false => Ok(vec![0; count]),
+        };
+        let any = |needed: fn(&Selection) -> bool| folds.iter().any(|fold| needed(&fold.selection));
+        let times = rows.doubles("TIME", range.clone())?;
+        let antennas = (integers("ANTENNA1", true)?, integers("ANTENNA2", true)?);
+        let spws = integers("DATA_DESC_ID", any(|selection| selection.spw.is_some()))?;
+        let fields = integers("FIELD_ID", any(|selection| !selection.fields.is_empty()))?;
+        let scans = integers("SCAN_NUMBER", any(|selection| !selection.scans.is_empty()))?;
+        let key = |row: usize| RowKey {
+            time: times[row],
+            antenna1: antennas.0[row],
+            antenna2: antennas.1[row],
+            spw: spws[row],
+            field: fields[row],
+            scan: scans[row],
+        };
+        let keys: Vec<RowKey> = (0..count).map(key).collect();
+        let wanted = |fold: &Fold| -> Vec<usize> {
+            let is_wanted = |row: &usize| fold.selection.has(&keys[*row]) && fold.sums.wants(keys[*row].time);
+            let mut wanted: Vec<usize> = (0..count).filter(is_wanted).collect();
+            if let Sums::Spectrum { newest: true } = fold.sums.sums {
+                let newest = wanted.iter().map(|&row| keys[row].time).fold(f64::NEG_INFINITY, f64::max);
+                wanted.retain(|&row| keys[row].time == newest);
+            }
+            wanted
+        };
+        let selected: Vec<Vec<usize>> = folds.iter().map(|fold| wanted(fold)).collect();
+        let flag_rows = match is("FLAG_ROW", DataType::Bool) {
+            true => flags_of(rows.all("FLAG_ROW", range.clone())?)?,
+            false => vec![false; count],
+        };
+        let needs_uvw = folds.iter().any(|fold| fold.sums.sums.needs_uvw());
+        let uvw = match needs_uvw && is("UVW", DataType::Double) {
+            true => rows.doubles("UVW", range.clone())?,
+            false => Vec::new(),
+        };
+        let mut bytes = count as u64 * SCALAR_BYTES;
+        let mut cells = |name: &str, wanted: &dyn Fn(usize) -> bool| -> Result<(Vec<Group>, Vec<usize>)> {
+            let mut is_needed = vec![false; count];
+            for (number, list) in selected.iter().enumerate().filter(|(number, _)| wanted(*number)) {
+                debug_assert!(number < folds.len());
+                list.iter().for_each(|&row| is_needed[row] = true);
+            }
+            let needed: Vec<usize> = (0..count).filter(|&row| is_needed[row]).collect();
+            let numbers: Vec<u64> = needed.iter().map(|&row| range.start + row as u64).collect();
+            let groups = rows.cells(name, &numbers)?;
+            bytes +=
+                groups.iter().map(|group| (group.values.len() * group.values.data_type().size()) as u64).sum::<u64>();
+            Ok((groups, needed))
+        };
+        let has_flags = is("FLAG", DataType::Bool);
+        let flags = match has_flags {
+            true => {
+                let (groups, needed) = cells("FLAG", &|_| true)?;
+                Some(Cells::new(groups, &needed, count, flags_of)?)
+            }
+            false => None,
+        };
+        // without FLAG the visibilities say how many cells there are
+        let needs_data = |fold: &Fold| fold.sums.sums.needs_data() || !has_flags;
+        let mut data: Vec<(String, Cells<Complex32>)> = Vec::new();
+        for fold in folds.iter().filter(|fold| needs_data(fold)) {
+            let column = &fold.selection.column;
+            if !data.iter().any(|(name, _)| name == column) {
+                let of_column = |number: usize| needs_data(folds[number]) && folds[number].selection.column == *column;
+                let (groups, needed) = cells(column, &of_column)?;
+                data.push((column.clone(), Cells::new(groups, &needed, count, complex_of)?));
+            }
+        }
+        Ok(Read { keys, flag_rows, uvw, flags, data, selected, rows: range.end - range.start, bytes })
+    }
+
+    /// Adds the rows to the sums of a fold: that with this number among those which they were read for.
+    pub(super) fn fold(&self, number: usize, fold: &mut Fold) {
+        let data = self.data.iter().find(|(name, _)| *name == fold.selection.column).map(|(_, cells)| cells);
+        let needs_data = fold.sums.sums.needs_data() || self.flags.is_none();
+        for &row in &self.selected[number] {
+            let flags = self.flags.as_ref().and_then(|flags| flags.get(row));
+            let cell = if needs_data { data.and_then(|data| data.get(row)) } else { None };
+            // a cell that is undefined has nothing to show
+            let (correlations, channels) = match (cell, flags) {
+                (Some((correlations, channels, _)), _) => (correlations, channels),
+                (None, Some((correlations, channels, _))) if !needs_data => (correlations, channels),
+                _ => continue,
+            };
+            let flags =
+                flags.filter(|(correlated, channeled, _)| (*correlated, *channeled) == (correlations, channels));
+            let uvw = |axis: usize| match self.uvw.is_empty() {
+                true => f64::NAN,
+                false => self.uvw.get(3 * row + axis).copied().unwrap_or(f64::NAN),
+            };
+            let row = Row {
+                key: self.keys[row],
+                flag_row: self.flag_rows[row],
+                uvw: [uvw(0), uvw(1), uvw(2)],
+                data: cell.map_or(&[], |(_, _, data)| data),
+                flags: flags.map_or(&[], |(_, _, flags)| flags),
+                correlations,
+                channels,
+            };
+            fold.sums.add(&row, &fold.selection, &fold.names);
+        }
+        fold.rows_used += self.rows;
+        fold.bytes += self.bytes;
+        fold.pending.pop_front();
+    }
+}
+
+/// The rows of a block, whose inner ends are moved to where an integration ends.
+fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
+    let moved = |row: u64| -> Result<u64> {
+        if row == 0 || row >= block.align {
+            return Ok(row);
+        }
+        let window = row - 1..block.align.min(row + SEARCHED_ROWS);
+        // a little is read first
+        for end in [window.end.min(row + 64), window.end] {
+            let times = rows.doubles("TIME", window.start..end)?;
+            if let Some(change) = times.windows(2).position(|pair| pair[0] != pair[1]) {
+                return Ok(row + change as u64);
+            }
+        }
+        Ok(if window.end == block.align { block.align } else { row })
+    };
+    let (start, end) = (moved(block.rows.start)?, moved(block.rows.end)?);
+    Ok(start..end.max(start))
+}

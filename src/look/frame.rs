@@ -1,0 +1,379 @@
+//! A plot as numbers: what is drawn, and the words beside it.
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::calendar::utc_of_mjd;
+use crate::error::{Context, Result, ResultExt};
+use crate::output::Output;
+use crate::publishing::IfExists;
+
+/// Elements of an array.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "each variant is named for the type of its elements in safetensors")]
+pub enum Numbers {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    U32(Vec<u32>),
+}
+
+impl Numbers {
+    fn len(&self) -> usize {
+        match self {
+            Numbers::F32(numbers) => numbers.len(),
+            Numbers::F64(numbers) => numbers.len(),
+            Numbers::U32(numbers) => numbers.len(),
+        }
+    }
+
+    /// An element as a double.
+    pub fn get(&self, index: usize) -> Option<f64> {
+        match self {
+            Numbers::F32(numbers) => numbers.get(index).map(|&number| number.into()),
+            Numbers::F64(numbers) => numbers.get(index).copied(),
+            Numbers::U32(numbers) => numbers.get(index).map(|&number| number.into()),
+        }
+    }
+
+    /// Names of the type in safetensors and in numpy.
+    fn names(&self) -> (&'static str, &'static str) {
+        match self {
+            Numbers::F32(_) => ("F32", "<f4"),
+            Numbers::F64(_) => ("F64", "<f8"),
+            Numbers::U32(_) => ("U32", "<u4"),
+        }
+    }
+
+    fn extend_bytes(&self, out: &mut Vec<u8>) {
+        match self {
+            Numbers::F32(numbers) => numbers.iter().for_each(|number| out.extend(number.to_le_bytes())),
+            Numbers::F64(numbers) => numbers.iter().for_each(|number| out.extend(number.to_le_bytes())),
+            Numbers::U32(numbers) => numbers.iter().for_each(|number| out.extend(number.to_le_bytes())),
+        }
+    }
+
+    /// An element as text, as short as it can be without losing anything; NaN is empty.
+    fn text(&self, index: usize) -> String {
+        match self {
+            Numbers::F32(numbers) => numbers.get(index).filter(|number| !number.is_nan()).map(f32::to_string),
+            Numbers::F64(numbers) => numbers.get(index).filter(|number| !number.is_nan()).map(f64::to_string),
+            Numbers::U32(numbers) => numbers.get(index).map(u32::to_string),
+        }
+        .unwrap_or_default()
+    }
+}
+
+/// A named array of a frame.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Array {
+    /// `raster`, `x`, `y`, `low`, `high`, `phase`.
+    pub name: &'static str,
+    /// Extents, slowest axis first.
+    pub shape: Vec<usize>,
+    /// Elements, last axis fastest.
+    pub numbers: Numbers,
+}
+
+impl Array {
+    pub(super) fn new(name: &'static str, shape: impl Into<Vec<usize>>, numbers: Numbers) -> Self {
+        let shape = shape.into();
+        debug_assert_eq!(shape.iter().product::<usize>(), numbers.len(), "{name}");
+        Array { name, shape, numbers }
+    }
+}
+
+/// An axis, or the scale of colours.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct Axis {
+    /// `frequency`.
+    pub label: String,
+    /// `MHz`; empty if there is none.
+    pub unit: String,
+    /// `linear`, `log`, `time` (seconds of MJD) or `category` (numbers that `names` gives names to).
+    pub scale: &'static str,
+    /// Names of the categories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<Vec<String>>,
+    /// Of colours: the value below which 0.5 % of all are; `None` without values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low: Option<Option<f64>>,
+    /// Of colours: the value below which 99.5 % of all are; `None` without values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high: Option<Option<f64>>,
+}
+
+impl Axis {
+    /// An axis of numbers.
+    pub fn new(label: &str, unit: &str, scale: &'static str) -> Self {
+        Axis { label: label.to_owned(), unit: unit.to_owned(), scale, ..Axis::default() }
+    }
+
+    pub(super) fn named(label: &str, names: Vec<String>) -> Self {
+        Axis { names: Some(names), ..Axis::new(label, "", "category") }
+    }
+}
+
+/// The words of a plot: the metadata of its frame, under the key `plot`.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Plot {
+    /// Name of the kind: `waterfall`.
+    pub kind: &'static str,
+    /// `Amplitude`.
+    pub title: String,
+    /// What is averaged, and what is left out.
+    pub note: String,
+    /// Counts changes of the source since it was opened.
+    pub revision: u64,
+    /// Rows of the source.
+    pub rows: u64,
+    /// Rows that the plot has seen, whether or not they are selected.
+    pub rows_used: u64,
+    /// All rows are used.
+    pub complete: bool,
+    /// Reading has stopped, until a request with a larger `more`.
+    pub stopped: bool,
+    /// Cells that the plot has seen may have been written again.
+    pub stale: bool,
+    /// The parameters, with their defaults.
+    pub selection: Json,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// Scale of the colours of a raster; `None` for lines.
+    pub z: Option<Axis>,
+    /// Names of the lines; `None` for a raster.
+    pub series: Option<Vec<String>>,
+}
+
+/// A plot as numbers. docs/plots.md has the arrays of each kind.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Frame {
+    /// The words.
+    pub plot: Plot,
+    /// The numbers.
+    pub arrays: Vec<Array>,
+    /// When the session began, to tell its revisions from those of another.
+    pub(super) session: u64,
+}
+
+impl Frame {
+    /// Text that changes whenever the frame does, and differs from that of other sessions: an ETag.
+    pub fn revision(&self) -> String {
+        let Plot { revision, rows_used, stale, stopped, .. } = &self.plot;
+        format!("{:x}-{revision}-{rows_used}-{}{}", self.session, u8::from(*stale), u8::from(*stopped))
+    }
+
+    /// Whether all rows of the source are used.
+    pub fn is_complete(&self) -> bool {
+        self.plot.complete
+    }
+
+    /// Whether reading has stopped at its limit.
+    pub fn is_stopped(&self) -> bool {
+        self.plot.stopped
+    }
+
+    /// An array by its name.
+    pub fn array(&self, name: &str) -> Option<&Array> {
+        self.arrays.iter().find(|array| array.name == name)
+    }
+
+    /// The array with the values: the raster, or the lines.
+    pub fn values(&self) -> Option<&Array> {
+        self.array("raster").or_else(|| self.array("y"))
+    }
+
+    /// The frame as a safetensors document: a length of 8 bytes, a header in JSON, the bytes of all arrays.
+    pub fn to_safetensors(&self) -> Vec<u8> {
+        let mut header = Map::new();
+        let plot = serde_json::to_string(&self.plot).unwrap_or_default();
+        header.insert("__metadata__".into(), json!({ "plot": plot }));
+        let mut data = Vec::new();
+        // wide elements first: every array begins at a multiple of the size of its elements
+        let mut arrays: Vec<&Array> = self.arrays.iter().collect();
+        arrays.sort_by_key(|array| !matches!(array.numbers, Numbers::F64(_)));
+        for array in arrays {
+            let start = data.len();
+            array.numbers.extend_bytes(&mut data);
+            let entry = json!({
+                "dtype": array.numbers.names().0, "shape": array.shape, "data_offsets": [start, data.len()],
+            });
+            header.insert(array.name.into(), entry);
+        }
+        let mut header = Json::Object(header).to_string().into_bytes();
+        header.resize(header.len().next_multiple_of(8), b' ');
+        let mut document = (header.len() as u64).to_le_bytes().to_vec();
+        document.extend(header);
+        document.extend(data);
+        document
+    }
+
+    /// The values alone, as a file of numpy.
+    pub fn to_npy(&self) -> Vec<u8> {
+        let mut data = Vec::new();
+        let (shape, dtype) = match self.values() {
+            Some(array) => {
+                array.numbers.extend_bytes(&mut data);
+                (array.shape.clone(), array.numbers.names().1)
+            }
+            None => (vec![0], "<f4"),
+        };
+        let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
+        let comma = if extents.len() == 1 { "," } else { "" };
+        let header =
+            format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({}{comma}), }}", extents.join(", "));
+        // magic, version and length are 10 bytes, and the header ends with a line feed at a multiple of 64
+        let len = (10 + header.len() + 1).next_multiple_of(64) - 10;
+        let mut document = b"\x93NUMPY\x01\x00".to_vec();
+        document.extend((len as u16).to_le_bytes());
+        document.extend(format!("{header:len$}").into_bytes());
+        if let Some(last) = document.last_mut() {
+            *last = b'\n';
+        }
+        document.extend(data);
+        document
+    }
+
+    /// The numbers as text. Lines: a column for x, and one for each line, with its lowest and highest values. A raster: the
+    /// first line has the edges of x, the first column those of y; the last edge of y stands alone. Times are in UTC.
+    pub fn to_csv(&self) -> String {
+        let mut out = String::new();
+        let quoted = |text: &str| match text.contains([',', '"', '\n']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.to_owned(),
+        };
+        let head = |axis: &Axis| match axis.unit.as_str() {
+            "" => quoted(&axis.label),
+            unit => quoted(&format!("{} ({unit})", axis.label)),
+        };
+        let coordinate =
+            |axis: &Axis, numbers: &Numbers, index: usize| match (&axis.names, axis.scale, numbers.get(index)) {
+                (Some(names), _, Some(number)) if number >= 0. && number.fract() == 0. => {
+                    names.get(number as usize).map_or_else(|| numbers.text(index), |name| quoted(name))
+                }
+                (_, "time", Some(time)) => utc_of_mjd(time),
+                _ => numbers.text(index),
+            };
+        let (Some(x), Some(values)) = (self.array("x"), self.values()) else { return out };
+        let mut line = |cells: Vec<String>| {
+            out.push_str(&cells.join(","));
+            out.push_str("\r\n");
+        };
+        match (&self.plot.series, self.array("y")) {
+            (Some(series), _) => {
+                let n = x.numbers.len();
+                let others = ["low", "high", "phase"].into_iter().filter_map(|name| self.array(name));
+                let arrays: Vec<(&str, &Array)> =
+                    std::iter::once(("", values)).chain(others.map(|array| (array.name, array))).collect();
+                let names = series
+                    .iter()
+                    .flat_map(|name| arrays.iter().map(move |(what, _)| quoted(format!("{name} {what}").trim_end())));
+                line(std::iter::once(head(&self.plot.x)).chain(names).collect());
+                for index in 0..n {
+                    let numbers = (0..series.len())
+                        .flat_map(|number| arrays.iter().map(move |(_, array)| array.numbers.text(number * n + index)));
+                    line(std::iter::once(coordinate(&self.plot.x, &x.numbers, index)).chain(numbers).collect());
+                }
+            }
+            (None, Some(y)) => {
+                let corner = format!("{} \\ {}", head(&self.plot.y), head(&self.plot.x));
+                let edges = (0..x.numbers.len()).map(|index| coordinate(&self.plot.x, &x.numbers, index));
+                line(std::iter::once(corner).chain(edges).collect());
+                let width = values.shape.get(1).copied().unwrap_or(0);
+                let height = values.shape.first().copied().unwrap_or(0);
+                for index in 0..y.numbers.len() {
+                    let row = if index < height { index * width..(index + 1) * width } else { 0..0 };
+                    let numbers = row.map(|at| values.numbers.text(at));
+                    line(std::iter::once(coordinate(&self.plot.y, &y.numbers, index)).chain(numbers).collect());
+                }
+            }
+            (None, None) => {}
+        }
+        out
+    }
+}
+
+/// Writes a whole file, which gets its name in one step.
+///
+/// # Errors
+/// `Exists`; those of writing.
+pub fn write_file(path: &Path, bytes: &[u8], if_exists: IfExists) -> Result<()> {
+    let output = Output::create(path, if_exists.into(), bytes.len() as u64)?;
+    std::fs::write(output.partial(), bytes).with_context(|| Context::path(path))?;
+    output.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(raster: bool) -> Frame {
+        let z = Axis { low: Some(Some(1.)), high: Some(None), ..Axis::new("amplitude", "Jy", "log") };
+        let plot = Plot {
+            kind: "waterfall",
+            title: "Amplitude".into(),
+            note: String::new(),
+            revision: 3,
+            rows: 10,
+            rows_used: 8,
+            complete: false,
+            stopped: false,
+            stale: true,
+            selection: json!({"corr": ["XX"]}),
+            x: Axis::new("frequency", "MHz", "linear"),
+            y: Axis::new("time", "UTC", if raster { "time" } else { "linear" }),
+            z: raster.then_some(z),
+            series: (!raster).then(|| vec!["XX".into(), "Y,Y".into()]),
+        };
+        let arrays = match raster {
+            true => vec![
+                Array::new("raster", [1, 2], Numbers::F32(vec![1.5, f32::NAN])),
+                Array::new("x", [3], Numbers::F64(vec![1., 2., 3.])),
+                Array::new("y", [2], Numbers::F64(vec![51544.5 * 86400., 51544.5 * 86400. + 1.])),
+            ],
+            false => vec![
+                Array::new("x", [2], Numbers::F64(vec![0.1, 2.])),
+                Array::new("y", [2, 2], Numbers::F32(vec![0.1, 2., 3., f32::NAN])),
+            ],
+        };
+        Frame { plot, arrays, session: 255 }
+    }
+
+    #[test]
+    fn safetensors_are_aligned() {
+        let document = frame(true).to_safetensors();
+        let len = u64::from_le_bytes(document[..8].try_into().unwrap()) as usize;
+        assert_eq!(len % 8, 0);
+        let header: Json = serde_json::from_slice(&document[8..8 + len]).unwrap();
+        assert_eq!(header["x"], json!({"dtype": "F64", "shape": [3], "data_offsets": [0, 24]}));
+        assert_eq!(header["raster"], json!({"dtype": "F32", "shape": [1, 2], "data_offsets": [40, 48]}));
+        assert_eq!(document.len(), 8 + len + 48);
+        let plot: Json = serde_json::from_str(header["__metadata__"]["plot"].as_str().unwrap()).unwrap();
+        assert_eq!((&plot["z"]["low"], &plot["z"]["high"], &plot["stale"]), (&json!(1.), &Json::Null, &json!(true)));
+        assert!(plot["x"].get("low").is_none() && plot["x"].get("names").is_none());
+        assert_eq!(frame(true).revision(), "ff-3-8-10");
+    }
+
+    #[test]
+    fn numpy_headers_end_where_they_should() {
+        for raster in [false, true] {
+            let document = frame(raster).to_npy();
+            let len = u16::from_le_bytes([document[8], document[9]]) as usize;
+            assert_eq!(((10 + len) % 64, document[9 + len]), (0, b'\n'));
+        }
+    }
+
+    #[test]
+    fn text_has_names_and_edges() {
+        let lines = "frequency (MHz),XX,\"Y,Y\"\r\n0.1,0.1,3\r\n2,2,\r\n";
+        assert_eq!(frame(false).to_csv(), lines);
+        let raster = "time (UTC) \\ frequency (MHz),1,2,3\r\n2000-01-01T12:00:00.0Z,1.5,\r\n2000-01-01T12:00:01.0Z\r\n";
+        assert_eq!(frame(true).to_csv(), raster);
+    }
+}

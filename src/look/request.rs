@@ -1,0 +1,365 @@
+//! What is asked for: the kind of a plot and its parameters, as words. Only a [`Selection`](super::selection) knows the source.
+
+use super::calendar::mjd_of;
+use crate::error::{Error, Result};
+
+/// Names of all parameters.
+pub const PARAMETERS: [&str; 15] = [
+    "column",
+    "spw",
+    "field",
+    "scan",
+    "corr",
+    "baseline",
+    "antenna",
+    "time",
+    "chan",
+    "quantity",
+    "statistic",
+    "average",
+    "flagged",
+    "unit",
+    "more",
+];
+
+/// Words in a list at most.
+const MAX_WORDS: usize = 4096;
+
+/// Kind of a plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Frequency, time, amplitude.
+    Waterfall,
+    /// Amplitude against time.
+    AmpTime,
+    /// Phase against time.
+    PhaseTime,
+    /// Amplitude and phase against frequency.
+    Spectrum,
+    /// Number of points by uv distance and amplitude.
+    AmpUvdist,
+    /// Number of points by u and v.
+    Uv,
+    /// Percentage of flagged cells, by antenna.
+    FlagAntenna,
+    /// Percentage of flagged cells, by channel.
+    FlagChannel,
+    /// Percentage of flagged cells, by time.
+    FlagTime,
+    /// Amplitude by the two antennas.
+    Baselines,
+}
+
+impl Kind {
+    /// Every kind, in the order of a page.
+    pub const ALL: [Kind; 10] = [
+        Kind::Waterfall,
+        Kind::AmpTime,
+        Kind::PhaseTime,
+        Kind::Spectrum,
+        Kind::AmpUvdist,
+        Kind::Uv,
+        Kind::FlagAntenna,
+        Kind::FlagChannel,
+        Kind::FlagTime,
+        Kind::Baselines,
+    ];
+
+    /// Name of the kind: `amp_time`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Waterfall => "waterfall",
+            Kind::AmpTime => "amp_time",
+            Kind::PhaseTime => "phase_time",
+            Kind::Spectrum => "spectrum",
+            Kind::AmpUvdist => "amp_uvdist",
+            Kind::Uv => "uv",
+            Kind::FlagAntenna => "flag_antenna",
+            Kind::FlagChannel => "flag_channel",
+            Kind::FlagTime => "flag_time",
+            Kind::Baselines => "baselines",
+        }
+    }
+
+    /// The quantities that the kind shows, its default first.
+    fn quantities(self) -> &'static [Quantity] {
+        use Quantity::{Amp, Flagged, Imag, Phase, Real};
+        match self {
+            Kind::Waterfall | Kind::Baselines => &[Amp, Phase, Real, Imag, Flagged],
+            Kind::Spectrum => &[Amp, Phase, Real, Imag],
+            Kind::AmpTime => &[Amp, Real, Imag],
+            Kind::PhaseTime => &[Phase],
+            Kind::AmpUvdist | Kind::Uv => &[Amp],
+            Kind::FlagAntenna | Kind::FlagChannel | Kind::FlagTime => &[Flagged],
+        }
+    }
+}
+
+/// What is shown of visibilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quantity {
+    Amp,
+    Phase,
+    Real,
+    Imag,
+    /// Percentage of flagged cells.
+    Flagged,
+}
+
+impl Quantity {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Quantity::Amp => "amp",
+            Quantity::Phase => "phase",
+            Quantity::Real => "real",
+            Quantity::Imag => "imag",
+            Quantity::Flagged => "flagged",
+        }
+    }
+}
+
+/// What becomes of several values in one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Statistic {
+    Mean,
+    Max,
+}
+
+/// How means are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Average {
+    /// Mean of amplitudes.
+    Scalar,
+    /// Mean of complex numbers.
+    Vector,
+}
+
+/// The baselines that are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum BaselineWords {
+    Cross,
+    Auto,
+    All,
+    /// Pairs of names or numbers of antennas.
+    Pairs(Vec<(String, String)>),
+}
+
+/// A plot that is asked for, and its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub(super) kind: Kind,
+    pub(super) column: Option<String>,
+    pub(super) spw: Option<String>,
+    pub(super) field: Vec<String>,
+    pub(super) scan: Vec<i64>,
+    pub(super) corr: Vec<String>,
+    pub(super) baseline: BaselineWords,
+    pub(super) antenna: Vec<String>,
+    /// First time, and the one after the last.
+    pub(super) time: (Option<f64>, Option<f64>),
+    /// First channel, and the one after the last.
+    pub(super) chan: (Option<u64>, Option<u64>),
+    pub(super) quantity: Quantity,
+    pub(super) statistic: Statistic,
+    pub(super) average: Average,
+    /// Flagged cells count as others.
+    pub(super) include_flagged: bool,
+    /// uv in kilowavelengths.
+    pub(super) kilowavelengths: bool,
+    /// How often reading goes on after it has stopped at the limit.
+    pub(super) more: u32,
+}
+
+impl Request {
+    /// A request for the plot `kind`, with the parameters of `query`. A parameter without a value has its default.
+    ///
+    /// # Errors
+    /// `Usage` if the kind, a parameter or a value is unknown, or a parameter is given twice.
+    pub fn parse(kind: &str, query: &[(String, String)]) -> Result<Self> {
+        let known = Kind::ALL.into_iter().find(|known| known.name() == kind);
+        let kind = known.ok_or_else(|| {
+            let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            Error::usage(format!("{kind:?} is not a kind of plot; kinds are {}", names.join(", ")))
+        })?;
+        let mut request = Request {
+            kind,
+            column: None,
+            spw: None,
+            field: Vec::new(),
+            scan: Vec::new(),
+            corr: Vec::new(),
+            baseline: BaselineWords::Cross,
+            antenna: Vec::new(),
+            time: (None, None),
+            chan: (None, None),
+            quantity: kind.quantities()[0],
+            statistic: Statistic::Mean,
+            average: Average::Scalar,
+            include_flagged: false,
+            kilowavelengths: false,
+            more: 0,
+        };
+        let mut seen = Vec::new();
+        for (name, value) in query {
+            if seen.contains(&name) {
+                return Err(Error::usage(format!("the parameter {name} is given twice")));
+            }
+            seen.push(name);
+            match value.trim() {
+                "" if PARAMETERS.contains(&name.as_str()) => {}
+                value => request.set(name, value)?,
+            }
+        }
+        Ok(request)
+    }
+
+    /// The kind of plot.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        match name {
+            "column" => self.column = Some(value.to_owned()),
+            "spw" => self.spw = Some(value.to_owned()),
+            "field" => self.field = words(value)?,
+            "scan" => {
+                let number =
+                    |word: String| word.parse().map_err(|_| Error::usage(format!("scan: {word:?} is not a number")));
+                self.scan = words(value)?.into_iter().map(number).collect::<Result<_>>()?;
+            }
+            "corr" => self.corr = words(value)?,
+            "baseline" => self.baseline = baselines(value)?,
+            "antenna" => self.antenna = words(value)?,
+            "time" => {
+                let (start, end) = range(name, value)?;
+                let time = |text: Option<&str>| text.map(mjd_of).transpose();
+                self.time = (time(start)?, time(end)?);
+            }
+            "chan" => {
+                let (start, end) = range(name, value)?;
+                let number = |text: Option<&str>| {
+                    let wrong = |_| Error::usage(format!("chan: {:?} is not a number", text.unwrap_or_default()));
+                    text.map(|text| text.trim().parse().map_err(wrong)).transpose()
+                };
+                self.chan = (number(start)?, number(end)?);
+            }
+            "quantity" => {
+                let choices: Vec<_> =
+                    self.kind.quantities().iter().map(|quantity| (quantity.name(), *quantity)).collect();
+                self.quantity = choice(&format!("quantity of {}", self.kind.name()), value, &choices)?;
+            }
+            "statistic" => self.statistic = choice(name, value, &[("mean", Statistic::Mean), ("max", Statistic::Max)])?,
+            "average" => {
+                self.average = choice(name, value, &[("scalar", Average::Scalar), ("vector", Average::Vector)])?
+            }
+            "flagged" => self.include_flagged = choice(name, value, &[("omit", false), ("include", true)])?,
+            "unit" => self.kilowavelengths = choice(name, value, &[("m", false), ("klambda", true)])?,
+            "more" => {
+                self.more = value.parse().map_err(|_| Error::usage(format!("more: {value:?} is not a number")))?
+            }
+            _ => {
+                let names = PARAMETERS.join(", ");
+                return Err(Error::usage(format!("{name:?} is not a parameter of plots; parameters are {names}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T> {
+    let found = choices.iter().find(|(word, _)| *word == value);
+    let names: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+    let wrong = || Error::usage(format!("{name}: {value:?}, where {} can be", names.join(" or ")));
+    found.map(|(_, choice)| *choice).ok_or_else(wrong)
+}
+
+/// `A,B,C`
+fn words(value: &str) -> Result<Vec<String>> {
+    let words: Vec<String> = value.split(',').map(|word| word.trim().to_owned()).collect();
+    if words.len() > MAX_WORDS {
+        return Err(Error::usage(format!("a list of {} words; {MAX_WORDS} can be", words.len())));
+    }
+    if words.iter().any(String::is_empty) {
+        return Err(Error::usage(format!("{value:?} has an empty word")));
+    }
+    Ok(words)
+}
+
+/// `A..B`, where either may be missing.
+fn range<'a>(name: &str, value: &'a str) -> Result<(Option<&'a str>, Option<&'a str>)> {
+    let wrong = || Error::usage(format!("{name}: {value:?} is not a range: A..B, without B"));
+    let (start, end) = value.split_once("..").ok_or_else(wrong)?;
+    let part = |text: &'a str| Some(text.trim()).filter(|text| !text.is_empty());
+    Ok((part(start), part(end)))
+}
+
+/// `cross`, `auto`, `all`, or pairs: `m000-m001`, `0&1`.
+fn baselines(value: &str) -> Result<BaselineWords> {
+    match value {
+        "cross" => return Ok(BaselineWords::Cross),
+        "auto" => return Ok(BaselineWords::Auto),
+        "all" => return Ok(BaselineWords::All),
+        _ => {}
+    }
+    let pair = |word: String| {
+        let parts = word.split_once('&').or_else(|| word.split_once('-'));
+        let parts = parts.map(|(first, second)| (first.trim().to_owned(), second.trim().to_owned()));
+        let wrong = || {
+            Error::usage(format!("baseline: {word:?}, where cross, auto, all or pairs such as m000-m001 or 0-1 can be"))
+        };
+        parts.filter(|(first, second)| !first.is_empty() && !second.is_empty()).ok_or_else(wrong)
+    };
+    Ok(BaselineWords::Pairs(words(value)?.into_iter().map(pair).collect::<Result<_>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    fn parse(kind: &str, query: &str) -> Result<Request> {
+        let pair = |word: &str| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())).unwrap();
+        Request::parse(kind, &query.split_whitespace().map(pair).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn parameters_have_defaults() {
+        let plain = parse("waterfall", "").unwrap();
+        assert_eq!(plain, parse("waterfall", "baseline=cross quantity=amp flagged=omit corr= statistic=mean").unwrap());
+        let request =
+            parse("spectrum", "corr=XX,3 time=..2000-01-01T12:00 chan=3.. baseline=0-1,m1&m-2 more=2").unwrap();
+        assert_eq!(request.corr, ["XX", "3"]);
+        assert_eq!(request.time, (None, Some(51544.5 * 86400.)));
+        assert_eq!(request.chan, (Some(3), None));
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(request.baseline, BaselineWords::Pairs(vec![pair("0", "1"), pair("m1", "m-2")]));
+        assert_eq!(request.more, 2);
+        assert_eq!(parse("flag_time", "").unwrap().quantity, Quantity::Flagged);
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused() {
+        for (kind, query) in [
+            ("histogram", ""),
+            ("uv", "color=red"),
+            ("uv", "colour="),
+            ("uv", "scan=first"),
+            ("uv", "quantity=phase"),
+            ("phase_time", "quantity=amp"),
+            ("waterfall", "flagged=yes"),
+            ("waterfall", "time=now"),
+            ("waterfall", "time=now.."),
+            ("waterfall", "chan=1"),
+            ("waterfall", "chan=-1..3"),
+            ("waterfall", "baseline=m000"),
+            ("waterfall", "corr=XX,,YY"),
+            ("waterfall", "more=all"),
+            ("waterfall", "corr=XX corr=YY"),
+        ] {
+            let error = parse(kind, query).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage, "{kind} {query}");
+        }
+    }
+}

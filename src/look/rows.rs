@@ -1,0 +1,451 @@
+//! The rows of a main table, wherever they are and grow: in a live file, a closed native file, a table directory.
+
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::live::{CellShapes, Reader, TableReader};
+use crate::schema::Sync;
+use crate::source::Source;
+use crate::table::{ColumnInfo, OpenOptions, Snapshot, Watch};
+use crate::value::{Complex32, Complex64, DataType, Element, Shape, Values};
+
+/// Bytes of a cell beyond which it is not read.
+const MAX_CELL_BYTES: u64 = 256 << 20;
+
+/// Sources are read without locks: a writer never waits.
+fn unlocked() -> OpenOptions {
+    OpenOptions { lock_timeout: None, ..OpenOptions::default() }
+}
+
+/// The main table of a source.
+pub(super) struct Rows {
+    path: PathBuf,
+    place: Place,
+    /// Number of rows at the last look.
+    rows: u64,
+}
+
+enum Place {
+    /// A file of the live layout, which may grow.
+    Live(Reader),
+    /// A native file that does not grow.
+    File(Source),
+    /// A table directory; `None`: without a lock file nothing shows its writers.
+    Table { source: Source, watch: Option<Watch>, seen: Option<Sync> },
+}
+
+/// What has become of a source since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Change {
+    /// Rows were added.
+    pub(super) grew: bool,
+    /// A table wrote cells, and added no row.
+    pub(super) rewritten: bool,
+}
+
+/// Cells of one shape.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// Places of the cells in the list of rows that was asked for, ascending.
+    pub(super) places: Vec<usize>,
+    /// Shape of each cell, first axis fastest.
+    pub(super) shape: Shape,
+    /// Elements of the cells, one cell after the other.
+    pub(super) values: Values,
+}
+
+impl Rows {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let is_file = path.metadata().with_context(|| Context::path(path))?.is_file();
+        let place = match is_file.then(|| Reader::open(path)) {
+            Some(Ok(reader)) => Place::Live(reader),
+            Some(Err(error)) if !matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Format) => {
+                return Err(error);
+            }
+            _ => {
+                let source = Source::open_with(path, unlocked())?;
+                let is_table = source.tables().first().is_some_and(|main| matches!(main.table(), Ok(Some(_))));
+                match is_table && !is_file {
+                    true => Place::Table { source, watch: Watch::new(path).ok(), seen: None },
+                    false => Place::File(source),
+                }
+            }
+        };
+        let mut rows = Rows { path: path.to_owned(), place, rows: 0 };
+        if let Place::Table { watch: Some(watch), seen, .. } = &mut rows.place {
+            *seen = watch.sync().ok().flatten();
+        }
+        rows.rows = rows.count()?;
+        Ok(rows)
+    }
+
+    /// Opens a live file, and nothing else.
+    pub(super) fn open_live(path: &Path) -> Result<Self> {
+        let mut rows = Rows { path: path.to_owned(), place: Place::Live(Reader::open(path)?), rows: 0 };
+        rows.rows = rows.count()?;
+        Ok(rows)
+    }
+
+    /// `live`, `hdf5` or `table`.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.place {
+            Place::Live(_) => "live",
+            Place::File(_) => "hdf5",
+            Place::Table { .. } => "table",
+        }
+    }
+
+    /// Device and number of the file or directory, by which another one in its place is noticed.
+    pub(super) fn identity(path: &Path) -> Result<(u64, u64)> {
+        let found = path.metadata().with_context(|| Context::path(path))?;
+        Ok((found.dev(), found.ino()))
+    }
+
+    /// Number of rows at the last look.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn count(&self) -> Result<u64> {
+        match &self.place {
+            Place::Live(reader) => Ok(reader.tables().first().map_or(0, |main| main.committed_rows())),
+            Place::File(source) => source.tables()[0].rows(),
+            Place::Table { source, seen, .. } => {
+                let rows = source.tables()[0].rows()?;
+                Ok(seen.as_ref().map_or(rows, |seen| seen.rows.min(rows)))
+            }
+        }
+    }
+
+    /// Rows of each table, the main one first; live files call it `MAIN`, as this does everywhere.
+    pub(super) fn tables(&self) -> Result<Vec<(String, u64)>> {
+        let of_source = |source: &Source| {
+            let rows = |(number, table): (usize, &crate::source::SourceTable)| {
+                let name =
+                    if number == 0 { crate::native::display_name(&table.name).to_owned() } else { table.name.clone() };
+                (name, if number == 0 { self.rows } else { table.rows().unwrap_or(0) })
+            };
+            source.tables().iter().enumerate().map(rows).collect()
+        };
+        Ok(match &self.place {
+            Place::Live(reader) => {
+                reader.tables().iter().map(|table| (table.name().to_owned(), table.committed_rows())).collect()
+            }
+            Place::File(source) | Place::Table { source, .. } => of_source(source),
+        })
+    }
+
+    /// Whether a writer has the source open, as far as it shows.
+    pub(super) fn is_open(&self) -> Result<bool> {
+        match &self.place {
+            Place::Live(reader) => reader.is_being_written(),
+            Place::File(_) => Ok(false),
+            Place::Table { watch, .. } => watch.as_ref().map_or(Ok(false), Watch::is_in_use),
+        }
+    }
+
+    /// When the source was last written to.
+    pub(super) fn written(&self) -> Result<SystemTime> {
+        let path = match &self.place {
+            Place::Table { watch: Some(_), .. } => &self.path.join("table.lock"),
+            _ => &self.path,
+        };
+        Ok(path.metadata().and_then(|metadata| metadata.modified())?)
+    }
+
+    /// Looks how many rows there are now.
+    pub(super) fn refresh(&mut self) -> Result<Change> {
+        let before = self.rows;
+        let mut rewritten = false;
+        match &mut self.place {
+            Place::Live(reader) => {
+                for table in reader.tables() {
+                    table.refresh()?;
+                }
+            }
+            Place::File(_) => return Ok(Change::default()),
+            Place::Table { watch: None, .. } => return Ok(Change::default()),
+            Place::Table { source, watch: Some(watch), seen } => {
+                let Some(sync) = watch.sync()? else { return Ok(Change::default()) };
+                if seen.as_ref() == Some(&sync) {
+                    watch.prompt()?;
+                    return Ok(Change::default());
+                }
+                // in the middle of a flush the table is as it was
+                let path = self.path.clone();
+                let Snapshot::Consistent(new) = watch.snapshot(|_| Source::open_with(&path, unlocked()))? else {
+                    return Ok(Change::default());
+                };
+                *source = new;
+                rewritten = seen.as_ref().is_some_and(|seen| seen.rows == sync.rows && seen.modify != sync.modify);
+                *seen = Some(sync);
+            }
+        }
+        self.rows = self.count()?;
+        Ok(Change { grew: self.rows > before, rewritten })
+    }
+
+    /// Runs `read`, and says whether what it returns is of one moment. A table that is written to at the same moment is not.
+    pub(super) fn at_one_moment<T>(&mut self, read: impl FnOnce(&Self) -> Result<T>) -> Result<Option<T>> {
+        let Place::Table { watch: watch @ Some(_), .. } = &mut self.place else { return read(self).map(Some) };
+        let Some(mut taken) = watch.take() else { return read(self).map(Some) };
+        let result = match taken.is_in_use() {
+            // no other program has it open
+            Ok(false) => read(self).map(Some),
+            Ok(true) => taken.snapshot(|_| read(self)).map(|snapshot| match snapshot {
+                Snapshot::Consistent(value) => Some(value),
+                Snapshot::Unconfirmed(_) | Snapshot::WriterActive => None,
+            }),
+            Err(error) => Err(error),
+        };
+        if let Place::Table { watch, .. } = &mut self.place {
+            *watch = Some(taken);
+        }
+        result
+    }
+
+    /// What is known of a column.
+    pub(super) fn column(&self, name: &str) -> Option<&ColumnInfo> {
+        self.columns().into_iter().find(|info| info.desc.name == name)
+    }
+
+    pub(super) fn columns(&self) -> Vec<&ColumnInfo> {
+        match &self.place {
+            Place::Live(reader) => reader.tables().first().map_or(Vec::new(), |main| main.columns().collect()),
+            Place::File(source) | Place::Table { source, .. } => {
+                source.tables()[0].columns().map_or(Vec::new(), |columns| columns.iter().collect())
+            }
+        }
+    }
+
+    /// A source with all tables, from which subtables are read.
+    pub(super) fn with_tables<T>(&self, read: impl FnOnce(&Source) -> T) -> Result<T> {
+        match &self.place {
+            Place::Live(_) => Ok(read(&Source::open_with(&self.path, unlocked())?)),
+            Place::File(source) | Place::Table { source, .. } => Ok(read(source)),
+        }
+    }
+
+    /// The cells of a column of scalars, or of arrays of one shape: all elements.
+    ///
+    /// # Errors
+    /// `NotFound` if a cell is undefined.
+    pub(super) fn all(&self, name: &str, rows: Range<u64>) -> Result<Values> {
+        match &self.place {
+            Place::Live(reader) => {
+                let main = main(reader)?;
+                let mut values = Values::new(self.data_type(name)?);
+                main.read(name, rows, &mut values)?;
+                Ok(values)
+            }
+            Place::File(source) | Place::Table { source, .. } => typed(&source.column(name)?, &Wanted::Range(rows)),
+        }
+    }
+
+    /// The elements of a column of integers, of whatever type.
+    pub(super) fn integers(&self, name: &str, rows: Range<u64>) -> Result<Vec<i64>> {
+        let values = self.all(name, rows)?.integers();
+        values.ok_or_else(|| Error::format("the elements are not integers").context(Context::column(name)))
+    }
+
+    /// The elements of a column of doubles.
+    pub(super) fn doubles(&self, name: &str, rows: Range<u64>) -> Result<Vec<f64>> {
+        match self.all(name, rows)? {
+            Values::Double(values) => Ok(values),
+            other => {
+                let message = format!("the elements are of type {}, not double", other.data_type());
+                Err(Error::format(message).context(Context::column(name)))
+            }
+        }
+    }
+
+    fn data_type(&self, name: &str) -> Result<DataType> {
+        let info = self.column(name).map(ColumnInfo::data_type);
+        info.ok_or_else(|| Error::not_found(format!("the main table lacks the column {name}")))
+    }
+
+    /// The cells of a list of ascending rows, grouped by their shape; undefined cells are in no group.
+    pub(super) fn cells(&self, name: &str, rows: &[u64]) -> Result<Vec<Group>> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        match &self.place {
+            Place::Live(reader) => {
+                let data_type = self.data_type(name)?;
+                let mut groups = Groups { data_type, groups: Vec::new() };
+                main(reader)?.each_run(name, rows, &mut |place, shape, read| {
+                    check_cell(data_type, shape)?;
+                    groups.add(place, shape, read)
+                })?;
+                Ok(groups.groups)
+            }
+            Place::File(source) | Place::Table { source, .. } => {
+                let column = source.column(name)?;
+                let mut lists: Vec<(Shape, Vec<usize>)> = Vec::new();
+                let info = column.info();
+                match info.shape.clone().filter(|_| info.is_always_defined()) {
+                    Some(shape) => lists.push((shape, (0..rows.len()).collect())),
+                    None => {
+                        for (place, &row) in rows.iter().enumerate() {
+                            let Some(shape) = column.cell_shape(row)? else { continue };
+                            match lists.iter_mut().rev().find(|(known, _)| *known == shape) {
+                                Some((_, places)) => places.push(place),
+                                None => lists.push((shape, vec![place])),
+                            }
+                        }
+                    }
+                }
+                let group = |(shape, places): (Shape, Vec<usize>)| {
+                    check_cell(column.info().data_type(), &shape)?;
+                    let numbers: Vec<u64> = places.iter().map(|&place| rows[place]).collect();
+                    let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
+                    let wanted = match last - first == numbers.len() as u64 - 1 {
+                        true => Wanted::Range(first..last + 1),
+                        false => Wanted::List(&numbers),
+                    };
+                    Ok(Group { values: typed(&column, &wanted)?, places, shape })
+                };
+                lists.into_iter().map(group).collect()
+            }
+        }
+    }
+
+    /// Bytes of the cell of a row; 0 if it is undefined or of no fixed size.
+    pub(super) fn cell_bytes(&self, name: &str, row: u64) -> Result<u64> {
+        let element = self.data_type(name)?.size() as u64;
+        let shape = match &self.place {
+            Place::Live(reader) => main(reader)?.cell(name, row)?.map(|(shape, _)| shape),
+            Place::File(source) | Place::Table { source, .. } => source.column(name)?.cell_shape(row)?,
+        };
+        Ok(shape.map_or(Ok(0), |shape| shape.elements())?.saturating_mul(element))
+    }
+
+    /// Bytes of the largest cell that a live file can have in a column, elsewhere of that of the newest row.
+    pub(super) fn largest_cell(&self, name: &str) -> Result<u64> {
+        let Place::Live(reader) = &self.place else {
+            return self.rows.checked_sub(1).map_or(Ok(0), |newest| self.cell_bytes(name, newest));
+        };
+        let element = self.data_type(name)?.size().max(1) as u64;
+        let bytes = |shape: &Shape| Ok::<_, Error>(shape.elements()?.saturating_mul(element));
+        Ok(match main(reader)?.shapes(name)? {
+            CellShapes::One(shape) => bytes(&shape)?,
+            CellShapes::Several(shapes) => {
+                shapes.iter().map(bytes).collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(0)
+            }
+        })
+    }
+
+    /// Whether all cells of a column have the same shape.
+    pub(super) fn has_one_shape(&self, name: &str) -> bool {
+        match &self.place {
+            Place::Live(reader) => main(reader).is_ok_and(|main| matches!(main.shapes(name), Ok(CellShapes::One(_)))),
+            _ => self.column(name).is_some_and(|info| info.shape.is_some()),
+        }
+    }
+
+    /// Bytes of the cells of all rows of all tables, about.
+    pub(super) fn bytes(&self) -> Result<f64> {
+        match &self.place {
+            Place::Live(reader) => {
+                let bytes = |table| Ok::<_, Error>(row_bytes(table)? * table.committed_rows() as f64);
+                reader.tables().iter().map(bytes).sum()
+            }
+            _ if self.rows == 0 => Ok(0.),
+            _ => {
+                let newest = self.rows - 1;
+                let names = self.columns().into_iter().map(|info| info.desc.name.to_string());
+                // columns that cannot be read have no bytes here
+                let bytes: u64 = names.map(|name| self.cell_bytes(&name, newest).unwrap_or(0)).sum();
+                Ok(bytes as f64 * self.rows as f64)
+            }
+        }
+    }
+}
+
+fn main(reader: &Reader) -> Result<&TableReader> {
+    reader.tables().first().ok_or_else(|| Error::format("the file has no tables"))
+}
+
+/// Bytes that the cells of a row take: those of the newest row where they have several shapes.
+fn row_bytes(table: &TableReader) -> Result<f64> {
+    let mut bytes = 0;
+    for info in table.columns() {
+        let element = match info.data_type() {
+            DataType::String => u64::from(info.desc.max_length),
+            number => number.size() as u64,
+        };
+        let name = info.desc.name.to_string();
+        let elements = match table.shapes(&name)? {
+            CellShapes::One(shape) => shape.elements()?,
+            CellShapes::Several(_) if table.committed_rows() == 0 => 0,
+            CellShapes::Several(_) => {
+                let cell = table.cell(&name, table.committed_rows() - 1)?;
+                cell.map_or(Ok(0), |(shape, _)| shape.elements())?
+            }
+        };
+        bytes += elements * element;
+    }
+    Ok(bytes as f64)
+}
+
+fn check_cell(data_type: DataType, shape: &Shape) -> Result<()> {
+    let bytes = shape.elements()?.saturating_mul(data_type.size().max(1) as u64);
+    if bytes > MAX_CELL_BYTES {
+        return Err(Error::limit(format!(
+            "a cell of {bytes} bytes; plots are made of cells of at most {MAX_CELL_BYTES}"
+        )));
+    }
+    Ok(())
+}
+
+/// Groups in the making.
+struct Groups {
+    data_type: DataType,
+    groups: Vec<Group>,
+}
+
+impl Groups {
+    fn add(&mut self, places: Range<usize>, shape: &Shape, read: &dyn Fn(&mut Values) -> Result<()>) -> Result<()> {
+        let index = self.groups.iter().position(|group| group.shape == *shape).unwrap_or_else(|| {
+            let values = Values::new(self.data_type);
+            self.groups.push(Group { places: Vec::new(), shape: shape.clone(), values });
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[index];
+        group.places.extend(places);
+        read(&mut group.values)
+    }
+}
+
+/// Rows of a column.
+enum Wanted<'a> {
+    Range(Range<u64>),
+    List(&'a [u64]),
+}
+
+fn typed(column: &crate::table::Column<'_>, wanted: &Wanted<'_>) -> Result<Values> {
+    fn read<T: Element>(column: &crate::table::Column<'_>, wanted: &Wanted<'_>) -> Result<Values> {
+        let array = match wanted {
+            Wanted::Range(rows) => column.rows::<T>(rows.clone())?,
+            Wanted::List(rows) => column.rows_at::<T>(rows)?,
+        };
+        Ok(T::values(array.into_raw_vec_and_offset().0))
+    }
+    match column.info().data_type() {
+        DataType::Bool => read::<bool>(column, wanted),
+        DataType::UChar => read::<u8>(column, wanted),
+        DataType::Short => read::<i16>(column, wanted),
+        DataType::UShort => read::<u16>(column, wanted),
+        DataType::Int => read::<i32>(column, wanted),
+        DataType::UInt => read::<u32>(column, wanted),
+        DataType::Int64 => read::<i64>(column, wanted),
+        DataType::Float => read::<f32>(column, wanted),
+        DataType::Double => read::<f64>(column, wanted),
+        DataType::Complex => read::<Complex32>(column, wanted),
+        DataType::DComplex => read::<Complex64>(column, wanted),
+        other => Err(Error::unsupported(format!("elements of type {other} are not plotted"))),
+    }
+}

@@ -1,0 +1,348 @@
+//! The state of a source at a moment, as `watch` shows it: the number of rows, and the newest of them.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value as Json, json};
+
+use super::calendar::{UNIX_ZERO, utc, utc_of_mjd};
+use super::rows::Rows;
+use crate::error::Result;
+use crate::value::{DataType, Shape, Values};
+
+/// Bytes of the newest cells that are read of a column at a time, and rows at most.
+const SAMPLE_BYTES: u64 = 4 << 20;
+const SAMPLE_ROWS: u64 = 4096;
+
+/// Rows that are read of columns whose cells have several shapes.
+const SAMPLE_CELLS: u64 = 256;
+
+/// Columns whose amplitudes are shown: the first that exists.
+const VISIBILITIES: [&str; 4] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA"];
+
+/// The lines of a waterfall, each of consecutive rows.
+const WATERFALL: usize = 6;
+
+/// A newest TIME that is further from now than this is not a lag.
+const LONGEST_LAG: f64 = 86400.;
+
+/// The state of a source at a moment. Serialized, it is a line of `watch --json`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Look {
+    /// Moment of the look.
+    pub taken: SystemTime,
+    /// The source, as it was given.
+    pub file: PathBuf,
+    /// `live`, `hdf5` or `table`.
+    pub kind: &'static str,
+    /// Counts changes since the session began.
+    pub revision: u64,
+    /// Its writer has not closed it.
+    pub is_open: bool,
+    /// Committed rows of each table, the main one first.
+    pub rows: Vec<(String, u64)>,
+    /// Bytes of the cells of all rows, about.
+    pub bytes: f64,
+    /// The newest TIME of the main table.
+    pub newest: Option<NewestTime>,
+    /// The fraction of the newest cells that are flagged.
+    pub flagged: Option<f64>,
+    /// Mean amplitudes of the newest rows.
+    pub amplitudes: Option<Amplitudes>,
+    /// SCAN_NUMBER of the newest row.
+    pub scan: Option<i64>,
+    /// Name of the field of the newest row.
+    pub field: Option<String>,
+    /// Rows of all tables per second since the look before; `None` for the first.
+    pub rows_per_second: Option<f64>,
+    /// Bytes of their cells per second since the look before; `None` for the first.
+    pub bytes_per_second: Option<f64>,
+    /// Time since rows were committed last.
+    pub age: Duration,
+    /// Cells may have been written again; plots are made again when nothing is written for ten seconds.
+    pub stale: bool,
+}
+
+/// A time in the two forms that users want.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[non_exhaustive]
+pub struct NewestTime {
+    /// Seconds of MJD.
+    pub mjd_seconds: f64,
+    /// Date in UTC.
+    pub utc: String,
+}
+
+/// Mean amplitudes of the newest rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Amplitudes {
+    /// The column with the visibilities.
+    pub column: &'static str,
+    /// What the means are by.
+    pub by: AmplitudesBy,
+    /// One line by antenna, or several with the newest last; `None` where nothing is good.
+    pub means: Vec<Vec<Option<f64>>>,
+}
+
+/// What amplitudes are by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AmplitudesBy {
+    /// The number of the antenna in ANTENNA1.
+    Antenna,
+    /// Time and channel.
+    Waterfall,
+}
+
+impl Look {
+    /// Rows of all tables.
+    pub fn all_rows(&self) -> u64 {
+        self.rows.iter().map(|(_, rows)| rows).sum()
+    }
+
+    /// Now minus the newest TIME, in seconds; `None` if that is beyond a day.
+    pub fn lag(&self) -> Option<f64> {
+        let now = self.taken.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs_f64() + UNIX_ZERO;
+        let lag = now - self.newest.as_ref()?.mjd_seconds;
+        (lag.abs() <= LONGEST_LAG).then_some(lag)
+    }
+
+    fn to_json(&self) -> Json {
+        let tables: serde_json::Map<_, _> =
+            self.rows.iter().map(|(name, rows)| (name.clone(), (*rows).into())).collect();
+        let amplitudes = self.amplitudes.as_ref().map(|amplitudes| {
+            let (by, means): (_, Json) = match amplitudes.by {
+                AmplitudesBy::Antenna => ("antenna", amplitudes.means.concat().into()),
+                AmplitudesBy::Waterfall => ("time and channel", amplitudes.means.clone().into()),
+            };
+            json!({"column": amplitudes.column, "by": by, "mean": means})
+        });
+        json!({
+            "event": "look", "time": utc(self.taken), "file": self.file.display().to_string(), "open": self.is_open,
+            "rows": self.all_rows(), "tables": tables, "rows_per_second": self.rows_per_second,
+            "bytes_per_second": self.bytes_per_second, "commit_age_seconds": self.age.as_secs_f64(),
+            "newest_time": self.newest, "flagged": self.flagged, "amplitudes": amplitudes, "kind": self.kind,
+            "revision": self.revision, "lag_seconds": self.lag(), "scan": self.scan, "field": self.field, "stale": self.stale,
+        })
+    }
+}
+
+impl serde::Serialize for Look {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+/// The newest rows of a main table.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sample {
+    pub(super) newest: Option<NewestTime>,
+    pub(super) flagged: Option<f64>,
+    pub(super) amplitudes: Option<Amplitudes>,
+    pub(super) scan: Option<i64>,
+    /// FIELD_ID.
+    pub(super) field: Option<i64>,
+}
+
+impl Sample {
+    pub(super) fn take(main: &Rows) -> Result<Self> {
+        let mut sample = Sample::default();
+        let rows = main.rows();
+        if rows == 0 {
+            return Ok(sample);
+        }
+        let has =
+            |name: &str, fits: &dyn Fn(DataType) -> bool| main.column(name).is_some_and(|info| fits(info.data_type()));
+        if has("TIME", &|data_type| data_type == DataType::Double) {
+            let times = newest(main, "TIME", SAMPLE_ROWS)?;
+            let times = times.into_iter().flat_map(|(_, times)| times).filter(|time| time.is_finite());
+            let newest = times.max_by(f64::total_cmp);
+            sample.newest = newest.map(|time| NewestTime { mjd_seconds: time, utc: utc_of_mjd(time) });
+        }
+        let last = |name: &str| main.integers(name, rows - 1..rows).ok()?.first().copied();
+        sample.scan = last("SCAN_NUMBER");
+        sample.field = last("FIELD_ID");
+        let is_number = |data_type| !matches!(data_type, DataType::String | DataType::Record | DataType::Bool);
+        let visibilities = VISIBILITIES.into_iter().find(|name| has(name, &is_number));
+        let flags = ["FLAG", "FLAG_ROW"].into_iter().find(|name| has(name, &|data_type| data_type == DataType::Bool));
+        // the same rows of each
+        let wanted = [visibilities, flags].into_iter().flatten();
+        let count = wanted.map(|name| sample_rows(main, name)).collect::<Result<Vec<_>>>()?;
+        let count = count.into_iter().min().unwrap_or(0).min(rows);
+        let flags = flags.map(|name| newest(main, name, count)).transpose()?;
+        if let Some(flags) = &flags {
+            let (mut sum, mut len) = (0., 0);
+            for (_, numbers) in flags {
+                sum += numbers.iter().sum::<f64>();
+                len += numbers.len();
+            }
+            sample.flagged = (len > 0).then(|| sum / len as f64);
+        }
+        let Some(column) = visibilities else { return Ok(sample) };
+        let cells = newest(main, column, count)?;
+        let same = |flags: &Vec<(Shape, Vec<f64>)>| {
+            flags.iter().map(|(shape, _)| shape).eq(cells.iter().map(|(shape, _)| shape))
+        };
+        let flags = flags.filter(same).map(|flags| flags.into_iter().map(|(_, numbers)| numbers).collect());
+        let (shapes, numbers): (Vec<Shape>, Vec<Vec<f64>>) = cells.into_iter().unzip();
+        let good = good(numbers, flags);
+        sample.amplitudes = Some(match has("ANTENNA1", &|data_type| data_type == DataType::Int) {
+            true => {
+                let antennas = main.integers("ANTENNA1", rows - count..rows)?;
+                Amplitudes { column, by: AmplitudesBy::Antenna, means: vec![by_antenna(&antennas, &good)] }
+            }
+            false => Amplitudes { column, by: AmplitudesBy::Waterfall, means: waterfall(&shapes, &good) },
+        });
+        Ok(sample)
+    }
+
+    /// The look of which this is a part.
+    pub(super) fn look(self, file: &Path, kind: &'static str) -> Look {
+        Look {
+            taken: SystemTime::now(),
+            file: file.to_owned(),
+            kind,
+            revision: 0,
+            is_open: false,
+            rows: Vec::new(),
+            bytes: 0.,
+            newest: self.newest,
+            flagged: self.flagged,
+            amplitudes: self.amplitudes,
+            scan: self.scan,
+            field: None,
+            rows_per_second: None,
+            bytes_per_second: None,
+            age: Duration::ZERO,
+            stale: false,
+        }
+    }
+}
+
+/// How many of the newest rows of a column are looked at.
+fn sample_rows(main: &Rows, column: &str) -> Result<u64> {
+    let bytes = main.largest_cell(column)?;
+    let limit = if main.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
+    Ok((SAMPLE_BYTES / bytes.max(1)).clamp(1, limit))
+}
+
+/// The newest cells of a column, each with its shape; an undefined one has no elements. Amplitudes of complex numbers, 1 for
+/// true.
+fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)>> {
+    let end = main.rows();
+    let rows: Vec<u64> = (end - count.min(end)..end).collect();
+    let mut cells = vec![(Shape::from([0]), Vec::new()); rows.len()];
+    for group in main.cells(column, &rows)? {
+        let elements = group.shape.elements()? as usize;
+        let numbers = numbers(&group.values);
+        for (number, place) in group.places.into_iter().enumerate() {
+            let cell = numbers.get(number * elements..(number + 1) * elements).unwrap_or_default();
+            cells[place] = (group.shape.clone(), cell.to_vec());
+        }
+    }
+    Ok(cells)
+}
+
+fn numbers(values: &Values) -> Vec<f64> {
+    match values {
+        Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
+        Values::UChar(v) => v.iter().map(|&v| v.into()).collect(),
+        Values::Short(v) => v.iter().map(|&v| v.into()).collect(),
+        Values::UShort(v) => v.iter().map(|&v| v.into()).collect(),
+        Values::Int(v) => v.iter().map(|&v| v.into()).collect(),
+        Values::UInt(v) => v.iter().map(|&v| v.into()).collect(),
+        Values::Int64(v) => v.iter().map(|&v| v as f64).collect(),
+        Values::Float(v) => v.iter().map(|&v| v.into()).collect(),
+        Values::Double(v) => v.clone(),
+        Values::Complex(v) => v.iter().map(|v| v.norm().into()).collect(),
+        Values::DComplex(v) => v.iter().map(|v| v.norm()).collect(),
+        Values::String(_) | Values::Record(_) => Vec::new(),
+    }
+}
+
+/// The numbers that are finite and not flagged.
+fn good(cells: Vec<Vec<f64>>, flags: Option<Vec<Vec<f64>>>) -> Vec<Vec<Option<f64>>> {
+    let of_cell = |(row, cell): (usize, Vec<f64>)| {
+        let flags = flags.as_ref().map(|flags| &flags[row]);
+        let is_good = |(index, number): (usize, f64)| {
+            let flagged = flags.is_some_and(|flags| flags[index] != 0.);
+            (number.is_finite() && !flagged).then_some(number.abs())
+        };
+        cell.into_iter().enumerate().map(is_good).collect()
+    };
+    cells.into_iter().enumerate().map(of_cell).collect()
+}
+
+/// A mean in the making.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, number: f64) {
+        self.sum += number;
+        self.count += 1;
+    }
+
+    fn get(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+/// Antennas beyond are not shown.
+const MAX_ANTENNAS: usize = 1024;
+
+fn by_antenna(antennas: &[i64], cells: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
+    let mut means = Vec::new();
+    for (antenna, cell) in antennas.iter().zip(cells) {
+        let Some(antenna) = usize::try_from(*antenna).ok().filter(|&antenna| antenna < MAX_ANTENNAS) else { continue };
+        if means.len() <= antenna {
+            means.resize(antenna + 1, Mean::default());
+        }
+        cell.iter().flatten().for_each(|&number| means[antenna].add(number));
+    }
+    means.into_iter().map(Mean::get).collect()
+}
+
+/// Consecutive rows make a line, of which the channels (the last axis of a cell) are the columns.
+fn waterfall(shapes: &[Shape], cells: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64>>> {
+    let per_line = cells.len().div_ceil(WATERFALL).max(1);
+    let line = |(shapes, cells): (&[Shape], &[Vec<Option<f64>>])| {
+        let channels = |shape: &Shape| shape.last().map_or(1, |&channels| channels as usize);
+        let mut means = vec![Mean::default(); shapes.iter().map(channels).max().unwrap_or(0)];
+        for (shape, cell) in shapes.iter().zip(cells) {
+            let per_channel = (cell.len() / channels(shape).max(1)).max(1);
+            for (channel, numbers) in cell.chunks(per_channel).enumerate() {
+                numbers.iter().flatten().for_each(|&number| means[channel].add(number));
+            }
+        }
+        means.into_iter().map(Mean::get).collect()
+    };
+    shapes.chunks(per_line).zip(cells.chunks(per_line)).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_of_what_is_finite_and_not_flagged() {
+        let cells = vec![vec![1., 3.], vec![5., f64::NAN], vec![-7., 9.]];
+        let flags = vec![vec![0., 0.], vec![0., 0.], vec![0., 1.]];
+        let good = good(cells, Some(flags));
+        assert_eq!(by_antenna(&[0, 2, 2], &good), [Some(2.), None, Some(6.)]);
+        assert_eq!(by_antenna(&[-1, i64::MAX, 0], &good), [Some(7.)]);
+    }
+
+    #[test]
+    fn waterfalls_are_by_the_last_axis() {
+        let cell = vec![Some(1.), Some(3.), Some(10.), None, Some(0.), Some(0.)];
+        let shapes = vec![Shape::from([2, 3]); 7];
+        let lines = waterfall(&shapes, &vec![cell; 7]);
+        assert_eq!(lines.len(), 4, "two rows each");
+        assert_eq!(lines[3], [Some(2.), Some(10.), Some(0.)]);
+        assert!(waterfall(&[Shape::from([0])], &[vec![]]).iter().all(Vec::is_empty));
+    }
+}

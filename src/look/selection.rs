@@ -1,0 +1,291 @@
+//! A request in the numbers of its source: which rows, correlations and channels are folded, and into what.
+
+use serde_json::{Value as Json, json};
+
+use super::calendar::utc_of_mjd;
+use super::describe::{Description, parallel_hands};
+use super::request::{Average, BaselineWords, Kind, Quantity, Request, Statistic};
+use crate::error::{Error, Result};
+
+/// The baselines of a selection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Baselines {
+    Cross,
+    Auto,
+    All,
+    /// Pairs of numbers of antennas, the smaller first.
+    Pairs(Vec<(i64, i64)>),
+}
+
+/// The rows, correlations and channels of a plot.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Selection {
+    pub(super) column: String,
+    /// DATA_DESC_ID; `None`: the table has no such column.
+    pub(super) spw: Option<i64>,
+    /// FIELD_ID; empty: all.
+    pub(super) fields: Vec<i64>,
+    /// SCAN_NUMBER; empty: all.
+    pub(super) scans: Vec<i64>,
+    /// Numbers of correlations in a cell; `None`: the defaults of the kind.
+    pub(super) corr: Option<Vec<usize>>,
+    pub(super) baselines: Baselines,
+    /// One of the two antennas; empty: any.
+    pub(super) antennas: Vec<i64>,
+    /// First TIME and the one after the last, as bits of doubles are compared.
+    pub(super) time: (Option<f64>, Option<f64>),
+    pub(super) chan: (Option<u64>, Option<u64>),
+    pub(super) include_flagged: bool,
+}
+
+/// What rows are folded into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sums {
+    /// Sums by time and channel.
+    Raster(Measure),
+    /// Sums by time and correlation.
+    Series,
+    /// Sums by channel and correlation: of the newest integration, or of all.
+    Spectrum {
+        newest: bool,
+    },
+    UvDistance,
+    Uv,
+    FlagAntenna,
+    FlagChannel,
+    FlagTime,
+    /// Sums by antenna and antenna.
+    Pairs(Measure),
+}
+
+/// What is added up of the cells in one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    Amplitude,
+    Vector,
+    Flags,
+}
+
+/// Scalars of a row that decide whether it is selected.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowKey {
+    pub(super) time: f64,
+    pub(super) antenna1: i64,
+    pub(super) antenna2: i64,
+    pub(super) spw: i64,
+    pub(super) field: i64,
+    pub(super) scan: i64,
+}
+
+impl Selection {
+    /// The numbers that the words of a request stand for.
+    ///
+    /// # Errors
+    /// `Usage` if the source has no column, antenna, field, spectral window or correlation of a name.
+    pub(super) fn new(request: &Request, known: &Description) -> Result<Self> {
+        known.check()?;
+        let column = match &request.column {
+            Some(column) if known.columns.contains(column) => column.clone(),
+            Some(column) => return Err(unknown("column of visibilities", column, &known.columns)),
+            None => known.columns.first().cloned().unwrap_or_default(),
+        };
+        let spw = match &request.spw {
+            Some(word) => Some(spectral_window(word, known)?),
+            None => known.newest_spw,
+        };
+        let names: Vec<String> = known.fields.iter().map(|field| field.name.clone()).collect();
+        let fields = sorted(request.field.iter().map(|word| number("field", word, &names)).collect::<Result<_>>()?);
+        let corr = (!request.corr.is_empty()).then(|| {
+            let window = spw.and_then(|spw| known.window(spw));
+            let names = window.map_or(&[][..], |window| &window.correlations);
+            let wanted = request.corr.iter().map(|word| match number("correlation", word, names)? {
+                wanted @ 0..64 => Ok(wanted as usize),
+                wanted => Err(Error::usage(format!("corr: {wanted}, where a cell has fewer correlations"))),
+            });
+            let wanted: Vec<usize> = wanted.collect::<Result<_>>()?;
+            match (1..wanted.len()).find(|&at| wanted[..at].contains(&wanted[at])) {
+                Some(at) => Err(Error::usage(format!("corr: {} twice", request.corr[at]))),
+                None => Ok(wanted),
+            }
+        });
+        let antennas: Vec<String> = known.antennas.iter().map(|antenna| antenna.name.clone()).collect();
+        let baselines = match &request.baseline {
+            BaselineWords::Cross => Baselines::Cross,
+            BaselineWords::Auto => Baselines::Auto,
+            BaselineWords::All => Baselines::All,
+            BaselineWords::Pairs(pairs) => {
+                let pair = |(first, second): &(String, String)| {
+                    let (first, second) = (number("antenna", first, &antennas)?, number("antenna", second, &antennas)?);
+                    Ok((first.min(second), first.max(second)))
+                };
+                Baselines::Pairs(sorted(pairs.iter().map(pair).collect::<Result<_>>()?))
+            }
+        };
+        let wanted = request.antenna.iter().map(|word| number("antenna", word, &antennas));
+        Ok(Selection {
+            column,
+            spw,
+            fields,
+            scans: sorted(request.scan.clone()),
+            corr: corr.transpose()?,
+            baselines,
+            antennas: sorted(wanted.collect::<Result<_>>()?),
+            time: request.time,
+            chan: request.chan,
+            include_flagged: request.include_flagged,
+        })
+    }
+
+    /// Whether a row is selected.
+    pub(super) fn has(&self, row: &RowKey) -> bool {
+        let pair = (row.antenna1.min(row.antenna2), row.antenna1.max(row.antenna2));
+        let on_baseline = match &self.baselines {
+            Baselines::Cross => pair.0 != pair.1,
+            Baselines::Auto => pair.0 == pair.1,
+            Baselines::All => true,
+            Baselines::Pairs(pairs) => pairs.binary_search(&pair).is_ok(),
+        };
+        let is_in = |list: &[i64], number: i64| list.is_empty() || list.binary_search(&number).is_ok();
+        on_baseline
+            && self.spw.is_none_or(|spw| spw == row.spw)
+            && is_in(&self.fields, row.field)
+            && is_in(&self.scans, row.scan)
+            && (is_in(&self.antennas, pair.0) || is_in(&self.antennas, pair.1))
+            && self.time.0.is_none_or(|start| row.time >= start)
+            && self.time.1.is_none_or(|end| row.time < end)
+            && row.time.is_finite()
+    }
+
+    /// Numbers of the correlations that a plot shows of cells of `count`.
+    pub(super) fn correlations(&self, sums: Sums, names: &[String], count: usize) -> Vec<usize> {
+        match (&self.corr, sums) {
+            (Some(wanted), _) => wanted.iter().copied().filter(|&corr| corr < count).collect(),
+            (None, Sums::UvDistance) => parallel_hands(names, count).into_iter().take(1).collect(),
+            (None, Sums::Uv | Sums::FlagAntenna | Sums::FlagChannel | Sums::FlagTime) => (0..count).collect(),
+            (None, Sums::Raster(Measure::Flags) | Sums::Pairs(Measure::Flags)) => (0..count).collect(),
+            (None, _) => parallel_hands(names, count),
+        }
+    }
+
+    /// The channels of cells of `count`.
+    pub(super) fn channels(&self, count: usize) -> std::ops::Range<usize> {
+        let end = self.chan.1.map_or(count, |end| usize::try_from(end).map_or(count, |end| end.min(count)));
+        let start = self.chan.0.map_or(0, |start| usize::try_from(start).map_or(end, |start| start.min(end)));
+        start..end
+    }
+
+    /// The selection in words and numbers, as a frame has it.
+    pub(super) fn to_json(&self, request: &Request, known: &Description, correlations: &[String]) -> Json {
+        let name = |number: &i64| usize::try_from(*number).map_or_else(|_| number.to_string(), |at| known.antenna(at));
+        let baseline: Json = match &self.baselines {
+            Baselines::Cross => "cross".into(),
+            Baselines::Auto => "auto".into(),
+            Baselines::All => "all".into(),
+            Baselines::Pairs(pairs) => {
+                let words: Vec<String> = pairs.iter().map(|(a, b)| format!("{}-{}", name(a), name(b))).collect();
+                words.join(",").into()
+            }
+        };
+        let field = |number: &i64| {
+            let known = usize::try_from(*number).ok().and_then(|number| known.fields.get(number));
+            known.map_or_else(|| number.to_string(), |field| field.name.clone())
+        };
+        let mut selection = json!({
+            "column": self.column, "spw": self.spw, "corr": correlations, "baseline": baseline,
+            "flagged": if self.include_flagged { "include" } else { "omit" },
+            "quantity": request.quantity.name(),
+            "statistic": if request.statistic == Statistic::Max { "max" } else { "mean" },
+            "average": if request.average == Average::Vector { "vector" } else { "scalar" },
+        });
+        if !self.fields.is_empty() {
+            selection["field"] = self.fields.iter().map(field).collect::<Vec<_>>().into();
+        }
+        if !self.scans.is_empty() {
+            selection["scan"] = self.scans.clone().into();
+        }
+        if !self.antennas.is_empty() {
+            selection["antenna"] = self.antennas.iter().map(name).collect::<Vec<_>>().into();
+        }
+        if self.time != (None, None) {
+            let words = [self.time.0, self.time.1].map(|time| time.map_or_else(String::new, utc_of_mjd));
+            selection["time"] = words.join("..").into();
+        }
+        if self.chan != (None, None) {
+            let words = [self.chan.0, self.chan.1].map(|chan| chan.map_or_else(String::new, |chan| chan.to_string()));
+            selection["chan"] = words.join("..").into();
+        }
+        selection
+    }
+}
+
+impl Sums {
+    /// The sums that a plot is made of.
+    pub(super) fn of(request: &Request) -> Self {
+        let measure = match (request.quantity, request.average, request.statistic) {
+            (Quantity::Flagged, ..) => Measure::Flags,
+            (Quantity::Amp, _, Statistic::Max) | (Quantity::Amp, Average::Scalar, _) => Measure::Amplitude,
+            _ => Measure::Vector,
+        };
+        match request.kind {
+            Kind::Waterfall => Sums::Raster(measure),
+            Kind::AmpTime | Kind::PhaseTime => Sums::Series,
+            Kind::Spectrum => Sums::Spectrum { newest: request.time == (None, None) },
+            Kind::AmpUvdist => Sums::UvDistance,
+            Kind::Uv => Sums::Uv,
+            Kind::FlagAntenna => Sums::FlagAntenna,
+            Kind::FlagChannel => Sums::FlagChannel,
+            Kind::FlagTime => Sums::FlagTime,
+            Kind::Baselines => Sums::Pairs(measure),
+        }
+    }
+
+    /// Whether visibilities are read.
+    pub(super) fn needs_data(self) -> bool {
+        !matches!(
+            self,
+            Sums::Uv
+                | Sums::FlagAntenna
+                | Sums::FlagChannel
+                | Sums::FlagTime
+                | Sums::Raster(Measure::Flags)
+                | Sums::Pairs(Measure::Flags)
+        )
+    }
+
+    /// Whether UVW is read.
+    pub(super) fn needs_uvw(self) -> bool {
+        matches!(self, Sums::Uv | Sums::UvDistance)
+    }
+}
+
+fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
+    list.sort_unstable();
+    list.dedup();
+    list
+}
+
+/// The number that a word stands for: a name, or else a number.
+fn number(what: &str, word: &str, names: &[String]) -> Result<i64> {
+    if let Some(at) = names.iter().position(|name| name == word) {
+        return Ok(at as i64);
+    }
+    word.parse().ok().filter(|&number| number >= 0).ok_or_else(|| unknown(what, word, names))
+}
+
+fn spectral_window(word: &str, known: &Description) -> Result<i64> {
+    if let Some(window) = known.spectral_windows.iter().find(|window| !window.name.is_empty() && window.name == word) {
+        return Ok(window.id);
+    }
+    let names: Vec<String> = known.spectral_windows.iter().map(|window| window.name.clone()).collect();
+    word.parse().map_err(|_| unknown("spectral window", word, &names))
+}
+
+fn unknown(what: &str, word: &str, names: &[String]) -> Error {
+    const SHOWN: usize = 12;
+    let mut shown = names.iter().filter(|name| !name.is_empty()).take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        shown.push_str(", ...");
+    }
+    let known = if shown.is_empty() { String::new() } else { format!("; known are {shown}") };
+    Error::usage(format!("the source has no {what} {word}{known}"))
+}
