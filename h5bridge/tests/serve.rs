@@ -10,8 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::convert::ToHdf5;
+use ctds_hdf5::live::{ColumnSpec, CommitPolicy, Schema, TableSpec, Writer};
 use ctds_hdf5::ndarray::ArrayD;
-use ctds_hdf5::value::Shape;
+use ctds_hdf5::value::{Complex32, DataType, Shape};
 use ctds_hdf5::{ColumnDesc, NewTable};
 use ctds_hdf5_testing::testdata;
 use serde_json::Value as Json;
@@ -417,6 +418,20 @@ fn answers_that_the_client_has() {
     assert!(unpacked.text().starts_with("<!doctype html>"), "{}", unpacked.text());
     assert_eq!(unpacked.header("content-type"), Some("text/html; charset=utf-8"));
     assert_eq!(again("/", page.header("etag").unwrap()).status, 304);
+
+    // the explorer alone makes functions from text
+    for (target, evaluates) in
+        [("/", false), ("/ms.html", false), ("/explore.html", true), ("/licences.txt", false), ("/none", false)]
+    {
+        let policy = server.get(target).header("content-security-policy").unwrap().to_owned();
+        assert_eq!(policy.contains("'unsafe-eval'"), evaluates, "{target}: {policy}");
+        assert!(!policy.contains("unsafe-inline") && policy.contains("frame-ancestors 'none'"));
+    }
+    let script = unpacked.text();
+    let script = script.split('"').find(|word| word.contains("assets/") && word.ends_with(".js")).unwrap();
+    let script = server.get(&format!("/{}", script.trim_start_matches("./")));
+    assert_eq!((script.status, script.header("content-type")), (200, Some("text/javascript; charset=utf-8")));
+    assert!(script.header("cache-control").unwrap().contains("immutable"));
 }
 
 #[test]
@@ -603,4 +618,201 @@ fn the_next_free_port() {
         |line: &str| line.strip_prefix("http://127.0.0.1:").unwrap().split('/').next().unwrap().parse::<u16>().unwrap();
     assert!((5380..5390).contains(&port(&one)) && port(&two) > port(&one) && port(&two) < 5390, "{one} {two}");
     assert!(one.trim_end().contains("/?token=") && one.ends_with('\n'));
+}
+
+/// A live file that grows.
+struct Growing {
+    writer: Writer,
+    rows: u64,
+}
+
+impl Growing {
+    fn new(path: &Path) -> Self {
+        let main = TableSpec::new("MAIN")
+            .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
+            .column(ColumnSpec::new("ANTENNA1", DataType::Int))
+            .column(ColumnSpec::new("ANTENNA2", DataType::Int))
+            .column(ColumnSpec::new("DATA", DataType::Complex).cell([2, 4]))
+            .column(ColumnSpec::new("FLAG", DataType::Bool).cell([2, 4]));
+        let writer = Schema::new().table(main).commit(CommitPolicy::manual()).create(path).unwrap();
+        let mut growing = Growing { writer, rows: 0 };
+        growing.append(3);
+        growing
+    }
+
+    fn append(&mut self, count: u64) {
+        let rows = self.rows..self.rows + count;
+        let elements = count as usize * 8;
+        let times: Vec<f64> = rows.clone().map(|row| 5e9 + (row / 3) as f64).collect();
+        let first: Vec<i32> = rows.clone().map(|row| [0, 0, 1][row as usize % 3]).collect();
+        let second: Vec<i32> = rows.clone().map(|row| [1, 2, 2][row as usize % 3]).collect();
+        let mut main = self.writer.table("MAIN").unwrap().batch(count);
+        main.set("TIME", &times).unwrap().set("ANTENNA1", &first).unwrap().set("ANTENNA2", &second).unwrap();
+        let (data, flags) = (vec![Complex32::new(3., 4.); elements], vec![false; elements]);
+        main.set("DATA", &data).unwrap().set("FLAG", &flags).unwrap();
+        main.append().unwrap();
+        self.writer.commit().unwrap();
+        self.rows += count;
+    }
+}
+
+/// Events of a file as they come.
+struct Events(BufReader<TcpStream>);
+
+impl Events {
+    fn open(server: &Server, file: &str) -> Self {
+        let mut stream = server.connect();
+        let head = format!("GET /live/events?file={file} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n", server.port);
+        stream.write_all(format!("{head}Authorization: Bearer {}\r\n\r\n", server.token()).as_bytes()).unwrap();
+        Events(BufReader::new(stream))
+    }
+
+    /// Name and document of the next event; the lines of the chunked encoding are skipped.
+    fn next(&mut self) -> (String, Json) {
+        let mut name = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream ends");
+            if let Some(event) = line.strip_prefix("event: ") {
+                name = event.trim_end().to_owned();
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                return (name, serde_json::from_str(data).unwrap());
+            }
+        }
+    }
+
+    /// The first look with so many rows, or more.
+    fn rows(&mut self, rows: u64) -> Json {
+        loop {
+            let (name, look) = self.next();
+            assert_eq!(name, "look");
+            if look["rows"].as_u64().unwrap() >= rows {
+                return look;
+            }
+        }
+    }
+}
+
+#[test]
+fn events_of_a_file_that_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.h5");
+    let mut growing = Growing::new(&path);
+    let server = Server::start(&[text(folder.path())]);
+    let files = server.get("/api/files").json();
+    assert_eq!((files[0]["kind"].as_str(), files[0]["measurement_set"].as_bool()), (Some("live"), Some(true)));
+    let mut first = Events::open(&server, "live.h5");
+    let look = first.rows(3);
+    assert_eq!(
+        (look["event"].as_str(), look["file"].as_str(), look["kind"].as_str()),
+        (Some("look"), Some("live.h5"), Some("live"))
+    );
+    let before = look["revision"].as_u64().unwrap();
+    // a client that never reads, and one that comes later
+    let _silent = Events::open(&server, "live.h5");
+    for _ in 0..10 {
+        growing.append(30);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let start = Instant::now();
+    let mut second = Events::open(&server, "live.h5");
+    let look = first.rows(303);
+    assert_eq!(second.rows(303)["revision"], look["revision"]);
+    assert!(look["revision"].as_u64().unwrap() > before);
+    assert!(look["rows_per_second"].is_number() && start.elapsed() < Duration::from_secs(3));
+    // without a change a look comes each five seconds
+    assert_eq!(first.next().1["rows"], 303);
+    assert!((Duration::from_secs(3)..Duration::from_secs(8)).contains(&start.elapsed()), "{:?}", start.elapsed());
+
+    // what is there is what was committed
+    assert_eq!(server.get("/api/files").json()[0]["rows"], 303);
+    fs::remove_file(&path).unwrap();
+    for events in [&mut first, &mut second] {
+        let (name, end) = loop {
+            let (name, document) = events.next();
+            if name != "look" {
+                break (name, document);
+            }
+        };
+        assert_eq!((name.as_str(), end), ("end", serde_json::json!({"reason": "gone"})));
+    }
+    assert_eq!(server.get("/live/events?file=live.h5").status, 404);
+}
+
+#[test]
+fn event_streams_are_limited() {
+    let folder = tempfile::tempdir().unwrap();
+    let _growing = Growing::new(&folder.path().join("live.h5"));
+    let server = Server::start(&[text(folder.path())]);
+    let mut streams: Vec<Events> = (0..64).map(|_| Events::open(&server, "live.h5")).collect();
+    for stream in &mut streams {
+        stream.rows(3);
+    }
+    let answer = server.get("/live/events?file=live.h5");
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+    // others are not concerned
+    assert_eq!(server.get("/api/meta?file=live.h5&path=/").status, 200);
+    assert_eq!(server.get("/live/describe?file=live.h5").status, 200);
+    let head = server.ask("HEAD", "/live/events?file=live.h5", "");
+    assert!([200, 503].contains(&head.status));
+    streams.pop();
+    let start = Instant::now();
+    loop {
+        let mut stream = Events::open(&server, "live.h5");
+        let mut line = String::new();
+        stream.0.read_line(&mut line).unwrap();
+        if line.contains("200 OK") {
+            assert_eq!(stream.rows(3)["rows"], 3);
+            break;
+        }
+        assert!(line.contains("503") && start.elapsed() < TIME, "{line}");
+    }
+}
+
+#[test]
+fn plots() {
+    let folder = small();
+    let server = Server::start(&[text(folder.path())]);
+    let description = server.get("/live/describe?file=small.h5");
+    assert_eq!((description.status, description.header("content-type")), (200, Some("application/json")));
+    assert!(!description.json()["antennas"].as_array().unwrap().is_empty(), "{}", description.text());
+    let target = "/live/plot/waterfall?file=small.h5&corr=XX";
+    let frame = server.get(target);
+    assert_eq!(frame.status, 200, "{}", frame.text());
+    let length = u64::from_le_bytes(*frame.body.first_chunk().unwrap()) as usize;
+    let header: Json = serde_json::from_slice(&frame.body[8..8 + length]).unwrap();
+    let plot: Json = serde_json::from_str(header["__metadata__"]["plot"].as_str().unwrap()).unwrap();
+    assert_eq!((plot["kind"].as_str(), plot["complete"].as_bool()), (Some("waterfall"), Some(true)));
+    let etag = frame.header("etag").unwrap();
+    let again = |target: &str| server.ask("GET", target, &format!("If-None-Match: {etag}\r\n")).status;
+    assert_eq!(again(target), 304);
+    assert_eq!(again("/live/plot/waterfall?file=small.h5&corr=YY"), 200);
+    assert_eq!(again("/live/plot/spectrum?file=small.h5&corr=XX"), 200);
+    let head = server.ask("HEAD", target, "");
+    assert_eq!((head.body.len(), head.header("content-length")), (0, Some(frame.body.len().to_string().as_str())));
+    let npy = server.get(&format!("{target}&format=npy"));
+    assert_eq!(&npy.body[..6], b"\x93NUMPY");
+    assert_eq!(npy.header("content-disposition"), Some("attachment; filename=\"waterfall.npy\""));
+    let csv = server.get(&format!("{target}&format=csv"));
+    assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8"));
+    assert!(csv.text().lines().count() > 2);
+    for wrong in [
+        "waterfall?file=small.h5&corr=ZZ",
+        "waterfall?file=small.h5&nothing=1",
+        "nothing?file=small.h5",
+        "?file=small.h5",
+        "waterfall?file=small.h5&format=xml",
+        "waterfall",
+        "../describe?file=small.h5",
+    ] {
+        let answer = server.get(&format!("/live/plot/{wrong}"));
+        assert!([404, 422].contains(&answer.status), "{wrong}: {}", answer.status);
+        assert!(answer.json()["message"].is_string());
+    }
+    // without visibilities there is no plot, and the reason is said
+    let large = large_file(folder.path());
+    fs::remove_dir_all(folder.path().join("large.tab")).unwrap();
+    let answer = server.get(&format!("/live/plot/waterfall?file={}", large.file_name().unwrap().to_str().unwrap()));
+    assert_eq!(answer.status, 422);
+    assert!(!answer.text().contains(text(folder.path())), "{}", answer.text());
 }

@@ -14,14 +14,14 @@ use super::grove::{self, Answer, Refusal};
 use super::query;
 use super::reply::{self, Body, Reply, reply, set_text};
 use super::shared::{Presence, Shared, lost, missing, refusal};
-use super::sources::{Stamp, status_of};
+use super::sources::Stamp;
 use super::work::Admission;
 
 /// The requests that are answered from one file.
 const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
 
-/// Bytes that an answer in pieces holds: one on its way, one that waits, one that is made.
-const IN_FLIGHT: u64 = 3 << 20;
+/// Bytes that an answer with values holds: pieces on their way, the next one, the block that they are made of.
+const IN_FLIGHT: u64 = 8 << 20;
 
 /// Answers up to this many bytes are not counted as memory.
 const SMALL: u64 = 64 << 10;
@@ -42,8 +42,8 @@ struct Made {
 
 enum Content {
     Whole(Vec<u8>),
-    /// None is made yet.
-    Pieces(Pieces),
+    /// None is made yet. The name of the file is for errors.
+    Pieces(Pieces, String),
     /// The client has it.
     Known,
 }
@@ -78,6 +78,14 @@ async fn of_file(
     headers: &HeaderMap,
     is_head: bool,
 ) -> Reply {
+    // before the file is opened: files that wait for clients hold memory of their own
+    let mut held = None;
+    if request == "data" && !is_head {
+        held = shared.memory.hold(IN_FLIGHT).await;
+        if held.is_none() {
+            return full();
+        }
+    }
     let (own, address, headers) = (Arc::clone(shared), query.to_owned(), headers.clone());
     let made = shared.pool.run(Admission::New, move || make(&own, request, &address, &headers)).await;
     let made = match made {
@@ -91,7 +99,7 @@ async fn of_file(
     };
     let body = match made.content {
         Content::Known => return reply::not_modified(made.etag.as_deref().unwrap_or_default()),
-        Content::Pieces(pieces) if is_head => {
+        Content::Pieces(pieces, _) if is_head => {
             // closing a file is work as well
             let _ = shared.pool.run(Admission::Begun, move || drop(pieces)).await;
             Body::empty()
@@ -99,23 +107,28 @@ async fn of_file(
         Content::Whole(_) if is_head => Body::empty(),
         Content::Whole(bytes) => {
             let bytes = Bytes::from(bytes);
-            if bytes.len() as u64 > SMALL {
+            if held.is_some() && bytes.len() as u64 <= IN_FLIGHT {
+                Body::whole(bytes).keeping(held)
+            } else if bytes.len() as u64 > SMALL {
+                // its memory is counted once
+                drop(held);
                 let Some(held) = shared.memory.hold(bytes.len() as u64).await else { return full() };
                 Body::whole(bytes).keeping(held)
             } else {
                 Body::whole(bytes)
             }
         }
-        Content::Pieces(mut pieces) => {
-            let bytes = made.length.unwrap_or(IN_FLIGHT).min(IN_FLIGHT);
-            let Some(held) = shared.memory.hold(bytes).await else { return full() };
+        Content::Pieces(mut pieces, name) => {
             // the first piece is made before the head is sent, so that its error is an answer
             let first = shared.pool.run(Admission::Begun, move || (pieces.next(), pieces)).await;
             match first {
                 Ok((Some(Ok(first)), pieces)) => {
                     Body::pieces(send(Arc::clone(shared), first, pieces), made.length).keeping(held)
                 }
-                Ok((Some(Err(error)), _)) => return refusal(status_of(error.kind()), &error.to_string()),
+                Ok((Some(Err(error)), _)) => {
+                    let Refusal { status, message } = grove::refusal(&error, &name);
+                    return refusal(status, &message);
+                }
                 Ok((None, _)) => Body::empty(),
                 Err(reason) => return lost(reason),
             }
@@ -168,7 +181,7 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     let Answer { content_type, disposition, length, body } = answer;
     let content = match body {
         grove::Body::Bytes(bytes) => Content::Whole(bytes),
-        grove::Body::Pieces(pieces) => Content::Pieces(pieces),
+        grove::Body::Pieces(pieces) => Content::Pieces(pieces, name.to_owned()),
     };
     let etag = Some(etag).filter(|_| age > SETTLED && !has_others.load(Ordering::Relaxed));
     Ok(Made { content_type, disposition, length, content, etag })

@@ -150,7 +150,7 @@ fn values(mut data: Data, name: &str) -> Result<Answer, Refusal> {
 }
 
 /// What a client is told of an error: nothing of where the server keeps its files.
-fn refusal(error: &Error, name: &str) -> Refusal {
+pub(super) fn refusal(error: &Error, name: &str) -> Refusal {
     let is_denied = error.kind() == ErrorKind::Io && error.message().contains("Permission denied");
     // what leads to the message; the path of the file comes first, and is the server's
     let steps = error.contexts().filter(|step| !matches!(step, Context::Path(_))).map(ToString::to_string);

@@ -56,6 +56,8 @@ impl Server {
     pub(super) async fn run(self: Arc<Self>, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
+        let server = Arc::clone(&self);
+        tokio::spawn(async move { server.lives.reap(&server.shared).await });
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -77,3 +77,43 @@ impl AsyncWrite for Patient {
         self.stream.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    /// A write of 64 MiB to a client that reads a piece after each `pause`, for ever or `pieces` times.
+    async fn write(pause: Duration, pieces: usize) -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut server = Patient::new(listener.accept().await.unwrap().0, PATIENCE);
+        let reading = tokio::spawn(async move {
+            let mut piece = vec![0; 8 << 20];
+            for _ in 0..pieces {
+                tokio::time::sleep(pause).await;
+                if client.read_exact(&mut piece).await.is_err() {
+                    break;
+                }
+            }
+            client
+        });
+        let written = server.write_all(&vec![0; 64 << 20]).await;
+        drop(server);
+        drop(reading.await.unwrap());
+        written
+    }
+
+    #[test]
+    fn a_client_may_be_slow_but_has_to_read() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            assert!(write(PATIENCE / 20, 8).await.is_ok());
+            assert_eq!(write(PATIENCE / 20, 2).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        });
+    }
+}
