@@ -6,6 +6,8 @@ export interface Choice {
 }
 
 export interface Description {
+  /** `live`, `hdf5` or `table`. */
+  kind: string;
   telescope: string;
   antennas: string[];
   fields: Choice[];
@@ -48,6 +50,7 @@ export function description(document: Document): Description {
   const spws = list(document.spectral_windows);
   const ofWindows = spws.flatMap((entry) => list((entry as Document | null)?.correlations).map(text));
   return {
+    kind: text(document.kind),
     telescope: text(document.telescope),
     antennas: list(document.antennas).map(nameOf),
     fields: list(document.fields).map((entry, index) => ({ value: String(index), label: nameOf(entry) || String(index) })),

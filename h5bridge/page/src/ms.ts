@@ -39,9 +39,10 @@ function showPaused() {
   pauseButton.textContent = isPaused() ? 'Go on' : 'Pause';
 }
 
+const explore = el('a', { href: pageOf('explore', file) }, 'Explore');
 const root = document.getElementById('root')!;
 root.append(el('header', { class: 'bar' },
-  el('a', { href: './?list' }, 'Sources'), el('h1', {}, file), el('a', { href: pageOf('explore', file) }, 'Explore'),
+  el('a', { href: './?list' }, 'Sources'), el('h1', {}, file), explore,
   status, el('span', { class: 'space' }), pauseButton, themeSwitch(() => views.forEach((view) => view.restyle()))),
 controls, strip.box, alarms, plots, unseen);
 
@@ -204,6 +205,7 @@ async function begin() {
       el('p', { class: 'message' }, el('a', { href: pageOf('explore', file) }, 'Look at it in the explorer')));
     return;
   }
+  explore.hidden = found.kind === 'table'; // the API under the explorer is of HDF5 files only
   if (found.missing) {
     plots.replaceChildren(el('p', { class: 'message' }, `${found.missing}. `, el('a', { href: pageOf('explore', file) }, 'Look at it in the explorer')));
     listen();
