@@ -327,9 +327,9 @@ pub(super) fn data(open: &dyn Fn() -> Result<Values>, options: &DataOptions<'_>,
             let form = safe(number.form);
             let bytes = values.count().saturating_mul(form.size as u64);
             if format == Format::Npy {
-                check(bytes, "bytes", limits.binary_bytes, &shape)?;
                 let header = npy_header(form, &shape);
-                let length = bytes + header.len() as u64;
+                let length = bytes.saturating_add(header.len() as u64);
+                check(length, "bytes", limits.binary_bytes, &shape)?;
                 let raw = Raw::new(values, Some(form));
                 return binary("application/octet-stream", Some("data.npy"), header, raw, length);
             }
@@ -338,9 +338,9 @@ pub(super) fn data(open: &dyn Fn() -> Result<Values>, options: &DataOptions<'_>,
             }
             match (format, &shape[..]) {
                 (Format::Tiff, &[rows, columns]) => {
-                    check(bytes, "bytes", limits.binary_bytes, &shape)?;
+                    let length = bytes.saturating_add(tiff::HEADER as u64);
+                    check(length, "bytes", limits.binary_bytes, &shape)?;
                     let header = tiff::header(form, rows, columns)?;
-                    let length = bytes + header.len() as u64;
                     binary("image/tiff", Some("data.tiff"), header, Raw::new(values, Some(form)), length)
                 }
                 (Format::Csv, [_] | [_, _]) => {

@@ -252,7 +252,7 @@ def test_testdata(case, counts):
     check([path for path in TABLES if path.startswith(os.path.join(support.TESTDATA, case) + os.sep)], counts)
 
 
-@pytest.mark.parametrize('entry', support.corpus_entries()[::1 if os.environ.get('H5BRIDGE_LONG') else 6], ids=lambda entry: entry['name'])
+@pytest.mark.parametrize('entry', support.corpus_sample(8), ids=lambda entry: entry['name'])
 def test_corpus(entry, tmp_path, counts):
     if support.corpus_missing():
         pytest.skip(support.corpus_missing())

@@ -509,7 +509,7 @@ t.putcell('UVW', n, np.zeros(3))
 
 
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing())
-@pytest.mark.parametrize('entry', [entry for entry in support.corpus_entries()], ids=lambda entry: entry['name'])
+@pytest.mark.parametrize('entry', support.corpus_sample(8), ids=lambda entry: entry['name'])
 def test_corpus(entry, tmp_path):
     """Every table is plotted, or says in words why there is nothing to plot."""
     folder = support.unpack(entry, tmp_path)

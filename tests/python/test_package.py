@@ -134,9 +134,9 @@ def test_odd_strings():
 
 
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing())
-@pytest.mark.parametrize('entry', support.corpus_entries()[::1 if os.environ.get('H5BRIDGE_LONG') else 4], ids=lambda entry: entry['name'])
+@pytest.mark.parametrize('entry', support.corpus_sample(8), ids=lambda entry: entry['name'])
 def test_corpus(entry, tmp_path, counts):
-    """Tables of the corpus. By default every fourth entry, and tables of at most 40,000 cells; H5BRIDGE_LONG=1: all."""
+    """Tables of the corpus. By default every eighth entry, and tables of at most 40,000 cells; H5BRIDGE_LONG=1: all."""
     folder = support.unpack(entry, tmp_path)
     tables = entry.get('tables', {})
     checked = 0

@@ -90,7 +90,7 @@ def test_odd_strings(mode, converted):
 
 
 def corpus():
-    return support.corpus_entries() or [pytest.param(None, marks=pytest.mark.skip(reason=support.corpus_missing()))]
+    return support.corpus_sample(2) or [pytest.param(None, marks=pytest.mark.skip(reason=support.corpus_missing()))]
 
 
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing() or 'there')

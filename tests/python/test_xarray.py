@@ -96,7 +96,7 @@ def test_container(tmp_path, counts):
     check_same_tree(packed, native, counts)
 
 
-@pytest.mark.parametrize('entry', support.corpus_entries()[::1 if os.environ.get('H5BRIDGE_LONG') else 12], ids=lambda entry: entry['name'])
+@pytest.mark.parametrize('entry', support.corpus_sample(12), ids=lambda entry: entry['name'])
 def test_corpus(entry, tmp_path, counts):
     if support.corpus_missing():
         pytest.skip(support.corpus_missing())
