@@ -302,7 +302,9 @@ def test_frames_are_decoded(chromium, server, tmp_path):
         wait_for_plots(page)
 
         def saved(kind, form):
-            page.locator('#%s h2' % kind).click()    # browsers refuse a second download to a page that nobody touches
+            # browsers refuse a second download to a page that nobody touches, and hear of the touch a little later
+            page.locator('#%s h2' % kind).click()
+            page.wait_for_timeout(500)
             with page.expect_download() as waiting:
                 page.locator('#' + kind).get_by_label('Download').select_option(form)
             path = waiting.value.path()
