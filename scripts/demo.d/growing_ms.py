@@ -1,117 +1,122 @@
-#!/usr/bin/env python3
-"""Writes a MeasurementSet slowly with casacore, as a correlator would: two sources, a band shape, interference, flags, and an
-antenna that fails now and then.
+"""Writes a MeasurementSet that grows: a bandpass, fringes, interference, flags, a dead antenna, two fields, scans.
 
-    growing_ms.py OUT.ms [INTEGRATIONS] [SECONDS]
+    growing_ms.py OUT.ms INTEGRATIONS ANTENNAS CHANNELS SECONDS
 
-INTEGRATIONS of 8 antennas, 64 channels and 4 correlations (default 100000), one each SECONDS (default 0.5).
+SECONDS pass between two integrations. The same arguments give the same values.
 """
-import os
-import shutil
 import sys
 import time
 
-import casacore.tables
-import numpy
+import casacore.tables as ct
+import numpy as np
 
-ANTENNAS, CHANNELS, CORRELATIONS = 8, 64, 4
-LIGHT = 299792458.
-INTERVAL = 8.           # seconds of TIME between integrations
-START = 5.3e9
-
-
-def create(path):
-    """A MeasurementSet without rows, with its subtables."""
-    tiled = {'dataManagerType': 'TiledShapeStMan', 'ndim': 2}
-    columns = casacore.tables.required_ms_desc('MAIN')
-    columns.update(casacore.tables.maketabdesc([casacore.tables.makearrcoldesc(
-        'DATA', 0, valuetype='complex', ndim=2, datamanagertype='TiledShapeStMan', datamanagergroup='TiledDATA')]))
-    columns['FLAG'].update(dataManagerGroup='TiledFLAG', **tiled)
-    managers = {'*%d' % number: {
-        'NAME': 'Tiled' + name, 'TYPE': 'TiledShapeStMan', 'SEQNR': number, 'COLUMNS': [name],
-        'SPEC': {'DEFAULTTILESHAPE': numpy.array([CORRELATIONS, CHANNELS, 256], numpy.int32)},
-    } for number, name in enumerate(['DATA', 'FLAG'])}
-    return casacore.tables.default_ms(path, tabdesc=columns, dminfo=managers)
+START = 5.2e9      # seconds of MJD
+STEP = 8.0         # seconds between two integrations
+CORRELATIONS = 4   # XX, XY, YX, YY
 
 
-def fill(path, name, rows, columns=None, cells=None):
-    """Adds rows to a subtable: whole columns, and cells that are the same in each row."""
-    table = casacore.tables.table(path + '/' + name, readonly=False, ack=False)
-    table.addrows(rows)
-    for column, values in (columns or {}).items():
-        table.putcol(column, values)
-    for column, value in (cells or {}).items():
-        for row in range(rows):
-            table.putcell(column, row, value)
-    table.close()
+def describe(channels):
+    wanted = ct.required_ms_desc('MAIN')
+    wanted.update(ct.maketabdesc([ct.makearrcoldesc('DATA', 0, valuetype='complex', ndim=2, datamanagertype='TiledShapeStMan',
+                                                    datamanagergroup='TiledDATA', keywords={'QuantumUnits': ['Jy']})]))
+    wanted['FLAG'].update({'dataManagerType': 'TiledShapeStMan', 'dataManagerGroup': 'TiledFLAG', 'ndim': 2})
+    wanted['UVW'].update({'dataManagerType': 'TiledColumnStMan', 'dataManagerGroup': 'TiledUVW', 'ndim': 1, 'shape': [3],
+                          'option': 5})
+
+    def tiled(manager, name, number, column, *tile):
+        return {'NAME': name, 'TYPE': manager, 'SEQNR': number, 'SPEC': {'DEFAULTTILESHAPE': np.array(tile, np.int32)},
+                'COLUMNS': [column]}
+    managers = {'*1': tiled('TiledShapeStMan', 'TiledDATA', 0, 'DATA', CORRELATIONS, channels, 64),
+                '*2': tiled('TiledShapeStMan', 'TiledFLAG', 1, 'FLAG', CORRELATIONS, channels, 512),
+                '*3': tiled('TiledColumnStMan', 'TiledUVW', 2, 'UVW', 3, 1024)}
+    return wanted, managers
 
 
-def main():
-    path = sys.argv[1]
-    integrations = int(sys.argv[2]) if len(sys.argv) > 2 else 100000
-    seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 0.5
-    if os.path.exists(path):
-        shutil.rmtree(path)
-    random = numpy.random.default_rng(1)
-    table = create(path)
+def fill_subtables(out, positions, frequencies, integrations):
+    def subtable(name, rows):
+        table = ct.table(out + '/' + name, readonly=False, ack=False)
+        table.addrows(rows)
+        return table
+    with subtable('ANTENNA', len(positions)) as table:
+        table.putcol('NAME', ['m%03d' % number for number in range(len(positions))])
+        table.putcol('POSITION', positions + 5e6)
+        table.putcol('DISH_DIAMETER', np.full(len(positions), 13.5))
+    with subtable('SPECTRAL_WINDOW', 1) as table:
+        table.putcell('CHAN_FREQ', 0, frequencies)
+        table.putcell('NUM_CHAN', 0, len(frequencies))
+        table.putcell('NAME', 0, 'L')
+        table.putcell('REF_FREQUENCY', 0, frequencies[0])
+        for column in ('CHAN_WIDTH', 'EFFECTIVE_BW', 'RESOLUTION'):
+            table.putcell(column, 0, np.full(len(frequencies), frequencies[1] - frequencies[0]))
+    with subtable('POLARIZATION', 1) as table:
+        table.putcell('NUM_CORR', 0, CORRELATIONS)
+        table.putcell('CORR_TYPE', 0, np.array([9, 10, 11, 12], np.int32))
+        table.putcell('CORR_PRODUCT', 0, np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.int32))
+    subtable('DATA_DESCRIPTION', 1).close()
+    with subtable('FIELD', 2) as table:
+        table.putcol('NAME', ['J0408-6545', 'target'])
+        for row in range(2):
+            for column in ('PHASE_DIR', 'DELAY_DIR', 'REFERENCE_DIR'):
+                table.putcell(column, row, np.array([[1.2, 0.5]]))
+    with subtable('OBSERVATION', 1) as table:
+        table.putcell('TELESCOPE_NAME', 0, 'TEST')
+        table.putcell('TIME_RANGE', 0, np.array([START, START + STEP * integrations]))
 
-    angle, radius = 2.4 * numpy.arange(ANTENNAS), 80 * 1.6 ** numpy.arange(ANTENNAS)
-    position = numpy.stack([radius * numpy.cos(angle), radius * numpy.sin(angle), numpy.zeros(ANTENNAS)], axis=1)
-    frequency = 1e9 + 4e6 * numpy.arange(CHANNELS)
-    width = numpy.full(CHANNELS, 4e6)
-    fill(path, 'ANTENNA', ANTENNAS, {
-        'NAME': ['m%03d' % number for number in range(ANTENNAS)], 'POSITION': position + 5e6,
-        'DISH_DIAMETER': numpy.full(ANTENNAS, 13.5)})
-    fill(path, 'SPECTRAL_WINDOW', 1, cells={
-        'CHAN_FREQ': frequency, 'NUM_CHAN': CHANNELS, 'NAME': 'L', 'REF_FREQUENCY': frequency[0], 'CHAN_WIDTH': width,
-        'EFFECTIVE_BW': width, 'RESOLUTION': width})
-    fill(path, 'POLARIZATION', 1, cells={
-        'NUM_CORR': CORRELATIONS, 'CORR_TYPE': numpy.array([9, 10, 11, 12], numpy.int32),
-        'CORR_PRODUCT': numpy.array([[0, 0], [0, 1], [1, 0], [1, 1]], numpy.int32)})
-    fill(path, 'DATA_DESCRIPTION', 1)
-    direction = numpy.array([[1.2, 0.5]])
-    fill(path, 'FIELD', 2, {'NAME': ['calibrator', 'target']},
-         {name: direction for name in ('PHASE_DIR', 'DELAY_DIR', 'REFERENCE_DIR')})
-    fill(path, 'OBSERVATION', 1, cells={'TELESCOPE_NAME': 'DEMO'})
 
-    first, second = (pair.astype(numpy.int32) for pair in numpy.triu_indices(ANTENNAS))
-    count = len(first)
-    auto = first == second
-    shape = (count, CHANNELS, CORRELATIONS)
-    edge = numpy.minimum(numpy.arange(CHANNELS), numpy.arange(CHANNELS)[::-1])
-    band = (1 + 0.2 * numpy.sin(numpy.linspace(0, 9, CHANNELS))) * numpy.clip(edge / 6, 0.1, 1)
-    weight = numpy.ones((count, CORRELATIONS), numpy.float32)
-    begin = time.monotonic()
+def main(out, integrations, antennas, channels, pause):
+    random = np.random.default_rng(7)
+    wanted, managers = describe(channels)
+    table = ct.default_ms(out, tabdesc=wanted, dminfo=managers)
+    first, second = np.triu_indices(antennas)
+    angle, radius = 2.4 * np.arange(antennas), 60 * 1.35 ** np.arange(antennas) % 3000
+    positions = np.stack([radius * np.cos(angle), radius * np.sin(angle), random.normal(0, 3, antennas)], 1)
+    frequencies = 0.9e9 + np.arange(channels) * (0.75e9 / channels)
+    fill_subtables(out, positions, frequencies, integrations)
+    edge = np.minimum(np.arange(channels), channels - 1 - np.arange(channels)) / (channels / 16)
+    band = (1 + 0.3 * np.sin(np.linspace(0, 3 * np.pi, channels))) * np.clip(edge, 0.1, 1)
+    interference = [(channels // 5, channels // 5 + 3, 1.0), (channels // 2, channels // 2 + 6, 0.4),
+                    (int(channels * 0.8), int(channels * 0.8) + 1, 1.0)]
+    gain = np.exp(1j * random.uniform(-0.3, 0.3, antennas)) * random.uniform(0.8, 1.2, antennas)
+    dead = 5 % antennas
+    rows = len(first)
+    table.flush()
+    began = time.time()
     for number in range(integrations):
-        turn = 2 * numpy.pi * number / 2000
-        x, y, _ = (position[second] - position[first]).T
-        u = x * numpy.cos(turn) - y * numpy.sin(turn)
-        v = 0.6 * (x * numpy.sin(turn) + y * numpy.cos(turn))
-        field = number // 60 % 2
-        flux, east, north = [(8., 0., 0.), (2., 4e-4, -2e-4)][field]
-        fringe = numpy.exp(2j * numpy.pi * (u * east + v * north)[:, None] * frequency / LIGHT)
-        data = 0.5 * (random.standard_normal(shape) + 1j * random.standard_normal(shape))
-        data[:, :, [0, 3]] += numpy.where(auto[:, None], 60, flux * fringe)[:, :, None] * band[:, None]
-        flag = numpy.zeros(shape, bool)
-        if random.random() < 0.4:
-            data[:, 20:24] += 40 * random.random((count, 1, 1))
-            flag[:, 20:24] = number % 3 > 0
-        dead = (first == 5) | (second == 5)
-        if number // 45 % 3 == 1:
-            data[dead], flag[dead] = 0, True
-        table.addrows(count)
-        rows = {'startrow': number * count, 'nrow': count}
-        now = numpy.full(count, START + INTERVAL * number)
+        turn = 2 * np.pi * number / 3000
+        x, y, z = (positions[second] - positions[first]).T
+        u, v, w = x * np.cos(turn) - y * np.sin(turn), (x * np.sin(turn) + y * np.cos(turn)) * 0.6, z + 0.2 * x
+        scan, field = 1 + number // 60, (number // 60) % 2
+        flux, east, north = (8.0, 0, 0) if field == 0 else (2.0, 4e-4, -2e-4)
+        phase = np.exp(2j * np.pi * (u * east + v * north)[:, None] * frequencies / 299792458)
+        visibility = flux * phase * band * (gain[first] * gain[second].conj())[:, None]
+        visibility[first == second] = 60 * band
+        shape = rows, channels, CORRELATIONS
+        data = (random.standard_normal(shape, np.float32) + 1j * random.standard_normal(shape, np.float32)) * np.float32(0.7)
+        data += visibility[:, :, None] * [1, 0.02, 0.02, 0.95]
+        flag = np.zeros(shape, bool)
+        for low, high, chance in interference:
+            if random.random() < chance:
+                data[:, low:high] += 40 * random.random((rows, 1, 1)) * (1 + 1j)
+                flag[:, low:high] = number % 3 != 0
+        if number % 40 == 17:
+            data += 15 * np.exp(2j * np.pi * random.random())
+        if (number // 45) % 3 == 1:
+            data[(first == dead) | (second == dead)] = 0
+            flag[(first == dead) | (second == dead)] = True
+        table.addrows(rows)
+        at = {'startrow': number * rows, 'nrow': rows}
+        ones = np.ones((rows, CORRELATIONS), np.float32)
         for column, values in {
-                'DATA': data.astype(numpy.complex64), 'FLAG': flag, 'UVW': numpy.stack([u, v, 0 * u], axis=1),
-                'WEIGHT': weight, 'SIGMA': weight, 'TIME': now, 'TIME_CENTROID': now,
-                'INTERVAL': numpy.full(count, INTERVAL), 'EXPOSURE': numpy.full(count, INTERVAL),
-                'ANTENNA1': first, 'ANTENNA2': second, 'SCAN_NUMBER': numpy.full(count, 1 + number // 60, numpy.int32),
-                'FIELD_ID': numpy.full(count, field, numpy.int32)}.items():
-            table.putcol(column, values, **rows)
+                'DATA': data.astype(np.complex64), 'FLAG': flag, 'UVW': np.stack([u, v, w], 1), 'WEIGHT': ones, 'SIGMA': ones,
+                'TIME': np.full(rows, START + STEP * number), 'TIME_CENTROID': np.full(rows, START + STEP * number),
+                'INTERVAL': np.full(rows, STEP), 'EXPOSURE': np.full(rows, STEP), 'ANTENNA1': first.astype(np.int32),
+                'ANTENNA2': second.astype(np.int32), 'SCAN_NUMBER': np.full(rows, scan, np.int32),
+                'FIELD_ID': np.full(rows, field, np.int32)}.items():
+            table.putcol(column, values, **at)
         table.flush()
-        time.sleep(max(0., begin + (number + 1) * seconds - time.monotonic()))
+        time.sleep(max(0, began + (number + 1) * pause - time.time()))
     table.close()
 
 
-main()
+if __name__ == '__main__':
+    main(sys.argv[1], *map(int, sys.argv[2:5]), float(sys.argv[5]))

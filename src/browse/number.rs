@@ -91,53 +91,30 @@ fn is_big_endian(order: Order, size: usize) -> Option<bool> {
     }
 }
 
-/// The parts of numpy's floating-point numbers by bytes: exponent, mantissa as stored, bias.
-fn ieee(size: usize) -> Option<(usize, usize, u64)> {
-    Some(match size {
+/// The layout of IEEE 754 in 2, 4 or 8 bytes.
+fn ieee(size: usize, order: Order) -> Option<FloatLayout> {
+    let (exponent_bits, mantissa_bits, bias) = match size {
         2 => (5, 10, 15),
         4 => (8, 23, 127),
         8 => (11, 52, 1023),
         _ => return None,
+    };
+    Some(FloatLayout {
+        order,
+        sign: 8 * size - 1,
+        exponent: mantissa_bits,
+        exponent_bits,
+        mantissa: 0,
+        mantissa_bits,
+        bias,
+        implied: true,
     })
 }
 
-/// Whether the bits are those of IEEE 754.
-fn is_ieee(layout: &FloatLayout, size: usize) -> bool {
-    ieee(size).is_some_and(|(exponent_bits, mantissa_bits, bias)| {
-        *layout
-            == FloatLayout {
-                order: layout.order,
-                sign: 8 * size - 1,
-                exponent: mantissa_bits,
-                exponent_bits,
-                mantissa: 0,
-                mantissa_bits,
-                bias,
-                implied: true,
-            }
-    })
-}
-
-/// The extended numbers of x87, in 16 bytes: numpy's long double.
-fn is_extended(layout: &FloatLayout, size: usize) -> bool {
-    size == 16
-        && *layout
-            == FloatLayout {
-                order: layout.order,
-                sign: 79,
-                exponent: 64,
-                exponent_bits: 15,
-                mantissa: 0,
-                mantissa_bits: 64,
-                bias: 16383,
-                implied: false,
-            }
-}
-
-/// The number in 16 bytes of the form of that size.
-pub(super) fn decode_extended(bytes: &[u8], big_endian: bool) -> f64 {
-    let layout = FloatLayout {
-        order: if big_endian { Order::Big } else { Order::Little },
+/// The layout of the extended numbers of x87 in 16 bytes: numpy's long double.
+fn extended(order: Order) -> FloatLayout {
+    FloatLayout {
+        order,
         sign: 79,
         exponent: 64,
         exponent_bits: 15,
@@ -145,8 +122,12 @@ pub(super) fn decode_extended(bytes: &[u8], big_endian: bool) -> f64 {
         mantissa_bits: 64,
         bias: 16383,
         implied: false,
-    };
-    decode_float(&layout, bytes)
+    }
+}
+
+/// The number in 16 bytes of the form of that size.
+pub(super) fn decode_extended(bytes: &[u8], big_endian: bool) -> f64 {
+    decode_float(&extended(if big_endian { Order::Big } else { Order::Little }), bytes)
 }
 
 /// The number in the two bytes of a half.
@@ -164,12 +145,14 @@ pub(super) fn decode_half(bits: u16) -> f32 {
 fn float(layout: &FloatLayout, size: usize) -> Option<(Form, bool)> {
     let big_endian = is_big_endian(layout.order, size)?;
     let form = |size| Form { kind: Kind::Float, size, big_endian };
-    if is_ieee(layout, size) || is_extended(layout, size) {
+    let is_extended = size == 16 && *layout == extended(layout.order);
+    if is_extended || ieee(size, layout.order).as_ref() == Some(layout) {
         return Some((form(size), true));
     }
     let mantissa_bits = layout.mantissa_bits - usize::from(!layout.implied && layout.mantissa_bits > 0);
     let holds = |&bytes: &usize| {
-        ieee(bytes).is_some_and(|(exponent, mantissa, _)| layout.exponent_bits <= exponent && mantissa_bits <= mantissa)
+        ieee(bytes, layout.order)
+            .is_some_and(|form| layout.exponent_bits <= form.exponent_bits && mantissa_bits <= form.mantissa_bits)
     };
     // what is wider than 64 bits loses digits
     (size <= 16).then(|| (form([2, 4, 8].into_iter().find(holds).unwrap_or(8)), false))
@@ -356,37 +339,23 @@ fn half_of(number: f64) -> u16 {
 mod tests {
     use super::*;
 
-    fn ieee_layout(size: usize, order: Order) -> FloatLayout {
-        let (exponent_bits, mantissa_bits, bias) = ieee(size).unwrap();
-        FloatLayout {
-            order,
-            sign: 8 * size - 1,
-            exponent: mantissa_bits,
-            exponent_bits,
-            mantissa: 0,
-            mantissa_bits,
-            bias,
-            implied: true,
-        }
-    }
-
     #[test]
     fn floats_decode_as_the_processor_does() {
         let numbers = [0., -0., 1., -1.5, 0.1, 1e300, 5e-324, 2.5e-310, f64::MAX, f64::MIN_POSITIVE, f64::INFINITY];
         for number in numbers.into_iter().chain([f64::NEG_INFINITY, std::f64::consts::PI]) {
-            let little = decode_float(&ieee_layout(8, Order::Little), &number.to_le_bytes());
-            let big = decode_float(&ieee_layout(8, Order::Big), &number.to_be_bytes());
+            let little = decode_float(&ieee(8, Order::Little).unwrap(), &number.to_le_bytes());
+            let big = decode_float(&ieee(8, Order::Big).unwrap(), &number.to_be_bytes());
             assert_eq!([little.to_bits(), big.to_bits()], [number.to_bits(); 2], "{number}");
             let single = number as f32;
-            let decoded = decode_float(&ieee_layout(4, Order::Little), &single.to_le_bytes());
+            let decoded = decode_float(&ieee(4, Order::Little).unwrap(), &single.to_le_bytes());
             assert_eq!((decoded as f32).to_bits(), single.to_bits(), "{number}");
         }
-        assert!(decode_float(&ieee_layout(8, Order::Little), &f64::NAN.to_le_bytes()).is_nan());
+        assert!(decode_float(&ieee(8, Order::Little).unwrap(), &f64::NAN.to_le_bytes()).is_nan());
         // 1, 65504, the smallest, minus infinity
         for (bits, number) in
             [(0x3c00u16, 1.), (0x7bff, 65504.), (1, 5.960464477539063e-8), (0xfc00, f64::NEG_INFINITY)]
         {
-            assert_eq!(decode_float(&ieee_layout(2, Order::Little), &bits.to_le_bytes()), number);
+            assert_eq!(decode_float(&ieee(2, Order::Little).unwrap(), &bits.to_le_bytes()), number);
             assert_eq!(half_of(number), bits);
             assert_eq!(f64::from(decode_half(bits)), number);
         }
@@ -394,17 +363,7 @@ mod tests {
 
     #[test]
     fn extended_floats_decode() {
-        let layout = FloatLayout {
-            order: Order::Little,
-            sign: 79,
-            exponent: 64,
-            exponent_bits: 15,
-            mantissa: 0,
-            mantissa_bits: 64,
-            bias: 16383,
-            implied: false,
-        };
-        assert!(is_extended(&layout, 16));
+        let layout = extended(Order::Little);
         assert_eq!(decode_extended(&(16384u128 << 64 | 1 << 63).to_be_bytes(), true), 2.);
         let number = |exponent: u128, mantissa: u128| decode_float(&layout, &(exponent << 64 | mantissa).to_le_bytes());
         assert_eq!(number(16383, 1 << 63), 1.);

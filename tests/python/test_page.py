@@ -29,7 +29,7 @@ BROWSERS = ('chromium-headless-shell', 'chromium', 'chromium-browser', 'google-c
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason='no browser: install one of ' + ', '.join(BROWSERS))
 
-WRITER = os.path.join(support.ROOT, 'tests', 'python', 'growing_ms.py')
+WRITER = os.path.join(support.ROOT, 'scripts', 'demo.d', 'growing_ms.py')
 ANTENNAS, CHANNELS, INTEGRATIONS = 7, 48, 80
 KINDS = ('waterfall', 'amp_time', 'phase_time', 'spectrum', 'amp_uvdist', 'uv', 'flag_antenna', 'flag_channel', 'flag_time',
          'baselines')
