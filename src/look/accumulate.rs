@@ -16,8 +16,8 @@ const MAX_ANTENNAS: usize = 1024;
 /// Lines of an octave of amplitude, and the one of amplitude 1.
 pub(super) const OCTAVE: f64 = 8.;
 pub(super) const UNITY: usize = MAP / 2;
-/// Metres a second.
-const LIGHT: f64 = 299_792_458.;
+/// Speed of light in metres per second.
+pub(super) const LIGHT: f64 = 299_792_458.;
 
 /// Sum of amplitudes.
 #[derive(Debug, Clone, Copy, Default)]

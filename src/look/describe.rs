@@ -5,6 +5,7 @@ use bstr::ByteSlice;
 use super::rows::Rows;
 use crate::error::{Error, Result};
 use crate::source::Source;
+use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
 
 /// Rows of a subtable that are read at most.
@@ -152,6 +153,51 @@ pub(super) fn parallel_hands(names: &[String], count: usize) -> Vec<usize> {
     }
 }
 
+fn type_of(columns: &[&ColumnInfo], name: &str) -> Option<DataType> {
+    columns.iter().find(|info| info.desc.name == name).map(|info| info.data_type())
+}
+
+/// The columns with visibilities: those with known names, then others of complex arrays.
+fn visibilities(columns: &[&ColumnInfo]) -> Vec<String> {
+    let is_complex = |data_type| matches!(data_type, DataType::Complex | DataType::DComplex);
+    let is_number = |data_type| is_complex(data_type) || matches!(data_type, DataType::Float | DataType::Double);
+    let is_known = |name: &&str| type_of(columns, name).is_some_and(is_number);
+    let mut found: Vec<String> = VISIBILITIES.into_iter().filter(is_known).map(str::to_owned).collect();
+    for info in columns {
+        let name = info.desc.name.to_string();
+        let is_array = info.desc.kind == crate::schema::ColumnKind::Array;
+        if is_complex(info.data_type()) && is_array && !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// The columns without which a main table has no plots, and that it lacks.
+fn lacking(columns: &[&ColumnInfo]) -> Vec<String> {
+    let is_integer = |data_type| {
+        matches!(
+            data_type,
+            DataType::Int | DataType::Int64 | DataType::Short | DataType::UInt | DataType::UChar | DataType::UShort
+        )
+    };
+    let has_time = type_of(columns, "TIME") == Some(DataType::Double);
+    let mut lacking: Vec<String> = Vec::new();
+    lacking.extend((!has_time).then(|| "TIME".to_owned()));
+    for name in ["ANTENNA1", "ANTENNA2"] {
+        lacking.extend((!type_of(columns, name).is_some_and(is_integer)).then(|| name.to_owned()));
+    }
+    if visibilities(columns).is_empty() {
+        lacking.push("a column of visibilities (DATA, FLOAT_DATA, or any other of complex arrays)".to_owned());
+    }
+    lacking
+}
+
+/// Whether a main table with these columns has plots: TIME, ANTENNA1, ANTENNA2 and visibilities.
+pub fn has_plots<'a>(columns: impl IntoIterator<Item = &'a ColumnInfo>) -> bool {
+    lacking(&columns.into_iter().collect::<Vec<_>>()).is_empty()
+}
+
 impl Description {
     pub(super) fn of(rows: &Rows) -> Result<Self> {
         let mut description = rows.with_tables(read_subtables)?;
@@ -162,42 +208,20 @@ impl Description {
 
     /// Adds what the main table has, and what it lacks.
     fn describe_main(&mut self, rows: &Rows) {
-        let is_complex = |data_type| matches!(data_type, DataType::Complex | DataType::DComplex);
-        let is_number = |data_type| is_complex(data_type) || matches!(data_type, DataType::Float | DataType::Double);
-        let type_of = |name: &str| rows.column(name).map(|info| info.data_type());
-        let known = VISIBILITIES.into_iter().filter(|name| type_of(name).is_some_and(is_number)).map(str::to_owned);
-        self.columns = known.collect();
-        for info in rows.columns() {
-            let name = info.desc.name.to_string();
-            let is_array = info.desc.kind == crate::schema::ColumnKind::Array;
-            if is_complex(info.data_type()) && is_array && !self.columns.contains(&name) {
-                self.columns.push(name);
-            }
-        }
+        let columns = rows.columns();
+        self.columns = visibilities(&columns);
         let unit = |name: &String| -> Option<String> {
             let keywords = &rows.column(name)?.desc.keywords;
             let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
             Some(unit.or_else(|| keywords.string("UNIT"))?.to_string())
         };
         self.units = self.columns.iter().map(|name| unit(name).unwrap_or_default()).collect();
-        self.has_flags = type_of("FLAG") == Some(DataType::Bool) || type_of("FLAG_ROW") == Some(DataType::Bool);
+        let is_bool = |name| type_of(&columns, name) == Some(DataType::Bool);
+        self.has_flags = is_bool("FLAG") || is_bool("FLAG_ROW");
         self.rows = rows.rows();
-        let is_integer = |data_type| {
-            matches!(
-                data_type,
-                DataType::Int | DataType::Int64 | DataType::Short | DataType::UInt | DataType::UChar | DataType::UShort
-            )
-        };
-        let has_time = type_of("TIME") == Some(DataType::Double);
-        let mut lacking: Vec<String> = Vec::new();
-        lacking.extend((!has_time).then(|| "TIME".to_owned()));
-        for name in ["ANTENNA1", "ANTENNA2"] {
-            lacking.extend((!type_of(name).is_some_and(is_integer)).then(|| name.to_owned()));
-        }
+        let lacking = lacking(&columns);
         let has_cells = |name: &String| rows.rows() == 0 || rows.cells(name, &[rows.rows() - 1]).is_ok();
-        if self.columns.is_empty() {
-            lacking.push("a column of visibilities (DATA, FLOAT_DATA, or any other of complex arrays)".to_owned());
-        } else if let Some(problem) = self.columns.iter().all(|name| !has_cells(name)).then(|| &self.columns[0]) {
+        if let Some(problem) = self.columns.first().filter(|_| !self.columns.iter().any(has_cells)) {
             let error = rows.cells(problem, &[rows.rows() - 1]).err();
             self.missing = error.map(|error| format!("nothing to plot: the visibilities cannot be read: {error}"));
         }

@@ -30,7 +30,7 @@ mod selection;
 mod session;
 
 pub use calendar::{utc, utc_of_mjd};
-pub use describe::{Antenna, Description, Field, SpectralWindow};
+pub use describe::{Antenna, Description, Field, SpectralWindow, has_plots};
 pub use frame::{Array, Axis, Frame, Numbers, Plot, write_file};
 pub use request::{Kind, PARAMETERS, Request};
 pub use sample::{Amplitudes, AmplitudesBy, Look, NewestTime};

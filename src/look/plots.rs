@@ -1,6 +1,6 @@
 //! Frames from sums, one function for each kind.
 
-use super::accumulate::{Accumulator, Flags, OCTAVE, Part, State, Sum, UNITY};
+use super::accumulate::{Accumulator, Flags, LIGHT, OCTAVE, Part, State, Sum, UNITY};
 use super::bins::{MAP, Times};
 use super::describe::Description;
 use super::fold::Fold;
@@ -419,7 +419,7 @@ impl<'a> Maker<'a> {
         match self.window_frequencies().filter(|_| self.request.kilowavelengths) {
             Some((frequencies, _)) => {
                 let extreme = |extreme: fn(f64, f64) -> f64| frequencies.iter().copied().reduce(extreme).unwrap_or(0.);
-                ((extreme(f64::min) + extreme(f64::max)) / 2. / 299_792_458. / 1e3, "kλ")
+                ((extreme(f64::min) + extreme(f64::max)) / 2. / LIGHT / 1e3, "kλ")
             }
             None => (1., "m"),
         }

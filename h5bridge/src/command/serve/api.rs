@@ -1,4 +1,4 @@
-//! `/api`: the list of sources, and what is in an HDF5 file.
+//! `/api`: the list of sources, and the contents of HDF5 files.
 
 use std::io;
 use std::sync::Arc;

@@ -134,7 +134,7 @@ pub(super) fn answer(
 fn values(mut data: Data, name: &str) -> Result<Answer, Refusal> {
     let disposition = data.file_name.map(|name| format!("attachment; filename=\"{name}\""));
     let (content_type, length) = (data.content_type, data.length);
-    // what is one piece is made already
+    // an answer of one piece is made already
     let body = match data.length {
         Some(0) => Body::Bytes(Vec::new()),
         Some(length) if length <= browse::PIECE_BYTES => {

@@ -151,7 +151,7 @@ impl Lives {
             *locked(&file.used) = Instant::now();
             return Ok(Arc::clone(file));
         }
-        // what was read of a file that has ended is still true
+        // rows that were read before a file ended are still valid
         let session = before.map_or_else(Arc::default, |file| Arc::clone(&file.session));
         if files.len() >= MAX_OPEN && before.is_none() {
             return Err(refusal(503, "too many files are open; try again").into());
@@ -443,7 +443,7 @@ fn stream(mut news: watch::Receiver<News>) -> mpsc::Receiver<io::Result<Bytes>> 
         let (mut looks, mut progress) = (0, news.borrow().progress.0);
         let mut events = "retry: 1000\n\n".to_owned();
         loop {
-            // a place first: what is sent is the newest at that moment
+            // the place first, so that the newest state is sent
             let Ok(place) = sender.reserve().await else { return };
             let newest = news.borrow_and_update().clone();
             if newest.look.0 > looks {

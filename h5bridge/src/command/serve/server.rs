@@ -44,7 +44,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
     Connection: close\r\nContent-Length: 34\r\n\r\n{\"message\":\"too many connections\"}";
 
-/// The server: who may ask, and what is answered.
+/// The server: its guard, its sources, and the files that grow.
 pub(super) struct Server {
     pub(super) guard: Guard,
     pub(super) shared: Arc<Shared>,

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use ctds_hdf5::convert::Source;
 use ctds_hdf5::live::Reader;
+use ctds_hdf5::look::has_plots;
 use ctds_hdf5::{ErrorKind, OpenOptions};
 use serde::Serialize;
 
@@ -32,12 +33,6 @@ const EXTENSIONS: [&str; 4] = ["h5", "hdf5", "nc", "nxs"];
 
 /// A directory with this file is a table.
 const TABLE_FILE: &str = "table.dat";
-
-/// Columns that a measurement set has.
-const COORDINATES: [&str; 3] = ["TIME", "ANTENNA1", "ANTENNA2"];
-
-/// Columns of which a measurement set has one at least.
-const VISIBILITIES: [&str; 4] = ["DATA", "FLOAT_DATA", "CORRECTED_DATA", "MODEL_DATA"];
 
 /// Everything that is served.
 pub(super) struct Sources {
@@ -249,23 +244,15 @@ impl Facts {
         let nothing = Facts { kind: if folder { "table" } else { "hdf5" }, measurement_set: false, rows: None };
         if !folder && let Ok(reader) = Reader::open(path) {
             let Some(main) = reader.tables().first() else { return Facts { kind: "live", ..nothing } };
-            let names: Vec<&[u8]> = main.columns().map(|column| column.desc.name.as_slice()).collect();
-            return Facts { kind: "live", measurement_set: is_measurement_set(&names), rows: main.refresh().ok() };
+            return Facts { kind: "live", measurement_set: has_plots(main.columns()), rows: main.refresh().ok() };
         }
         // without a lock: no writer waits for a list
         let options = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
         let Ok(source) = Source::open_with(path, options) else { return nothing };
         let Some(main) = source.tables().first() else { return nothing };
-        let names: Vec<&[u8]> =
-            main.columns().unwrap_or_default().iter().map(|column| column.desc.name.as_slice()).collect();
         let kind = if main.table().is_ok_and(|table| table.is_some()) { "table" } else { "hdf5" };
-        Facts { kind, measurement_set: is_measurement_set(&names), rows: main.rows().ok() }
+        Facts { kind, measurement_set: has_plots(main.columns().unwrap_or_default()), rows: main.rows().ok() }
     }
-}
-
-fn is_measurement_set(columns: &[&[u8]]) -> bool {
-    COORDINATES.iter().all(|name| columns.contains(&name.as_bytes()))
-        && VISIBILITIES.iter().any(|name| columns.contains(&name.as_bytes()))
 }
 
 fn is_table(folder: &Path) -> bool {
