@@ -288,8 +288,9 @@ def test_every_plot_is_drawn(chromium, server, folder, tmp_path):
             plot = page.locator('#' + kind)
             assert plot.get_attribute('data-rows') == str(rows)
             assert colours(plot.locator('canvas')) > 20, kind
-        # the first look at the file asked for each plot again: nothing was new
-        assert set(answers) == {200, 304} and answers.count(200) == len(KINDS), answers
+        # the server's first look at the file, which may come before the plots or after them, makes the page ask for
+        # each plot again: nothing is new, and nothing is sent twice
+        assert set(answers) <= {200, 304} and answers.count(200) == len(KINDS), answers
         # two abreast
         first, second = (page.locator('#' + kind).bounding_box() for kind in KINDS[:2])
         assert first['y'] == second['y'] and first['x'] < second['x']
