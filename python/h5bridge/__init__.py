@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ._errors import ReadError as ReadError
     from ._errors import UnsupportedError as UnsupportedError
     from ._errors import UsageError as UsageError
+    from ._plot import Frame as Frame
+    from ._plot import Picture as Picture
+    from ._plot import frame as frame
     from ._plot import plot as plot
     from ._table import Column as Column
     from ._table import Table as Table
@@ -74,7 +77,7 @@ _HOMES = {
         "UnsupportedError",
         "UsageError",
     ),
-    "_plot": ("plot",),
+    "_plot": ("Frame", "Picture", "frame", "plot"),
     "_table": ("Column", "Table", "open_table"),
     "_verbs": (
         "ColumnDigest",

@@ -1,195 +1,235 @@
-"""Pictures of a MeasurementSet with matplotlib."""
+"""Plots of a MeasurementSet: the frames of the command `plot`, as numbers, and drawn with matplotlib."""
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING, Any, Literal
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ._errors import UnsupportedError, UsageError
-from ._table import Table, open_table
+from ._errors import UsageError
+from ._table import Table
+from ._verbs import Path, Progress, call
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Kind = Literal["amplitude", "phase", "waterfall", "uv", "antennas"]
-_BLOCK_BYTES = 64 << 20
-_MOST_POINTS = 200_000
-_MOST_TIMES = 1000
+Kind: TypeAlias = Literal[
+    "waterfall",
+    "amp_time",
+    "phase_time",
+    "spectrum",
+    "amp_uvdist",
+    "uv",
+    "flag_antenna",
+    "flag_channel",
+    "flag_time",
+    "baselines",
+]
+Parameter: TypeAlias = str | int | float | Sequence[str | int | float]
+"""A value as docs/plots.md has it: `spw=1`, `corr=["XX", "YY"]`, `baseline="m000-m001"`; two ends of a range,
+`chan=(10, 20)`."""
+
+_RANGES = ("time", "chan")
+_DTYPES = {"F32": "<f4", "F64": "<f8", "U32": "<u4"}
+# modified Julian dates count from 1858-11-17
+_MJD = np.datetime64("1858-11-17T00:00:00", "us")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A plot as numbers, and the words beside it."""
+
+    kind: str
+    title: str
+    note: str
+    """What is averaged, and what is left out."""
+    rows: int
+    """Rows of the source that were read."""
+    x: dict[str, Any]
+    """`label`, `unit` and `scale` (linear, log; time: seconds of MJD; category: numbers of `names`) of the axis."""
+    y: dict[str, Any]
+    z: dict[str, Any] | None
+    """The same of the colours of a raster, with `low` and `high`: 0.5 % and 99.5 % of its values; None for lines."""
+    series: tuple[str, ...] | None
+    """Names of the lines; None for a raster."""
+    arrays: dict[str, npt.NDArray[Any]] = field(repr=False)
+    """`raster` with shape (y, x) and the edges `x` and `y` of its cells; or `x` with shape (n,) and `y` with shape
+    (line, n), with the smallest and largest of each bin as `low` and `high` where a bin has several."""
+    document: dict[str, Any] = field(repr=False)
+    """All that the frame says of itself; docs/plots.md."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG file; notebooks show it."""
+
+    png: bytes = field(repr=False)
+    title: str
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+    def save(self, path: Path) -> None:
+        """Writes the file."""
+        with open(path, "xb") as file:
+            file.write(self.png)
+
+
+def frame(
+    source: Path | Table, kind: Kind = "waterfall", *, progress: Progress = None, **parameters: Parameter
+) -> Frame:
+    """The numbers of a plot of visibilities: of a MeasurementSet, a native file, a live file or a container.
+
+    The parameters are the options of `h5bridge plot`: `column`, `spw`, `field`, `scan`, `corr`, `baseline`, `antenna`,
+    `time`, `chan`, `quantity`, `statistic`, `average`, `flagged`, `unit`, `max_read`.
+
+    >>> frame("my.ms", "flag_antenna").arrays["y"]
+    """
+    return _decode(_plotted(source, kind, "safetensors", progress, parameters))
 
 
 def plot(
-    source: str | os.PathLike[str] | Table,
-    kind: Kind = "amplitude",
+    source: Path | Table,
+    kind: Kind = "waterfall",
     *,
-    column: str = "DATA",
-    x: Literal["time", "channel", "uvdist"] = "time",
-    correlation: int = 0,
-    baseline: tuple[int, int] | None = None,
-    rows: slice | None = None,
-    flagged: bool = False,
     ax: Axes | None = None,
-) -> Axes:
-    """Draws visibilities of a MeasurementSet, a native file or a container; returns matplotlib's axes.
+    progress: Progress = None,
+    **parameters: Parameter,
+) -> Axes | Picture:
+    """Draws visibilities of a MeasurementSet, a native file, a live file or a container; returns matplotlib's axes.
+
+    Without matplotlib it returns the picture of the command, which a notebook shows. Parameters are those of `frame`.
 
     | kind | shows |
     |---|---|
-    | `amplitude`, `phase` | rows, averaged over channels, against `time` (s from the first) or `uvdist` (m); |
-    |  | or all rows averaged, against `channel` |
-    | `waterfall` | the mean amplitude of each time and channel |
-    | `uv` | the coverage of the uv plane, in m |
-    | `antennas` | where antennas stand, in m east and north of their mean |
+    | `waterfall` | the mean amplitude of each time and frequency; `statistic="max"` shows interference |
+    | `amp_time`, `phase_time` | a line for each correlation |
+    | `spectrum` | the newest integration, or the mean of `time` |
+    | `amp_uvdist`, `uv` | how many points there are |
+    | `flag_antenna`, `flag_channel`, `flag_time` | how much is flagged, in % |
+    | `baselines` | the mean amplitude of each pair of antennas |
 
-    `correlation` is the number of one, `baseline` the numbers of two antennas. Flagged values are left out unless
-    `flagged` is set. Only what is drawn is read, in blocks; of many rows every n-th is taken.
-
-    >>> plot("my.ms", "waterfall", column="CORRECTED_DATA")
+    >>> plot("my.ms", "waterfall", column="CORRECTED_DATA", corr="XX")
     """
     try:
-        import matplotlib.pyplot as plt
+        import matplotlib  # noqa: F401
     except ImportError:
-        raise UnsupportedError("pictures need matplotlib: pip install 'h5bridge[plot]'") from None
-    if kind not in ("amplitude", "phase", "waterfall", "uv", "antennas"):
-        raise UsageError(f"{kind!r} is not one of amplitude, phase, waterfall, uv, antennas")
-    table = source if isinstance(source, Table) else open_table(source)
-    try:
-        if ax is None:
-            ax = plt.subplots(layout="constrained")[1]
-        if kind == "antennas":
-            _antennas(table, ax)
-        elif kind == "uv":
-            _uv(table, _chosen(table, rows, baseline), ax)
-        elif kind == "waterfall":
-            _waterfall(table, _chosen(table, rows, baseline), column, correlation, flagged, ax)
-        else:
-            _visibilities(table, _chosen(table, rows, baseline), column, correlation, flagged, kind, x, ax)
-        return ax
-    finally:
-        if table is not source:
-            table.close()
+        if ax is not None:
+            raise UsageError("axes to draw in need matplotlib: pip install 'h5bridge[plot]'") from None
+        return Picture(_plotted(source, kind, "png", progress, parameters), kind)
+    return _draw(frame(source, kind, progress=progress, **parameters), ax)
 
 
-def _chosen(table: Table, rows: slice | None, baseline: tuple[int, int] | None) -> npt.NDArray[np.int64]:
-    taken = np.arange(len(table))[rows if rows is not None else slice(None)]
-    if baseline is not None and len(taken):
-        first, last = int(taken.min()), int(taken.max()) + 1
-        pair = (table["ANTENNA1"][first:last] == baseline[0]) & (table["ANTENNA2"][first:last] == baseline[1])
-        taken = taken[pair[taken - first]]
-    if not len(taken):
-        raise UsageError(f"{table.path}: no rows are chosen")
-    return taken
+def _plotted(
+    source: Path | Table, kind: str, ending: str, progress: Progress, parameters: dict[str, Parameter]
+) -> bytes:
+    """The file that `h5bridge plot` writes."""
+    path = source.path if isinstance(source, Table) else source
+    with tempfile.TemporaryDirectory(prefix="h5bridge") as folder:
+        out = os.path.join(folder, "plot." + ending)
+        options = [f"--{name.replace('_', '-')}={_word(name, value)}" for name, value in parameters.items()]
+        call("plot", [f"--out={out}", *options], [path, kind], progress)
+        with open(out, "rb") as file:
+            return file.read()
 
 
-def _blocks(
-    table: Table, rows: npt.NDArray[np.int64], column: str, correlation: int, flagged: bool
-) -> Any:
-    """Blocks of rows, each with its visibilities `(row, channel)`; flagged ones are masked."""
-    data = table[column]
-    row_bytes = max(int(np.prod([n or 1 for n in data.cell_shape])) * data.dtype.itemsize, 1)
-    step = max(_BLOCK_BYTES // row_bytes, 1)
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        cells = data[part, :, correlation]
-        mask = np.zeros(cells.shape, dtype=bool)
-        if not flagged and "FLAG" in table:
-            mask = table["FLAG"][part, :, correlation]
-            if "FLAG_ROW" in table:
-                mask = mask | table["FLAG_ROW"][part][:, None]
-        yield part, np.ma.masked_array(cells, mask=mask)
+def _word(name: str, value: Parameter) -> str:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return str(value)
+    if name in _RANGES:
+        if len(value) != 2:
+            raise UsageError(f"{name}: expected two ends, found {len(value)}")
+        return "..".join(str(end) for end in value)
+    return ",".join(str(one) for one in value)
 
 
-def _visibilities(
-    table: Table,
-    rows: npt.NDArray[np.int64],
-    column: str,
-    correlation: int,
-    flagged: bool,
-    kind: str,
-    x: str,
-    ax: Axes,
-) -> None:
-    measure = np.ma.abs if kind == "amplitude" else _degrees
-    if x == "channel":
-        total: Any = 0
-        count: Any = 0
-        for _, block in _blocks(table, rows, column, correlation, flagged):
-            total = total + block.filled(0).sum(axis=0)
-            count = count + (~np.ma.getmaskarray(block)).sum(axis=0)
-        mean = np.ma.masked_array(total, mask=count == 0) / np.maximum(count, 1)
-        ax.plot(np.arange(len(mean)), measure(mean))
-        ax.set_xlabel("channel")
-    elif x in ("time", "uvdist"):
-        rows = rows[:: max(len(rows) // _MOST_POINTS, 1)]
-        means = [block.mean(axis=1) for _, block in _blocks(table, rows, column, correlation, flagged)]
-        mask = np.concatenate([np.ma.getmaskarray(part) for part in means])
-        values = np.ma.masked_array(np.concatenate([np.ma.getdata(part) for part in means]), mask=mask)
-        if x == "time":
-            times = table["TIME"][rows]
-            ax.plot(times - times.min(), measure(values), ".", markersize=1)
-            ax.set_xlabel("time (s)")
-        else:
-            uvw = table["UVW"][rows]
-            ax.plot(np.hypot(uvw[:, 0], uvw[:, 1]), measure(values), ".", markersize=1)
-            ax.set_xlabel("uv distance (m)")
+def _decode(file: bytes) -> Frame:
+    start = 8 + int.from_bytes(file[:8], "little")
+    header = json.loads(file[8:start])
+    words = json.loads(header.pop("__metadata__")["plot"])
+    arrays = {}
+    for name, of in header.items():
+        first, last = (start + end for end in of["data_offsets"])
+        arrays[name] = np.frombuffer(file[first:last], dtype=_DTYPES[of["dtype"]]).reshape(of["shape"])
+    return Frame(
+        kind=words["kind"],
+        title=words["title"],
+        note=words["note"],
+        rows=words["rows_used"],
+        x=words["x"],
+        y=words["y"],
+        z=words["z"],
+        series=None if words["series"] is None else tuple(words["series"]),
+        arrays=arrays,
+        document=words,
+    )
+
+
+def _draw(of: Frame, ax: Axes | None) -> Axes:
+    import matplotlib.pyplot as plt
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    if ax is None:
+        ax = plt.subplots(layout="constrained")[1]
+    if of.series is None:
+        _draw_raster(of, ax)
     else:
-        raise UsageError(f"{x!r} is not one of time, channel, uvdist")
-    ax.set_ylabel(f"{kind} of {column}" + (" (°)" if kind == "phase" else ""))
+        _draw_lines(of, of.series, ax)
+    for shown, axis in ((ax.xaxis, of.x), (ax.yaxis, of.y)):
+        shown.set_label_text(_label(axis))
+        if axis["scale"] == "category":
+            shown.set_ticks(range(len(axis["names"])), axis["names"])
+        elif axis["scale"] == "time":
+            locator = AutoDateLocator(maxticks=6)
+            shown.set_major_locator(locator)
+            shown.set_major_formatter(ConciseDateFormatter(locator))
+    if of.x["scale"] == "category":
+        ax.tick_params(axis="x", rotation=90)
+    if of.kind == "uv":
+        ax.set_aspect("equal")
+    ax.set_title(f"{of.title}\n{of.note}", fontsize="small")
+    return ax
 
 
-def _degrees(values: Any) -> Any:
-    return np.ma.masked_array(np.angle(np.ma.getdata(values), deg=True), mask=np.ma.getmaskarray(values))
+def _draw_raster(of: Frame, ax: Axes) -> None:
+    from matplotlib.colors import LogNorm, Normalize
+
+    assert of.z is not None
+    raster = np.ma.masked_invalid(of.arrays["raster"].astype(float))
+    is_log = of.z["scale"] == "log"
+    if is_log:
+        raster = np.ma.masked_less_equal(raster, 0)
+    low, high = of.z["low"], of.z["high"]
+    norm = LogNorm(low or None, high) if is_log and raster.count() else Normalize(low, high)
+    mesh = ax.pcolormesh(_places(of.x, of.arrays["x"]), _places(of.y, of.arrays["y"]), raster, norm=norm)
+    ax.figure.colorbar(mesh, ax=ax, label=_label(of.z))
 
 
-def _waterfall(
-    table: Table, rows: npt.NDArray[np.int64], column: str, correlation: int, flagged: bool, ax: Axes
-) -> None:
-    times = table["TIME"][rows]
-    known, place = np.unique(times, return_inverse=True)
-    merged = max(len(known) // _MOST_TIMES, 1)
-    place = place // merged
-    shape = (int(place.max()) + 1, int(table[column].cell_shape[0] or 0))
-    if not shape[1]:
-        raise UsageError(f"{table.path}: the cells of {column} have different numbers of channels: choose rows")
-    total, count = np.zeros(shape), np.zeros(shape)
-    done = 0
-    for part, block in _blocks(table, rows, column, correlation, flagged):
-        where = place[done : done + len(part)]
-        np.add.at(total, where, np.ma.abs(block).filled(0))
-        np.add.at(count, where, ~np.ma.getmaskarray(block))
-        done += len(part)
-    mean = np.ma.masked_array(total, mask=count == 0) / np.maximum(count, 1)
-    span = float(known[-1] - known[0]) if len(known) > 1 else 1.0
-    image = ax.imshow(mean, aspect="auto", origin="lower", extent=(0, shape[1], 0, span), interpolation="nearest")
-    ax.figure.colorbar(image, ax=ax, label=f"amplitude of {column}")
-    ax.set_xlabel("channel")
-    ax.set_ylabel("time (s)")
+def _draw_lines(of: Frame, series: tuple[str, ...], ax: Axes) -> None:
+    x = _places(of.x, of.arrays["x"])
+    for number, (name, y) in enumerate(zip(series, of.arrays["y"], strict=True)):
+        if of.x["scale"] == "category":
+            ax.bar(x, y, label=name)
+            continue
+        ax.plot(x, y, ".-", markersize=3, linewidth=1, label=name)
+        if "low" in of.arrays:
+            low, high = of.arrays["low"][number], of.arrays["high"][number]
+            ax.fill_between(x, low, high, alpha=0.2, linewidth=0)
+    if len(series) > 1:
+        ax.legend()
 
 
-def _uv(table: Table, rows: npt.NDArray[np.int64], ax: Axes) -> None:
-    rows = rows[:: max(len(rows) // _MOST_POINTS, 1)]
-    uvw = table["UVW"][rows]
-    for sign in (1, -1):
-        ax.plot(sign * uvw[:, 0], sign * uvw[:, 1], ".", markersize=0.5, color="C0")
-    ax.set_aspect("equal")
-    ax.set_xlabel("u (m)")
-    ax.set_ylabel("v (m)")
+def _places(axis: dict[str, Any], numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if axis["scale"] != "time":
+        return numbers
+    return _MJD + np.round(numbers * 1e6).astype("timedelta64[us]")
 
 
-def _antennas(table: Table, ax: Axes) -> None:
-    antennas = table if "POSITION" in table else table.subtables["ANTENNA"]
-    place, names = antennas["POSITION"][:], antennas["NAME"][:]
-    middle = place.mean(axis=0)
-    longitude = np.arctan2(middle[1], middle[0])
-    latitude = np.arctan2(middle[2], np.hypot(middle[0], middle[1]))
-    away = place - middle
-    east = -np.sin(longitude) * away[:, 0] + np.cos(longitude) * away[:, 1]
-    outward = np.cos(longitude) * away[:, 0] + np.sin(longitude) * away[:, 1]
-    north = np.cos(latitude) * away[:, 2] - np.sin(latitude) * outward
-    ax.plot(east, north, "o")
-    for name, at in zip(names, zip(east, north, strict=True), strict=True):
-        ax.annotate(name, at, xytext=(3, 3), textcoords="offset points", fontsize="x-small")
-    ax.set_aspect("equal")
-    ax.set_xlabel("east (m)")
-    ax.set_ylabel("north (m)")
+def _label(axis: dict[str, Any]) -> str:
+    return f"{axis['label']} ({axis['unit']})" if axis["unit"] else str(axis["label"])

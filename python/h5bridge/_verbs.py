@@ -276,7 +276,7 @@ def to_hdf5(
     words += _option("--dtype", dtype) + _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _option("--max-memory", max_memory)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
-    return _summary(_call("to-hdf5", words, [source, out], progress))
+    return _summary(call("to-hdf5", words, [source, out], progress))
 
 
 def plan(
@@ -301,7 +301,7 @@ def plan(
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, None)
     words += _option("--threads", threads) + _option("--max-memory", max_memory)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
-    document = _call("to-hdf5", [*words, "--dry-run"], [source, "plan.h5"], None)
+    document = call("to-hdf5", [*words, "--dry-run"], [source, "plan.h5"], None)
     listed = tuple(
         TablePlan(
             table["name"],
@@ -361,7 +361,7 @@ def to_ms(
     words = _flag("--exact", exact) + _option("--byte-order", byte_order) + _flag("--engines", engines)
     words += _flag("--salvage", salvage) + _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
-    return _summary(_call("to-ms", words, [source, out], progress))
+    return _summary(call("to-ms", words, [source, out], progress))
 
 
 def pack(
@@ -388,7 +388,7 @@ def pack(
     words = _option("--format", format) + _flag("--single-file", single_file) + _option("--block-size", block_size)
     words += _flag("--crc", crc) + _option("--compress", compress) + _flag("--salvage", salvage)
     words += _flag("--overwrite", overwrite) + _option("--sync", sync) + _locking(lock, lock_timeout)
-    return _packed(_call("pack", words, [source, out], progress))
+    return _packed(call("pack", words, [source, out], progress))
 
 
 def unpack(
@@ -404,7 +404,7 @@ def unpack(
 ) -> Packed:
     """Takes the files of a table out of their containers. Errors and interrupts are those of `to_hdf5`."""
     words = _flag("--salvage", salvage) + _flag("--overwrite", overwrite) + _option("--sync", sync)
-    return _packed(_call("unpack", words + _locking(lock, lock_timeout), [source, out], progress))
+    return _packed(call("unpack", words + _locking(lock, lock_timeout), [source, out], progress))
 
 
 def verify(
@@ -428,7 +428,7 @@ def verify(
     """
     words = _flag("--bytes", bytes) + _option("--where", where)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
-    document = _call("verify", words, [left] if right is None else [left, right], progress)
+    document = call("verify", words, [left] if right is None else [left, right], progress)
     return Comparison(
         bool(document.get("equal", document.get("intact", False))),
         tuple(document.get("differences", document.get("damaged", ()))),
@@ -450,7 +450,7 @@ def digest(
     """The fingerprints of what a source holds (CTFP-1), which do not depend on how it is stored."""
     words = _repeated("--columns", columns)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
-    document = _call("digest", words, [source], progress)
+    document = call("digest", words, [source], progress)
     tables = {name: _table_digest(table) for name, table in document.get("tables", {}).items()}
     return Digests(tables, document.get("files", {}), document)
 
@@ -475,7 +475,7 @@ def info(
 ) -> Info:
     """Tables, columns, data managers, chunks of a source; or the files of a container, or arrays."""
     words = _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
-    document = _call("info", words, [source], None)
+    document = call("info", words, [source], None)
     tables = {name: _table_info(table) for name, table in document.get("tables", {}).items()}
     return Info(tables, document)
 
@@ -516,7 +516,7 @@ def follow(
     """
     words = _flag("--until-closed", until_closed) + _option("--idle", None if idle is None else f"{idle}s")
     words += ["--poll", f"{poll}s", *_flag("--fsync", fsync), *_flag("--overwrite", overwrite)]
-    document = _call("follow", words + _locking(True, lock_timeout), [source, live], None)
+    document = call("follow", words + _locking(True, lock_timeout), [source, live], None)
     found = document["tables"], document["commits"], document["seconds"]
     return Followed(*found, tuple(document.get("warnings", ())), document)
 
@@ -542,7 +542,7 @@ def finalize(
     words = _option("--source", None if source is None else os.fspath(source)) + _flag("--restorable", restorable)
     words += _option("--compress", compress) + _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _option("--max-memory", max_memory) + _locking(True, lock_timeout)
-    return _summary(_call("finalize", words, [live] if out is None else [live, out], progress))
+    return _summary(call("finalize", words, [live] if out is None else [live, out], progress))
 
 
 def _to_hdf5_words(
@@ -595,7 +595,7 @@ def _locking(lock: bool, timeout: float) -> list[str]:
     return [f"--lock-timeout={timeout}"] if lock else ["--no-lock"]
 
 
-def _call(verb: str, words: list[str], paths: list[Path], progress: Progress) -> dict[str, Any]:
+def call(verb: str, words: list[str], paths: list[Path], progress: Progress) -> dict[str, Any]:
     with following(progress, verb) as report:
         _, document = _native.call([verb, *words, "--", *(os.fspath(path) for path in paths)], report)
     parsed: dict[str, Any] = json.loads(document)

@@ -32,6 +32,10 @@ CONTAINERS = {'table.mf', 'table.mfh5'}
 DONE, FAILED, USAGE, DAMAGED, UNSUPPORTED, DIFFERENT, WARNINGS, EXISTS, NO_SPACE, INTERRUPTED = (
     0, 1, 2, 3, 4, 5, 6, 7, 8, 130)
 
+# Kinds of plots, in their order
+PLOTS = ('waterfall', 'amp_time', 'phase_time', 'spectrum', 'amp_uvdist', 'uv', 'flag_antenna', 'flag_channel', 'flag_time',
+         'baselines')
+
 
 def h5bridge(*words, code=DONE, timeout=300):
     """Runs h5bridge without a terminal; fails unless it ends with CODE (None: any of cli.md's). Returns the process."""

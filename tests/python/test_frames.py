@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import support
-from support import EXISTS, TESTDATA, UNSUPPORTED, USAGE, h5bridge
+from support import EXISTS, PLOTS, TESTDATA, UNSUPPORTED, USAGE, h5bridge
 from test_follow import Casacore
 from test_live import CHANNELS, CORRELATIONS, examples, writer                # noqa: F401
 
@@ -250,10 +250,6 @@ def check(truth, source, kind, folder, *words, **p):
     return meta, arrays
 
 
-KINDS = ['waterfall', 'amp_time', 'phase_time', 'spectrum', 'amp_uvdist', 'uv', 'flag_antenna', 'flag_channel', 'flag_time',
-         'baselines']
-
-
 def subtable(main, name, columns):
     """Adds a subtable with COLUMNS: lists of values by name."""
     path = main.name() + '/' + name
@@ -338,7 +334,7 @@ MORE = [('waterfall', dict(spw='0', statistic='max')), ('waterfall', dict(spw='1
         ('baselines', dict(spw='0', statistic='max')), ('baselines', dict(spw='0', average='vector')), ('uv', dict(spw='1', unit='klambda'))]
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', PLOTS)
 @pytest.mark.parametrize('form', ['made.ms', 'made.h5', 'live.h5'])
 def test_every_parameter(made, kind, form, tmp_path):
     folder, truth = made
@@ -361,7 +357,7 @@ def test_other_columns(made, tmp_path):
 def test_testdata(name, tmp_path):
     source = os.path.join(TESTDATA, name)
     truth = Truth(source)
-    for kind in KINDS:
+    for kind in PLOTS:
         check(truth, source, kind, tmp_path)
         check(truth, source, kind, tmp_path, spw='0')
 
@@ -417,7 +413,7 @@ def test_pictures(made, tmp_path):
     """Every kind is drawn: many colours, and the same bytes each time. Somebody has to look at them, too."""
     Image = pytest.importorskip('PIL.Image')
     folder, _ = made
-    for kind in KINDS:
+    for kind in PLOTS:
         out = tmp_path / (kind + '.png')
         h5bridge('plot', folder / 'made.ms', kind, '--out', out, '--quiet', '--size', '640x480')
         image = Image.open(out)
@@ -430,7 +426,7 @@ def test_description(made):
     folder, _ = made
     for form, kind in [('made.ms', 'table'), ('made.h5', 'hdf5'), ('live.h5', 'live')]:
         found = json.loads(h5bridge('plot', folder / form, '--describe').stdout)
-        assert found['kind'] == kind and found['missing'] is None and found['plots'] == KINDS
+        assert found['kind'] == kind and found['missing'] is None and found['plots'] == list(PLOTS)
         assert [antenna['name'] for antenna in found['antennas']] == ['m000', 'm001', 'm002', 'm003', 'CS-9']
         assert found['antennas'][0]['position'] == [1, 2, 3] and found['telescope'] == 'TEST'
         assert [field['name'] for field in found['fields']] == ['3C 286', 'target']
@@ -522,7 +518,7 @@ def test_corpus(entry, tmp_path):
             assert description.stderr.startswith('h5bridge: ') and len(description.stderr) > 30
             continue
         missing = json.loads(description.stdout)['missing']
-        for kind in KINDS if missing is None else KINDS[:1]:
+        for kind in PLOTS if missing is None else PLOTS[:1]:
             process = h5bridge('plot', table, kind, '--out', tmp_path / 'a.safetensors', '--overwrite', code=None)
             if missing is not None:
                 assert process.returncode == UNSUPPORTED and 'nothing to plot' in process.stderr, process.stderr

@@ -326,6 +326,64 @@ def test_errors(tmp_path):
         h5bridge.to_hdf5(DEMO, tmp_path / 'x.h5', rows=slice(0, 10, 2))
 
 
+# ---- plots ----------------------------------------------------------------------------------------------------------
+
+def drawn(axes):
+    """The values that matplotlib was given: of a raster, of bars, or of lines."""
+    if axes.patches:
+        return np.array([[bar.get_height() for bar in axes.patches]])
+    if axes.lines:
+        return np.array([line.get_ydata() for line in axes.lines])
+    return axes.collections[0].get_array()
+
+
+@pytest.mark.parametrize('kind', support.PLOTS)
+def test_plots(kind, tmp_path, monkeypatch):
+    """Numbers and pictures are those of the command, which test_frames.py judges; with matplotlib, what it is given."""
+    import matplotlib
+    matplotlib.use('Agg')
+    import matplotlib.pyplot as plt
+    support.h5bridge('plot', DEMO, kind, '--out', tmp_path / 'a.npy', '--baseline', '0-1,0-2', '--quiet')
+    support.h5bridge('plot', DEMO, kind, '--out', tmp_path / 'a.png', '--baseline', '0-1,0-2', '--quiet')
+    chosen = {'baseline': ['0-1', '0-2']}
+    frame = h5bridge.frame(DEMO, kind, **chosen)
+    values = frame.arrays['y' if frame.series else 'raster']
+    np.testing.assert_array_equal(values, np.load(tmp_path / 'a.npy'))
+    axes = h5bridge.plot(DEMO, kind, **chosen)
+    shown = np.ma.masked_invalid(values.astype(float))
+    if frame.z and frame.z['scale'] == 'log':
+        shown = np.ma.masked_less_equal(shown, 0)
+    np.testing.assert_array_equal(np.ma.filled(np.ma.asarray(drawn(axes), float), np.nan), shown.filled(np.nan))
+    assert frame.title in axes.get_title() and axes.get_xlabel().startswith(frame.x['label'])
+    assert h5bridge.plot(DEMO, kind, ax=axes) is axes
+    axes.figure.savefig(tmp_path / 'b.png')
+    plt.close(axes.figure)
+    monkeypatch.setitem(sys.modules, 'matplotlib', None)
+    picture = h5bridge.plot(DEMO, kind, **chosen)
+    assert picture._repr_png_() == (tmp_path / 'a.png').read_bytes()
+    picture.save(tmp_path / 'c.png')
+    with pytest.raises(FileExistsError):
+        picture.save(tmp_path / 'c.png')
+    with pytest.raises(h5bridge.UsageError, match='matplotlib'):
+        h5bridge.plot(DEMO, kind, ax=axes)
+
+
+def test_parameters_of_plots(tmp_path):
+    with h5bridge.open_table(DEMO) as table:
+        whole = h5bridge.frame(table, 'waterfall')
+        part = h5bridge.frame(table, 'waterfall', chan=(2, 5), corr='XX', flagged='include')
+        assert part.arrays['raster'].shape[1] == 3 and part.document['selection']['chan'] == '2..5'
+        assert whole.arrays['raster'].shape[1] == 16 and whole.rows == 210
+        with pytest.raises(h5bridge.UsageError, match='ZZ'):
+            h5bridge.frame(table, corr='ZZ')
+        with pytest.raises(h5bridge.UsageError, match='two ends'):
+            h5bridge.frame(table, chan=[1, 2, 3])
+        with pytest.raises(h5bridge.UsageError, match='colour'):
+            h5bridge.plot(table, colour='red')
+    with pytest.raises(h5bridge.UnsupportedError, match='TIME'):
+        h5bridge.frame(os.path.join(DEMO, 'ANTENNA'))
+
+
 def test_progress(big_ms, tmp_path):
     """It is called as it goes, in this thread; what it raises ends the conversion, which leaves nothing."""
     calls = []
