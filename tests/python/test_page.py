@@ -17,6 +17,7 @@ import time
 import urllib.parse
 import urllib.request
 
+import casacore.tables as ct
 import h5py
 import numpy as np
 import pytest
@@ -31,8 +32,7 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason='no browser: install one
 
 WRITER = os.path.join(support.ROOT, 'scripts', 'demo.d', 'growing_ms.py')
 ANTENNAS, CHANNELS, INTEGRATIONS = 7, 48, 80
-KINDS = ('waterfall', 'amp_time', 'phase_time', 'spectrum', 'amp_uvdist', 'uv', 'flag_antenna', 'flag_channel', 'flag_time',
-         'baselines')
+KINDS = support.PLOTS
 RASTERS = ('waterfall', 'amp_uvdist', 'uv', 'baselines')
 SECONDS = 60    # a busy machine is slow at drawing
 
@@ -500,15 +500,22 @@ def growing(folder, integrations=2000, pause=0.25):
             return process
         start(words)
         end = time.time() + SECONDS
-        while not os.path.exists(ms / 'table.dat'):
+        while written(ms) == 0:
             assert time.time() < end
             time.sleep(0.1)
-        time.sleep(1)
         start([support.H5BRIDGE, 'follow', str(ms), str(served / 'live.h5')], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while committed(served / 'live.h5') < 100:
             assert time.time() < end
             time.sleep(0.1)
         yield served
+
+
+def written(ms):
+    try:
+        with ct.table(str(ms), ack=False, lockoptions='usernoread') as table:
+            return table.nrows()
+    except RuntimeError:
+        return 0
 
 
 def committed(path):
@@ -517,6 +524,18 @@ def committed(path):
             return int(file['MAIN/committed_rows'][0])
     except (OSError, KeyError):
         return 0
+
+
+def settled(page, read):
+    """What READ gives as soon as it gives the same for a while: what was under way has arrived, and no more comes."""
+    end = time.time() + SECONDS
+    value, since = read(), time.time()
+    while time.time() < since + 2:
+        page.wait_for_timeout(200)
+        if read() != value:
+            value, since = read(), time.time()
+        assert since < end, 'it goes on'
+    return value
 
 
 ROWS = 'Number(document.querySelector("[data-name=rows]").textContent.replaceAll(",", ""))'
@@ -543,20 +562,18 @@ def test_page_grows_with_the_file(chromium, tmp_path):
 
             # a pause keeps the plots, not the numbers
             page.get_by_role('button', name='Pause').click()
-            page.wait_for_timeout(1500)
-            held = state()
-            wait(page, 'rows => %s > rows' % ROWS, held[0] + 60)
-            assert state()[1:] == held[1:] and query(page)['paused'] == ['1']
+            held = settled(page, lambda: state()[1:])
+            rows = page.evaluate(ROWS)
+            wait(page, 'rows => %s > rows' % ROWS, rows + 60)
+            assert state()[1:] == held and query(page)['paused'] == ['1']
             page.get_by_role('button', name='Go on').click()
-            wait(page, 'rows => document.getElementById("waterfall").dataset.rows > rows', held[1])
+            wait(page, 'rows => document.getElementById("waterfall").dataset.rows > rows', held[0])
 
             # a hidden page closes its stream
             hide = '''is => { Object.defineProperty(document, 'hidden', {configurable: true, get: () => is});
                 document.dispatchEvent(new Event('visibilitychange')); }'''
             page.evaluate(hide, True)
-            held = page.evaluate(ROWS)
-            page.wait_for_timeout(1500)
-            assert page.evaluate(ROWS) == held
+            held = settled(page, lambda: page.evaluate(ROWS))
             page.evaluate(hide, False)
             wait(page, 'rows => %s > rows' % ROWS, held)
 
