@@ -662,7 +662,7 @@ impl Growing {
 }
 
 /// Events of a file as they come.
-struct Events(BufReader<TcpStream>);
+struct Events(BufReader<TcpStream>, Instant);
 
 impl Events {
     fn open(server: &Server, file: &str) -> Self {
@@ -673,7 +673,7 @@ impl Events {
         let mut stream = server.connect();
         let head = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n", server.port);
         stream.write_all(format!("{head}Authorization: Bearer {}\r\n\r\n", server.token()).as_bytes()).unwrap();
-        Events(BufReader::new(stream))
+        Events(BufReader::new(stream), Instant::now())
     }
 
     /// Name and document of the next event; the lines of the chunked encoding are skipped.
@@ -682,6 +682,7 @@ impl Events {
         loop {
             let mut line = String::new();
             assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream ends");
+            assert!(self.1.elapsed() < 6 * TIME, "the event does not come");
             if let Some(event) = line.strip_prefix("event: ") {
                 name = event.trim_end().to_owned();
             } else if let Some(data) = line.strip_prefix("data: ") {
@@ -951,7 +952,9 @@ fn a_board_of_200_files() {
     let path = |number: usize| folder.path().join(format!("live{number:03}.h5"));
     let mut growing: Vec<Growing> = (0..GROWING).map(|number| Growing::new(&path(number))).collect();
     // the others are as a writer that was killed leaves them: open, without further rows
-    (GROWING..FILES).for_each(|number| drop(fs::copy(path(0), path(number)).unwrap()));
+    for number in GROWING..FILES {
+        fs::copy(path(0), path(number)).unwrap();
+    }
     let rules = folder.path().join("rules");
     fs::write(&rules, "flagged > 60 %\n").unwrap();
     let server = Server::start(&[text(folder.path()), "--alerts", text(&rules)]);
