@@ -146,8 +146,9 @@ function listen(withRules = true) {
     alert: (alert) => alarms.alert(alert),
     problem: (message) => alarms.say('problem', message && `the file cannot be read: ${message}`),
     refused: ({ status: code, message }) => {
-      alarms.say('refused', message);
-      if (code === 422 && rules.length) listen(false);
+      const isOfRules = code === 422 && rules.length > 0;
+      alarms.say(isOfRules ? 'rules' : 'refused', message);
+      if (isOfRules) listen(false);
     },
     end: (reason) => {
       const texts: Record<string, string> = { closed: 'closed', replaced: 'another file has replaced it: reload', gone: 'the file is gone' };

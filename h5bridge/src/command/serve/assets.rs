@@ -15,7 +15,7 @@ pub(super) static ASSETS: &[(&str, &[u8])] = &[
     asset!("assets/index-CVLVQSCV.js"),
     asset!("assets/index-CubmQTHG.css"),
     asset!("assets/ms-BOmFgkcw.css"),
-    asset!("assets/ms-CeNwrjHd.js"),
+    asset!("assets/ms-CA0HOhH9.js"),
     asset!("assets/rolldown-runtime-QTnfLwEv.js"),
     asset!("assets/server-Be_dgHhv.css"),
     asset!("assets/server-MsFT9y1m.js"),
