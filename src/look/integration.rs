@@ -2,7 +2,6 @@
 
 use super::describe::Description;
 use super::rows::Rows;
-use super::sample::{numbers, sample_rows};
 use crate::error::Result;
 use crate::value::{DataType, Values};
 
@@ -85,7 +84,7 @@ impl Baselines {
     fn flags(&self, main: &Rows, known: &Description, bytes: u64) -> Result<Vec<AntennaFlags>> {
         let has = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let Some(column) = ["FLAG", "FLAG_ROW"].into_iter().find(|name| has(name)) else { return Ok(Vec::new()) };
-        let chosen = cover(&self.pairs, sample_rows(main, column, bytes)? as usize);
+        let chosen = cover(&self.pairs, main.sample_rows(column, bytes)? as usize);
         let flags = self.read_flags(main, &chosen)?;
         let mut sums: Vec<(f64, f64)> = Vec::new();
         for (&row, flags) in chosen.iter().zip(&flags) {
@@ -110,12 +109,12 @@ impl Baselines {
         let Some(column) = known.columns.first() else { return Ok(None) };
         let cross: Vec<usize> = (0..self.pairs.len()).filter(|&row| self.pairs[row].0 != self.pairs[row].1).collect();
         let pairs: Vec<(usize, usize)> = cross.iter().map(|&row| self.pairs[row]).collect();
-        let chosen = cover(&pairs, sample_rows(main, column, bytes)? as usize);
+        let chosen = cover(&pairs, main.sample_rows(column, bytes)? as usize);
         let chosen: Vec<usize> = chosen.into_iter().map(|at| cross[at]).collect();
         let flags = self.read_flags(main, &chosen)?;
         let (mut sum, mut count) = (0., 0_u64);
         for group in main.cells(column, &self.rows(&chosen))? {
-            let numbers = numbers(&group.values);
+            let numbers = group.numbers();
             let cells = numbers.chunks(group.shape.elements()?.max(1) as usize);
             for (&place, cell) in group.places.iter().zip(cells) {
                 for (index, amplitude) in cell.iter().enumerate() {
@@ -137,7 +136,7 @@ impl Baselines {
         if is_bool("FLAG") {
             flags = vec![Vec::new(); chosen.len()];
             for group in main.cells("FLAG", &self.rows(chosen))? {
-                let numbers = numbers(&group.values);
+                let numbers = group.numbers();
                 let cells = numbers.chunks(group.shape.elements()?.max(1) as usize);
                 for (&place, cell) in group.places.iter().zip(cells) {
                     flags[place] = cell.to_vec();
@@ -163,7 +162,7 @@ fn is_flagged(flags: &[f64], index: usize) -> bool {
     flags.get(index).or(flags.first().filter(|_| flags.len() == 1)).is_some_and(|&flag| flag != 0.)
 }
 
-/// At most `count` of the pairs, ascending, in which every antenna occurs about equally often.
+/// Numbers of `count` of the pairs, or of all if they are fewer, ascending, in which every antenna occurs about equally often.
 fn cover(pairs: &[(usize, usize)], count: usize) -> Vec<usize> {
     let mut left = count;
     if left >= pairs.len() {

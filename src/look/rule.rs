@@ -54,7 +54,7 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Quantity {
     Flagged,
-    /// Of one antenna, or of any.
+    /// Flags of one antenna, or of any.
     AntennaFlagged(Option<String>),
     Lag,
     CommitAge,

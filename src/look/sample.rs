@@ -8,16 +8,12 @@ use serde_json::{Value as Json, json};
 use super::calendar::{UNIX_ZERO, utc, utc_of_mjd};
 use super::describe::Description;
 use super::integration::Integration;
-use super::rows::Rows;
+use super::rows::{Rows, SAMPLE_ROWS};
 use crate::error::Result;
-use crate::value::{DataType, Shape, Values};
+use crate::value::{DataType, Shape};
 
-/// Bytes of the newest cells that are read of a column for a look, if nothing else is said, and rows at most.
+/// Bytes of the newest cells that are read of a column for a look, if nothing else is said.
 const SAMPLE_BYTES: u64 = 4 << 20;
-pub(super) const SAMPLE_ROWS: u64 = 4096;
-
-/// Rows that are read of columns whose cells have several shapes.
-const SAMPLE_CELLS: u64 = 256;
 
 /// Columns whose amplitudes are shown: the first that exists.
 const VISIBILITIES: [&str; 4] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA"];
@@ -190,7 +186,7 @@ impl Sample {
         let flags = ["FLAG", "FLAG_ROW"].into_iter().find(|name| has(name, &|data_type| data_type == DataType::Bool));
         // the same rows of each
         let wanted = [visibilities, flags].into_iter().flatten();
-        let count = wanted.map(|name| sample_rows(main, name, options.bytes)).collect::<Result<Vec<_>>>()?;
+        let count = wanted.map(|name| main.sample_rows(name, options.bytes)).collect::<Result<Vec<_>>>()?;
         let count = count.into_iter().min().unwrap_or(0).min(rows);
         let flags = flags.map(|name| newest(main, name, count)).transpose()?;
         if let Some(flags) = &flags {
@@ -243,13 +239,6 @@ impl Sample {
     }
 }
 
-/// How many of the newest rows of a column are looked at.
-pub(super) fn sample_rows(main: &Rows, column: &str, bytes_of_sample: u64) -> Result<u64> {
-    let bytes = main.largest_cell(column)?;
-    let limit = if main.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
-    Ok((bytes_of_sample / bytes.max(1)).clamp(1, limit))
-}
-
 /// The newest cells of a column, each with its shape; an undefined one has no elements. Amplitudes of complex numbers, 1 for
 /// true.
 fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)>> {
@@ -258,30 +247,13 @@ fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)
     let mut cells = vec![(Shape::from([0]), Vec::new()); rows.len()];
     for group in main.cells(column, &rows)? {
         let elements = group.shape.elements()? as usize;
-        let numbers = numbers(&group.values);
+        let numbers = group.numbers();
         for (number, place) in group.places.into_iter().enumerate() {
             let cell = numbers.get(number * elements..(number + 1) * elements).unwrap_or_default();
             cells[place] = (group.shape.clone(), cell.to_vec());
         }
     }
     Ok(cells)
-}
-
-pub(super) fn numbers(values: &Values) -> Vec<f64> {
-    match values {
-        Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
-        Values::UChar(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::Short(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::UShort(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::Int(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::UInt(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::Int64(v) => v.iter().map(|&v| v as f64).collect(),
-        Values::Float(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::Double(v) => v.clone(),
-        Values::Complex(v) => v.iter().map(|v| v.norm().into()).collect(),
-        Values::DComplex(v) => v.iter().map(|v| v.norm()).collect(),
-        Values::String(_) | Values::Record(_) => Vec::new(),
-    }
 }
 
 /// The numbers that are finite and not flagged.
