@@ -1,6 +1,6 @@
 //! Blocks of rows, read once for all sums that wait for them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 use super::accumulate::{Accumulator, Row};
@@ -8,7 +8,7 @@ use super::bins::spread;
 use super::describe::Description;
 use super::request::Request;
 use super::rows::{Group, Rows};
-use super::selection::{RowKey, Selection, Sums};
+use super::selection::{RowKey, Selection, Sums, unknown};
 use crate::error::{Error, Result};
 use crate::value::{Complex32, DataType, Values};
 
@@ -47,6 +47,28 @@ pub(super) struct Fold {
     bytes: u64,
     /// Number of the request that used the sums last.
     pub(super) used: u64,
+    scans: Scans,
+}
+
+/// The scans of rows that were read for a selection of scans.
+#[derive(Debug)]
+struct Scans {
+    /// Those that are selected and that no row has had.
+    missing: Vec<i64>,
+    /// Some of the others.
+    seen: BTreeSet<i64>,
+}
+
+impl Scans {
+    /// Scans that an error can name.
+    const SEEN: usize = 64;
+
+    fn add(&mut self, scan: i64) {
+        self.missing.retain(|missing| *missing != scan);
+        if self.seen.len() < Self::SEEN {
+            self.seen.insert(scan);
+        }
+    }
 }
 
 impl Fold {
@@ -63,6 +85,7 @@ impl Fold {
         Fold {
             sums: Accumulator::new(sums, frequencies),
             names: window.map_or_else(Vec::new, |window| window.correlations.clone()),
+            scans: Scans { missing: selection.scans.clone(), seen: BTreeSet::new() },
             selection,
             pending: order.into_iter().map(block).collect(),
             given: layout.rows,
@@ -97,6 +120,20 @@ impl Fold {
     /// Whether all rows are folded.
     pub(super) fn is_complete(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    /// Scans are known when all rows have been read.
+    ///
+    /// # Errors
+    /// `Usage` if no row is of a scan that is selected.
+    pub(super) fn check_scans(&self) -> Result<()> {
+        match self.scans.missing.first() {
+            Some(scan) if self.is_complete() && self.rows_used > 0 => {
+                let seen = self.scans.seen.iter().map(i64::to_string).collect();
+                Err(unknown("scan", &scan.to_string(), seen))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether as much was read as the request allows.
@@ -316,6 +353,9 @@ impl Read {
                 channels,
             };
             fold.sums.add(&row, &fold.selection, &fold.names);
+        }
+        if !fold.selection.scans.is_empty() {
+            self.keys.iter().for_each(|key| fold.scans.add(key.scan));
         }
         fold.rows_used += self.rows;
         fold.bytes += self.bytes;

@@ -15,23 +15,34 @@
 //! becomes a selection of rows, correlations and channels (`selection.rs`). `fold.rs` reads blocks of rows once for all
 //! selections that wait for them, `accumulate.rs` adds them up, `plots.rs` makes a [`Frame`] of the sums.
 //! docs/plots.md describes every plot.
+//!
+//! A [`Rule`] (`rule.rs`) warns of a state of the source; [`Alerts`] (`alert.rs`) evaluates rules on one [`Look`] after the
+//! other.
 
 mod accumulate;
+mod alert;
 mod bins;
 mod calendar;
 mod describe;
 mod fold;
 mod frame;
+mod integration;
 mod plots;
+mod rates;
 mod request;
 mod rows;
+mod rule;
 mod sample;
 mod selection;
 mod session;
 
+pub use alert::{Alert, Alerts};
 pub use calendar::{utc, utc_of_mjd};
 pub use describe::{Antenna, Description, Field, SpectralWindow, has_plots};
 pub use frame::{Array, Axis, Frame, Numbers, Plot, write_file};
+pub use integration::{AntennaFlags, Integration};
+pub use rates::Rates;
 pub use request::{Kind, PARAMETERS, Request};
+pub use rule::Rule;
 pub use sample::{Amplitudes, AmplitudesBy, Look, NewestTime};
 pub use session::{Ended, Session};

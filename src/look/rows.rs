@@ -15,6 +15,10 @@ use crate::value::{Complex32, Complex64, DataType, Element, Shape, Values};
 /// Bytes of a cell beyond which it is not read.
 const MAX_CELL_BYTES: u64 = 256 << 20;
 
+/// Rows that are read for a look at most, and of columns whose cells have several shapes.
+pub(super) const SAMPLE_ROWS: u64 = 4096;
+const SAMPLE_CELLS: u64 = 256;
+
 /// How often a table is opened that another process is writing to, and the pause between two tries.
 const OPEN_TRIES: usize = 50;
 const OPEN_PAUSE: Duration = Duration::from_millis(20);
@@ -59,6 +63,26 @@ pub(super) struct Group {
     pub(super) shape: Shape,
     /// Elements of the cells, one cell after the other.
     pub(super) values: Values,
+}
+
+impl Group {
+    /// The elements as numbers: amplitudes of complex ones, 1 for true; none of strings and records.
+    pub(super) fn numbers(&self) -> Vec<f64> {
+        match &self.values {
+            Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
+            Values::UChar(v) => v.iter().map(|&v| v.into()).collect(),
+            Values::Short(v) => v.iter().map(|&v| v.into()).collect(),
+            Values::UShort(v) => v.iter().map(|&v| v.into()).collect(),
+            Values::Int(v) => v.iter().map(|&v| v.into()).collect(),
+            Values::UInt(v) => v.iter().map(|&v| v.into()).collect(),
+            Values::Int64(v) => v.iter().map(|&v| v as f64).collect(),
+            Values::Float(v) => v.iter().map(|&v| v.into()).collect(),
+            Values::Double(v) => v.clone(),
+            Values::Complex(v) => v.iter().map(|v| v.norm().into()).collect(),
+            Values::DComplex(v) => v.iter().map(|v| v.norm()).collect(),
+            Values::String(_) | Values::Record(_) => Vec::new(),
+        }
+    }
 }
 
 impl Rows {
@@ -339,6 +363,12 @@ impl Rows {
                 shapes.iter().map(bytes).collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(0)
             }
         })
+    }
+
+    /// How many rows of a column a look reads within `bytes`.
+    pub(super) fn sample_rows(&self, column: &str, bytes: u64) -> Result<u64> {
+        let limit = if self.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
+        Ok((bytes / self.largest_cell(column)?.max(1)).clamp(1, limit))
     }
 
     /// Whether all cells of a column have the same shape.

@@ -6,16 +6,14 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value as Json, json};
 
 use super::calendar::{UNIX_ZERO, utc, utc_of_mjd};
-use super::rows::Rows;
+use super::describe::Description;
+use super::integration::Integration;
+use super::rows::{Rows, SAMPLE_ROWS};
 use crate::error::Result;
-use crate::value::{DataType, Shape, Values};
+use crate::value::{DataType, Shape};
 
-/// Bytes of the newest cells that are read of a column at a time, and rows at most.
+/// Bytes of the newest cells that are read of a column for a look, if nothing else is said.
 const SAMPLE_BYTES: u64 = 4 << 20;
-const SAMPLE_ROWS: u64 = 4096;
-
-/// Rows that are read of columns whose cells have several shapes.
-const SAMPLE_CELLS: u64 = 256;
 
 /// Columns whose amplitudes are shown: the first that exists.
 const VISIBILITIES: [&str; 4] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA"];
@@ -50,6 +48,8 @@ pub struct Look {
     pub flagged: Option<f64>,
     /// Mean amplitudes of the newest rows.
     pub amplitudes: Option<Amplitudes>,
+    /// The newest integration, if [`Session::set_integration`](super::Session::set_integration) asks for it.
+    pub integration: Option<Integration>,
     /// SCAN_NUMBER of the newest row.
     pub scan: Option<i64>,
     /// Name of the field of the newest row.
@@ -133,19 +133,35 @@ impl serde::Serialize for Look {
     }
 }
 
+/// How much is read for a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SampleOptions {
+    /// Bytes of the newest cells of a column.
+    pub(super) bytes: u64,
+    /// Reads the newest integration as well.
+    pub(super) integration: bool,
+}
+
+impl Default for SampleOptions {
+    fn default() -> Self {
+        SampleOptions { bytes: SAMPLE_BYTES, integration: false }
+    }
+}
+
 /// The newest rows of a main table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
     pub(super) newest: Option<NewestTime>,
     pub(super) flagged: Option<f64>,
     pub(super) amplitudes: Option<Amplitudes>,
+    pub(super) integration: Option<Integration>,
     pub(super) scan: Option<i64>,
     /// FIELD_ID.
     pub(super) field: Option<i64>,
 }
 
 impl Sample {
-    pub(super) fn take(main: &Rows) -> Result<Self> {
+    pub(super) fn take(main: &Rows, known: &Description, options: SampleOptions) -> Result<Self> {
         let mut sample = Sample::default();
         let rows = main.rows();
         if rows == 0 {
@@ -162,12 +178,15 @@ impl Sample {
         let last = |name: &str| main.integers(name, rows - 1..rows).ok()?.first().copied();
         sample.scan = last("SCAN_NUMBER");
         sample.field = last("FIELD_ID");
+        if options.integration {
+            sample.integration = Integration::take(main, known, options.bytes)?;
+        }
         let is_number = |data_type| !matches!(data_type, DataType::String | DataType::Record | DataType::Bool);
         let visibilities = VISIBILITIES.into_iter().find(|name| has(name, &is_number));
         let flags = ["FLAG", "FLAG_ROW"].into_iter().find(|name| has(name, &|data_type| data_type == DataType::Bool));
         // the same rows of each
         let wanted = [visibilities, flags].into_iter().flatten();
-        let count = wanted.map(|name| sample_rows(main, name)).collect::<Result<Vec<_>>>()?;
+        let count = wanted.map(|name| main.sample_rows(name, options.bytes)).collect::<Result<Vec<_>>>()?;
         let count = count.into_iter().min().unwrap_or(0).min(rows);
         let flags = flags.map(|name| newest(main, name, count)).transpose()?;
         if let Some(flags) = &flags {
@@ -209,6 +228,7 @@ impl Sample {
             newest: self.newest,
             flagged: self.flagged,
             amplitudes: self.amplitudes,
+            integration: self.integration,
             scan: self.scan,
             field: None,
             rows_per_second: None,
@@ -219,13 +239,6 @@ impl Sample {
     }
 }
 
-/// How many of the newest rows of a column are looked at.
-fn sample_rows(main: &Rows, column: &str) -> Result<u64> {
-    let bytes = main.largest_cell(column)?;
-    let limit = if main.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
-    Ok((SAMPLE_BYTES / bytes.max(1)).clamp(1, limit))
-}
-
 /// The newest cells of a column, each with its shape; an undefined one has no elements. Amplitudes of complex numbers, 1 for
 /// true.
 fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)>> {
@@ -234,30 +247,13 @@ fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)
     let mut cells = vec![(Shape::from([0]), Vec::new()); rows.len()];
     for group in main.cells(column, &rows)? {
         let elements = group.shape.elements()? as usize;
-        let numbers = numbers(&group.values);
+        let numbers = group.numbers();
         for (number, place) in group.places.into_iter().enumerate() {
             let cell = numbers.get(number * elements..(number + 1) * elements).unwrap_or_default();
             cells[place] = (group.shape.clone(), cell.to_vec());
         }
     }
     Ok(cells)
-}
-
-fn numbers(values: &Values) -> Vec<f64> {
-    match values {
-        Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
-        Values::UChar(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::Short(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::UShort(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::Int(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::UInt(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::Int64(v) => v.iter().map(|&v| v as f64).collect(),
-        Values::Float(v) => v.iter().map(|&v| v.into()).collect(),
-        Values::Double(v) => v.clone(),
-        Values::Complex(v) => v.iter().map(|v| v.norm().into()).collect(),
-        Values::DComplex(v) => v.iter().map(|v| v.norm()).collect(),
-        Values::String(_) | Values::Record(_) => Vec::new(),
-    }
 }
 
 /// The numbers that are finite and not flagged.
@@ -324,8 +320,19 @@ fn waterfall(shapes: &[Shape], cells: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A look at an open live file with `rows`, seconds after 2001-09-09T01:46:40. Its newest TIME is now.
+    pub(in crate::look) fn look(second: f64, rows: u64) -> Look {
+        let unix = 1e9 + second;
+        let mut look = Sample::default().look(Path::new("live.h5"), "live");
+        look.taken = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(unix);
+        look.is_open = true;
+        look.rows = vec![("MAIN".to_owned(), rows)];
+        look.newest = Some(NewestTime { mjd_seconds: unix + UNIX_ZERO, utc: String::new() });
+        look
+    }
 
     #[test]
     fn means_are_of_what_is_finite_and_not_flagged() {

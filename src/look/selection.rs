@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::calendar::utc_of_mjd;
-use super::describe::{Description, parallel_hands};
+use super::describe::{Description, SpectralWindow, parallel_hands};
 use super::request::{Average, BaselineWords, Kind, Quantity, Request, Statistic};
 use crate::error::{Error, Result};
 
@@ -86,11 +86,11 @@ impl Selection {
         known.check()?;
         let column = match &request.column {
             Some(column) if known.columns.contains(column) => column.clone(),
-            Some(column) => return Err(unknown("column of visibilities", column, &known.columns)),
+            Some(column) => return Err(unknown("column of visibilities", column, known.columns.clone())),
             None => known.columns.first().cloned().unwrap_or_default(),
         };
         let spw = match &request.spw {
-            Some(word) => Some(spectral_window(word, known)?),
+            Some(word) => Some(spectral_window(word, &known.spectral_windows)?),
             None => known.newest_spw,
         };
         let names: Vec<String> = known.fields.iter().map(|field| field.name.clone()).collect();
@@ -264,28 +264,74 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// The number that a word stands for: a name, or else a number.
-fn number(what: &str, word: &str, names: &[String]) -> Result<i64> {
+/// The number that a word stands for: a name, or else a number. Without names (the subtable is missing, or not written yet)
+/// any number is taken.
+pub(super) fn number(what: &str, word: &str, names: &[String]) -> Result<i64> {
     if let Some(at) = names.iter().position(|name| name == word) {
         return Ok(at as i64);
     }
-    word.parse().ok().filter(|&number| number >= 0).ok_or_else(|| unknown(what, word, names))
+    let exists = |number: &i64| usize::try_from(*number).is_ok_and(|number| names.is_empty() || number < names.len());
+    let known = || names.iter().enumerate().map(|(number, name)| numbered(number as i64, name)).collect();
+    word.parse().ok().filter(exists).ok_or_else(|| unknown(what, word, known()))
 }
 
-fn spectral_window(word: &str, known: &Description) -> Result<i64> {
-    if let Some(window) = known.spectral_windows.iter().find(|window| !window.name.is_empty() && window.name == word) {
+fn spectral_window(word: &str, known_windows: &[SpectralWindow]) -> Result<i64> {
+    if let Some(window) = known_windows.iter().find(|window| !window.name.is_empty() && window.name == word) {
         return Ok(window.id);
     }
-    let names: Vec<String> = known.spectral_windows.iter().map(|window| window.name.clone()).collect();
-    word.parse().map_err(|_| unknown("spectral window", word, &names))
+    let exists = |id: &i64| known_windows.is_empty() || known_windows.iter().any(|window| window.id == *id);
+    let known = || known_windows.iter().map(|window| numbered(window.id, &window.name)).collect();
+    word.parse().ok().filter(exists).ok_or_else(|| unknown("spectral window", word, known()))
 }
 
-fn unknown(what: &str, word: &str, names: &[String]) -> Error {
-    const SHOWN: usize = 12;
-    let mut shown = names.iter().filter(|name| !name.is_empty()).take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > SHOWN {
-        shown.push_str(", ...");
+/// A number with its name: `1 (target)`.
+fn numbered(number: i64, name: &str) -> String {
+    match name.is_empty() || name == number.to_string() {
+        true => number.to_string(),
+        false => format!("{number} ({name})"),
     }
-    let known = if shown.is_empty() { String::new() } else { format!("; known are {shown}") };
+}
+
+/// The error that the source lacks what `word` names, and what it has instead.
+pub(super) fn unknown(what: &str, word: &str, mut known: Vec<String>) -> Error {
+    const SHOWN: usize = 12;
+    if known.len() > SHOWN {
+        known.truncate(SHOWN);
+        known.push("...".to_owned());
+    }
+    let known = if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) };
     Error::usage(format!("the source has no {what} {word}{known}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(result: Result<i64>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn names_and_numbers_have_to_exist() {
+        let names = ["m000", "", "2"].map(str::to_owned);
+        let found = ["m000", "0", "1", "2"].map(|word| number("antenna", word, &names).unwrap());
+        assert_eq!(found, [0, 0, 1, 2]);
+        for word in ["m001", "3", "-1", "1.5"] {
+            let expected = format!("the source has no antenna {word}; it has 0 (m000), 1, 2");
+            assert_eq!(message(number("antenna", word, &names)), expected);
+        }
+        assert_eq!(number("antenna", "7", &[]).unwrap(), 7, "the subtable may be written later");
+        assert_eq!(message(number("antenna", "m001", &[])), "the source has no antenna m001");
+        let many: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+        assert!(message(number("field", "20", &many)).ends_with("10, 11, ..."));
+
+        let window = |id: i64, name: &str| SpectralWindow { id, name: name.to_owned(), ..SpectralWindow::default() };
+        let windows = [window(0, "L"), window(3, "")];
+        assert_eq!(["L", "0", "3"].map(|word| spectral_window(word, &windows).unwrap()), [0, 0, 3]);
+        for word in ["99", "1", "S"] {
+            let expected = format!("the source has no spectral window {word}; it has 0 (L), 3");
+            assert_eq!(message(spectral_window(word, &windows)), expected);
+        }
+        assert_eq!(spectral_window("99", &[]).unwrap(), 99);
+    }
 }

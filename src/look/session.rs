@@ -10,7 +10,7 @@ use super::frame::Frame;
 use super::plots::{self, Progress};
 use super::request::Request;
 use super::rows::Rows;
-use super::sample::{Look, Sample};
+use super::sample::{Look, Sample, SampleOptions};
 use super::selection::{Selection, Sums};
 use crate::clock::Clock;
 use crate::error::Result;
@@ -73,6 +73,7 @@ pub struct Session {
     budget: Duration,
     limit: u64,
     block_bytes: Option<u64>,
+    sample: SampleOptions,
     clock: Clock,
 }
 
@@ -84,6 +85,7 @@ struct Before {
     written: SystemTime,
     is_open: bool,
     sample: Sample,
+    options: SampleOptions,
 }
 
 /// What is known of writes that add no rows.
@@ -138,6 +140,7 @@ impl Session {
             budget: BUDGET,
             limit: READ_LIMIT,
             block_bytes: None,
+            sample: SampleOptions::default(),
             clock: Clock::default(),
         })
     }
@@ -158,6 +161,17 @@ impl Session {
         self.block_bytes = Some(bytes);
         self.layout = None;
         self.folds.clear();
+    }
+
+    /// Sets the bytes of the newest cells of a column that are read for a look; 4 MiB if nothing else is said.
+    pub fn set_sample_bytes(&mut self, bytes: u64) {
+        self.sample.bytes = bytes.max(1);
+    }
+
+    /// Looks describe the newest integration from now on, or no longer: flags by antenna and the mean amplitude. Rules for
+    /// [alerts](super::Alerts) can need it.
+    pub fn set_integration(&mut self, wanted: bool) {
+        self.sample.integration = wanted;
     }
 
     /// What the source holds, as of the last [`refresh`](Self::refresh).
@@ -221,8 +235,8 @@ impl Session {
         let changed = grew || was_written || was_closed || stale_before != self.state.stale.is_some();
         self.revision += u64::from(changed && self.before.is_some());
         let sample = match self.before.take() {
-            Some(before) if !changed => (before.sample.clone(), Some(before)),
-            before => (Sample::take(&self.rows)?, before),
+            Some(before) if !changed && before.options == self.sample => (before.sample.clone(), Some(before)),
+            before => (Sample::take(&self.rows, &self.known, self.sample)?, before),
         };
         Ok(Some(self.look(sample, now, is_open, written, grew)?))
     }
@@ -261,7 +275,8 @@ impl Session {
         }
         let age = self.committed.and_then(|committed| look.taken.duration_since(committed).ok());
         look.age = age.unwrap_or_default();
-        self.before = Some(Before { taken: look.taken, rows, bytes: look.bytes, written, is_open, sample });
+        let options = self.sample;
+        self.before = Some(Before { taken: look.taken, rows, bytes: look.bytes, written, is_open, sample, options });
         Ok(look)
     }
 
@@ -318,7 +333,7 @@ impl Session {
     /// read first, for as long as the budget allows; the frame says how many are used, and the next call goes on.
     ///
     /// # Errors
-    /// `Usage` if the source lacks what the request names; `Unsupported` if it has no plots; those of reading.
+    /// `Usage` if the source lacks what the request names (of scans this is known when all rows are read); `Unsupported` if it has no plots; those of reading.
     pub fn frame(&mut self, request: &Request) -> Result<Frame> {
         let selection = Selection::new(request, &self.known)?;
         let sums = Sums::of(request);
@@ -361,6 +376,7 @@ impl Session {
                 break;
             }
         }
+        self.folds[index].check_scans()?;
         let progress = Progress {
             session: self.session,
             revision: self.revision,

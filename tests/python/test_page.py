@@ -267,6 +267,20 @@ def test_errors_are_shown(chromium, server):
     page.goto(urllib.parse.urljoin(server.root, plots('my.h5', scan='no number', plots='waterfall')))
     page.locator('#waterfall[data-state=error]').wait_for()
     assert 'scan' in page.locator('#waterfall .error').inner_text()
+    page.goto(urllib.parse.urljoin(server.root, plots('my.h5', spw=99, plots='waterfall')))
+    page.locator('#waterfall .error').filter(has_text='the source has no spectral window 99; it has 0 (L)').wait_for()
+    # a rule that is none: the file is listened to without it
+    page.goto(urllib.parse.urljoin(server.root, plots('my.h5', alert='flagged', plots='waterfall')))
+    page.locator('.alarms').filter(has_text='"flagged" is not a rule for alerts: < or > after flagged').wait_for()
+    wait(page, '() => document.querySelector("[data-name=rows]").textContent !== "–"')
+    # a file that cannot be read any more, and can be again
+    problem = ['"disk on fire"']
+    page.route('**/live/events*', lambda route: route.fulfill(
+        content_type='text/event-stream', body='retry: 100\nevent: problem\ndata: {"message": %s}\n\n' % problem[0]))
+    page.goto(urllib.parse.urljoin(server.root, plots('my.h5', plots='waterfall')))
+    page.locator('.alarms').filter(has_text='the file cannot be read: disk on fire').wait_for()
+    problem[0] = 'null'
+    wait(page, '() => document.querySelector(".alarms").textContent === ""')
     context.close()
 
 
@@ -542,7 +556,9 @@ ROWS = 'Number(document.querySelector("[data-name=rows]").textContent.replaceAll
 
 
 def test_page_grows_with_the_file(chromium, tmp_path):
-    with growing(tmp_path) as folder, Server(folder) as server:
+    rules = tmp_path / 'rules'
+    rules.write_text('flagged > 0.01 %   # there is interference\n')
+    with growing(tmp_path) as folder, Server(folder, '--alerts', rules) as server:
         with opened(chromium, server, plots('live.h5'), height=2000) as page:
             wait(page, READY.replace("plot.dataset.used === plot.dataset.rows", 'Number(plot.dataset.drawn) > 1'), ['waterfall', 'amp_time'])
 
@@ -577,15 +593,21 @@ def test_page_grows_with_the_file(chromium, tmp_path):
             page.evaluate(hide, False)
             wait(page, 'rows => %s > rows' % ROWS, held)
 
-            # an alert
-            page.get_by_label('Alert').fill('flagged > 0.01 %')
-            page.get_by_label('Alert').press('Enter')
+            # the alert of the server, one of the reader, and its end
             page.locator('.alarms').filter(has_text='flagged').wait_for()
+            page.get_by_label('Alert').fill('rows/s > 0.01')
+            page.get_by_label('Alert').press('Enter')
+            page.locator('.alarms').filter(has_text='rows/s').wait_for()
+            assert query(page)['alert'] == ['rows/s > 0.01']
+            page.get_by_label('Alert').fill('')
+            page.get_by_label('Alert').press('Enter')
+            page.locator('.alarms').filter(has_not_text='rows/s').wait_for()
         with opened(chromium, server, './?list') as page:
             row = page.locator('tr[data-file="live.h5"]')
             row.filter(has_text='live').wait_for()
             wait(page, '''() => { const cells = document.querySelector('tr[data-file="live.h5"]').cells;
-                return Number(cells[5].textContent) > 0 && cells[6].textContent && cells[7].textContent.endsWith('%'); }''')
+                return Number(cells[5].textContent) > 0 && cells[6].textContent && cells[7].textContent.endsWith('%')
+                    && cells[8].textContent.startsWith('flagged '); }''')
             keep(page, 'board', tmp_path)
         with opened(chromium, server, 'explore.html?file=live.h5') as page:
             page.get_by_role('treeitem', name='MAIN', exact=True).wait_for()

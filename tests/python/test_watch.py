@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from support import DAMAGED, H5BRIDGE, UNSUPPORTED, h5bridge
+from support import DAMAGED, H5BRIDGE, UNSUPPORTED, USAGE, h5bridge
 from test_follow import Casacore, TABLE, ended, start_follow, wait_for_rows
 
 TIME = 59000 * 86400.   # 2020-05-31
@@ -153,3 +153,49 @@ def test_what_cannot_be_watched(closed, tmp_path):
     for name, codes in [('other.h5', (DAMAGED, UNSUPPORTED)), ('latest.h5', (UNSUPPORTED,)), ('final.h5', (UNSUPPORTED,))]:
         process = h5bridge('watch', tmp_path / name, code=None)
         assert process.returncode in codes and 'only live files' in process.stderr, (name, process.stderr)
+
+
+def test_alerts(closed, tmp_path):
+    rules = tmp_path / 'rules'
+    rules.write_text('# a closed file does not grow: this says nothing\nno rows for 1 s\nflagged > 30 %   # holds for none\n')
+    words = ['watch', closed, '--count', '2', '--interval', '10ms', '--alert', 'flagged>20%', '--alerts', rules]
+    look, alert, again, end = events(h5bridge(*words, '--json'))
+    assert [document['event'] for document in (look, alert, again, end)] == ['look', 'alert', 'look', 'end']
+    assert alert == {'event': 'alert', 'time': look['time'], 'file': str(closed), 'rule': 'flagged > 20 %', 'active': True,
+                     'text': 'flagged 25 % > 20 %', 'since': look['time'], 'revision': look['revision']}
+    lines = h5bridge(*words).stdout.splitlines()
+    assert len(lines) == 3 and lines[1].endswith('  alert: flagged 25 % > 20 %'), lines
+    assert 'flagged 25 % > 20 %, since 20' in on_terminal(words)
+
+    rules.write_text('lag > 20 s\nlag > soon\n')
+    for more, expected in [(['--alert', 'flagged'], '< or > after flagged is expected'),
+                           (['--alerts', rules], 'rules: line 2: "lag > soon" is not a rule for alerts: a number'),
+                           (['--alerts', tmp_path / 'none'], 'none')]:
+        process = h5bridge('watch', closed, *more, code=None)
+        assert process.returncode in (USAGE, DAMAGED) and expected in process.stderr, process.stderr
+
+
+def test_alert_that_ends(tmp_path):
+    """A casacore table, `follow` and `watch`: the flags of an antenna, by its name, until newer rows come."""
+    columns = COLUMNS + ["ct.makescacoldesc('ANTENNA2', 0)"]
+    cells = CELLS.rstrip() + "; t.putcell('ANTENNA2', row, 3)\n    if row < 4: t.putcell('FLAG', row, np.ones((4, 2), bool))\n"
+    with Casacore() as casacore:
+        casacore.run(TABLE + cells + 'add(4)', path=str(tmp_path / 'live.tab'), more=columns)
+        follow = start_follow(tmp_path / 'live.tab', tmp_path / 'live.h5')
+        wait_for_rows(tmp_path / 'live.h5', 4, follow)
+        command = [H5BRIDGE, 'watch', str(tmp_path / 'live.h5'), '--json', '--interval', '50ms', '--alert', 'flagged > 40 % for antenna']
+        watch = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+        def next_alert():
+            while True:
+                document = json.loads(watch.stdout.readline())
+                if document['event'] == 'alert':
+                    return document
+        begin = next_alert()
+        assert begin['active'] and begin['text'] == 'flagged > 40 % for antenna 3 (100 %)', begin
+        casacore.run('add(4)')
+        end = next_alert()
+        assert not end['active'] and end['since'] == begin['since'] and end['revision'] > begin['revision'], (begin, end)
+    ended(follow)
+    watch.send_signal(signal.SIGINT)
+    assert events_after(watch)[-1]['reason'] == 'interrupted' and watch.wait() == 0

@@ -1,31 +1,30 @@
-/** Rules that the reader is warned by: `flagged > 40 %`, `lag > 20 s`, `rows/s < 100`, `no rows for 30 s`. */
-import { seconds } from './format';
-import type { Look } from './server';
+/** The alerts of a file, as the server sends them, and what else the reader has to know at once. */
+import { el } from './dom';
+import type { Alert } from './server';
 
-/** What is wrong, or null. `quiet`: seconds since the file grew. */
-export type Rule = (look: Look, quiet: number) => string | null;
+/** The texts of the address: one rule in each, or several with commas. */
+export const rulesOf = (texts: string[]) => texts.flatMap((text) => text.split(',')).map((text) => text.trim()).filter(Boolean);
 
-const VALUES: Record<string, (look: Look) => number | null> = {
-  flagged: (look) => (look.flagged == null ? null : look.flagged * 100),
-  lag: (look) => look.lag_seconds,
-  'commit age': (look) => look.commit_age_seconds,
-  'rows/s': (look) => look.rows_per_second,
-};
+export class Alarms {
+  readonly box = el('p', { class: 'alarms', role: 'alert' });
+  /** By rule, and other messages by their kind. */
+  private readonly texts = new Map<string, string>();
 
-/** The rule that a text states; null if it states none. */
-export function rule(text: string): Rule | null {
-  const silence = /^\s*no rows for\s+([\d.]+)\s*(s|min)?\s*$/i.exec(text);
-  if (silence) {
-    const limit = Number(silence[1]) * (silence[2] === 'min' ? 60 : 1);
-    return limit > 0 ? (_, quiet) => (quiet > limit ? `no rows for ${seconds(quiet)}` : null) : null;
+  alert({ rule, active, text, since }: Alert) {
+    this.say(`rule ${rule}`, active ? `${text}, since ${since.slice(11, 19)} UTC` : '');
   }
-  const limit = /^\s*(flagged|lag|commit age|rows\/s)\s*([<>])\s*([\d.]+)\s*(%|s)?\s*$/i.exec(text);
-  if (!limit) return null;
-  const [, name = '', sign, number, unit = ''] = limit;
-  const value = VALUES[name.toLowerCase()]!;
-  return (look) => {
-    const found = value(look);
-    if (found == null || (sign === '>' ? found <= Number(number) : found >= Number(number))) return null;
-    return `${name.toLowerCase()} ${Number(found.toPrecision(3))} ${unit} ${sign} ${number} ${unit}`.replaceAll('  ', ' ').trim();
-  };
+
+  /** Shows a message of a kind, instead of the one before; an empty one removes it. */
+  say(kind: string, text: string | null) {
+    if (text) this.texts.set(kind, text);
+    else this.texts.delete(kind);
+    const shown = [...this.texts.values()].join('; ');
+    if (this.box.textContent !== shown) this.box.textContent = shown;
+  }
+
+  /** Removes everything: a new stream sends what holds. */
+  clear() {
+    this.texts.clear();
+    this.box.textContent = '';
+  }
 }

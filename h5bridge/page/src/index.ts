@@ -3,15 +3,11 @@ import './common.css';
 import './index.css';
 import { el } from './dom';
 import { bytes, count, moment, percent, seconds } from './format';
-import { files, mainRows, pageOf, words, type Look, type Source } from './server';
+import { Events, files, pageOf, words, type BoardLine, type Source } from './server';
 import { themeSwitch } from './theme';
 
 /** Pause between two lists. */
 const LIST_MS = 5000;
-/** Event streams open at a time: a browser has six connections to one host. */
-const LISTENERS = 2;
-/** How long one stream is listened to before the next file has its turn. */
-const LISTEN_MS = 3000;
 
 const root = document.getElementById('root')!;
 const status = el('span', { class: 'faint', role: 'status' });
@@ -19,7 +15,7 @@ const body = el('tbody');
 const table = el('table', {},
   el('thead', {}, el('tr', {},
     ...([['Source', ''], ['Kind', ''], ['Size', 'number wide'], ['Changed', 'wide'], ['Rows', 'number'], ['Rows/s', 'number'],
-      ['Lag', 'number'], ['Flagged', 'number'], ['Open', '']] as const).map(([name, kind]) => el('th', { scope: 'col', class: kind }, name)))),
+      ['Lag', 'number'], ['Flagged', 'number'], ['Alerts', ''], ['Open', '']] as const).map(([name, kind]) => el('th', { scope: 'col', class: kind }, name)))),
   body);
 const main = el('main', {}, table);
 root.append(el('header', { class: 'bar' }, el('h1', {}, 'h5bridge'), status, el('span', { class: 'space' }),
@@ -30,24 +26,35 @@ const KINDS = { hdf5: 'HDF5', live: 'live', table: 'table' } as const;
 /** A line of the board. */
 class Line {
   readonly row = el('tr');
-  source: Source;
-  look: Look | null = null;
-  private before: { rows: number; at: number } | null = null;
-  private rate: number | null = null;
+  look: BoardLine | null = null;
+  /** When the look came, in milliseconds. */
+  private at = 0;
 
-  constructor(source: Source) {
-    this.source = source;
-    this.update(source);
+  constructor(public source: Source) {
+    this.draw();
   }
 
   update(source: Source) {
     this.source = source;
-    const at = performance.now() / 1000;
-    if (source.kind === 'live' && source.rows !== null) {
-      if (this.before) this.rate = Math.max(0, source.rows - this.before.rows) / Math.max(at - this.before.at, 0.001);
-      this.before = { rows: source.rows, at };
-    }
     this.draw();
+  }
+
+  show(look: BoardLine) {
+    this.look = look;
+    this.at = performance.now();
+    this.draw();
+  }
+
+  /** Lag, which grows while nothing comes; the age of the newest commit if TIME is not of today. */
+  private lag(): string {
+    const known = this.look?.lag_seconds ?? this.look?.commit_age_seconds;
+    if (known == null) return '';
+    return seconds(known + (this.look?.open ? (performance.now() - this.at) / 1000 : 0));
+  }
+
+  private alarm(): string {
+    const { alerts, problem } = this.look ?? { alerts: [], problem: null };
+    return [...(problem ? [`cannot be read: ${problem}`] : []), ...alerts.map(({ text }) => text)].join('; ');
   }
 
   draw() {
@@ -62,14 +69,17 @@ class Line {
     this.row.replaceChildren(
       el('td', { class: 'name' }, el('a', { href: pageOf(measurement_set ? 'ms' : 'explore', file) }, file)),
       cell(`${KINDS[kind] ?? kind}${measurement_set ? ', MeasurementSet' : ''}`), cell(bytes(size), 'number wide'), cell(moment(modified), 'wide'),
-      cell(rows === null ? '' : count(this.look ? Math.max(mainRows(this.look), rows) : rows), 'number'),
-      cell(live && this.rate !== null ? count(Math.round(this.rate)) : '', 'number'),
-      cell(live && this.look ? seconds(this.look.lag_seconds ?? this.look.commit_age_seconds) : '', 'number'),
-      cell(live && this.look ? percent(this.look.flagged) : '', 'number'), links);
+      cell(rows === null ? '' : count(Math.max(this.look?.rows ?? 0, rows)), 'number'),
+      cell(live && this.look?.rows_per_second != null ? count(Math.round(this.look.rows_per_second)) : '', 'number'),
+      cell(live ? this.lag() : '', 'number'),
+      cell(live && this.look?.flagged != null ? percent(this.look.flagged) : '', 'number'), cell(live ? this.alarm() : '', 'alarm'), links);
   }
 }
 
 const lines = new Map<string, Line>();
+/** Looks at files that the list does not have yet. */
+const early = new Map<string, BoardLine>();
+let leftOut = 0;
 
 async function list(first: boolean) {
   const found = await files();
@@ -88,56 +98,21 @@ async function list(first: boolean) {
   found.forEach((source, index) => {
     let line = lines.get(source.file);
     if (line) line.update(source);
-    else lines.set(source.file, (line = new Line(source)));
+    else {
+      lines.set(source.file, (line = new Line(source)));
+      const look = early.get(source.file);
+      if (look) line.show(look);
+      early.delete(source.file);
+    }
     if (body.children[index] !== line.row) body.insertBefore(line.row, body.children[index] ?? null);
   });
   const live = found.filter((source) => source.kind === 'live').length;
-  status.textContent = `${count(found.length)} ${found.length === 1 ? 'source' : 'sources'}${live ? `, ${live} live` : ''}`;
+  status.textContent = `${count(found.length)} ${found.length === 1 ? 'source' : 'sources'}${live ? `, ${live} live` : ''}${leftOut ? `, ${leftOut} of them not followed` : ''}`;
   status.classList.remove('alarm');
   main.replaceChildren(found.length ? table : el('p', { class: 'message' }, 'The sources contain neither an HDF5 file nor a table.'));
 }
 
-/** One look at a file, or null. */
-function glance(file: string): Promise<Look | null> {
-  return new Promise((resolve) => {
-    const stream = new EventSource(`live/events?file=${encodeURIComponent(file)}`);
-    const done = (look: Look | null) => {
-      clearTimeout(timer);
-      stream.close();
-      resolve(look);
-    };
-    const timer = setTimeout(() => done(null), LISTEN_MS);
-    stream.addEventListener('look', (event) => done(JSON.parse((event as MessageEvent<string>).data) as Look));
-    stream.addEventListener('end', () => done(null));
-    stream.addEventListener('error', () => done(null));
-  });
-}
-
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Listens to one live file after another. */
-async function listen(turn: () => string | undefined) {
-  for (;;) {
-    const file = document.hidden ? undefined : turn();
-    if (file === undefined) {
-      await pause(1000);
-      continue;
-    }
-    const look = await glance(file);
-    const line = lines.get(file);
-    if (line && look) {
-      line.look = look;
-      line.draw();
-    }
-    await pause(look ? 500 : 1000);
-  }
-}
-
-let at = 0;
-function turn(): string | undefined {
-  const live = [...lines.values()].filter((line) => line.source.kind === 'live');
-  return live.length ? live[at++ % live.length]!.source.file : undefined;
-}
 
 async function follow() {
   for (let first = true; ; first = false) {
@@ -152,4 +127,14 @@ async function follow() {
 }
 
 void follow();
-for (let n = 0; n < LISTENERS; n += 1) void listen(turn);
+// one stream for all live files: a browser has six connections to one host
+new Events<BoardLine>('live/board', {
+  look: (look) => {
+    const line = lines.get(look.file);
+    if (line) line.show(look);
+    else if (early.size < 1000) early.set(look.file, look);
+  },
+  board: ({ left_out: count }) => {
+    leftOut = count;
+  },
+});

@@ -1,10 +1,10 @@
 /** The page of a MeasurementSet: plots that follow its rows while they are written. */
 import './common.css';
 import './ms.css';
-import { rule } from './alerts';
+import { Alarms, rulesOf } from './alerts';
 import { description, type Choice, type Description } from './describe';
 import { button, el } from './dom';
-import { Events, files, json, mainRows, pageOf, words, type Look, type Source } from './server';
+import { Events, files, json, pageOf, words, type Look, type Source } from './server';
 import { State } from './state';
 import { Strip } from './strip';
 import { themeSwitch } from './theme';
@@ -19,7 +19,7 @@ const status = el('span', { class: 'faint', role: 'status' });
 const unseen = el('div', { class: 'unseen', 'aria-live': 'polite' });
 const controls = el('div', { class: 'bar controls', role: 'group', 'aria-label': 'Selection' });
 const strip = new Strip();
-const alarms = el('p', { class: 'alarms', role: 'alert' });
+const alarms = new Alarms();
 const plots = el('main', { id: 'plots' });
 const page: Page = {
   state, file, antennas: [],
@@ -44,7 +44,7 @@ const root = document.getElementById('root')!;
 root.append(el('header', { class: 'bar' },
   el('a', { href: './?list' }, 'Sources'), el('h1', {}, file), explore,
   status, el('span', { class: 'space' }), pauseButton, themeSwitch(() => views.forEach((view) => view.restyle()))),
-controls, strip.box, alarms, plots, unseen);
+controls, strip.box, alarms.box, plots, unseen);
 
 function refresh() {
   waiting = isPaused();
@@ -107,7 +107,7 @@ function buildControls(found: Description, others: Source[]) {
     controls.append(picker('Compare with', 'with', others.map(({ file: name }) => ({ value: name, label: name })), 'nothing'),
       picker('as', 'compare', [{ value: 'difference', label: 'difference' }], 'side by side'));
   }
-  controls.append(input('Alert', 'alert', ['flagged > 40 %', 'no rows for 30 s', 'lag > 20 s'], 'no rows for 30 s'));
+  controls.append(input('Alert', 'alert', ['flagged > 40 %', 'flagged > 40 % for antenna', 'no rows for 30 s', 'lag > 20 s', 'amplitude step > 3'], 'no rows for 30 s'));
   showState();
 }
 
@@ -117,38 +117,24 @@ function showState() {
   plots.classList.toggle('wide', state.get('with') !== '' && state.get('compare') !== 'difference');
 }
 
-// ---- alerts ---------------------------------------------------------------------------------------------------------
-
-let rows = -1;
-let grew = performance.now();
-
-function checkAlerts() {
-  const texts = state.all('alert').flatMap((text) => text.split(',')).filter((text) => text.trim());
-  const found = texts.map((text) => {
-    const made = rule(text);
-    if (!made) return `"${text.trim()}" is not a rule: flagged > 40 %, lag > 20 s, rows/s < 100, no rows for 30 s`;
-    return newest && made(newest, (performance.now() - grew) / 1000);
-  }).filter((text) => text !== null);
-  const text = found.join('; ');
-  if (alarms.textContent !== text) alarms.textContent = text;
-}
-
 // ---- begin ----------------------------------------------------------------------------------------------------------
 
-function listen() {
-  let before: string | number | null = null;
-  let stale = false;
-  return new Events(`live/events?file=${encodeURIComponent(file)}`, {
+let stream: Events | null = null;
+let before: string | number | null = null;
+let stale = false;
+
+/** Listens to the file with the rules of the address; without them when the server refuses them. */
+function listen(withRules = true) {
+  stream?.close();
+  const rules = withRules ? rulesOf(state.all('alert')) : [];
+  if (withRules) alarms.clear();
+  const address = ['file', ...rules.map(() => 'alert')].map((name, at) => `${name}=${encodeURIComponent([file, ...rules][at]!)}`);
+  stream = new Events(`live/events?${address.join('&')}`, {
     look: (look) => {
       newest = look;
       strip.show(look);
       status.textContent = isPaused() ? 'paused' : look.kind === 'live' || look.open ? 'live' : '';
       status.classList.remove('alarm');
-      if (mainRows(look) !== rows) {
-        rows = mainRows(look);
-        grew = performance.now();
-      }
-      checkAlerts();
       if (look.revision !== before || stale) refresh();
       stale = views.some((view) => view.box.dataset.stale === 'true');
       before = look.revision;
@@ -157,8 +143,12 @@ function listen() {
       if (all > 0 && used < all) status.textContent = `read ${Math.floor((100 * used) / all)} %`;
       else if (status.textContent.startsWith('read ')) status.textContent = newest?.kind === 'live' ? 'live' : '';
     },
-    alert: (alert) => {
-      if (typeof alert.message === 'string') alarms.textContent = alert.message;
+    alert: (alert) => alarms.alert(alert),
+    problem: (message) => alarms.say('problem', message && `the file cannot be read: ${message}`),
+    refused: ({ status: code, message }) => {
+      const isOfRules = code === 422 && rules.length > 0;
+      alarms.say(isOfRules ? 'rules' : 'refused', message);
+      if (isOfRules) listen(false);
     },
     end: (reason) => {
       const texts: Record<string, string> = { closed: 'closed', replaced: 'another file has replaced it: reload', gone: 'the file is gone' };
@@ -170,6 +160,7 @@ function listen() {
         status.textContent = 'connection lost';
         status.classList.add('alarm');
       } else if (status.classList.contains('alarm')) {
+        alarms.say('refused', null);
         status.textContent = '';
         status.classList.remove('alarm');
         refresh();
@@ -228,7 +219,7 @@ state.onChange((names) => {
     return;
   }
   showState();
-  checkAlerts();
+  if (names.includes('alert') && stream) listen();
   for (const view of views) view.changed(names);
   if (names.includes('with')) listenToOther();
   if (names.includes('paused') && !isPaused() && waiting) refresh();
@@ -237,6 +228,5 @@ document.addEventListener('keydown', (event) => {
   const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
   if (event.key === 'p' && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) pauseButton.click();
 });
-setInterval(checkAlerts, 1000);
 showPaused();
 void begin();

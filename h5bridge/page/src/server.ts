@@ -73,15 +73,38 @@ export interface Look {
   field?: number | string | null;
 }
 
+/** The beginning or the end of a state that a rule warns of. */
+export interface Alert {
+  rule: string;
+  active: boolean;
+  text: string;
+  /** UTC. */
+  since: string;
+}
+
+/** State of a live file on the board. Without the rest where it cannot be read. */
+export interface BoardLine extends Partial<Pick<Look, 'rows_per_second' | 'commit_age_seconds' | 'lag_seconds' | 'flagged' | 'open'>> {
+  file: string;
+  /** Rows of the main table. */
+  rows?: number;
+  alerts: Pick<Alert, 'rule' | 'text'>[];
+  problem: string | null;
+}
+
 /** Rows of the main table. */
 export const mainRows = (look: Look) => look.tables?.MAIN ?? look.rows;
 
-/** Called with what the event stream of a file brings. */
-export interface Listener {
-  look?(look: Look): void;
+/** Called with what an event stream brings; `L` is a look. */
+export interface Listener<L = Look> {
+  look?(look: L): void;
   progress?(progress: { rows_used: number; rows: number }): void;
-  alert?(alert: Record<string, unknown>): void;
+  alert?(alert: Alert): void;
+  /** Why the file cannot be read; null: it can be read again. */
+  problem?(message: string | null): void;
+  board?(extent: { files: number; left_out: number }): void;
   end?(reason: string): void;
+  /** The server does not give the stream, for a reason. */
+  refused?(refusal: Refusal): void;
   connected?(is: boolean): void;
 }
 
@@ -89,12 +112,12 @@ export interface Listener {
  * The events of a file. Closed while the page is hidden, because a browser allows six connections to one host; opened again after
  * an error, which `EventSource` does by itself only for some.
  */
-export class Events {
+export class Events<L = Look> {
   private stream: EventSource | null = null;
   private timer = 0;
   private ended = false;
 
-  constructor(private readonly address: string, private readonly listener: Listener) {
+  constructor(private readonly address: string, private readonly listener: Listener<L>) {
     document.addEventListener('visibilitychange', this.follow);
     window.addEventListener('pagehide', this.drop);
     window.addEventListener('pageshow', this.follow);
@@ -133,9 +156,11 @@ export class Events {
       call?.(value);
     });
     stream.addEventListener('open', () => this.listener.connected?.(true));
-    on<Look>('look', this.listener.look?.bind(this.listener));
+    on<L>('look', this.listener.look?.bind(this.listener));
     on<{ rows_used: number; rows: number }>('progress', this.listener.progress?.bind(this.listener));
-    on<Record<string, unknown>>('alert', this.listener.alert?.bind(this.listener));
+    on<Alert>('alert', this.listener.alert?.bind(this.listener));
+    on<{ message: string | null }>('problem', ({ message }) => this.listener.problem?.(message));
+    on<{ files: number; left_out: number }>('board', this.listener.board?.bind(this.listener));
     on<{ reason: string }>('end', ({ reason }) => {
       this.ended = true;
       this.drop();
@@ -146,7 +171,19 @@ export class Events {
       if (stream.readyState === EventSource.CLOSED && this.stream === stream) {
         this.drop();
         this.timer = window.setTimeout(this.follow, 5000);
+        void this.ask();
       }
     });
+  }
+
+  /** Asks why there is no stream, which an `EventSource` does not say. */
+  private async ask() {
+    const stop = new AbortController();
+    try {
+      const answer = await fetch(this.address, { signal: stop.signal });
+      if (!answer.ok && !this.ended) this.listener.refused?.(await refusal(answer));
+    } catch { /* not reached: the next try tells */ } finally {
+      stop.abort();
+    }
   }
 }

@@ -2,10 +2,14 @@
 
 mod api;
 mod assets;
+mod board;
 mod browser;
 mod grove;
 mod guard;
 mod live;
+mod live_file;
+mod news;
+mod open_files;
 mod pages;
 mod query;
 mod reply;
@@ -22,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use ctds_hdf5::look::Rule;
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
@@ -89,6 +94,10 @@ pub(crate) struct Args {
     /// Memory for answers that clients have not read yet
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_memory: u64,
+    /// A file with rules for alerts of all live files: one a line, such as "no rows for 30 s"; # begins a comment. docs/serve.md
+    /// has the rules
+    #[arg(long, value_name = "FILE")]
+    alerts: Option<PathBuf>,
     /// Number of threads that read and decode [default: one for each processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -105,6 +114,7 @@ fn base_path(text: &str) -> Result<String, String> {
 /// Serves until told to stop.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
+    let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();
     let sources = Sources::new(&args.sources)?;
     let listener = bind(&args)?;
     let local = listener.local_addr()?;
@@ -121,6 +131,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         pool: Pool::new(threads.saturating_mul(2))?,
         memory: Memory::new(args.max_memory),
         limits: Limits { response: args.max_response },
+        rules,
     });
     let guard = Guard::new(token.as_deref(), local.port(), &args.allow_host, &args.allow_origin, &args.base_path);
     let server = Arc::new(Server { guard, shared: Arc::clone(&shared), lives: Lives::default() });

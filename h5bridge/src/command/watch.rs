@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ctds_hdf5::ErrorKind;
-use ctds_hdf5::look::Session;
+use ctds_hdf5::look::{Alerts, Rule, Session};
 use serde_json::json;
 
 use self::draw::Screen;
@@ -21,6 +21,7 @@ use crate::interrupt::Stop;
 #[command(before_help = "Examples:
   h5bridge watch live.h5
   h5bridge watch live.h5 --interval 5s
+  h5bridge watch live.h5 --alert 'no rows for 30 s' --alert 'flagged > 40 % for antenna'
   h5bridge watch live.h5 --json | jq .rows")]
 pub(crate) struct Args {
     /// A live HDF5 file, whether or not it is being written to
@@ -31,12 +32,29 @@ pub(crate) struct Args {
     /// Stop after so many looks
     #[arg(long, value_name = "N")]
     count: Option<u64>,
+    /// Warn by this rule, and say when the warning ends; may be repeated. Rules: "flagged > 40 %", "flagged > 40 % for antenna"
+    /// (of any), "flagged > 40 % for antenna m003", "lag > 20 s", "commit age > 1 min", "rows/s < 100", "no rows for 30 s",
+    /// "amplitude step > 3" (of the newest integration to the mean of ten before it)
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    alert: Vec<Rule>,
+    /// A file with further rules: one a line; # begins a comment
+    #[arg(long, value_name = "FILE")]
+    alerts: Option<PathBuf>,
+}
+
+fn rule(text: &str) -> Result<Rule, String> {
+    text.parse().map_err(|error: ctds_hdf5::Error| error.message().to_owned())
 }
 
 /// Looks until told to stop, or until the file is no longer live.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
+    let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();
     let mut session = open(&args.live)?;
+    let description = session.describe()?;
+    args.alert.iter().try_for_each(|rule| rule.check(&description))?;
+    let mut alerts = Alerts::new(args.alert.iter().cloned().chain(rules));
+    session.set_integration(alerts.needs_integration());
     let mut screen = Screen::new(std::io::stdout().is_terminal());
     let mut looks = 0;
     let reason = loop {
@@ -51,10 +69,12 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         }
         let Some(look) = session.refresh()? else { break "replaced" };
         looks += 1;
+        let changes = alerts.update(&look);
         if global.json {
             writeln!(out, "{}", serde_json::to_string(&look)?)?;
+            changes.iter().try_for_each(|alert| writeln!(out, "{}", json!(alert)))?;
         } else {
-            screen.show(&args.live, &look, out)?;
+            screen.show(&args.live, &look, &alerts, &changes, out)?;
         }
         out.flush()?;
     };

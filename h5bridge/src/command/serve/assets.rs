@@ -8,17 +8,17 @@ macro_rules! asset {
 
 /// Address below the root of the server, and the content compressed by gzip, in the order of the addresses.
 pub(super) static ASSETS: &[(&str, &[u8])] = &[
+    asset!("assets/explore-BGGU75-V.js"),
     asset!("assets/explore-BSqbN0wW.css"),
-    asset!("assets/explore-DrY0KDe_.js"),
     asset!("assets/h5web-CHzuOp_S.js"),
     asset!("assets/h5web-CS_P5ea_.css"),
-    asset!("assets/index-C5MqI6wI.js"),
+    asset!("assets/index-CVLVQSCV.js"),
     asset!("assets/index-CubmQTHG.css"),
     asset!("assets/ms-BOmFgkcw.css"),
-    asset!("assets/ms-CDnrA1Vb.js"),
+    asset!("assets/ms-CA0HOhH9.js"),
     asset!("assets/rolldown-runtime-QTnfLwEv.js"),
     asset!("assets/server-Be_dgHhv.css"),
-    asset!("assets/server-CZC1MmxD.js"),
+    asset!("assets/server-MsFT9y1m.js"),
     asset!("assets/theme-SyohOuTh.js"),
     asset!("explore.html"),
     asset!("index.html"),

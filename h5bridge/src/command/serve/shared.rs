@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ctds_hdf5::look::Rule;
 use hyper::StatusCode;
 
 use super::grove::Limits;
@@ -10,12 +11,21 @@ use super::reply::{Reply, message};
 use super::sources::{Missing, Sources};
 use super::work::{Lost, Memory, Pool};
 
-/// Sources, threads, memory, limits.
+/// Sources, threads, memory, limits, rules.
 pub(super) struct Shared {
     pub(super) sources: Sources,
     pub(super) pool: Pool,
     pub(super) memory: Memory,
     pub(super) limits: Limits,
+    /// Rules for alerts of all live files.
+    pub(super) rules: Vec<Rule>,
+}
+
+impl Shared {
+    /// Whether `text` is a rule of the server, not of a client.
+    pub(super) fn rules_have(&self, text: &str) -> bool {
+        self.rules.iter().any(|rule| rule.to_string() == text)
+    }
 }
 
 /// Tells a job whether the client still waits; dropped with the request.

@@ -219,6 +219,14 @@ impl Sources {
         list.collect()
     }
 
+    /// Names and paths of the live files, by name, and the number of files that were not opened yet.
+    pub(super) fn live_files(&self) -> (Vec<(String, PathBuf)>, usize) {
+        let list = self.list(|| true);
+        let unknown = list.iter().filter(|listed| listed.measurement_set.is_none()).count();
+        let live = list.into_iter().filter(|listed| listed.kind == "live");
+        (live.filter_map(|listed| Some((listed.file.clone(), self.find(&listed.file).ok()?))).collect(), unknown)
+    }
+
     /// What is known of a file; it is opened if it has changed since, and `may_open`.
     fn facts(&self, path: &Path, stamp: Stamp, may_open: bool) -> Option<Facts> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);

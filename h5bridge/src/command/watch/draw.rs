@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use console::{Term, style, truncate_str};
-use ctds_hdf5::look::{Amplitudes, AmplitudesBy as Kind, Look, utc};
+use ctds_hdf5::look::{Alert, Alerts, Amplitudes, AmplitudesBy as Kind, Look, utc};
 
 /// From nothing to the largest amplitude.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -27,14 +27,28 @@ impl Screen {
         Screen { is_terminal, lines: 0 }
     }
 
-    pub(crate) fn show(&mut self, path: &Path, look: &Look, out: &mut impl Write) -> Result<()> {
+    /// Shows a look: on a terminal with the alerts that are active, else with those that begin or end with it.
+    pub(crate) fn show(
+        &mut self,
+        path: &Path,
+        look: &Look,
+        alerts: &Alerts,
+        changes: &[Alert],
+        out: &mut impl Write,
+    ) -> Result<()> {
         if !self.is_terminal {
             writeln!(out, "{}", line(look))?;
+            changes.iter().try_for_each(|alert| writeln!(out, "{}  alert: {}", utc(alert.taken), alert.text))?;
             return Ok(());
         }
         let (height, width) = Term::stdout().size();
         let (height, width) = (usize::from(height), usize::from(width).max(20));
         let mut lines = picture(path, look, width - 1);
+        let active = alerts.newest().filter(|alert| alert.active);
+        let texts =
+            active.map(|alert| format!("  {}", style(format!("{}, since {}", alert.text, utc(alert.since))).red()));
+        // after the name of the file
+        lines.splice(1..1, texts.collect::<Vec<_>>());
         // what has scrolled away cannot be drawn over
         lines.truncate(height.saturating_sub(1).max(1));
         let mut picture = String::new();

@@ -1,0 +1,210 @@
+//! The board: one stream with the state of every live file.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::live_file::{LiveFile, event_stream, locked};
+use super::news;
+use super::open_files::OpenFiles;
+use super::reply::{Body, Reply};
+use super::shared::Shared;
+use super::work::Admission;
+
+/// Live files that are followed at a time.
+const MAX_FILES: usize = 256;
+
+/// A file is looked at this often.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// A line is sent this often, also when nothing has changed.
+const AT_LEAST: Duration = Duration::from_secs(5);
+
+/// Pause between two searches for live files.
+const SEARCH: Duration = Duration::from_secs(10);
+
+/// The live files of a server as its clients see them.
+#[derive(Default)]
+pub(super) struct Board {
+    lines: watch::Sender<Lines>,
+    /// A task looks at the files while the board has listeners.
+    is_running: Mutex<bool>,
+}
+
+/// The newest line of each file. A client is sent those that are newer than the newest that it has.
+#[derive(Default)]
+struct Lines {
+    /// Counts changes of lines.
+    version: u64,
+    files: BTreeMap<String, Line>,
+    /// Numbers of files that are followed and that are left out, and the version that they came with.
+    extent: (u64, usize, usize),
+}
+
+/// A file on the board.
+struct Line {
+    version: u64,
+    sent: Instant,
+    state: Json,
+    event: Arc<str>,
+}
+
+/// What is followed, and when it was searched for.
+struct Followed {
+    files: Vec<(String, PathBuf)>,
+    left_out: usize,
+    /// Files of which it is not known yet whether they are live.
+    unknown: usize,
+    searched: Instant,
+}
+
+impl Board {
+    /// A stream with a line for each live file: all of them first, then those that change.
+    pub(super) fn events(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        open: &Arc<OpenFiles>,
+        place: OwnedSemaphorePermit,
+        is_head: bool,
+    ) -> Reply {
+        if is_head {
+            return event_stream(Body::empty());
+        }
+        let mut version = 0;
+        let receiver = self.lines.subscribe();
+        self.run(shared, open);
+        let events = news::stream(receiver, move |lines| (lines.since(&mut version), false));
+        event_stream(Body::pieces(events, None).keeping(place))
+    }
+
+    /// Looks at all live files again and again, while there are listeners.
+    fn run(self: &Arc<Self>, shared: &Arc<Shared>, open: &Arc<OpenFiles>) {
+        if std::mem::replace(&mut *locked(&self.is_running), true) {
+            return;
+        }
+        let (board, shared, open) = (Arc::clone(self), Arc::clone(shared), Arc::clone(open));
+        tokio::spawn(async move {
+            let mut followed: Option<Followed> = None;
+            let mut held: Vec<Arc<LiveFile>> = Vec::new();
+            loop {
+                let start = Instant::now();
+                {
+                    let mut is_running = locked(&board.is_running);
+                    if board.lines.receiver_count() == 0 {
+                        *is_running = false;
+                        board.lines.send_modify(|lines| lines.files.clear());
+                        return;
+                    }
+                }
+                let is_due =
+                    |known: &Followed| known.searched.elapsed() >= if known.unknown > 0 { ROUND } else { SEARCH };
+                if followed.as_ref().is_none_or(is_due)
+                    && let Some(found) = Followed::search(&shared).await
+                {
+                    board.lines.send_if_modified(|lines| lines.keep(&found));
+                    followed = Some(found);
+                }
+                // those of the last round stay open until they are asked for again
+                let mut files = Vec::new();
+                for (name, path) in followed.iter().flat_map(|followed| &followed.files) {
+                    if board.lines.receiver_count() == 0 {
+                        break;
+                    }
+                    let Some(file) = open.get(path.clone(), name) else { continue };
+                    if let Some(line) = file.line(&shared).await {
+                        board.lines.send_if_modified(|lines| lines.put(&file.name, line));
+                    }
+                    files.push(file);
+                }
+                drop(std::mem::replace(&mut held, files));
+                tokio::time::sleep(ROUND.saturating_sub(start.elapsed())).await;
+            }
+        });
+    }
+}
+
+impl Followed {
+    /// The live files of all sources, the first ones by name; `None` if the server ends.
+    async fn search(shared: &Arc<Shared>) -> Option<Self> {
+        let own = Arc::clone(shared);
+        let (mut files, unknown) = shared.pool.run(Admission::Begun, move || own.sources.live_files()).await.ok()?;
+        let left_out = files.len().saturating_sub(MAX_FILES);
+        files.truncate(MAX_FILES);
+        Some(Followed { files, left_out, unknown, searched: Instant::now() })
+    }
+}
+
+impl Lines {
+    /// Drops the lines of files that are no longer followed; returns whether their number is another.
+    fn keep(&mut self, followed: &Followed) -> bool {
+        self.files.retain(|name, _| followed.files.iter().any(|(known, _)| known == name));
+        let (version, files, left_out) = self.extent;
+        let is_same = (files, left_out) == (followed.files.len(), followed.left_out) && version > 0;
+        if !is_same {
+            self.version += 1;
+            self.extent = (self.version, followed.files.len(), followed.left_out);
+        }
+        !is_same
+    }
+
+    /// Takes the newest state of a file; returns whether it is sent.
+    fn put(&mut self, name: &str, state: Json) -> bool {
+        // ages go on by themselves
+        let lasting = ["open", "rows", "rows_per_second", "flagged", "revision", "alerts", "problem"];
+        let is_same = |before: &Line| lasting.iter().all(|key| before.state[key] == state[key]);
+        if self.files.get(name).is_some_and(|before| is_same(before) && before.sent.elapsed() < AT_LEAST) {
+            return false;
+        }
+        self.version += 1;
+        let event = news::event("look", &state.to_string()).into();
+        self.files.insert(name.to_owned(), Line { version: self.version, sent: Instant::now(), state, event });
+        true
+    }
+
+    /// The events after a version, which becomes the newest.
+    fn since(&self, version: &mut u64) -> String {
+        let before = std::mem::replace(version, self.version);
+        let mut events = String::new();
+        let (changed, files, left_out) = self.extent;
+        if changed > before {
+            events.push_str(&news::event("board", &json!({"files": files, "left_out": left_out}).to_string()));
+        }
+        self.files.values().filter(|line| line.version > before).for_each(|line| events.push_str(&line.event));
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_get_lines_that_are_new_to_them() {
+        let mut lines = Lines::default();
+        let state = |rows: u64, age: f64| json!({"rows": rows, "commit_age_seconds": age});
+        let followed = |names: &[&str], left_out| Followed {
+            files: names.iter().map(|name| ((*name).to_owned(), PathBuf::new())).collect(),
+            left_out,
+            unknown: 0,
+            searched: Instant::now(),
+        };
+        let (mut first, mut second) = (0, 0);
+        assert!(lines.keep(&followed(&["a", "b"], 3)) && !lines.keep(&followed(&["a", "b"], 3)));
+        assert!(lines.put("a", state(1, 0.)) && lines.put("b", state(1, 0.)));
+        let events = lines.since(&mut first);
+        assert!(events.starts_with("event: board\ndata: {\"files\":2,\"left_out\":3}\n\n"), "{events}");
+        assert_eq!(events.matches("event: look").count(), 2);
+        assert_eq!(lines.since(&mut first), "");
+        assert!(!lines.put("a", state(1, 5.)), "an age alone is not sent");
+        assert!(lines.put("a", state(2, 0.)) && lines.put("a", state(3, 0.)));
+        let events = lines.since(&mut first);
+        assert!(events.contains("\"rows\":3") && events.matches("event: ").count() == 1, "{events}");
+        assert_eq!(lines.since(&mut second).matches("event: ").count(), 3);
+        lines.keep(&followed(&["b"], 0));
+        assert_eq!(lines.files.keys().collect::<Vec<_>>(), ["b"]);
+    }
+}

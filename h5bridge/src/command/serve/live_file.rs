@@ -1,0 +1,456 @@
+//! A file that clients look at: one reader for all of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use ctds_hdf5::look::{Alert, Alerts, Look, Rates, Request, Rule, Session};
+use ctds_hdf5::{Error, ErrorKind};
+use hyper::{HeaderMap, StatusCode, header};
+use serde_json::{Value as Json, json};
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, watch};
+
+use super::news::{self, News, Progress, Told};
+use super::query::{self, Query};
+use super::reply::{self, Body, Reply, reply, set_text};
+use super::shared::{Shared, lost, refusal};
+use super::sources::status_of;
+use super::work::{Admission, Lost};
+
+/// Pause between two looks at a file with listeners.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Pause after a look that has failed.
+const POLL_AFTER_FAILURE: Duration = Duration::from_millis(500);
+
+/// A look is sent this often, also when nothing has changed.
+const AT_LEAST: Duration = Duration::from_secs(5);
+
+/// A file that its writer has closed is said to have ended after this time without a change.
+const CLOSED_FOR: Duration = Duration::from_secs(10);
+
+/// A file that cannot be read for this time has a problem; before, its writer may be in the middle of a change.
+const PERSISTENT: Duration = Duration::from_secs(2);
+
+/// Bytes of the newest cells of a column that looks for listeners read, and looks for the board.
+const SAMPLE: u64 = 4 << 20;
+const BOARD_SAMPLE: u64 = 64 << 10;
+
+/// One reader of a file, for all clients.
+pub(super) struct LiveFile {
+    path: PathBuf,
+    /// Name of the file in addresses.
+    pub(super) name: String,
+    /// `None`: not open.
+    session: Arc<tokio::sync::Mutex<Option<Session>>>,
+    news: watch::Sender<News>,
+    /// A task looks at the file while it has listeners.
+    is_polled: Mutex<bool>,
+    used: Mutex<Instant>,
+    state: Mutex<State>,
+}
+
+/// What is remembered of the looks before.
+#[derive(Default)]
+struct State {
+    rates: Rates,
+    alerts: Alerts,
+    /// Rules of clients, as long as they listen.
+    clients: Vec<Weak<[Rule]>>,
+    was_open: bool,
+    /// Since when a file that was open is closed.
+    closed: Option<Instant>,
+    /// Since when it cannot be read.
+    failing: Option<Instant>,
+    /// The newest look, as the board shows it.
+    line: Option<Json>,
+}
+
+/// What a look at a file finds.
+enum Tick {
+    /// Its revision, and the state as JSON.
+    Look(u64, Arc<str>),
+    /// Why there will be no more.
+    End(&'static str),
+}
+
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The open session of a file; opens it if necessary.
+fn opened<'a>(session: &'a mut Option<Session>, path: &Path) -> Result<&'a mut Session, Error> {
+    match session {
+        Some(session) => Ok(session),
+        None => Ok(session.insert(Session::open(path)?)),
+    }
+}
+
+impl LiveFile {
+    /// The file at `path`. Of `before`, a reader that has ended, rows that it has read are still valid.
+    pub(super) fn new(path: PathBuf, name: &str, before: Option<&LiveFile>) -> Self {
+        LiveFile {
+            path,
+            name: name.to_owned(),
+            session: before.map_or_else(Arc::default, |file| Arc::clone(&file.session)),
+            news: watch::Sender::new(News::default()),
+            is_polled: Mutex::new(false),
+            used: Mutex::new(Instant::now()),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Whether listeners were told that the file has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.news.borrow().end.is_some()
+    }
+
+    /// Notes that a client has asked for the file.
+    pub(super) fn touch(&self) {
+        *locked(&self.used) = Instant::now();
+    }
+
+    /// Time since a client has asked for the file.
+    pub(super) fn unused(&self) -> Duration {
+        locked(&self.used).elapsed()
+    }
+
+    /// Runs a job with the session; others wait for their turn without holding a thread.
+    async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        shared: &Shared,
+        admission: Admission,
+        job: impl FnOnce(&LiveFile, &mut OwnedMutexGuard<Option<Session>>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<Result<T, Error>, Lost> {
+        let (file, mut session) = (Arc::clone(self), Arc::clone(&self.session).lock_owned().await);
+        self.touch();
+        shared.pool.run(admission, move || job(&file, &mut session)).await
+    }
+
+    /// The words of an error. The name of the file stands for its path.
+    fn words(&self, error: &Error) -> String {
+        error.to_string().replace(&*self.path.to_string_lossy(), &self.name)
+    }
+
+    /// The refusal that an error of the library is.
+    fn refusal(&self, error: &Error) -> Reply {
+        refusal(status_of(error.kind()), &self.words(error))
+    }
+
+    /// Looks at the newest state, unless a task does so all the time.
+    fn look(&self, session: &mut Option<Session>) -> Result<(), Error> {
+        let is_polled = *locked(&self.is_polled);
+        let open = opened(session, &self.path)?;
+        if !is_polled && open.refresh()?.is_none() {
+            // another file may have its path now
+            *session = None;
+            opened(session, &self.path)?.refresh()?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn describe(self: &Arc<Self>, shared: &Arc<Shared>, is_head: bool) -> Reply {
+        let described = self.run(shared, Admission::New, |file, session| {
+            file.look(session)?;
+            let description = opened(session, &file.path)?.describe()?;
+            serde_json::to_vec(&description).map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
+        });
+        match described.await {
+            Ok(Ok(document)) => whole(reply::JSON, document, is_head),
+            Ok(Err(error)) => self.refusal(&error),
+            Err(reason) => lost(reason),
+        }
+    }
+
+    /// The plot `kind` with the parameters of an address.
+    pub(super) async fn frame(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        kind: &str,
+        address: &str,
+        parameters: &Query,
+        headers: &HeaderMap,
+        is_head: bool,
+    ) -> Reply {
+        let format = query::value(parameters, "format").unwrap_or("safetensors").to_owned();
+        let (content_type, extension) = match &*format {
+            "safetensors" => ("application/octet-stream", None),
+            "npy" => ("application/octet-stream", Some("npy")),
+            "csv" => ("text/csv; charset=utf-8", Some("csv")),
+            _ => return refusal(422, "format is safetensors, npy or csv"),
+        };
+        let others = parameters.iter().filter(|(name, _)| name != "file" && name != "format");
+        let others: Vec<_> = others.cloned().collect();
+        let request = match Request::parse(kind, &others) {
+            Ok(request) => request,
+            Err(error) => return self.refusal(&error),
+        };
+        let (headers, name, words) = (headers.clone(), kind.to_owned(), address.to_owned());
+        let made = self.run(shared, Admission::New, move |file, session| {
+            file.look(session)?;
+            let frame = opened(session, &file.path)?.frame(&request)?;
+            let progress = Progress { rows_used: frame.plot.rows_used, rows: frame.plot.rows };
+            let etag = reply::etag(&[frame.revision().as_bytes(), name.as_bytes(), words.as_bytes()]);
+            let bytes = if reply::is_known(&headers, &etag) {
+                None
+            } else {
+                Some(match &*format {
+                    "npy" => frame.to_npy(),
+                    "csv" => frame.to_csv().into_bytes(),
+                    _ => frame.to_safetensors(),
+                })
+            };
+            Ok((bytes, etag, progress, frame.plot.complete))
+        });
+        let (bytes, etag, progress, is_complete) = match made.await {
+            Ok(Ok(made)) => made,
+            Ok(Err(error)) => return self.refusal(&error),
+            Err(reason) => return lost(reason),
+        };
+        self.progressed(progress, is_complete);
+        let Some(bytes) = bytes else { return reply::not_modified(&etag) };
+        let Some(held) = shared.memory.hold(bytes.len() as u64).await else {
+            return refusal(503, "other answers hold all memory that --max-memory allows; try again");
+        };
+        let mut answer = whole(content_type, bytes, is_head);
+        let body = std::mem::replace(answer.body_mut(), Body::empty());
+        *answer.body_mut() = body.keeping(held);
+        set_text(&mut answer, header::ETAG, &etag);
+        if let Some(extension) = extension {
+            let disposition = format!("attachment; filename=\"{kind}.{extension}\"");
+            set_text(&mut answer, header::CONTENT_DISPOSITION, &disposition);
+        }
+        answer
+    }
+
+    /// Tells listeners how much of the file is read; a file that was read in one go has no progress.
+    fn progressed(&self, progress: Progress, is_complete: bool) {
+        self.news.send_if_modified(|news| {
+            let was_begun = news.progress.0 > 0 && news.progress.1.rows_used < news.progress.1.rows;
+            let is_new = news.progress.1 != progress && (!is_complete || was_begun);
+            if is_new {
+                news.progress = (news.progress.0 + 1, progress);
+            }
+            is_new
+        });
+    }
+
+    /// The events of the file, with the alerts of `rules` and of those of the server.
+    pub(super) async fn events(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        place: OwnedSemaphorePermit,
+        rules: Vec<Rule>,
+        is_head: bool,
+    ) -> Reply {
+        // what cannot be opened is a refusal, which says why; so is a rule about an antenna that does not exist
+        let rules: Arc<[Rule]> = rules.into();
+        let checked = Arc::clone(&rules);
+        let first = self.run(shared, Admission::New, move |file, session| {
+            file.look(session)?;
+            let description = opened(session, &file.path)?.describe()?;
+            checked.iter().try_for_each(|rule| rule.check(&description))
+        });
+        match first.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return self.refusal(&error),
+            Err(reason) => return lost(reason),
+        }
+        let body = if is_head {
+            Body::empty()
+        } else {
+            locked(&self.state).clients.push(Arc::downgrade(&rules));
+            let receiver = self.news.subscribe();
+            self.poll(shared);
+            Body::pieces(news::of_file(receiver, rules, &shared.rules), None).keeping(place)
+        };
+        event_stream(body)
+    }
+
+    /// Looks at the file again and again, while it has listeners.
+    fn poll(self: &Arc<Self>, shared: &Arc<Shared>) {
+        if std::mem::replace(&mut *locked(&self.is_polled), true) {
+            return;
+        }
+        let (file, shared) = (Arc::clone(self), Arc::clone(shared));
+        tokio::spawn(async move {
+            let mut sent = None;
+            loop {
+                let start = Instant::now();
+                {
+                    let mut is_polled = locked(&file.is_polled);
+                    if file.news.receiver_count() == 0 || file.has_ended() {
+                        *is_polled = false;
+                        return;
+                    }
+                }
+                let due = sent.is_none_or(|sent: Instant| sent.elapsed() >= AT_LEAST);
+                let own = Arc::clone(&shared);
+                let looked =
+                    file.run(&shared, Admission::Begun, move |file, session| file.tick(session, &own.rules, SAMPLE));
+                let looked = looked.await;
+                let has_failed = matches!(looked, Ok(Err(_)));
+                match looked {
+                    Ok(Ok(Tick::Look(revision, look))) => {
+                        if due || file.news.borrow().revision != revision {
+                            sent = Some(start);
+                            file.news.send_modify(|news| {
+                                news.look = (news.look.0 + 1, look);
+                                news.revision = revision;
+                            });
+                        }
+                    }
+                    Ok(Ok(Tick::End(reason))) => file.news.send_modify(|news| news.end = Some(reason)),
+                    // tick has told of it
+                    Ok(Err(_)) => {}
+                    Err(_) => file.news.send_modify(|news| news.end = Some("gone")),
+                }
+                let pause = if has_failed { POLL_AFTER_FAILURE } else { POLL };
+                tokio::time::sleep(pause.saturating_sub(start.elapsed())).await;
+            }
+        });
+    }
+
+    /// The newest look as the board shows it, `None` while it is not known. A file that is polled for listeners, or in use, is
+    /// not looked at for the board.
+    pub(super) async fn line(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<Json> {
+        let is_polled = *locked(&self.is_polled);
+        if !is_polled && let Ok(mut session) = Arc::clone(&self.session).try_lock_owned() {
+            let (file, own) = (Arc::clone(self), Arc::clone(shared));
+            let job = move || file.tick(&mut session, &own.rules, BOARD_SAMPLE).map(|_| ());
+            // errors are in the line
+            let _ = shared.pool.run(Admission::Begun, job).await;
+        }
+        let known = locked(&self.state).line.clone();
+        let news = self.news.borrow();
+        let mut line = known.or_else(|| news.problem.1.is_some().then(|| json!({"file": self.name})))?;
+        let active = news.alerts.iter().filter(|told| told.active && shared.rules_have(&told.rule));
+        let alert = |told: &Told| json!({"rule": told.rule, "text": told.text});
+        line["alerts"] = active.map(alert).collect();
+        line["problem"] = news.problem.1.as_deref().into();
+        Some(line)
+    }
+
+    /// One look, for listeners or for the board.
+    fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
+        let looked = self.refresh(session, sample);
+        let mut state = locked(&self.state);
+        let look = match looked {
+            Ok(Some(look)) => look,
+            Ok(None) => {
+                let reason = session.as_ref().and_then(Session::ended).map_or("gone", |ended| ended.name());
+                *session = None;
+                return Ok(Tick::End(reason));
+            }
+            Err(error) => {
+                let since = *state.failing.get_or_insert_with(Instant::now);
+                if since.elapsed() >= PERSISTENT {
+                    self.has_problem(Some(self.words(&error)));
+                }
+                return Err(error);
+            }
+        };
+        state.failing = None;
+        self.has_problem(None);
+        let mut look = look;
+        if let Some((rows, bytes)) = state.rates.add(&look) {
+            (look.rows_per_second, look.bytes_per_second) = (Some(rows), Some(bytes));
+        }
+        self.judge(&mut state, &look, rules);
+        state.line = Some(self.line_of(&look));
+        if state.has_closed(&look) {
+            return Ok(Tick::End("closed"));
+        }
+        Ok(Tick::Look(look.revision, self.document(&look).to_string().into()))
+    }
+
+    fn refresh(&self, session: &mut Option<Session>, sample: u64) -> Result<Option<Look>, Error> {
+        let needs_integration = locked(&self.state).alerts.needs_integration();
+        let open = opened(session, &self.path)?;
+        open.set_sample_bytes(sample);
+        open.set_integration(needs_integration);
+        open.refresh()
+    }
+
+    /// Evaluates the rules of the server, which are about live files, and those of clients.
+    fn judge(&self, state: &mut State, look: &Look, rules: &[Rule]) {
+        state.clients.retain(|rules| rules.strong_count() > 0);
+        let of_clients: Vec<Arc<[Rule]>> = state.clients.iter().filter_map(Weak::upgrade).collect();
+        let of_server = if look.kind == "live" { rules } else { &[] };
+        let all = of_server.iter().chain(of_clients.iter().flat_map(|rules| rules.iter()));
+        state.alerts.set_rules(all.cloned());
+        if !state.alerts.update(look).is_empty() {
+            let alerts = state.alerts.newest().map(|alert| self.told(alert)).collect();
+            self.news.send_modify(|news| news.alerts = alerts);
+        }
+    }
+
+    fn told(&self, alert: &Alert) -> Told {
+        let Alert { number, active, .. } = *alert;
+        let document = self.document(alert).to_string().into();
+        Told { number, rule: alert.rule.clone(), active, text: alert.text.clone(), document }
+    }
+
+    /// A document of the library with the name of the file instead of its path.
+    fn document(&self, of: &impl serde::Serialize) -> Json {
+        let mut document = serde_json::to_value(of).unwrap_or(Json::Null);
+        document["file"] = self.name.as_str().into();
+        document
+    }
+
+    fn line_of(&self, look: &Look) -> Json {
+        json!({
+            "file": self.name, "open": look.is_open, "rows": look.rows.first().map_or(0, |(_, rows)| *rows),
+            "rows_per_second": look.rows_per_second, "bytes_per_second": look.bytes_per_second,
+            "commit_age_seconds": look.age.as_secs_f64(), "lag_seconds": look.lag(), "flagged": look.flagged,
+            "revision": look.revision,
+        })
+    }
+
+    /// Tells listeners why the file cannot be read, or that it can be read again.
+    fn has_problem(&self, words: Option<String>) {
+        self.news.send_if_modified(|news| {
+            let is_new = news.problem.1.as_deref() != words.as_deref();
+            if is_new {
+                news.problem = (news.problem.0 + 1, words.map(Into::into));
+            }
+            is_new
+        });
+    }
+}
+
+impl State {
+    /// Whether a writer had the file open, and has closed it for good.
+    fn has_closed(&mut self, look: &Look) -> bool {
+        if look.kind != "live" {
+            return false;
+        }
+        if look.is_open {
+            (self.was_open, self.closed) = (true, None);
+            return false;
+        }
+        let closed = *self.closed.get_or_insert_with(Instant::now);
+        let is_over = self.was_open && closed.elapsed() >= CLOSED_FOR;
+        if is_over {
+            (self.was_open, self.closed) = (false, None);
+        }
+        is_over
+    }
+}
+
+/// The answer that begins a stream of events.
+pub(super) fn event_stream(body: Body) -> Reply {
+    let mut answer = reply(StatusCode::OK, "text/event-stream", body);
+    set_text(&mut answer, header::CACHE_CONTROL, "no-store");
+    // nginx keeps nothing back
+    set_text(&mut answer, header::HeaderName::from_static("x-accel-buffering"), "no");
+    answer
+}
+
+/// An answer whose bytes are known; HEAD gives their number only.
+fn whole(content_type: &'static str, bytes: Vec<u8>, is_head: bool) -> Reply {
+    let length = bytes.len().to_string();
+    let mut answer = reply(StatusCode::OK, content_type, if is_head { Body::empty() } else { Body::whole(bytes) });
+    set_text(&mut answer, header::CONTENT_LENGTH, &length);
+    answer
+}

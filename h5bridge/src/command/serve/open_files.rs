@@ -1,0 +1,60 @@
+//! The files that clients look at, each with one reader.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::live_file::{LiveFile, locked};
+use super::shared::Shared;
+use super::work::Admission;
+
+/// Files that are open at a time, for listeners, plots and the board.
+const MAX_OPEN: usize = 512;
+
+/// A file without requests stays open for this time.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Pause between two searches for files without requests.
+const REAP_PAUSE: Duration = Duration::from_secs(10);
+
+/// Files by their paths.
+#[derive(Default)]
+pub(super) struct OpenFiles(Mutex<HashMap<PathBuf, Arc<LiveFile>>>);
+
+impl OpenFiles {
+    /// The reader of a file; `None` if too many files are open.
+    pub(super) fn get(&self, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
+        let mut files = locked(&self.0);
+        let before = files.get(&path);
+        if let Some(file) = before.filter(|file| !file.has_ended()) {
+            file.touch();
+            return Some(Arc::clone(file));
+        }
+        if files.len() >= MAX_OPEN && before.is_none() {
+            return None;
+        }
+        let file = Arc::new(LiveFile::new(path.clone(), name, before.map(|file| &**file)));
+        files.insert(path, Arc::clone(&file));
+        Some(file)
+    }
+
+    /// Closes files without requests, until it is dropped.
+    pub(super) async fn reap(&self, shared: &Arc<Shared>) {
+        loop {
+            tokio::time::sleep(REAP_PAUSE).await;
+            let mut idle = Vec::new();
+            locked(&self.0).retain(|_, file| {
+                let is_idle = Arc::strong_count(file) == 1 && file.unused() > IDLE;
+                if is_idle {
+                    idle.push(Arc::clone(file));
+                }
+                !is_idle
+            });
+            if !idle.is_empty() {
+                // closing a file is work as well
+                let _ = shared.pool.run(Admission::Begun, move || drop(idle)).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The newest integration of a source: flags by antenna, and the mean amplitude.
+
+use super::describe::Description;
+use super::rows::Rows;
+use crate::error::Result;
+use crate::value::{DataType, Values};
+
+/// Rows among which the beginning of the newest integration is looked for: a little first, then more.
+const SEARCHED_ROWS: [u64; 3] = [64, 1024, 1 << 14];
+
+/// Antennas with this number or a higher one are left out.
+const MAX_ANTENNAS: usize = 1024;
+
+/// The rows of the newest TIME, or as many of them as the bytes for a look allow. These are chosen so that every antenna has
+/// rows among them.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Integration {
+    /// TIME in seconds of MJD.
+    pub time: f64,
+    /// The fraction of flagged cells by antenna, of those with rows.
+    pub flagged: Vec<AntennaFlags>,
+    /// Mean amplitude of cells that are neither flagged nor infinite, of pairs of different antennas.
+    pub amplitude: Option<f64>,
+}
+
+/// Flags of the cells of all baselines with an antenna.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AntennaFlags {
+    /// The antenna's number.
+    pub number: usize,
+    /// Its name; the number in digits if it has none.
+    pub name: String,
+    /// The fraction that is flagged.
+    pub fraction: f64,
+}
+
+/// Rows of an integration, and their antennas.
+struct Baselines {
+    first_row: u64,
+    pairs: Vec<(usize, usize)>,
+}
+
+impl Integration {
+    /// Reads the newest integration, `bytes` of a column at most; `None` without rows, TIME or antennas.
+    pub(super) fn take(main: &Rows, known: &Description, bytes: u64) -> Result<Option<Self>> {
+        let is = |name: &str, data_type: DataType| main.column(name).is_some_and(|info| info.data_type() == data_type);
+        let has_antennas = ["ANTENNA1", "ANTENNA2"].iter().all(|name| main.column(name).is_some());
+        if main.rows() == 0 || !has_antennas || !is("TIME", DataType::Double) {
+            return Ok(None);
+        }
+        let (time, first_row) = beginning(main)?;
+        let antennas = |name: &str| main.integers(name, first_row..main.rows());
+        let number = |antenna: i64| usize::try_from(antenna).unwrap_or(usize::MAX);
+        let pairs = antennas("ANTENNA1")?.into_iter().zip(antennas("ANTENNA2")?);
+        let baselines = Baselines { first_row, pairs: pairs.map(|(a, b)| (number(a), number(b))).collect() };
+        Ok(Some(Integration {
+            time,
+            flagged: baselines.flags(main, known, bytes)?,
+            amplitude: baselines.amplitude(main, known, bytes)?,
+        }))
+    }
+}
+
+/// The newest TIME, and the first of the newest rows that have it.
+fn beginning(main: &Rows) -> Result<(f64, u64)> {
+    let rows = main.rows();
+    let mut found = (f64::NAN, rows);
+    for searched in SEARCHED_ROWS {
+        let start = rows - searched.min(rows);
+        let times = main.doubles("TIME", start..rows)?;
+        let newest = times.last().copied().unwrap_or(f64::NAN);
+        let other = times.iter().rposition(|time| time.to_bits() != newest.to_bits());
+        found = (newest, other.map_or(start, |other| start + other as u64 + 1));
+        if other.is_some() || start == 0 {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+impl Baselines {
+    fn flags(&self, main: &Rows, known: &Description, bytes: u64) -> Result<Vec<AntennaFlags>> {
+        let has = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
+        let Some(column) = ["FLAG", "FLAG_ROW"].into_iter().find(|name| has(name)) else { return Ok(Vec::new()) };
+        let chosen = cover(&self.pairs, main.sample_rows(column, bytes)? as usize);
+        let flags = self.read_flags(main, &chosen)?;
+        let mut sums: Vec<(f64, f64)> = Vec::new();
+        for (&row, flags) in chosen.iter().zip(&flags) {
+            let (first, second) = self.pairs[row];
+            let mut both = vec![first, second];
+            both.dedup();
+            for antenna in both.into_iter().filter(|&antenna| antenna < MAX_ANTENNAS) {
+                if sums.len() <= antenna {
+                    sums.resize(antenna + 1, (0., 0.));
+                }
+                sums[antenna].0 += flags.iter().sum::<f64>();
+                sums[antenna].1 += flags.len() as f64;
+            }
+        }
+        let of_antenna = |(number, (flagged, all)): (usize, (f64, f64))| {
+            (all > 0.).then(|| AntennaFlags { number, name: known.antenna(number), fraction: flagged / all })
+        };
+        Ok(sums.into_iter().enumerate().filter_map(of_antenna).collect())
+    }
+
+    fn amplitude(&self, main: &Rows, known: &Description, bytes: u64) -> Result<Option<f64>> {
+        let Some(column) = known.columns.first() else { return Ok(None) };
+        let cross: Vec<usize> = (0..self.pairs.len()).filter(|&row| self.pairs[row].0 != self.pairs[row].1).collect();
+        let pairs: Vec<(usize, usize)> = cross.iter().map(|&row| self.pairs[row]).collect();
+        let chosen = cover(&pairs, main.sample_rows(column, bytes)? as usize);
+        let chosen: Vec<usize> = chosen.into_iter().map(|at| cross[at]).collect();
+        let flags = self.read_flags(main, &chosen)?;
+        let (mut sum, mut count) = (0., 0_u64);
+        for group in main.cells(column, &self.rows(&chosen))? {
+            let numbers = group.numbers();
+            let cells = numbers.chunks(group.shape.elements()?.max(1) as usize);
+            for (&place, cell) in group.places.iter().zip(cells) {
+                for (index, amplitude) in cell.iter().enumerate() {
+                    let flagged = is_flagged(&flags[place], index);
+                    if amplitude.is_finite() && !flagged {
+                        sum += amplitude;
+                        count += 1;
+                    }
+                }
+            }
+        }
+        Ok((count > 0).then(|| sum / count as f64))
+    }
+
+    /// FLAG of rows, 1 for flagged. A row that FLAG_ROW flags, and one without FLAG, has the same flag for all cells.
+    fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
+        let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
+        let mut flags = vec![vec![0.]; chosen.len()];
+        if is_bool("FLAG") {
+            flags = vec![Vec::new(); chosen.len()];
+            for group in main.cells("FLAG", &self.rows(chosen))? {
+                let numbers = group.numbers();
+                let cells = numbers.chunks(group.shape.elements()?.max(1) as usize);
+                for (&place, cell) in group.places.iter().zip(cells) {
+                    flags[place] = cell.to_vec();
+                }
+            }
+        }
+        if is_bool("FLAG_ROW")
+            && let Values::Bool(rows) = main.all("FLAG_ROW", self.first_row..main.rows())?
+        {
+            let flagged = chosen.iter().zip(&mut flags).filter(|(row, _)| rows[**row]);
+            flagged.for_each(|(_, flags)| flags.fill(1.));
+        }
+        Ok(flags)
+    }
+
+    fn rows(&self, chosen: &[usize]) -> Vec<u64> {
+        chosen.iter().map(|&row| self.first_row + row as u64).collect()
+    }
+}
+
+/// One flag may stand for all cells.
+fn is_flagged(flags: &[f64], index: usize) -> bool {
+    flags.get(index).or(flags.first().filter(|_| flags.len() == 1)).is_some_and(|&flag| flag != 0.)
+}
+
+/// Numbers of `count` of the pairs, or of all if they are fewer, ascending, in which every antenna occurs about equally often.
+fn cover(pairs: &[(usize, usize)], count: usize) -> Vec<usize> {
+    let mut left = count;
+    if left >= pairs.len() {
+        return (0..pairs.len()).collect();
+    }
+    let mut chosen = vec![false; pairs.len()];
+    // antennas beyond those that are shown count as one
+    let place = |antenna: usize| antenna.min(MAX_ANTENNAS);
+    let mut uses = vec![0; MAX_ANTENNAS + 1];
+    for most in 0.. {
+        // pairs of two antennas that were used less often than others, then those with one
+        for wanted in [2, 1] {
+            for (at, &(first, second)) in pairs.iter().enumerate() {
+                if left == 0 {
+                    return (0..pairs.len()).filter(|&at| chosen[at]).collect();
+                }
+                let rare = |antenna: usize| usize::from(uses[place(antenna)] <= most);
+                if !chosen[at] && rare(first) + rare(second) >= wanted {
+                    chosen[at] = true;
+                    left -= 1;
+                    uses[place(first)] += 1;
+                    uses[place(second)] += 1;
+                }
+            }
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_rows_have_every_antenna() {
+        let pairs: Vec<(usize, usize)> = (0..64).flat_map(|a| (a..64).map(move |b| (a, b))).collect();
+        for count in [64, 100, 500, pairs.len(), 1_000_000] {
+            let chosen = cover(&pairs, count);
+            assert_eq!(chosen.len(), count.min(pairs.len()));
+            assert!(chosen.windows(2).all(|two| two[0] < two[1]));
+            for antenna in 0..64 {
+                let has = |&at: &usize| pairs[at].0 == antenna || pairs[at].1 == antenna;
+                let uses = chosen.iter().filter(|at| has(at)).count();
+                assert!(uses > 0 && uses <= 4 * count / 64, "antenna {antenna} occurs {uses} times in {count}");
+            }
+        }
+        assert!(cover(&[], 5).is_empty() && cover(&pairs, 0).is_empty());
+    }
+
+    #[test]
+    fn one_flag_may_stand_for_a_row() {
+        assert!(is_flagged(&[1.], 7) && !is_flagged(&[0.], 0) && !is_flagged(&[], 0));
+        assert!(is_flagged(&[0., 1.], 1) && !is_flagged(&[0., 1.], 2));
+    }
+}
