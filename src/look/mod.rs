@@ -33,5 +33,6 @@ pub use calendar::{utc, utc_of_mjd};
 pub use describe::{Antenna, Description, Field, SpectralWindow, has_plots};
 pub use frame::{Array, Axis, Frame, Numbers, Plot, write_file};
 pub use request::{Kind, PARAMETERS, Request};
+pub use rows::Served;
 pub use sample::{Amplitudes, AmplitudesBy, Look, NewestTime};
 pub use session::{Ended, Session};

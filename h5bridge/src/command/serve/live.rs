@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ctds_hdf5::look::{Look, Request, Session};
+use ctds_hdf5::look::{Look, Request, Served, Session};
 use ctds_hdf5::{Error, ErrorKind};
 use hyper::body::Bytes;
 use hyper::{HeaderMap, StatusCode, header};
@@ -55,6 +55,7 @@ pub(super) struct Lives {
 /// One reader of a file, for all clients.
 struct LiveFile {
     path: PathBuf,
+    served: Served,
     /// Name of the file in addresses.
     name: String,
     /// `None`: not open.
@@ -100,10 +101,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The open session of a file; opens it if necessary.
-fn opened<'a>(session: &'a mut Option<Session>, path: &Path) -> Result<&'a mut Session, Error> {
+fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a mut Session, Error> {
     match session {
         Some(session) => Ok(session),
-        None => Ok(session.insert(Session::open(path)?)),
+        None => Ok(session.insert(Session::open_served(&file.path, Arc::clone(&file.served))?)),
     }
 }
 
@@ -156,8 +157,10 @@ impl Lives {
         if files.len() >= MAX_OPEN && before.is_none() {
             return Err(refusal(503, "too many files are open; try again").into());
         }
+        let own = Arc::clone(shared);
         let file = Arc::new(LiveFile {
             path: path.clone(),
+            served: Arc::new(move |path| own.sources.serves(path)),
             name: name.to_owned(),
             session,
             news: watch::Sender::new(News::default()),
@@ -211,11 +214,11 @@ impl LiveFile {
     /// Looks at the newest state, unless a task does so all the time.
     fn look(&self, session: &mut Option<Session>) -> Result<(), Error> {
         let is_polled = *locked(&self.is_polled);
-        let open = opened(session, &self.path)?;
+        let open = opened(session, self)?;
         if !is_polled && open.refresh()?.is_none() {
             // another file may have its path now
             *session = None;
-            opened(session, &self.path)?.refresh()?;
+            opened(session, self)?.refresh()?;
         }
         Ok(())
     }
@@ -223,7 +226,7 @@ impl LiveFile {
     async fn describe(self: &Arc<Self>, shared: &Arc<Shared>, is_head: bool) -> Reply {
         let described = self.run(shared, Admission::New, |file, session| {
             file.look(session)?;
-            let description = opened(session, &file.path)?.describe()?;
+            let description = opened(session, file)?.describe()?;
             serde_json::to_vec(&description).map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
         });
         match described.await {
@@ -258,7 +261,7 @@ impl LiveFile {
         let (headers, name, words) = (headers.clone(), kind.to_owned(), address.to_owned());
         let made = self.run(shared, Admission::New, move |file, session| {
             file.look(session)?;
-            let frame = opened(session, &file.path)?.frame(&request)?;
+            let frame = opened(session, file)?.frame(&request)?;
             let progress = Progress { rows_used: frame.plot.rows_used, rows: frame.plot.rows };
             let etag = reply::etag(&[frame.revision().as_bytes(), name.as_bytes(), words.as_bytes()]);
             let bytes = if reply::is_known(&headers, &etag) {
@@ -309,7 +312,7 @@ impl LiveFile {
         // what cannot be opened is a refusal, which says why
         let first = self.run(shared, Admission::New, |file, session| {
             file.look(session)?;
-            opened(session, &file.path).map(|_| ())
+            opened(session, file).map(|_| ())
         });
         match first.await {
             Ok(Ok(())) => {}
@@ -371,7 +374,7 @@ impl LiveFile {
 
     /// One look of the task.
     fn tick(&self, session: &mut Option<Session>) -> Result<Tick, Error> {
-        let open = opened(session, &self.path)?;
+        let open = opened(session, self)?;
         let Some(look) = open.refresh()? else {
             let reason = open.ended().map_or("gone", |ended| ended.name());
             *session = None;
