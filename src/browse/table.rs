@@ -21,7 +21,7 @@ const MOST_ELEMENTS: u64 = 1 << 19;
 /// Elements up to which a box is read whole, however few of them are selected.
 const FEW_ELEMENTS: u64 = 1 << 12;
 
-/// A box is read whole if one in so many of its elements is selected.
+/// A box is read whole if at least the `SPARSE`-th part of its elements is selected.
 const SPARSE: u64 = 4;
 
 /// A table directory, or a file with a whole table in it, as the native HDF5 file that `to-hdf5 --compress none` would make of

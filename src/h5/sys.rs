@@ -84,7 +84,7 @@ pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess)
     keep(create_memory_file(path, create, access)?)
 }
 
-/// As [`create_file`], for a file that no descriptor belongs to.
+/// Creates a file that has no descriptor.
 pub(super) fn create_memory_file(name: &Path, create: &FileCreate, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
     let name = c_path(name)?;

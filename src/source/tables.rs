@@ -223,7 +223,7 @@ impl Source {
         Ok(Column::opened(&content.columns()[column], content.rows(), place, cells))
     }
 
-    /// Why there is no table `name`.
+    /// The error of those who ask for a table `name` that is missing.
     fn no_table(&self, name: &str) -> Error {
         match self.refused.iter().find(|refused| refused.name == name) {
             Some(refused) => refused.error.clone(),

@@ -50,7 +50,7 @@ fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
 }
 
-/// For each ragged column that was asked for, by its table and number, how many elements precede each block of rows.
+/// The number of elements before each block of rows, of ragged columns that were asked for, by table and column.
 #[derive(Debug, Default)]
 pub(super) struct Starts(Mutex<BTreeMap<(usize, usize), Arc<Vec<u64>>>>);
 

@@ -19,7 +19,7 @@ pub(crate) struct Unwritten {
     plan: Plan,
     /// The datasets whose elements are not in the file, by their paths.
     places: BTreeMap<String, Place>,
-    /// For ragged columns, by table and column.
+    /// Where the elements of ragged columns begin.
     starts: Starts,
 }
 
