@@ -883,7 +883,7 @@ fn tables_that_change() {
         let shape = server.get("/api/meta?file=my.tab&path=/MAIN/VALUE").json()["shape"].clone();
         assert_eq!(shape, serde_json::json!([rows]));
         let values = server.get("/api/data?file=my.tab&path=/MAIN/VALUE&selection=1:").json();
-        assert_eq!(values, (1..rows).map(|row| row as f64).collect::<Vec<_>>().into());
+        assert_eq!(values, Json::from((1..rows).map(|row| row as f64).collect::<Vec<_>>()));
     }
     // nothing is written beside the table
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
