@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::data::{Data, DataOptions, data};
 use super::entity::{Owner, describe_found};
 use super::read::{self, Values, unresolved};
 use super::resolve::{Found, LinkResolution, OpenFile, Resolver, join};
+use super::table::TableFile;
 use super::{Limits, stats};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{AnyObject, Group, Link};
@@ -36,6 +38,11 @@ impl<'a> Browser<'a> {
     pub fn open(path: &Path, is_served: &'a (dyn Fn(&Path) -> bool + Sync), limits: &'a Limits) -> Result<Self> {
         let file = OpenFile::open(path).with_context(|| Context::path(path))?;
         Ok(Browser { resolver: Resolver { file, is_served }, limits })
+    }
+
+    /// Looks at a table. `is_served` is as in [`open`](Self::open).
+    pub fn of_table(table: &TableFile, is_served: &'a (dyn Fn(&Path) -> bool + Sync), limits: &'a Limits) -> Self {
+        Browser { resolver: Resolver { file: Arc::clone(&table.0), is_served }, limits }
     }
 
     /// The entity at `path`, as JSON: its kind, attributes without values, type and shape; of a group also its members.

@@ -33,6 +33,7 @@ mod read;
 mod resolve;
 mod selection;
 mod stats;
+mod table;
 mod text;
 mod tiff;
 mod types;
@@ -43,6 +44,7 @@ mod tests;
 pub use browser::Browser;
 pub use data::{Data, DataOptions, Dtype, Format, Pieces};
 pub use resolve::LinkResolution;
+pub use table::TableFile;
 
 /// Bytes of a piece of values at most.
 pub const PIECE_BYTES: u64 = 1 << 20;

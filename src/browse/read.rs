@@ -6,6 +6,8 @@ use super::live;
 use super::number::{Form, Kind, Number, decode_extended, decode_half};
 use super::resolve::{Found, Member, OpenFile, Target};
 use super::selection::{self, Blocks, Selected};
+use super::table::TableElements;
+use crate::convert::Unwritten;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{AnyClass, AnyDataset, AnyObject, AnyType, Served, Visitor};
 
@@ -27,8 +29,10 @@ const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 /// An open dataset, and what is selected of it.
 pub(super) struct Values {
     dataset: AnyDataset,
+    /// Where the elements are, if they are in a table.
+    in_table: Option<TableElements>,
     /// Kept open for the dataset.
-    _file: Arc<OpenFile>,
+    file: Arc<OpenFile>,
     selected: Selected,
     /// The extents of the result: those of the selection, and those of elements that are arrays. `None` for a null dataspace.
     pub(super) shape: Option<Vec<u64>>,
@@ -105,7 +109,10 @@ impl Values {
         }
         let number = Number::of(&element);
         let shape = extents.map(|_| shape);
-        Ok(Values { dataset, _file: Arc::clone(&member.file), selected, shape, element, array_axes, number })
+        let file = Arc::clone(&member.file);
+        let place = file.table.as_ref().and_then(|table| table.place(&member.path()));
+        let in_table = place.map(TableElements::new);
+        Ok(Values { dataset, in_table, file, selected, shape, element, array_axes, number })
     }
 
     /// The number of elements; those of arrays count.
@@ -125,6 +132,9 @@ impl Values {
 
     /// Fails if a block cannot be what the file stores.
     pub(super) fn check_backed(&self) -> Result<()> {
+        if self.in_table.is_some() {
+            return Ok(());
+        }
         self.dataset.check_backed(self.bytes().min(LARGE_BLOCK_BYTES.max(self.dataset.element().size as u64)))
     }
 
@@ -146,7 +156,10 @@ impl Values {
 
     /// The bytes of a block: numbers in their form, else as they are in the file.
     pub(super) fn read(&self, block: &[crate::h5::Steps]) -> Result<Vec<u8>> {
-        let bytes = self.dataset.read_bytes(block)?;
+        let bytes = match self.in_table() {
+            Some((elements, table)) => elements.read_bytes(table, block)?,
+            None => self.dataset.read_bytes(block)?,
+        };
         match &self.number {
             Some(number) => number.standard(bytes),
             None => Ok(bytes),
@@ -154,7 +167,14 @@ impl Values {
     }
 
     pub(super) fn visit(&self, block: &[crate::h5::Steps], visitor: &mut dyn Visitor) -> Result<()> {
-        self.dataset.visit(block, visitor)
+        match self.in_table() {
+            Some((elements, table)) => elements.visit(table, block, visitor),
+            None => self.dataset.visit(block, visitor),
+        }
+    }
+
+    fn in_table(&self) -> Option<(&TableElements, &Unwritten)> {
+        self.in_table.as_ref().zip(self.file.table.as_ref())
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::convert::Unwritten;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{AnyObject, File, Group, Link, Served};
 
@@ -23,9 +24,10 @@ pub enum LinkResolution {
 }
 
 /// An open file.
-#[derive(Debug)]
 pub(super) struct OpenFile {
     file: File,
+    /// Where the elements of columns are, if the file has none.
+    pub(super) table: Option<Unwritten>,
     /// Of the file, canonical: where it looks for others.
     directory: PathBuf,
     /// Its name for people.
@@ -42,7 +44,15 @@ impl OpenFile {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let directory = parent.canonicalize().with_context(|| Context::path(path))?;
         let (file, grows) = File::open_unlocked(path)?;
-        Ok(Arc::new(OpenFile { file, directory, name, grows, committed: Mutex::default() }))
+        Ok(Arc::new(OpenFile { file, table: None, directory, name, grows, committed: Mutex::default() }))
+    }
+
+    /// The file of the table at `path`.
+    pub(super) fn of_table(path: &Path, table: Unwritten, file: File) -> Result<Arc<Self>> {
+        let directory = path.canonicalize()?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let committed = Mutex::default();
+        Ok(Arc::new(OpenFile { file, table: Some(table), directory, name, grows: false, committed }))
     }
 
     pub(super) fn root(&self) -> Result<Group> {

@@ -41,7 +41,9 @@ pub use crate::damage::Damage;
 pub use crate::h5::{Compression, Plugin};
 pub use crate::native::{DatasetInfo, Elsewhere, Part as DatasetPart, display_name};
 pub use crate::sha::Sha256;
-pub use crate::source::{ColumnDigest, Comparison, Difference, Predicate, Source, SourceTable, TableDigest};
+pub use crate::source::{
+    ColumnDigest, Comparison, Difference, Predicate, RefusedTable, Source, SourceTable, TableDigest,
+};
 pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal, ToTable};
 pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;
@@ -50,5 +52,5 @@ pub use to_hdf5::{
     ColumnForm, ColumnOutline, ColumnPlan, Compress, CoordinateOutline, DatasetOutline, MissingColumn, Outline,
     Prediction, ReadStrategy, TableOutline, TablePlan,
 };
-pub(crate) use to_hdf5::{Plan, ToHdf5Options};
+pub(crate) use to_hdf5::{Place, Plan, ToHdf5Options, Unwritten};
 pub use to_table::ToTableSummary;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, LibraryVersion};
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
@@ -50,6 +51,18 @@ impl Bounds {
     }
 }
 
+impl Bounds {
+    /// How files are created.
+    fn creation(self) -> hdf5::Result<FileCreate> {
+        let mut creation = FileCreate::build();
+        creation.obj_track_times(false);
+        if self == Bounds::V110 {
+            creation.attr_creation_order(AttrCreationOrder::Indexed).link_creation_order(LinkCreationOrder::Indexed);
+        }
+        creation.finish()
+    }
+}
+
 /// Files of the file system, whatever the environment says.
 fn access() -> FileAccessBuilder {
     let mut access = FileAccess::build();
@@ -68,6 +81,9 @@ const CHUNK_PREEMPTION: f64 = 0.75;
 /// How often metadata is read that a writer may be in the middle of writing. HDF5 waits twice as long each time, from 1 ns
 /// on: one second in all, and not for ages, before it is called damaged.
 const READ_ATTEMPTS: u32 = 30;
+
+/// Bytes by which a file in memory grows.
+const MEMORY_INCREMENT: usize = 64 << 10;
 
 /// An open HDF5 file.
 #[derive(Debug)]
@@ -92,22 +108,25 @@ impl File {
         Self::create_with(bounds, path, &mut bounds.access())
     }
 
+    /// Creates a file in memory, which is gone when it is closed.
+    pub(crate) fn create_in_memory() -> Result<Self> {
+        // HDF5 takes files of one name for one file
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("memory {}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let mut access = Bounds::V110.access();
+        access.core_options(MEMORY_INCREMENT, false);
+        let file = sys::create_memory_file(Path::new(&name), &Bounds::V110.creation()?, &access.finish()?)?;
+        // no lock has to be given back at the end
+        Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File })
+    }
+
     /// As [`create`](Self::create), for a file that goes live.
     pub(crate) fn create_for_live(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(live::LARGE_METADATA, live::ALIGNMENT))
     }
 
     fn create_with(bounds: Bounds, path: &Path, access: &mut FileAccessBuilder) -> Result<Self> {
-        let create = || {
-            let mut creation = FileCreate::build();
-            creation.obj_track_times(false);
-            if bounds == Bounds::V110 {
-                creation
-                    .attr_creation_order(AttrCreationOrder::Indexed)
-                    .link_creation_order(LinkCreationOrder::Indexed);
-            }
-            sys::create_file(path, &creation.finish()?, &access.finish()?)
-        };
+        let create = || sys::create_file(path, &bounds.creation()?, &access.finish()?);
         let file = Some(create().context(Context::path(path))?);
         Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File })
     }

@@ -233,6 +233,11 @@ impl Group {
         self.group.link_hard(target, name).with_context(|| self.path_of(name))
     }
 
+    /// Makes a link to the root of the file `file`, whether or not that exists.
+    pub(crate) fn link_file(&self, name: &str, file: &str) -> Result<()> {
+        self.group.link_external(file, "/", name).with_context(|| self.path_of(name))
+    }
+
     /// The number of links that lead to this group.
     pub(crate) fn link_count(&self) -> Result<usize> {
         Ok(self.group.loc_info().with_context(|| self.place())?.num_links)

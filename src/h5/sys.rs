@@ -81,9 +81,14 @@ fn c_path(path: &Path) -> Result<CString> {
 }
 
 pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess) -> Result<hdf5::File> {
+    keep(create_memory_file(path, create, access)?)
+}
+
+/// Creates a file that has no descriptor.
+pub(super) fn create_memory_file(name: &Path, create: &FileCreate, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
-    let path = c_path(path)?;
-    keep(create!(hdf5::File, h5f::H5Fcreate(path.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id()))?)
+    let name = c_path(name)?;
+    Ok(create!(hdf5::File, h5f::H5Fcreate(name.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id()))?)
 }
 
 /// What a file is opened for.

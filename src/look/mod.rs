@@ -43,6 +43,7 @@ pub use frame::{Array, Axis, Frame, Numbers, Plot, write_file};
 pub use integration::{AntennaFlags, Integration};
 pub use rates::Rates;
 pub use request::{Kind, PARAMETERS, Request};
+pub use rows::Served;
 pub use rule::Rule;
 pub use sample::{Amplitudes, AmplitudesBy, Look, NewestTime};
 pub use session::{Ended, Session};

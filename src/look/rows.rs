@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::live::{CellShapes, Reader, TableReader};
 use crate::schema::Sync;
 use crate::source::Source;
-use crate::table::{ColumnInfo, OpenOptions, Snapshot, Watch};
+use crate::table::{ColumnInfo, Snapshot, Watch, between_writes};
 use crate::value::{Complex32, Complex64, DataType, Element, Shape, Values};
 
 /// Bytes of a cell beyond which it is not read.
@@ -19,18 +20,13 @@ const MAX_CELL_BYTES: u64 = 256 << 20;
 pub(super) const SAMPLE_ROWS: u64 = 4096;
 const SAMPLE_CELLS: u64 = 256;
 
-/// How often a table is opened that another process is writing to, and the pause between two tries.
-const OPEN_TRIES: usize = 50;
-const OPEN_PAUSE: Duration = Duration::from_millis(20);
-
-/// Sources are read without locks: a writer never waits.
-fn unlocked() -> OpenOptions {
-    OpenOptions { lock_timeout: None, ..OpenOptions::default() }
-}
+/// Says whether a table may be opened because the source names it, by its path.
+pub type Served = Arc<dyn Fn(&Path) -> bool + Send + std::marker::Sync>;
 
 /// The main table of a source.
 pub(super) struct Rows {
     path: PathBuf,
+    served: Served,
     place: Place,
     /// Number of rows at the last look.
     rows: u64,
@@ -86,7 +82,7 @@ impl Group {
 }
 
 impl Rows {
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(super) fn open(path: &Path, served: Served) -> Result<Self> {
         let is_file = path.metadata().with_context(|| Context::path(path))?.is_file();
         let place = match is_file.then(|| Reader::open(path)) {
             Some(Ok(reader)) => Place::Live(reader),
@@ -97,23 +93,29 @@ impl Rows {
                 // before the table, so that what is written in between is seen as a change
                 let watch = if is_file { None } else { Watch::new(path).ok() };
                 let seen = watch.as_ref().and_then(|watch| watch.sync().ok().flatten());
-                let source = open_source(path, is_file)?;
+                let source = between_writes(path, || open_source(path, &served))?;
                 match is_file {
                     true => Place::File(source),
                     false => Place::Table { source, watch, seen },
                 }
             }
         };
-        let mut rows = Rows { path: path.to_owned(), place, rows: 0 };
+        let mut rows = Rows { path: path.to_owned(), served, place, rows: 0 };
         rows.rows = rows.count()?;
         Ok(rows)
     }
 
     /// Opens a live file, and nothing else.
     pub(super) fn open_live(path: &Path) -> Result<Self> {
-        let mut rows = Rows { path: path.to_owned(), place: Place::Live(Reader::open(path)?), rows: 0 };
+        let place = Place::Live(Reader::open(path)?);
+        let mut rows = Rows { path: path.to_owned(), served: Arc::new(|_| true), place, rows: 0 };
         rows.rows = rows.count()?;
         Ok(rows)
+    }
+
+    /// Which tables may be opened because the source names them.
+    pub(super) fn served(&self) -> Served {
+        Arc::clone(&self.served)
     }
 
     /// `live`, `hdf5` or `table`.
@@ -202,8 +204,8 @@ impl Rows {
                     return Ok(Change::default());
                 }
                 // in the middle of a flush the table is as it was
-                let path = self.path.clone();
-                let Snapshot::Consistent(new) = watch.snapshot(|_| Source::open_with(&path, unlocked()))? else {
+                let open = || open_source(&self.path, &self.served);
+                let Snapshot::Consistent(new) = watch.snapshot_of(open)? else {
                     return Ok(Change::default());
                 };
                 *source = new;
@@ -251,7 +253,7 @@ impl Rows {
     /// A source with all tables, from which subtables are read.
     pub(super) fn with_tables<T>(&self, read: impl FnOnce(&Source) -> T) -> Result<T> {
         match &self.place {
-            Place::Live(_) => Ok(read(&Source::open_with(&self.path, unlocked())?)),
+            Place::Live(_) => Ok(read(&open_source(&self.path, &self.served)?)),
             Place::File(source) | Place::Table { source, .. } => Ok(read(source)),
         }
     }
@@ -398,17 +400,9 @@ impl Rows {
     }
 }
 
-/// Opens a source; a table between two changes of another process, if it pauses.
-fn open_source(path: &Path, is_file: bool) -> Result<Source> {
-    if !is_file && let Ok(mut watch) = Watch::new(path) {
-        for _ in 0..OPEN_TRIES {
-            if let Snapshot::Consistent(source) = watch.snapshot(|_| Source::open_with(path, unlocked()))? {
-                return Ok(source);
-            }
-            std::thread::sleep(OPEN_PAUSE);
-        }
-    }
-    Source::open_with(path, unlocked())
+/// Opens a source without a lock: a writer never waits.
+fn open_source(path: &Path, served: &Served) -> Result<Source> {
+    Source::open_served(path, &|path| served(path))
 }
 
 fn main(reader: &Reader) -> Result<&TableReader> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::describe::Description;
@@ -9,7 +10,7 @@ use super::fold::{BlockLayout, Fold, Read};
 use super::frame::Frame;
 use super::plots::{self, Progress};
 use super::request::Request;
-use super::rows::Rows;
+use super::rows::{Rows, Served};
 use super::sample::{Look, Sample, SampleOptions};
 use super::selection::{Selection, Sums};
 use crate::clock::Clock;
@@ -109,7 +110,16 @@ impl Session {
     /// # Errors
     /// Those of opening it; a source without plots is opened, and [`describe`](Self::describe) says what it lacks.
     pub fn open(path: &Path) -> Result<Self> {
-        Self::new(path, Rows::open(path)?)
+        Self::open_served(path, Arc::new(|_| true))
+    }
+
+    /// As [`open`](Self::open), for readers who may see only what is served: tables that the source names are opened only where
+    /// `served` says so.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not served.
+    pub fn open_served(path: &Path, served: Served) -> Result<Self> {
+        Self::new(path, Rows::open(path, served)?)
     }
 
     /// Opens a live file.
@@ -313,7 +323,7 @@ impl Session {
     fn reopen(&mut self) -> Result<()> {
         let rows = match self.rows.kind() {
             "live" => Rows::open_live(&self.path)?,
-            _ => Rows::open(&self.path)?,
+            _ => Rows::open(&self.path, self.rows.served())?,
         };
         if rows.kind() != self.rows.kind() {
             return Err(crate::Error::unsupported("the source is of another kind now"));

@@ -110,6 +110,22 @@ impl<T> Members<T> {
 }
 
 impl<T> Members<T> {
+    /// What each of [`list`](Self::list) holds.
+    pub(crate) fn parts(&self) -> Vec<(Part, &T)> {
+        match self {
+            Members::Dense { data, flags } => {
+                std::iter::once((Part::Data, data)).chain(flags.iter().map(|flags| (Part::Defined, flags))).collect()
+            }
+            Members::Cubes { cubes, row_cube, row_index } => {
+                let cubes = cubes.iter().enumerate().map(|(number, cube)| (Part::Cube(number), cube));
+                cubes.chain([(Part::RowCube, row_cube), (Part::RowIndex, row_index)]).collect()
+            }
+            Members::Ragged { values, offset, shape, defined } => {
+                vec![(Part::Values, values), (Part::Offset, offset), (Part::Shape, shape), (Part::Defined, defined)]
+            }
+        }
+    }
+
     /// The same members, each made from that of these, in the order of [`list`](Self::list).
     pub(crate) fn try_map<U>(self, mut make: impl FnMut(T) -> Result<U>) -> Result<Members<U>> {
         Ok(match self {

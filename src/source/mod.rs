@@ -21,4 +21,4 @@ pub(crate) use coordinates::coordinates;
 pub(crate) use digest::digest;
 pub use digest::{ColumnDigest, TableDigest};
 pub use predicate::Predicate;
-pub use tables::{Source, SourceTable};
+pub use tables::{RefusedTable, Source, SourceTable};

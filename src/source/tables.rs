@@ -13,7 +13,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, split_name, unique};
 use crate::schema::TableInfo;
-use crate::table::{Column, ColumnCells, ColumnInfo, OpenOptions, Table};
+use crate::table::{Admits, Column, ColumnCells, ColumnInfo, OpenOptions, Table};
 use crate::value::{Record, Shape};
 
 /// Columns of a native file that stay open after they were read. Each holds the index of its chunks and some chunks.
@@ -27,6 +27,8 @@ pub struct Source {
     pub(crate) place: Context,
     /// The main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
+    /// Subtables that are not served.
+    refused: Vec<RefusedTable>,
     /// Whether [`salvage`](Self::salvage) has looked for damage.
     pub(super) is_salvaged: bool,
     pub(super) damage: Vec<Damage>,
@@ -73,6 +75,20 @@ pub struct SourceTable {
     pub(crate) content: Result<Content>,
 }
 
+/// A subtable that is not served.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RefusedTable {
+    /// The keywords that lead to it: `ANTENNA` or `A/B`.
+    pub name: String,
+    /// The number of the table that names it, in [`Source::tables`].
+    pub parent: usize,
+    /// Its path as the keyword stores it.
+    pub stored: String,
+    /// What it answers to those who need it.
+    pub error: Error,
+}
+
 impl Source {
     /// Opens whatever is at `path`, found out by its bytes: a table directory, a file that holds a whole table, or a
     /// native HDF5 file.
@@ -90,12 +106,26 @@ impl Source {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
-        let path = path.as_ref();
+        Self::open_admitted(path.as_ref(), options, None)
+    }
+
+    /// As [`open`](Self::open), without a lock, for readers who may see only what is served. Tables that others name, as
+    /// subtables or as the place of cells, are opened only where `is_served` says so, by the path of the file or directory
+    /// that they are in, links resolved; other subtables are [refused](Self::refused).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not served.
+    pub fn open_served(path: impl AsRef<Path>, is_served: &dyn Fn(&Path) -> bool) -> Result<Self> {
+        let unlocked = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
+        Self::open_admitted(path.as_ref(), unlocked, Some(is_served))
+    }
+
+    fn open_admitted(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Self> {
         let place = Context::path(path);
         if path.is_file() && native::is_native(path).context(&place)? {
             return Self::of_native(path, place, options);
         }
-        let table = Table::open_with(path, options)?;
+        let table = Table::open_admitted(path, options, admits)?;
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut tables = Vec::new();
         let mut seen = BTreeSet::new();
@@ -103,14 +133,14 @@ impl Source {
         seen.insert(path.clone());
         let content = Ok(Content::casacore(table));
         tables.push(SourceTable { name: MAIN_TABLE.into(), parent: None, path: Some(path), group: None, content });
-        let mut next = 0;
+        let (mut next, mut refused) = (0, Vec::new());
         let mut depth = vec![0];
         while next < tables.len() {
-            open_subtables(&mut tables, next, options, &mut seen, &mut depth)?;
+            refused.extend(open_subtables(&mut tables, next, options, admits, &mut seen, &mut depth)?);
             next += 1;
         }
         let (damage, open_columns) = (Vec::new(), OpenColumns::default());
-        Ok(Source { name, place, tables, is_salvaged: false, damage, open_columns })
+        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns })
     }
 
     /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of the native file
@@ -145,7 +175,8 @@ impl Source {
         let tables: Vec<_> = native::open(path, options)?.into_iter().map(table).collect();
         let damage = tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], Content::damage);
         let damage = damage.to_vec();
-        Ok(Source { name, place, tables, is_salvaged: false, damage, open_columns: OpenColumns::default() })
+        let refused = Vec::new();
+        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns: OpenColumns::default() })
     }
 
     /// A column, named `DATA` in the main table, `ANTENNA/NAME` in a subtable. Elements of native files are read past HDF5,
@@ -173,7 +204,7 @@ impl Source {
     pub fn column(&self, name: &str) -> Result<Column<'_>> {
         let (table, column) = split_name(name);
         let number = self.tables.iter().position(|other| other.name == table);
-        let number = number.ok_or_else(|| Error::not_found(format!("no table {table}")).context(self.place.clone()))?;
+        let number = number.ok_or_else(|| self.no_table(table).context(self.place.clone()))?;
         let found = &self.tables[number];
         let columns = found.columns().context(&self.place)?;
         let index = columns.iter().position(|info| info.desc.name == column);
@@ -190,6 +221,14 @@ impl Source {
         let (content, cells) = self.cells_at(table, column)?;
         let place = self.place_of(&self.tables[table]);
         Ok(Column::opened(&content.columns()[column], content.rows(), place, cells))
+    }
+
+    /// The error of those who ask for a table `name` that is missing.
+    fn no_table(&self, name: &str) -> Error {
+        match self.refused.iter().find(|refused| refused.name == name) {
+            Some(refused) => refused.error.clone(),
+            None => Error::not_found(format!("no table {name}")),
+        }
     }
 
     /// The content of a table and the cells of one of its columns, by their numbers; those of native files stay open.
@@ -235,6 +274,11 @@ impl Source {
         &self.tables
     }
 
+    /// Subtables that [`open_served`](Self::open_served) has not opened; they are not among the [tables](Self::tables).
+    pub fn refused(&self) -> &[RefusedTable] {
+        &self.refused
+    }
+
     /// Subtables that keywords name but that cannot be opened.
     pub fn problems(&self) -> impl Iterator<Item = (&str, &Error)> {
         self.tables.iter().filter_map(|table| Some((table.name.as_str(), table.content.as_ref().err()?)))
@@ -245,11 +289,13 @@ fn open_subtables(
     tables: &mut Vec<SourceTable>,
     parent: usize,
     options: OpenOptions,
+    admits: Option<Admits<'_>>,
     seen: &mut BTreeSet<PathBuf>,
     depth: &mut Vec<usize>,
-) -> Result<()> {
+) -> Result<Vec<RefusedTable>> {
+    let mut refused = Vec::new();
     let Some(table) = tables[parent].content.as_ref().ok().and_then(|content| content.as_table()) else {
-        return Ok(());
+        return Ok(refused);
     };
     let prefix = match tables[parent].name.as_str() {
         MAIN_TABLE => String::new(),
@@ -264,11 +310,20 @@ fn open_subtables(
         limits::depth(depth[parent] + 1, "subtables")?;
         let wanted = format!("{prefix}{}", subtable.name.to_str_lossy());
         let name = unique(&wanted, |name| tables.iter().any(|other| other.name == name));
-        let content = subtable.open(options).map(Content::casacore);
+        let content = subtable.open_admitted(options, admits).map(Content::casacore);
+        if let Err(error) = &content
+            && error.leads_elsewhere()
+        {
+            let stored = subtable.stored.to_str_lossy().into_owned();
+            refused.push(RefusedTable { name, parent, stored, error: error.clone() });
+            // each keyword that names it is answered
+            seen.remove(&path);
+            continue;
+        }
         tables.push(SourceTable { name, parent: Some(parent), path: Some(path), group: None, content });
         depth.push(depth[parent] + 1);
     }
-    Ok(())
+    Ok(refused)
 }
 
 fn canonical(path: &Path) -> PathBuf {

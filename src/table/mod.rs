@@ -33,9 +33,10 @@ pub use column_mut::{ColumnMut, Hypercube};
 pub use create::{ManagerSpec, NewTable};
 pub(crate) use lock::ReadLock;
 pub use lock::{OpenOptions, is_locked_here};
+pub(crate) use open_chain::Admits;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
-pub(crate) use watch::{Snapshot, Watch};
+pub(crate) use watch::{Snapshot, Watch, between_writes};
 pub(crate) use writer::Part;
 pub use writer::TableWriter;
 
@@ -144,7 +145,16 @@ impl Table {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
-        open::open(path.as_ref(), options)
+        open::open(path.as_ref(), options, None)
+    }
+
+    /// As [`open_with`](Self::open_with), where tables from which this one takes values are opened only if `admits` lets them
+    /// through.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and `Unsupported` if a table that is needed may not be opened.
+    pub(crate) fn open_admitted(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Self> {
+        open::open(path, options, admits)
     }
 
     /// Opens a table of which all files are in a container.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::open_chain::OpenChain;
+use super::open_chain::{Admits, OpenChain};
 use super::open_managers::{Files, OpenManagers};
 use super::{OpenOptions, ReadLock, Table, TableKind, view};
 use crate::container::{self, Container, Format};
@@ -13,10 +13,10 @@ use crate::io::{ReadAt, read_all};
 use crate::schema::{Body, ColumnSet, Sync, TableDat, TableDesc, TableInfo};
 use crate::value::ByteOrder;
 
-/// Opens the table at `path`.
-pub(super) fn open(path: &Path, options: OpenOptions) -> Result<Table> {
+/// Opens the table at `path`, and of the tables from which it takes values those that `admits` lets through.
+pub(super) fn open(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Table> {
     let opened = Cell::new(0);
-    open_last(path, &OpenChain::new(path, options, &opened))
+    open_last(path, &OpenChain::new(path, options, admits, &opened))
 }
 
 /// Opens the table at `path`, to which the tables of `chain` lead.
@@ -43,7 +43,7 @@ fn open_at(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
 #[cfg(any(test, feature = "internals"))]
 pub(super) fn open_container(files: Arc<dyn Container>) -> Result<Table> {
     let (opened, path) = (Cell::new(0), PathBuf::from("/nowhere/t.tab"));
-    let chain = OpenChain::new(&path, OpenOptions::default(), &opened);
+    let chain = OpenChain::new(&path, OpenOptions::default(), None, &opened);
     open_files(path.clone(), files, None, &chain)
 }
 

@@ -7,12 +7,33 @@ use super::OpenOptions;
 use crate::error::{Error, Result};
 use crate::limits;
 
+/// Says whether a table may be opened because another one names it, by the path of the file or directory that it is in, links
+/// resolved.
+pub(crate) type Admits<'a> = &'a dyn Fn(&Path) -> bool;
+
+/// Fails if the table at `path`, which another one calls `name`, may not be opened.
+///
+/// # Errors
+/// `Unsupported`, an error that leads elsewhere.
+pub(crate) fn admit(admits: Option<Admits<'_>>, path: &Path, name: &str) -> Result<()> {
+    // a table in a container has no place of its own
+    let place = path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).unwrap_or_else(|| path.to_owned());
+    match admits {
+        Some(admits) if !admits(&place) => {
+            Err(Error::elsewhere(format!("the table {name} is not among those that are served")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// One of those tables, and those before it.
 ///
 /// Damaged tables can lead to each other in a circle, and in more ways than there is time to follow: a table with four
 /// engines, each of whose tables has four engines again.
 pub(super) struct OpenChain<'a> {
     pub(super) options: OpenOptions,
+    /// Without it, every table may be opened.
+    admits: Option<Admits<'a>>,
     /// Without symbolic links, so that a table is known again.
     path: PathBuf,
     before: Option<&'a OpenChain<'a>>,
@@ -22,15 +43,17 @@ pub(super) struct OpenChain<'a> {
 
 impl<'a> OpenChain<'a> {
     /// A chain that begins with the table at `path`; `opened` is 0.
-    pub(super) fn new(path: &Path, options: OpenOptions, opened: &'a Cell<usize>) -> Self {
-        OpenChain { options, path: real(path), before: None, opened }
+    pub(super) fn new(path: &Path, options: OpenOptions, admits: Option<Admits<'a>>, opened: &'a Cell<usize>) -> Self {
+        OpenChain { options, admits, path: real(path), before: None, opened }
     }
 
     /// The chain with the table at `path` after this one.
     ///
     /// # Errors
-    /// `Format` if the table is in the chain already, `Limit` if the chain gets too long, or too many tables were opened.
+    /// `Format` if the table is in the chain already, `Limit` if the chain gets too long, or too many tables were opened;
+    /// `Unsupported` if the table may not be opened.
     pub(super) fn then(&'a self, path: &Path) -> Result<Self> {
+        admit(self.admits, path, &path.file_name().unwrap_or_default().to_string_lossy())?;
         let path = real(path);
         let mut depth = 1;
         let mut link = Some(self);
@@ -44,7 +67,7 @@ impl<'a> OpenChain<'a> {
         limits::depth(depth, "tables that lead to each other")?;
         self.opened.set(self.opened.get() + 1);
         limits::tables(self.opened.get())?;
-        Ok(OpenChain { options: self.options, path, before: Some(self), opened: self.opened })
+        Ok(OpenChain { options: self.options, admits: self.admits, path, before: Some(self), opened: self.opened })
     }
 }
 
@@ -61,7 +84,7 @@ mod tests {
     #[test]
     fn circles_and_crowds_end() {
         let opened = Cell::new(0);
-        let first = OpenChain::new(Path::new("/a"), OpenOptions::default(), &opened);
+        let first = OpenChain::new(Path::new("/a"), OpenOptions::default(), None, &opened);
         let second = first.then(Path::new("/b")).unwrap();
         assert_eq!(second.then(Path::new("/a")).err().map(|error| error.kind()), Some(ErrorKind::Format));
         // beside each other, tables may come back

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice};
 
+use super::open_chain::{Admits, admit};
 use super::{OpenOptions, Table, TableKind};
 use crate::error::Result;
 use crate::value::{Record, Value};
@@ -25,10 +26,22 @@ impl Subtable {
     /// # Errors
     /// Those of [`Table::open`].
     pub fn open(&self, options: OpenOptions) -> Result<Table> {
+        self.open_admitted(options, None)
+    }
+
+    /// As [`open`](Self::open), if `admits` lets the table through.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); `Unsupported` if it may not be opened.
+    pub(crate) fn open_admitted(&self, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Table> {
+        let open = |path: &PathBuf| {
+            admit(admits, path, &self.stored.to_str_lossy())?;
+            Table::open_admitted(path, options, admits)
+        };
         match self.paths.as_slice() {
-            [path] => Table::open_with(path, options),
+            [path] => open(path),
             paths => {
-                let parts = paths.iter().map(|path| Table::open_with(path, options)).collect::<Result<Vec<_>>>()?;
+                let parts = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
                 let info = parts.first().map(|part| part.info().clone()).unwrap_or_default();
                 let path = paths.first().cloned().unwrap_or_default();
                 super::view::concatenate(&path, &parts, info)

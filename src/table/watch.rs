@@ -37,6 +37,10 @@ const SYNC_OFFSET: u64 = 260;
 /// Bytes of the sync record that are compared; it has a number for each data manager.
 const MAX_SYNC_BYTES: u64 = 1 << 16;
 
+/// How often a table is read that another process is writing to, and the pause between two tries.
+const READ_TRIES: usize = 50;
+const READ_PAUSE: Duration = Duration::from_millis(20);
+
 /// A table that another program may be writing to.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -142,6 +146,15 @@ impl Watch {
 
     /// Reads the table as it is between two changes.
     pub(crate) fn snapshot<T>(&mut self, read: impl FnOnce(&Table) -> Result<T>) -> Result<Snapshot<T>> {
+        let path = self.path.clone();
+        self.snapshot_of(|| {
+            let table = Table::open_with(&path, OpenOptions { lock_timeout: None, ..OpenOptions::default() })?;
+            read(&table)
+        })
+    }
+
+    /// Runs `read`, which opens the table itself, between two changes of the table.
+    pub(crate) fn snapshot_of<T>(&mut self, read: impl FnOnce() -> Result<T>) -> Result<Snapshot<T>> {
         let before = self.state()?;
         let recent = before.is_recent(self.clock.date());
         let writer = self.writer(&before)?;
@@ -149,8 +162,7 @@ impl Watch {
             self.ask()?;
             return Ok(Snapshot::WriterActive);
         }
-        let value = Table::open_with(&self.path, OpenOptions { lock_timeout: None, ..OpenOptions::default() })
-            .and_then(|table| read(&table));
+        let value = read();
         // a process that writes now may have begun during the read, in the tick of the last change
         let unseen = recent && lock::is_written(&self.lock)?;
         // an inconsistent read while the lock is held means that a write is in progress
@@ -255,6 +267,25 @@ impl Watch {
         }
         Ok(())
     }
+}
+
+/// What `read` makes of the table at `path`, which it opens itself: as it is between two changes of another process, if that
+/// pauses within a second, else as it is found.
+///
+/// # Errors
+/// Those of `read`.
+pub(crate) fn between_writes<T>(path: &Path, read: impl Fn() -> Result<T>) -> Result<T> {
+    if path.is_dir()
+        && let Ok(mut watch) = Watch::new(path)
+    {
+        for _ in 0..READ_TRIES {
+            if let Snapshot::Consistent(value) = watch.snapshot_of(&read)? {
+                return Ok(value);
+            }
+            std::thread::sleep(READ_PAUSE);
+        }
+    }
+    read()
 }
 
 #[cfg(test)]

@@ -63,8 +63,7 @@ class Line {
     const cell = (text: string, kindOf = '') => el('td', { class: kindOf }, text);
     const links = el('td', { class: 'links' });
     if (measurement_set !== false) links.append(el('a', { href: pageOf('ms', file) }, 'Plots'));
-    // the API under the explorer is of HDF5 files only
-    if (kind !== 'table') links.append(el('a', { href: pageOf('explore', file) }, 'Explore'));
+    links.append(el('a', { href: pageOf('explore', file) }, 'Explore'));
     this.row.dataset.file = file;
     this.row.replaceChildren(
       el('td', { class: 'name' }, el('a', { href: pageOf(measurement_set ? 'ms' : 'explore', file) }, file)),

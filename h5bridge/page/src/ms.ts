@@ -196,7 +196,6 @@ async function begin() {
       el('p', { class: 'message' }, el('a', { href: pageOf('explore', file) }, 'Look at it in the explorer')));
     return;
   }
-  explore.hidden = found.kind === 'table'; // the API under the explorer is of HDF5 files only
   if (found.missing) {
     plots.replaceChildren(el('p', { class: 'message' }, `${found.missing}. `, el('a', { href: pageOf('explore', file) }, 'Look at it in the explorer')));
     listen();

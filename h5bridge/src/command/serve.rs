@@ -17,6 +17,7 @@ mod server;
 mod shared;
 mod sources;
 mod stall;
+mod tables;
 mod work;
 
 use std::io::Write;
@@ -37,6 +38,7 @@ use self::live::Lives;
 use self::server::Server;
 use self::shared::Shared;
 use self::sources::Sources;
+use self::tables::Tables;
 use self::work::{Memory, Pool};
 use crate::args::{Global, size};
 use crate::exit::Status;
@@ -127,6 +129,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from)).max(1);
     let shared = Arc::new(Shared {
         sources,
+        tables: Tables::default(),
         // while one decodes, another one may wait for the lock of libhdf5
         pool: Pool::new(threads.saturating_mul(2))?,
         memory: Memory::new(args.max_memory),

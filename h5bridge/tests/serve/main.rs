@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use ctds_hdf5::convert::ToHdf5;
 use ctds_hdf5::live::{ColumnSpec, CommitPolicy, Schema, TableSpec, Writer};
 use ctds_hdf5::ndarray::ArrayD;
-use ctds_hdf5::value::{Complex32, DataType, Shape};
+use ctds_hdf5::value::{Complex32, DataType, Shape, Value};
 use ctds_hdf5::{ColumnDesc, NewTable};
 use ctds_hdf5_testing::testdata;
 use serde_json::Value as Json;
@@ -882,4 +882,76 @@ fn a_board_of_200_files() {
     assert!(memory < 1024, "{memory} MiB");
     let head = server.ask("HEAD", "/live/board", "");
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+}
+
+/// A table with one column of numbers, and subtables that keywords store by these names.
+fn table_with(path: &Path, rows: u64, subtables: &[(&str, &str)]) {
+    let mut table = NewTable::new().column(ColumnDesc::scalar::<f64>("VALUE"));
+    for (keyword, stored) in subtables {
+        table = table.keyword(*keyword, Value::Table((*stored).into()));
+    }
+    let mut table = table.create(path).unwrap();
+    table.add_rows(rows).unwrap();
+    table.column("VALUE").unwrap().put_scalars(0, (0..rows).map(|row| row as f64).collect()).unwrap();
+    table.close().unwrap();
+}
+
+#[test]
+fn tables_that_tables_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("served")).unwrap();
+    table_with(&path("secret.tab"), 3, &[]);
+    table_with(&path("served/beside.tab"), 4, &[]);
+    let absolute = path("secret.tab").to_string_lossy().into_owned();
+    let names = [
+        ("INSIDE", "././INSIDE"),
+        ("LINKED", "././LINKED"),
+        ("BESIDE", "./beside.tab"),
+        ("ABOVE", "./../secret.tab"),
+        ("ABSOLUTE", &absolute),
+        ("MISSING", "././MISSING"),
+    ];
+    table_with(&path("served/my.tab"), 2, &names);
+    table_with(&path("served/my.tab/INSIDE"), 5, &[]);
+    symlink(path("secret.tab"), path("served/my.tab/LINKED")).unwrap();
+
+    let asked = |server: &Server, target: &str, file: &str| server.get(&format!("/api/{target}&file={file}"));
+    let server = Server::start(&[text(&path("served"))]);
+    let listed = asked(&server, "paths?path=/", "my.tab").json();
+    let has = |name: &str| listed.as_array().unwrap().iter().any(|path| path == name);
+    assert!(has("/INSIDE/VALUE") && has("/BESIDE/VALUE") && has("/ABOVE") && has("/LINKED"), "{listed}");
+    assert!(!has("/MISSING") && !has("/ABOVE/VALUE") && !has("/LINKED/VALUE") && !has("/ABSOLUTE/VALUE"), "{listed}");
+    let value = |table: &str, of: &str| asked(&server, &format!("data?path=/{of}/VALUE"), table);
+    assert_eq!(value("my.tab", "BESIDE").json(), serde_json::json!([0., 1., 2., 3.]));
+    assert_eq!(value("my.tab", "INSIDE").json().as_array().unwrap().len(), 5);
+    for (name, stored) in names.iter().filter(|(name, _)| ["LINKED", "ABOVE", "ABSOLUTE"].contains(name)) {
+        let link = asked(&server, &format!("meta?path=/{name}"), "my.tab").json();
+        assert_eq!((link["kind"].as_str(), link["target_file"].as_str()), (Some("external_link"), Some(*stored)));
+        let answer = value("my.tab", name);
+        assert!([404, 422].contains(&answer.status), "{name}: {}", answer.text());
+        let attributes = asked(&server, &format!("attr?path=/{name}"), "my.tab");
+        assert!([404, 422].contains(&attributes.status), "{name}: {}", attributes.text());
+    }
+    // one that is a source itself is read
+    let both = Server::start(&[text(&path("served")), &absolute]);
+    let answer = asked(&both, "data?path=/LINKED/VALUE", "served/my.tab");
+    assert_eq!(answer.json(), serde_json::json!([0., 1., 2.]));
+}
+
+#[test]
+fn tables_that_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("my.tab");
+    let server = Server::start(&[text(folder.path())]);
+    for rows in [2, 5, 3] {
+        let _ = fs::remove_dir_all(&table);
+        table_with(&table, rows, &[]);
+        let shape = server.get("/api/meta?file=my.tab&path=/MAIN/VALUE").json()["shape"].clone();
+        assert_eq!(shape, serde_json::json!([rows]));
+        let values = server.get("/api/data?file=my.tab&path=/MAIN/VALUE&selection=1:").json();
+        assert_eq!(values, Json::from((1..rows).map(|row| row as f64).collect::<Vec<_>>()));
+    }
+    // nothing is written beside the table
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -9,7 +9,9 @@ mod layout_choice;
 mod outline;
 mod plan;
 mod prediction;
+mod stored;
 mod structure;
+mod unwritten;
 
 pub use compression::Compress;
 pub use layout_choice::{ColumnForm, ReadStrategy};
@@ -17,4 +19,6 @@ pub use outline::{ColumnOutline, CoordinateOutline, DatasetOutline, Outline, Tab
 pub use plan::{ColumnPlan, MissingColumn, TablePlan};
 pub(crate) use plan::{Plan, ToHdf5Options};
 pub use prediction::Prediction;
+pub(crate) use stored::Place;
 pub(super) use structure::Writer;
+pub(crate) use unwritten::Unwritten;

@@ -257,17 +257,7 @@ impl Source {
                 }
             }
         }
-        Ok(match values {
-            Values::String(strings) => {
-                Values::String(strings.iter().map(|string| readable_text(string.as_bstr()).0).collect())
-            }
-            Values::Record(records) => {
-                let table_name = |stored: &[u8]| content.table_name(stored);
-                let texts = records.iter().map(|record| json::from_record(record, &table_name).to_string().into());
-                Values::String(texts.collect())
-            }
-            values => values,
-        })
+        Ok(stored_values(values, content))
     }
 
     /// A part of a hypercube of a column. The positions are the last axis.
@@ -275,12 +265,24 @@ impl Source {
     /// # Errors
     /// `NotFound` if the column lacks the hypercube; `Usage` if the region leaves it; those of reading.
     pub fn hypercube_part(&self, table: usize, column: usize, cube: usize, region: &Region) -> Result<Values> {
+        self.hypercube_elements(table, column, cube, region, &ChunkCache::new(CACHE_BYTES))
+    }
+
+    /// As [`hypercube_part`](Self::hypercube_part), with decoded tiles in a cache that several calls share.
+    pub(super) fn hypercube_elements(
+        &self,
+        table: usize,
+        column: usize,
+        cube: usize,
+        region: &Region,
+        cache: &ChunkCache,
+    ) -> Result<Values> {
         let (_, cells) = self.cells_at(table, column)?;
         let tiling = cells.tiling(MAX_CUBES);
         let cube = tiling.as_ref().and_then(|tiling| tiling.cubes.get(cube));
         let cube = cube.ok_or_else(|| Error::not_found("no such hypercube"))?;
         let mut values = Values::new(cube.data_type());
-        read_region(&**cube, &ChunkCache::new(CACHE_BYTES), 0, region, &mut values)?;
+        read_region(&**cube, cache, 0, region, &mut values)?;
         Ok(values)
     }
 
@@ -293,6 +295,21 @@ impl Source {
         let (_, cells) = self.cells_at(table, column)?;
         let runs = cells.tiling(MAX_CUBES).map(|tiling| tiling.runs).unwrap_or_default();
         Ok(runs.into_iter().map(|run| (run.rows, run.cube, run.position)).collect())
+    }
+}
+
+/// The elements of cells as datasets have them: strings are UTF-8 and end at a NUL, records are JSON.
+pub(super) fn stored_values(values: Values, content: &Content) -> Values {
+    match values {
+        Values::String(strings) => {
+            Values::String(strings.iter().map(|string| readable_text(string.as_bstr()).0).collect())
+        }
+        Values::Record(records) => {
+            let table_name = |stored: &[u8]| content.table_name(stored);
+            let texts = records.iter().map(|record| json::from_record(record, &table_name).to_string().into());
+            Values::String(texts.collect())
+        }
+        values => values,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::native::{
     table_path,
 };
 use crate::source::tree::Tree;
-use crate::source::{Content, Predicate, Source, SourceTable};
+use crate::source::{Content, Predicate, Source};
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
 
@@ -103,6 +103,8 @@ pub(crate) struct Plan {
     pub(crate) warnings: Vec<String>,
     /// Subtables that keywords name but that are not there.
     pub(crate) missing_tables: Vec<String>,
+    /// Subtables that are not served: the paths that their groups would have, and where they are, as keywords store it.
+    pub(crate) refused_tables: Vec<(String, String)>,
     /// The original directory, if it is to be restorable.
     pub(crate) tree: Option<Tree>,
     /// Of everything in each group but the dimension scales.
@@ -182,6 +184,7 @@ impl Plan {
             tables: Vec::new(),
             warnings: Vec::new(),
             missing_tables: Vec::new(),
+            refused_tables: Vec::new(),
             tree: None,
             names: Names::default(),
         };
@@ -191,6 +194,10 @@ impl Plan {
         for index in 0..source.tables.len() {
             let group = plan.add_table(source, index, &groups, options)?;
             groups.push(group);
+        }
+        for refused in source.refused() {
+            let group = plan.new_group(Some(refused.parent), &refused.name, &groups);
+            plan.refused_tables.push((group, refused.stored.clone()));
         }
         plan.warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
         if !plan.missing_tables.is_empty() {
@@ -218,7 +225,7 @@ impl Plan {
             Err(_) if source.is_left_out(&table.name) => return Ok(None),
             Err(error) => return self.add_missing_table(&table.name, error).map(|()| None),
         };
-        let group = self.new_group(table, groups);
+        let group = self.new_group(table.parent, &table.name, groups);
         let rows = options.rows_of(index, content.rows())?;
         limits::rows(rows.end - rows.start).with_context(|| Context::table(&table.name))?;
         let row = row_name(&group);
@@ -237,13 +244,13 @@ impl Plan {
     }
 
     /// The path of a group for a table; those of its parents are known.
-    fn new_group(&mut self, table: &SourceTable, groups: &[Option<String>]) -> String {
+    fn new_group(&mut self, parent: Option<usize>, name: &str, groups: &[Option<String>]) -> String {
         let main = table_path(MAIN_TABLE);
-        let Some(parent) = table.parent else {
+        let Some(parent) = parent else {
             self.names.reserve_root();
             return main;
         };
-        let keyword = last_part(&table.name);
+        let keyword = last_part(name);
         match groups.get(parent).and_then(Option::as_ref).filter(|parent| **parent != main) {
             Some(parent) => format!("{parent}/{}", self.names.unique(parent, keyword)),
             // subtables of the main table lie beside it

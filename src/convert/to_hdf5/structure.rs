@@ -3,6 +3,7 @@
 //! First everything but the data is made, in the order of the plan: groups, attributes, datasets, scales. Then the
 //! columns run through [`lane`](super::lane), and at last come the digests that only the data gives.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bstr::ByteSlice;
@@ -12,6 +13,7 @@ use super::described::Described;
 use super::lanes::{self, DatasetSink, Lane, Message};
 use super::layout_choice::{chunk_rows, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
+use super::stored::Place;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::native::{
@@ -174,6 +176,19 @@ impl<'a> Writer<'a> {
         let size = spec.element.size();
         let pipeline = (!compression.is_none()).then(|| compression.pipeline(size));
         Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
+    }
+
+    /// The datasets that get data, by their paths.
+    pub(super) fn places(&self) -> BTreeMap<String, Place> {
+        let path = |sink: &DatasetSink| self.datasets[sink.dataset].path().to_owned();
+        let places = self.jobs.iter().flat_map(|(_, job)| match job {
+            Job::RowNumbers { table, target, .. } => vec![(path(target), Place::Rows { table: *table })],
+            Job::Column { table, column, targets } => {
+                let place = |part| Place::Column { table: *table, column: *column, part };
+                targets.parts().into_iter().map(|(part, target)| (path(target), place(part))).collect()
+            }
+        });
+        places.collect()
     }
 
     fn write_table_document(&self, table: &TablePlan, content: &Content, exact: &Group) -> Result<()> {

@@ -1,4 +1,4 @@
-//! `/api`: the list of sources, and the contents of HDF5 files.
+//! `/api`: the list of sources, and the contents of HDF5 files and tables.
 
 use std::io;
 use std::sync::Arc;
@@ -177,7 +177,12 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
         has_others.store(true, Ordering::Relaxed);
         shared.sources.serves(path)
     };
-    let answer = grove::answer(&path, name, request, &query, &served, &shared.limits)?;
+    let table = || {
+        let open = shared.tables.open(&path, &shared.sources)?;
+        has_others.fetch_or(open.has_others, Ordering::Relaxed);
+        Ok(open.file)
+    };
+    let answer = grove::answer(&path, name, request, &query, &served, &table, &shared.limits)?;
     let Answer { content_type, disposition, length, body } = answer;
     let content = match body {
         grove::Body::Bytes(bytes) => Content::Whole(bytes),

@@ -114,7 +114,7 @@ impl Board {
                     if board.lines.receiver_count() == 0 {
                         break;
                     }
-                    let Some(file) = open.get(path.clone(), name) else { continue };
+                    let Some(file) = open.get(&shared, path.clone(), name) else { continue };
                     if let Some(line) = file.line(&shared).await {
                         board.lines.send_if_modified(|lines| lines.put(&file.name, line));
                     }

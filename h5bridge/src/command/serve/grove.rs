@@ -1,8 +1,9 @@
 //! The API of h5grove 4.0: from a query to the library, and back to an answer.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use ctds_hdf5::browse::{self, Browser, Data, DataOptions, Dtype, Format, LinkResolution};
+use ctds_hdf5::browse::{self, Browser, Data, DataOptions, Dtype, Format, LinkResolution, TableFile};
 use ctds_hdf5::{Context, Error, ErrorKind};
 
 /// What every JSON answer is.
@@ -94,14 +95,15 @@ fn wrong(message: String) -> Refusal {
     Refusal { status: 422, message }
 }
 
-/// Answers `request` (meta, attr, data, stats or paths) about the HDF5 file at `file`. `served` says to which files links in it may
-/// lead.
+/// Answers `request` (meta, attr, data, stats or paths) about the HDF5 file at `file`, or about the table that `table` opens if that
+/// is one. `served` says to which files links in it may lead.
 pub(super) fn answer(
     file: &Path,
     name: &str,
     request: &str,
     query: &[(String, String)],
     served: &(dyn Fn(&Path) -> bool + Sync),
+    table: &dyn Fn() -> ctds_hdf5::Result<Arc<TableFile>>,
     limits: &Limits,
 ) -> Result<Answer, Refusal> {
     let query = Query(query);
@@ -111,10 +113,14 @@ pub(super) fn answer(
         json_bytes: limits.response.min(JSON_BYTES),
         ..browse::Limits::default()
     };
-    if file.is_dir() {
-        return Err(wrong(format!("{name} is a table, not an HDF5 file: convert it with h5bridge to-hdf5")));
-    }
-    let browser = Browser::open(file, served, &limits).map_err(refused)?;
+    let of_table = || table().map(|table| Browser::of_table(&table, served, &limits));
+    let browser = if file.is_dir() { of_table() } else { Browser::open(file, served, &limits) };
+    let browser = browser.or_else(|error| match error.kind() {
+        // what is neither is reported as the HDF5 file that it is not
+        ErrorKind::Format if file.is_file() => of_table().map_err(|_| error),
+        _ => Err(error),
+    });
+    let browser = browser.map_err(refused)?;
     let path = query.path();
     let document = match request {
         "meta" => browser.meta(path, query.links()?),

@@ -78,7 +78,7 @@ impl Lives {
             let (status, message) = missing(reason);
             refusal(status, &message)
         })?;
-        let file = self.files.get(path, name);
+        let file = self.files.get(shared, path, name);
         file.ok_or_else(|| refusal(503, "too many files are open; try again").into())
     }
 

@@ -1,10 +1,10 @@
 //! A file that clients look at: one reader for all of them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use ctds_hdf5::look::{Alert, Alerts, Look, Rates, Request, Rule, Session};
+use ctds_hdf5::look::{Alert, Alerts, Look, Rates, Request, Rule, Served, Session};
 use ctds_hdf5::{Error, ErrorKind};
 use hyper::{HeaderMap, StatusCode, header};
 use serde_json::{Value as Json, json};
@@ -39,6 +39,8 @@ const BOARD_SAMPLE: u64 = 64 << 10;
 /// One reader of a file, for all clients.
 pub(super) struct LiveFile {
     path: PathBuf,
+    /// Which tables may be opened because the file names them.
+    served: Served,
     /// Name of the file in addresses.
     pub(super) name: String,
     /// `None`: not open.
@@ -79,18 +81,19 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The open session of a file; opens it if necessary.
-fn opened<'a>(session: &'a mut Option<Session>, path: &Path) -> Result<&'a mut Session, Error> {
+fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a mut Session, Error> {
     match session {
         Some(session) => Ok(session),
-        None => Ok(session.insert(Session::open(path)?)),
+        None => Ok(session.insert(Session::open_served(&file.path, Arc::clone(&file.served))?)),
     }
 }
 
 impl LiveFile {
     /// The file at `path`. Of `before`, a reader that has ended, rows that it has read are still valid.
-    pub(super) fn new(path: PathBuf, name: &str, before: Option<&LiveFile>) -> Self {
+    pub(super) fn new(path: PathBuf, name: &str, served: Served, before: Option<&LiveFile>) -> Self {
         LiveFile {
             path,
+            served,
             name: name.to_owned(),
             session: before.map_or_else(Arc::default, |file| Arc::clone(&file.session)),
             news: watch::Sender::new(News::default()),
@@ -140,11 +143,11 @@ impl LiveFile {
     /// Looks at the newest state, unless a task does so all the time.
     fn look(&self, session: &mut Option<Session>) -> Result<(), Error> {
         let is_polled = *locked(&self.is_polled);
-        let open = opened(session, &self.path)?;
+        let open = opened(session, self)?;
         if !is_polled && open.refresh()?.is_none() {
             // another file may have its path now
             *session = None;
-            opened(session, &self.path)?.refresh()?;
+            opened(session, self)?.refresh()?;
         }
         Ok(())
     }
@@ -152,7 +155,7 @@ impl LiveFile {
     pub(super) async fn describe(self: &Arc<Self>, shared: &Arc<Shared>, is_head: bool) -> Reply {
         let described = self.run(shared, Admission::New, |file, session| {
             file.look(session)?;
-            let description = opened(session, &file.path)?.describe()?;
+            let description = opened(session, file)?.describe()?;
             serde_json::to_vec(&description).map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
         });
         match described.await {
@@ -188,7 +191,7 @@ impl LiveFile {
         let (headers, name, words) = (headers.clone(), kind.to_owned(), address.to_owned());
         let made = self.run(shared, Admission::New, move |file, session| {
             file.look(session)?;
-            let frame = opened(session, &file.path)?.frame(&request)?;
+            let frame = opened(session, file)?.frame(&request)?;
             let progress = Progress { rows_used: frame.plot.rows_used, rows: frame.plot.rows };
             let etag = reply::etag(&[frame.revision().as_bytes(), name.as_bytes(), words.as_bytes()]);
             let bytes = if reply::is_known(&headers, &etag) {
@@ -248,7 +251,7 @@ impl LiveFile {
         let checked = Arc::clone(&rules);
         let first = self.run(shared, Admission::New, move |file, session| {
             file.look(session)?;
-            let description = opened(session, &file.path)?.describe()?;
+            let description = opened(session, file)?.describe()?;
             checked.iter().try_for_each(|rule| rule.check(&description))
         });
         match first.await {
@@ -366,7 +369,7 @@ impl LiveFile {
 
     fn refresh(&self, session: &mut Option<Session>, sample: u64) -> Result<Option<Look>, Error> {
         let needs_integration = locked(&self.state).alerts.needs_integration();
-        let open = opened(session, &self.path)?;
+        let open = opened(session, self)?;
         open.set_sample_bytes(sample);
         open.set_integration(needs_integration);
         open.refresh()

@@ -1,7 +1,7 @@
 //! The files that clients look at, each with one reader.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) struct OpenFiles(Mutex<HashMap<PathBuf, Arc<LiveFile>>>);
 
 impl OpenFiles {
     /// The reader of a file; `None` if too many files are open.
-    pub(super) fn get(&self, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
+    pub(super) fn get(&self, shared: &Arc<Shared>, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
         let mut files = locked(&self.0);
         let before = files.get(&path);
         if let Some(file) = before.filter(|file| !file.has_ended()) {
@@ -34,7 +34,9 @@ impl OpenFiles {
         if files.len() >= MAX_OPEN && before.is_none() {
             return None;
         }
-        let file = Arc::new(LiveFile::new(path.clone(), name, before.map(|file| &**file)));
+        let own = Arc::clone(shared);
+        let served = Arc::new(move |path: &Path| own.sources.serves(path));
+        let file = Arc::new(LiveFile::new(path.clone(), name, served, before.map(|file| &**file)));
         files.insert(path, Arc::clone(&file));
         Some(file)
     }

@@ -9,11 +9,13 @@ use hyper::StatusCode;
 use super::grove::Limits;
 use super::reply::{Reply, message};
 use super::sources::{Missing, Sources};
+use super::tables::Tables;
 use super::work::{Lost, Memory, Pool};
 
-/// Sources, threads, memory, limits, rules.
+/// Sources, open tables, threads, memory, limits, rules.
 pub(super) struct Shared {
     pub(super) sources: Sources,
+    pub(super) tables: Tables,
     pub(super) pool: Pool,
     pub(super) memory: Memory,
     pub(super) limits: Limits,

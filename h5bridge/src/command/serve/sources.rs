@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use ctds_hdf5::ErrorKind;
 use ctds_hdf5::convert::Source;
 use ctds_hdf5::live::Reader;
 use ctds_hdf5::look::has_plots;
-use ctds_hdf5::{ErrorKind, OpenOptions};
 use serde::Serialize;
 
 /// Levels of a directory that are listed.
@@ -236,7 +236,7 @@ impl Sources {
         if !may_open {
             return None;
         }
-        let facts = Facts::of(path);
+        let facts = Facts::of(path, &|path| self.serves(path));
         let mut known = known();
         if known.len() >= 2 * MAX_LISTED {
             known.clear();
@@ -247,16 +247,14 @@ impl Sources {
 }
 
 impl Facts {
-    fn of(path: &Path) -> Self {
+    fn of(path: &Path, is_served: &dyn Fn(&Path) -> bool) -> Self {
         let folder = path.is_dir();
         let nothing = Facts { kind: if folder { "table" } else { "hdf5" }, measurement_set: false, rows: None };
         if !folder && let Ok(reader) = Reader::open(path) {
             let Some(main) = reader.tables().first() else { return Facts { kind: "live", ..nothing } };
             return Facts { kind: "live", measurement_set: has_plots(main.columns()), rows: main.refresh().ok() };
         }
-        // without a lock: no writer waits for a list
-        let options = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
-        let Ok(source) = Source::open_with(path, options) else { return nothing };
+        let Ok(source) = Source::open_served(path, is_served) else { return nothing };
         let Some(main) = source.tables().first() else { return nothing };
         let kind = if main.table().is_ok_and(|table| table.is_some()) { "table" } else { "hdf5" };
         Facts { kind, measurement_set: has_plots(main.columns().unwrap_or_default()), rows: main.rows().ok() }
@@ -287,7 +285,7 @@ impl Stamp {
         let mut stamp = Stamp::of_file(&found);
         if found.is_dir() {
             stamp.bytes = 0;
-            stamp.add_folder(path, true);
+            stamp.add_folder(path, LEVELS);
         }
         Ok(stamp)
     }
@@ -303,8 +301,8 @@ impl Stamp {
         }
     }
 
-    /// Adds the files of a table, and of its subtables.
-    fn add_folder(&mut self, folder: &Path, with_subtables: bool) {
+    /// Adds the files of a table, and of its subtables: `levels` of directories.
+    fn add_folder(&mut self, folder: &Path, levels: usize) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.filter_map(Result::ok).take(MAX_LISTED) {
             let Ok(found) = entry.metadata() else { continue };
@@ -313,8 +311,8 @@ impl Stamp {
                 self.bytes += file.bytes;
                 self.changed = self.changed.max(file.changed);
                 self.modified = self.modified.max(file.modified);
-            } else if found.is_dir() && with_subtables {
-                self.add_folder(&entry.path(), false);
+            } else if found.is_dir() && levels > 1 {
+                self.add_folder(&entry.path(), levels - 1);
             }
         }
     }

@@ -1,0 +1,83 @@
+//! Tables that `/api` shows as the files that they would become, kept open for as long as they do not change.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ctds_hdf5::browse::TableFile;
+
+use super::sources::{Sources, Stamp};
+
+/// Tables that are open at a time; those that were asked for last stay.
+const MAX_OPEN: usize = 8;
+
+/// The tables that were asked for last, the latest at the end.
+#[derive(Default)]
+pub(super) struct Tables(Mutex<Vec<(PathBuf, Slot)>>);
+
+/// A table, once it is open; one request opens it while others wait.
+type Slot = Arc<Mutex<Option<OpenTable>>>;
+
+/// A table, and the state of everything that it was opened from.
+#[derive(Clone)]
+pub(super) struct OpenTable {
+    pub(super) file: Arc<TableFile>,
+    /// Other tables that it names, outside of its own directory.
+    pub(super) has_others: bool,
+    stamps: Vec<(PathBuf, Stamp)>,
+}
+
+impl Tables {
+    /// The table at `path`, which is opened if it has changed since.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub(super) fn open(&self, path: &Path, sources: &Sources) -> ctds_hdf5::Result<OpenTable> {
+        let slot = self.slot(path);
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = slot.as_ref().filter(|open| open.is_current()) {
+            return Ok(open.clone());
+        }
+        // first the old one goes, so that only one of them takes memory
+        *slot = None;
+        Ok(slot.insert(OpenTable::open(path, sources)?).clone())
+    }
+
+    fn slot(&self, path: &Path) -> Slot {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = match open.iter().position(|(known, _)| known == path) {
+            Some(known) => open.remove(known).1,
+            None => Slot::default(),
+        };
+        if open.len() >= MAX_OPEN {
+            open.remove(0);
+        }
+        open.push((path.to_owned(), Arc::clone(&slot)));
+        slot
+    }
+}
+
+impl OpenTable {
+    fn open(path: &Path, sources: &Sources) -> ctds_hdf5::Result<Self> {
+        let main = (path.to_owned(), Stamp::of(path)?);
+        let others = Mutex::new(Vec::new());
+        let is_served = |other: &Path| {
+            let is_served = sources.serves(other);
+            if is_served
+                && !other.starts_with(path)
+                && let Ok(stamp) = Stamp::of(other)
+            {
+                others.lock().unwrap_or_else(PoisonError::into_inner).push((other.to_owned(), stamp));
+            }
+            is_served
+        };
+        let file = Arc::new(TableFile::open(path, &is_served)?);
+        let mut stamps = others.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let has_others = !stamps.is_empty();
+        stamps.push(main);
+        Ok(OpenTable { file, has_others, stamps })
+    }
+
+    fn is_current(&self) -> bool {
+        self.stamps.iter().all(|(path, stamp)| Stamp::of(path).is_ok_and(|now| now == *stamp))
+    }
+}

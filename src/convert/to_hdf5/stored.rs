@@ -1,0 +1,248 @@
+//! Elements of the datasets of a column, box by box, from the cells of the table.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use super::layout_choice::{ColumnForm, ReadStrategy};
+use super::outline::stored_values;
+use super::plan::{ColumnPlan, TablePlan};
+use crate::error::{Error, Result};
+use crate::grid::ChunkCache;
+use crate::native::Part;
+use crate::source::{Content, Source};
+use crate::sync::LockUnpoisoned;
+use crate::table::ColumnCells;
+use crate::value::{Region, Shape, Values};
+
+/// Rows of which the shapes are in memory together.
+const BLOCK_ROWS: u64 = 4096;
+/// A cell with more elements is read in slabs where only some of its elements are wanted.
+const LARGE_CELL: u64 = 1 << 16;
+
+/// Where the elements of a dataset are: numbers are those of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The numbers of the rows of a table.
+    Rows { table: usize },
+    /// A part of a column.
+    Column { table: usize, column: usize, part: Part },
+}
+
+/// The numbers of rows from `first` on: of the rows in `region`, which has one axis.
+pub(super) fn row_numbers(content: &Content, first: u64, region: &Region) -> Values {
+    let rows = axis(region, 0);
+    Values::Int64(rows.map(|row| content.original_row(first + row) as i64).collect())
+}
+
+fn axis(region: &Region, axis: usize) -> Range<u64> {
+    let start = region.start.get(axis).copied().unwrap_or(0);
+    start..start + region.shape.get(axis).copied().unwrap_or(0)
+}
+
+/// Consecutive rows in blocks whose shapes fit in memory.
+fn blocks(rows: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    rows.clone().step_by(BLOCK_ROWS as usize).map(move |start| start..rows.end.min(start + BLOCK_ROWS))
+}
+
+/// How many elements a cell has; an undefined one has none.
+fn elements(shape: Option<&Shape>) -> Result<u64> {
+    shape.map_or(Ok(0), Shape::elements)
+}
+
+/// The number of elements before each block of rows, of ragged columns that were asked for, by table and column.
+#[derive(Debug, Default)]
+pub(super) struct Starts(Mutex<BTreeMap<(usize, usize), Arc<Vec<u64>>>>);
+
+impl Starts {
+    /// Those of a column, which `count` finds the first time.
+    pub(super) fn of(&self, column: (usize, usize), count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
+        if let Some(known) = self.0.lock_unpoisoned().get(&column) {
+            return Ok(Arc::clone(known));
+        }
+        // counted without the lock: two threads may count the same column, which is harmless
+        let counted = Arc::new(count()?);
+        self.0.lock_unpoisoned().insert(column, Arc::clone(&counted));
+        Ok(counted)
+    }
+}
+
+/// A column whose datasets are read from the table. All rows of the table are in them.
+pub(super) struct StoredColumn<'a> {
+    pub(super) source: &'a Source,
+    pub(super) table: &'a TablePlan,
+    pub(super) column: &'a ColumnPlan,
+    /// Decoded tiles.
+    pub(super) cache: &'a ChunkCache,
+}
+
+impl StoredColumn<'_> {
+    /// The elements of a box of one of the datasets; `starts` are those of the column, which only ragged ones need.
+    pub(super) fn read(
+        &self,
+        part: Part,
+        region: &Region,
+        starts: &dyn Fn() -> Result<Arc<Vec<u64>>>,
+    ) -> Result<Values> {
+        match (part, &self.column.form) {
+            (Part::Data, ColumnForm::Dense { shape, route, .. }) => self.cells(shape, *route, region),
+            (Part::Cube(cube), _) => self.cube(cube, region),
+            (Part::RowCube | Part::RowIndex, _) => self.row_map(part, axis(region, 0)),
+            (Part::Defined, _) => {
+                let mut flags = Vec::new();
+                self.each_shape(axis(region, 0), |_, shape| {
+                    flags.push(shape.is_some());
+                    Ok(())
+                })?;
+                Ok(Values::Bool(flags))
+            }
+            (Part::Shape, _) => self.extents(region),
+            (Part::Offset, _) => self.offsets(axis(region, 0), &starts()?),
+            (Part::Values, _) => self.ragged(axis(region, 0), &starts()?),
+            _ => Err(Error::usage(format!("{part:?} of a column of another form"))),
+        }
+    }
+
+    fn content(&self) -> Result<(&Content, Arc<dyn ColumnCells + '_>)> {
+        self.source.cells_at(self.table.source, self.column.index)
+    }
+
+    fn cube(&self, cube: usize, region: &Region) -> Result<Values> {
+        self.source.hypercube_elements(self.table.source, self.column.index, cube, region, self.cache)
+    }
+
+    /// A box of a dense column of the shape `shape`.
+    fn cells(&self, shape: &Shape, route: ReadStrategy, region: &Region) -> Result<Values> {
+        if route == ReadStrategy::Tiles {
+            return self.cube(0, region);
+        }
+        let (Some((cell, _)), Some((start, _)), Some((extent, _))) =
+            (shape.split_last(), region.start.split_last(), region.shape.split_last())
+        else {
+            return Err(Error::format("a dataset without axes"));
+        };
+        let part = (extent != cell).then(|| Region { start, shape: extent });
+        let rows = axis(region, shape.len() - 1);
+        self.source.stored_cells(self.table.source, self.column.index, rows, part.as_ref(), Some(&cell))
+    }
+
+    /// The hypercubes of rows, or the positions in them.
+    fn row_map(&self, part: Part, rows: Range<u64>) -> Result<Values> {
+        let runs = self.source.hypercube_rows(self.table.source, self.column.index)?;
+        let (mut cubes, mut positions) = (Vec::new(), Vec::new());
+        for row in rows {
+            let after = runs.partition_point(|(run, ..)| run.start <= row);
+            let found = after.checked_sub(1).map(|run| &runs[run]).filter(|(run, ..)| run.contains(&row));
+            cubes.push(found.map_or(-1, |(_, cube, _)| *cube as i32));
+            positions.push(found.map_or(0, |(run, _, position)| (position + row - run.start) as i64));
+        }
+        Ok(if part == Part::RowCube { Values::Int(cubes) } else { Values::Int64(positions) })
+    }
+
+    /// Hands the shapes of the cells of `rows` to `each`, with the rows.
+    fn each_shape(&self, rows: Range<u64>, mut each: impl FnMut(u64, Option<&Shape>) -> Result<()>) -> Result<()> {
+        let (_, cells) = self.content()?;
+        for block in blocks(rows) {
+            for (row, shape) in block.clone().zip(cells.shapes(block)?) {
+                each(row, shape.as_ref())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The extents of cells, slowest axis first.
+    fn extents(&self, region: &Region) -> Result<Values> {
+        let axes = axis(region, 0);
+        let mut extents = Vec::new();
+        self.each_shape(axis(region, 1), |_, shape| {
+            let mut of_cell = shape.into_iter().flat_map(Shape::reversed).skip(axes.start as usize);
+            extents.extend(axes.clone().map(|_| of_cell.next().map_or(-1, |extent| extent as i32)));
+            Ok(())
+        })?;
+        Ok(Values::Int(extents))
+    }
+
+    /// How many elements precede each block of rows, and how many there are.
+    pub(super) fn starts(&self) -> Result<Vec<u64>> {
+        let mut count = 0u64;
+        let mut starts = Vec::new();
+        self.each_shape(self.table.rows.clone(), |row, shape| {
+            if row % BLOCK_ROWS == 0 {
+                starts.push(count);
+            }
+            count = count.saturating_add(elements(shape)?);
+            Ok(())
+        })?;
+        starts.push(count);
+        Ok(starts)
+    }
+
+    /// Where the elements of `rows` begin; the row after the last is where they end.
+    fn offsets(&self, rows: Range<u64>, starts: &[u64]) -> Result<Values> {
+        let mut offsets = Vec::new();
+        let block = rows.start / BLOCK_ROWS;
+        let mut count = starts.get(block as usize).copied().unwrap_or(0);
+        let last = self.table.rows.end;
+        self.each_shape(block * BLOCK_ROWS..rows.end.min(last), |row, shape| {
+            if rows.contains(&row) {
+                offsets.push(count as i64);
+            }
+            count = count.saturating_add(elements(shape)?);
+            Ok(())
+        })?;
+        if rows.contains(&last) {
+            offsets.push(starts.last().copied().unwrap_or(0) as i64);
+        }
+        Ok(Values::Int64(offsets))
+    }
+
+    /// The elements `wanted` of all cells, one cell after the other.
+    fn ragged(&self, wanted: Range<u64>, starts: &[u64]) -> Result<Values> {
+        let (content, cells) = self.content()?;
+        let mut values = Values::new(self.column.data_type);
+        let block = starts.partition_point(|&start| start <= wanted.start).saturating_sub(1);
+        let mut at = starts.get(block).copied().unwrap_or(0);
+        for rows in blocks(block as u64 * BLOCK_ROWS..self.table.rows.end) {
+            if at >= wanted.end {
+                break;
+            }
+            for (row, shape) in rows.clone().zip(cells.shapes(rows)?) {
+                let end = at.saturating_add(elements(shape.as_ref())?);
+                let part = wanted.start.clamp(at, end) - at..wanted.end.clamp(at, end) - at;
+                if let Some(shape) = shape.filter(|_| !part.is_empty()) {
+                    read_part(&*cells, row, &shape, part, &mut values)?;
+                }
+                at = end;
+            }
+        }
+        Ok(stored_values(values, content))
+    }
+}
+
+/// Appends the elements `part` of a cell, first axis fastest.
+fn read_part(cells: &dyn ColumnCells, row: u64, shape: &Shape, part: Range<u64>, out: &mut Values) -> Result<()> {
+    let count = shape.elements()?;
+    if part == (0..count) {
+        return cells.read_cell(row, None, out);
+    }
+    let slowest = shape.iter().rposition(|&extent| extent > 1).filter(|_| count > LARGE_CELL);
+    let (slab, region) = match slowest.filter(|_| out.data_type().is_fixed_size()) {
+        Some(axis) => {
+            let slab = count / shape[axis];
+            let (first, end) = (part.start / slab, part.end.div_ceil(slab));
+            let region = Region {
+                start: (0..shape.len()).map(|other| if other == axis { first } else { 0 }).collect(),
+                shape: shape
+                    .iter()
+                    .enumerate()
+                    .map(|(other, &n)| if other == axis { end - first } else { n })
+                    .collect(),
+            };
+            (first * slab, Some(region))
+        }
+        None => (0, None),
+    };
+    let mut values = Values::new(out.data_type());
+    cells.read_cell(row, region.as_ref(), &mut values)?;
+    out.extend_from(&values, (part.start - slab) as usize..(part.end - slab) as usize)
+}

@@ -1,0 +1,73 @@
+//! A native file without the elements of its columns: they stay in the tables, from which they are read when they are asked for.
+
+use std::collections::BTreeMap;
+
+use super::compression::Compress;
+use super::plan::{Plan, ToHdf5Options};
+use super::stored::{Place, Starts, StoredColumn, row_numbers};
+use super::structure::Writer;
+use crate::error::{Result, ResultExt, column_context};
+use crate::grid::ChunkCache;
+use crate::h5::{Compression, File};
+use crate::native;
+use crate::source::Source;
+use crate::value::{Region, Values};
+
+/// A source, and the file that it would become with `to-hdf5 --compress none`, as far as that is known without its elements.
+pub(crate) struct Unwritten {
+    source: Source,
+    plan: Plan,
+    /// The datasets whose elements are not in the file, by their paths.
+    places: BTreeMap<String, Place>,
+    /// Where the elements of ragged columns begin.
+    starts: Starts,
+}
+
+impl Unwritten {
+    /// Writes everything but the elements of `source` to a file in memory. Subtables that are not served are links to the
+    /// root of a file with the name that the keyword stores.
+    ///
+    /// # Errors
+    /// Those of planning a conversion: tables and columns that are damaged.
+    pub(crate) fn write(source: Source) -> Result<(Self, File)> {
+        let options =
+            ToHdf5Options { compress: Compress::With(Compression::NONE), digest: false, ..ToHdf5Options::default() };
+        let plan = Plan::new(&source, &options)?;
+        let file = File::create_in_memory()?;
+        let mut writer = Writer::new(&source, &plan, &options, &file)?;
+        writer.write_structure(&())?;
+        let places = writer.places();
+        drop(writer);
+        for (path, stored) in &plan.refused_tables {
+            let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+            native::open_path(&file.root()?, parent)?.link_file(name, stored)?;
+        }
+        Ok((Unwritten { source, plan, places, starts: Starts::default() }, file))
+    }
+
+    /// Where the elements of the dataset at `path` are; `None` if the file has them.
+    pub(crate) fn place(&self, path: &str) -> Option<Place> {
+        self.places.get(path).copied()
+    }
+
+    /// The elements of a box of a dataset. Axes are in casacore's order, rows last. `cache` is for this dataset only.
+    ///
+    /// # Errors
+    /// Those of reading the cells.
+    pub(crate) fn read(&self, place: Place, region: &Region, cache: &ChunkCache) -> Result<Values> {
+        match place {
+            Place::Rows { table } => {
+                let table = &self.plan.tables[table];
+                let content = self.source.tables[table.source].content()?;
+                Ok(row_numbers(content, table.rows.start, region))
+            }
+            Place::Column { table, column, part } => {
+                let (table_plan, column_plan) = (&self.plan.tables[table], &self.plan.tables[table].columns[column]);
+                let stored = StoredColumn { source: &self.source, table: table_plan, column: column_plan, cache };
+                let starts = || self.starts.of((table, column), || stored.starts());
+                let read = stored.read(part, region, &starts);
+                read.with_context(|| column_context(&table_plan.name, &column_plan.name))
+            }
+        }
+    }
+}
