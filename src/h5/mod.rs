@@ -12,6 +12,7 @@
 //!   hand them over with [`Dataset::write_chunk`]; on the way back [`ChunkReader`] asks libhdf5 only where the chunks are.
 
 mod any;
+mod any_chunks;
 mod any_type;
 mod attribute;
 mod byte_rows;
