@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hdf5::dataset::Layout as StorageLayout;
 use hdf5::{Location, LocationType};
 
-use super::any_chunks::AnyChunks;
+use super::any_chunks::{AnyChunks, Steps};
 use super::any_type::{AnyType, Visitor};
 use super::codec::ChunkLimit;
 use super::elsewhere::{self, Admission};
@@ -50,7 +50,7 @@ pub(crate) struct AnyDataset {
     apart: Option<Vec<u64>>,
     /// libhdf5 keeps the chunks that have the same place on the first axis.
     keeps_chunks: bool,
-    /// For reading without libhdf5.
+    /// Reads chunks without libhdf5, where that is possible.
     chunks: Option<AnyChunks>,
 }
 
@@ -58,14 +58,6 @@ pub(crate) struct AnyDataset {
 pub(crate) struct AnyNamedType {
     location: Location,
     stored: StoredType,
-}
-
-/// The elements from `start` on, `count` at the distance `step`, on one axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Steps {
-    pub(crate) start: u64,
-    pub(crate) step: u64,
-    pub(crate) count: u64,
 }
 
 /// Identifies an object of an open file.

@@ -9,7 +9,6 @@ use std::sync::{Mutex, PoisonError};
 
 use hdf5::plist::dataset_create::ChunkOpts;
 
-use super::any::Steps;
 use super::chunk_reader::with_decoded;
 use super::sys::{self, StoredChunk};
 use super::{ChunkInfo, Pipeline};
@@ -25,6 +24,14 @@ const MAX_DECODED: usize = 8 << 20;
 
 /// Bytes from the first to the last of the short runs in a chunk at most.
 const MAX_SPAN: usize = 16 << 20;
+
+/// The elements from `start` on, `count` at the distance `step`, on one axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub(crate) start: u64,
+    pub(crate) step: u64,
+    pub(crate) count: u64,
+}
 
 /// The chunks of a dataset.
 pub(super) struct AnyChunks {

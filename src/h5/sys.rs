@@ -569,7 +569,7 @@ pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
 /// Where the bytes of a chunk are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StoredChunk {
-    /// In bytes from the start of the file.
+    /// Bytes from the start of the file.
     pub(super) address: u64,
     pub(super) bytes: u64,
     /// Bit `i` is set where filter `i` of the pipeline was skipped.
