@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 /// Bytes of a piece. The first piece is made before an answer begins, and errors in it are those of the answer.
 const PIECE: usize = PIECE_BYTES as usize;
 
+/// Bytes with which a piece is not made larger: what a source gives at a time is then passed on without being copied.
+const SMALL_PIECE: usize = PIECE / 2;
+
 /// How values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
@@ -120,7 +123,7 @@ impl Iterator for Pieces {
     type Item = Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Result<Vec<u8>>> {
-        while self.ready.len() - self.given < PIECE
+        while self.ready.len() - self.given < SMALL_PIECE
             && let Some(source) = &mut self.source
         {
             self.ready.drain(..self.given);
@@ -138,6 +141,9 @@ impl Iterator for Pieces {
         if left.is_empty() {
             return None;
         }
+        if self.given == 0 && left.len() <= PIECE {
+            return Some(Ok(std::mem::take(&mut self.ready)));
+        }
         let piece = left[..left.len().min(PIECE)].to_vec();
         self.given += piece.len();
         Some(Ok(piece))
@@ -148,8 +154,9 @@ impl Iterator for Pieces {
 struct Raw {
     values: Values,
     blocks: Blocks,
+    /// The block that is taken in parts.
     block: Vec<u8>,
-    /// Bytes of the block that were taken.
+    /// Bytes of it that were taken.
     taken: usize,
     /// The form of the numbers, and the one that they get.
     forms: Option<(Form, Form)>,
@@ -162,16 +169,21 @@ impl Raw {
         Raw { values, blocks, block: Vec::new(), taken: 0, forms }
     }
 
+    /// The next block as a whole; none at the end.
+    fn block(&mut self) -> Result<Option<Vec<u8>>> {
+        let Some(block) = self.blocks.next() else { return Ok(None) };
+        let read = self.values.read(&block)?;
+        Ok(Some(match self.forms {
+            Some((from, to)) => convert(read, from, to),
+            None => read,
+        }))
+    }
+
     /// The next bytes, `bytes` at most; none at the end.
     fn take(&mut self, bytes: usize) -> Result<&[u8]> {
         if self.taken == self.block.len() {
-            let Some(block) = self.blocks.next() else { return Ok(&[]) };
-            let read = self.values.read(&block)?;
-            self.block = match self.forms {
-                Some((from, to)) => convert(read, from, to),
-                None => read,
-            };
-            self.taken = 0;
+            let Some(block) = self.block()? else { return Ok(&[]) };
+            (self.block, self.taken) = (block, 0);
         }
         let taken = self.taken;
         self.taken += bytes.min(self.block.len() - taken);
@@ -189,9 +201,13 @@ struct Binary {
 impl Source for Binary {
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool> {
         out.append(&mut self.header);
-        let bytes = self.raw.take(PIECE)?;
-        out.extend_from_slice(bytes);
-        Ok(!bytes.is_empty())
+        let Some(mut block) = self.raw.block()? else { return Ok(false) };
+        if out.is_empty() {
+            *out = block;
+        } else {
+            out.append(&mut block);
+        }
+        Ok(true)
     }
 }
 
@@ -206,6 +222,7 @@ impl Source for JsonNumbers {
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool> {
         let (form, size) = (self.form, self.form.size);
         let bytes = self.raw.take((PIECE / longest(form) as usize).max(1) * size)?;
+        out.reserve(PIECE);
         self.nest.elements(bytes.len() / size, out, |start, run, out| {
             push_json(form, &bytes[start * size..(start + run) * size], out);
         });

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use hdf5::dataset::Layout as StorageLayout;
 use hdf5::{Location, LocationType};
 
+use super::any_chunks::{AnyChunks, Steps};
 use super::any_type::{AnyType, Visitor};
 use super::codec::ChunkLimit;
 use super::elsewhere::{self, Admission};
@@ -49,20 +50,14 @@ pub(crate) struct AnyDataset {
     apart: Option<Vec<u64>>,
     /// libhdf5 keeps the chunks that have the same place on the first axis.
     keeps_chunks: bool,
+    /// Reads chunks without libhdf5, where that is possible.
+    chunks: Option<AnyChunks>,
 }
 
 /// A committed type.
 pub(crate) struct AnyNamedType {
     location: Location,
     stored: StoredType,
-}
-
-/// The elements from `start` on, `count` at the distance `step`, on one axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Steps {
-    pub(crate) start: u64,
-    pub(crate) step: u64,
-    pub(crate) count: u64,
 }
 
 /// Identifies an object of an open file.
@@ -168,13 +163,10 @@ impl Group {
             drop(dataset);
             let opened = sys::open_cached_dataset(self.inner(), name, prefix, cache_bytes as usize)?;
             let stored = StoredType::new(opened.dtype()?)?;
-            Ok(AnyDataset {
-                dataset: opened,
-                stored,
-                elsewhere: None,
-                apart: None,
-                keeps_chunks: slab_bytes <= cache_bytes,
-            })
+            let has_bytes = !stored.element().has_pointers();
+            let chunks = if has_bytes { AnyChunks::new(&opened, cache_bytes)? } else { None };
+            let keeps_chunks = slab_bytes <= cache_bytes;
+            Ok(AnyDataset { dataset: opened, stored, elsewhere: None, apart: None, keeps_chunks, chunks })
         };
         open().map_err(Error::blame_source).with_context(|| name.to_owned())
     }
@@ -208,7 +200,7 @@ impl AnyDataset {
             _ => None,
         };
         let stored = StoredType::new(dataset.dtype()?)?;
-        Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false })
+        Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false, chunks: None })
     }
 
     /// The type of the elements.
@@ -276,9 +268,7 @@ impl AnyDataset {
         let [start, step, count] = [|axis: &Steps| axis.start, |axis: &Steps| axis.step, |axis: &Steps| axis.count]
             .map(|of| -> Vec<u64> { block.iter().map(of).collect() });
         sys::select_steps(&file, &start, &step, &count)?;
-        let total = count.iter().try_fold(1u64, |total, &count| total.checked_mul(count));
-        let total = total.ok_or_else(|| Error::usage("a selection of 2^64 elements"))?;
-        let memory = sys::dataspace(&[total], false)?;
+        let memory = sys::memory(&count)?;
         let chunk_bytes = self
             .chunk()?
             .unwrap_or_default()
@@ -301,6 +291,12 @@ impl AnyDataset {
     pub(crate) fn read_bytes(&self, block: &[Steps]) -> Result<Vec<u8>> {
         if self.element().has_pointers() {
             return Err(Error::unsupported("elements of variable length, and references, have no bytes of their own"));
+        }
+        // what cannot be read or decoded here has an error of libhdf5's
+        if let Some(chunks) = &self.chunks
+            && let Ok(Some(bytes)) = chunks.read(&self.dataset, block)
+        {
+            return Ok(bytes);
         }
         Ok(self.read(block)?.into_bytes())
     }

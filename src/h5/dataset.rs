@@ -337,7 +337,7 @@ impl Dataset {
                 return Ok(());
             }
             self.check_backed(count)?;
-            let (memory, file) = self.selection(region, count)?;
+            let (memory, file) = self.selection(region)?;
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
             let _limit = self.limit_chunks()?;
             let read = read_values(&target, &self.layout()?.datatype, count, out);
@@ -384,7 +384,7 @@ impl Dataset {
             }
             self.check_backed(count)?;
             let datatype = self.memory_type(element)?;
-            let (memory, file) = self.selection(&Region { start, shape: extent }, count)?;
+            let (memory, file) = self.selection(&Region { start, shape: extent })?;
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
             let _limit = self.limit_chunks()?;
             let at = out.len();
@@ -418,7 +418,7 @@ impl Dataset {
             if count == 0 {
                 return Ok(());
             }
-            let (memory, file) = self.selection(region, count)?;
+            let (memory, file) = self.selection(region)?;
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
             let _limit = self.limit_chunks()?;
             match values {
@@ -452,10 +452,11 @@ impl Dataset {
     }
 
     /// The dataspaces of a region in memory and in the file.
-    fn selection(&self, region: &Region, count: usize) -> Result<(hdf5::Dataspace, hdf5::Dataspace)> {
+    fn selection(&self, region: &Region) -> Result<(hdf5::Dataspace, hdf5::Dataspace)> {
         let file = self.dataset.space()?;
-        sys::select(&file, &region.start.reversed(), &region.shape.reversed())?;
-        Ok((sys::dataspace(&[count as u64], false)?, file))
+        let extents = region.shape.reversed();
+        sys::select(&file, &region.start.reversed(), &extents)?;
+        Ok((sys::memory(&extents)?, file))
     }
 
     /// Writes a whole chunk as it is to be stored, filtered and with its padding.
@@ -601,7 +602,7 @@ impl Dataset {
     /// The only element of a dataset of uint64, which no casacore type stands for.
     pub(crate) fn read_counter(&self) -> Result<u64> {
         let read = || -> Result<u64> {
-            let (memory, file) = self.selection(&Region::whole(&Shape::from([1])), 1)?;
+            let (memory, file) = self.selection(&Region::whole(&Shape::from([1])))?;
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
             let mut bytes = [0; 8];
             sys::read(&target, &sys::foreign_type(Foreign::UInt64)?, &mut bytes)?;

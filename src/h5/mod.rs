@@ -12,6 +12,7 @@
 //!   hand them over with [`Dataset::write_chunk`]; on the way back [`ChunkReader`] asks libhdf5 only where the chunks are.
 
 mod any;
+mod any_chunks;
 mod any_type;
 mod attribute;
 mod byte_rows;
@@ -35,7 +36,8 @@ mod sys;
 /// Axes that a dataset can have.
 pub(crate) const MAX_AXES: usize = 32;
 
-pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served, Steps};
+pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served};
+pub(crate) use any_chunks::Steps;
 pub(crate) use any_type::{AnyClass, AnyType, FloatLayout, IntegerLayout, Order, ReferenceKind, Visitor};
 pub(crate) use attribute::Attribute;
 pub(crate) use byte_rows::{ByteFilters, ByteRows};

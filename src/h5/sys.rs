@@ -317,6 +317,12 @@ pub(super) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     Ok(create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr()))?)
 }
 
+/// The dataspace of a buffer for a selection of `extents` in a file. It has the same axes, because libhdf5 copies element by element
+/// between selections of different shapes.
+pub(super) fn memory(extents: &[u64]) -> Result<Dataspace> {
+    dataspace(if extents.is_empty() { &[1] } else { extents }, false)
+}
+
 /// The dataspace of one value.
 pub(super) fn scalar() -> Result<Dataspace> {
     Ok(create!(Dataspace, h5s::H5Screate(h5s::H5S_class_t::H5S_SCALAR))?)
@@ -563,6 +569,26 @@ pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
         bytes.as_ptr().cast()
     ))?;
     Ok(())
+}
+
+/// Where the bytes of a chunk are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StoredChunk {
+    /// Bytes from the start of the file.
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    /// Bit `i` is set where filter `i` of the pipeline was skipped.
+    pub(super) filter_mask: u32,
+}
+
+/// The chunk whose first element is at `offset`; `None` if it was never written.
+pub(super) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Option<StoredChunk>> {
+    if dataset.ndim() != offset.len() {
+        return Err(Error::usage(format!("a chunk with {} axes", offset.len())));
+    }
+    let (mut filter_mask, mut address, mut bytes) = (0, 0, 0);
+    call!(h5d::H5Dget_chunk_info_by_coord(dataset.id(), offset.as_ptr(), &mut filter_mask, &mut address, &mut bytes))?;
+    Ok((address != h5::HADDR_UNDEF && bytes > 0).then_some(StoredChunk { address, bytes, filter_mask }))
 }
 
 /// A filter of a dataset in a file.

@@ -52,6 +52,16 @@ impl ReadAt for FileSource {
     }
 }
 
+impl ReadAt for File {
+    fn len(&self) -> Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        read_exact(self, offset, out)
+    }
+}
+
 /// A file opened for reading and writing.
 #[derive(Debug)]
 pub struct FileTarget {

@@ -21,16 +21,7 @@ import tifffile
 import grove
 import support
 
-H5GROVE = '''
-import sys
-import uvicorn
-from fastapi import FastAPI
-from h5grove.fastapi_utils import router, settings
-settings.base_dir = sys.argv[1]
-app = FastAPI()
-app.include_router(router)
-uvicorn.run(app, host='127.0.0.1', port=int(sys.argv[2]), log_level='critical')
-'''
+H5GROVE = os.path.join(support.ROOT, 'scripts', 'bench.d', 'peer_h5grove.py')
 
 # Where the two differ on purpose: which requests, what h5grove answers and what h5bridge does, why, and a check of our body where
 # both have one. A difference that is not here fails, and so does one that is no more.
@@ -105,7 +96,7 @@ def start_h5grove(folder):
             except OSError:
                 time.sleep(0.1)
         raise AssertionError('h5grove does not begin')
-    return start([sys.executable, '-c', H5GROVE, str(folder), str(port)], ready)
+    return start([sys.executable, H5GROVE, str(folder), str(port)], ready)
 
 
 def start_ours(folder, *words):

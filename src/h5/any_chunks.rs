@@ -1,0 +1,369 @@
+//! Elements of any type, copied from the chunks where these lie in the file: libhdf5 only says where that is.
+//!
+//! libhdf5 copies element by element where the selections in the file and in memory have different shapes, and decodes gzip at half of
+//! the speed of [`codec`](super::codec). What this module cannot read, it leaves to libhdf5.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+
+use hdf5::plist::dataset_create::ChunkOpts;
+
+use super::chunk_reader::with_decoded;
+use super::sys::{self, StoredChunk};
+use super::{ChunkInfo, Pipeline};
+use crate::error::{Error, Result};
+use crate::io::ReadAt as _;
+use crate::value::Shape;
+
+/// Runs of at least this many bytes are read one by one; shorter ones together with what lies between them.
+const LONG_RUN: usize = 4 << 10;
+
+/// Bytes of a chunk with filters at most: it is in memory as a whole, and stays there for the next block.
+const MAX_DECODED: usize = 8 << 20;
+
+/// Bytes from the first to the last of the short runs in a chunk at most.
+const MAX_SPAN: usize = 16 << 20;
+
+/// The elements from `start` on, `count` at the distance `step`, on one axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub(crate) start: u64,
+    pub(crate) step: u64,
+    pub(crate) count: u64,
+}
+
+/// The chunks of a dataset.
+pub(super) struct AnyChunks {
+    file: fs::File,
+    /// Extents of a chunk, slowest axis first.
+    extents: Vec<u64>,
+    element_bytes: usize,
+    chunk_bytes: usize,
+    pipeline: Pipeline,
+    kept: Mutex<Kept>,
+}
+
+/// Decoded chunks by the place of their first element; the oldest leave first.
+#[derive(Default)]
+struct Kept {
+    chunks: HashMap<Vec<u64>, Vec<u8>>,
+    order: VecDeque<Vec<u64>>,
+    bytes: usize,
+    /// Bytes at most, unless a single chunk has more.
+    most: usize,
+}
+
+/// The elements of one axis of a block that are in one chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Segment {
+    /// The first element of the chunk, in the dataset.
+    chunk: u64,
+    /// The first of these elements, in the chunk and in the block.
+    start: u64,
+    first: u64,
+    count: u64,
+}
+
+/// Equally long runs of bytes that are copied from a chunk to a block.
+#[derive(Debug, PartialEq, Eq)]
+struct Runs {
+    /// Bytes of a run.
+    len: usize,
+    /// Where the first one begins, in the chunk and in the block.
+    from: usize,
+    to: usize,
+    /// Further axes, slowest first: number of runs, and the distances of their beginnings in the chunk and in the block.
+    axes: Vec<(u64, usize, usize)>,
+}
+
+impl AnyChunks {
+    /// The chunks of a dataset with elements of fixed size; `None` where only libhdf5 can read them. Decoded chunks of `keep` bytes are
+    /// kept for the next block.
+    pub(super) fn new(dataset: &hdf5::Dataset, keep: u64) -> Result<Option<Self>> {
+        let creation = dataset.dcpl()?;
+        let Some(extents) = creation.get_chunk()? else { return Ok(None) };
+        let extents: Vec<u64> = extents.into_iter().map(|extent| extent as u64).collect();
+        let element_bytes = dataset.dtype()?.size();
+        let filters = sys::filters(&creation)?;
+        let own = filters.iter().map(|filter| filter.own(element_bytes)).collect::<Option<Vec<_>>>();
+        let Some(pipeline) = own.map(Pipeline::new).filter(Pipeline::is_decodable) else { return Ok(None) };
+        let has_plain_edges = creation.get_chunk_opts()?.is_some_and(|opts| opts != ChunkOpts::empty());
+        let bytes = extents.iter().try_fold(element_bytes as u64, |bytes, &extent| bytes.checked_mul(extent));
+        let chunk_bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|&bytes| bytes > 0);
+        let (Some(chunk_bytes), false) = (chunk_bytes, has_plain_edges) else { return Ok(None) };
+        if !pipeline.is_empty() && chunk_bytes > MAX_DECODED {
+            return Ok(None);
+        }
+        // before 1.14 addresses are counted from the user block, or from the start of the file
+        let file = dataset.file()?;
+        if hdf5::library_version() < (1, 14, 0) && file.userblock() > 0 {
+            return Ok(None);
+        }
+        let file = fs::File::from(sys::descriptor(&file)?);
+        let kept = Mutex::new(Kept { most: usize::try_from(keep).unwrap_or(usize::MAX), ..Kept::default() });
+        Ok(Some(AnyChunks { file, extents, element_bytes, chunk_bytes, pipeline, kept }))
+    }
+
+    /// The bytes of the elements of `block`, last axis fastest; `None` if a chunk was never written, or is better read by libhdf5.
+    ///
+    /// # Errors
+    /// Those of reading, and `Format` for a chunk that cannot be decoded.
+    pub(super) fn read(&self, dataset: &hdf5::Dataset, block: &[Steps]) -> Result<Option<Vec<u8>>> {
+        if block.len() != self.extents.len() {
+            return Ok(None);
+        }
+        let elements = block.iter().try_fold(1u64, |elements, axis| elements.checked_mul(axis.count));
+        let bytes = elements.and_then(|elements| usize::try_from(elements).ok()?.checked_mul(self.element_bytes));
+        let bytes = bytes.ok_or_else(|| Error::usage("a selection of 2^64 bytes"))?;
+        let axes: Vec<Vec<Segment>> =
+            block.iter().zip(&self.extents).map(|(axis, &extent)| segments(axis, extent)).collect();
+        let mut out = vec![0; bytes];
+        let mut is_read = bytes == 0;
+        let mut at = vec![0; axes.len()];
+        while !is_read {
+            let segments: Vec<Segment> = at.iter().zip(&axes).map(|(&number, axis)| axis[number]).collect();
+            let start: Vec<u64> = segments.iter().map(|segment| segment.chunk).collect();
+            let Some(chunk) = sys::stored_chunk(dataset, &start)? else { return Ok(None) };
+            let runs = Runs::new(&segments, block, &self.extents, self.element_bytes);
+            if !self.copy(start, &chunk, &runs, &mut out)? {
+                return Ok(None);
+            }
+            is_read = !advance(&mut at, &axes);
+        }
+        Ok(Some(out))
+    }
+
+    /// Copies runs of a chunk; `false` if that would take too much memory.
+    fn copy(&self, start: Vec<u64>, chunk: &StoredChunk, runs: &Runs, out: &mut [u8]) -> Result<bool> {
+        if !self.pipeline.is_empty() {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let bytes = kept.get(start, |bytes| self.decode(chunk, bytes))?;
+            runs.each(|from, to| out[to..to + runs.len].copy_from_slice(&bytes[from..from + runs.len]));
+            return Ok(true);
+        }
+        if chunk.bytes != self.chunk_bytes as u64 {
+            return Err(Error::format(format!(
+                "a chunk of {} bytes where {} are expected",
+                chunk.bytes, self.chunk_bytes
+            )));
+        }
+        if runs.len >= LONG_RUN || runs.count() == 1 {
+            let mut read = Ok(());
+            runs.each(|from, to| {
+                if read.is_ok() {
+                    read = self.file.read_at(chunk.address + from as u64, &mut out[to..to + runs.len]);
+                }
+            });
+            read?;
+            return Ok(true);
+        }
+        let span = runs.span();
+        if span > MAX_SPAN {
+            return Ok(false);
+        }
+        let mut bytes = vec![0; span];
+        self.file.read_at(chunk.address + runs.from as u64, &mut bytes)?;
+        runs.each(|from, to| {
+            let from = from - runs.from;
+            out[to..to + runs.len].copy_from_slice(&bytes[from..from + runs.len]);
+        });
+        Ok(true)
+    }
+
+    /// Replaces `out` with the elements of a chunk.
+    fn decode(&self, chunk: &StoredChunk, out: &mut Vec<u8>) -> Result<()> {
+        let info = ChunkInfo {
+            index: Shape::default(),
+            address: chunk.address,
+            stored_bytes: chunk.bytes,
+            filter_mask: chunk.filter_mask,
+        };
+        with_decoded(&self.file, &self.pipeline, &info, self.chunk_bytes, |bytes| {
+            out.clear();
+            out.extend_from_slice(bytes);
+            Ok(())
+        })
+    }
+}
+
+impl Kept {
+    /// The chunk that begins at `start`, which `decode` makes if it is not kept.
+    fn get(&mut self, start: Vec<u64>, decode: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<&[u8]> {
+        if !self.chunks.contains_key(&start) {
+            let mut chunk = Vec::new();
+            while self.bytes >= self.most
+                && let Some(oldest) = self.order.pop_front()
+            {
+                // its memory is used again
+                chunk = self.chunks.remove(&oldest).unwrap_or_default();
+                self.bytes -= chunk.len();
+            }
+            decode(&mut chunk)?;
+            self.bytes += chunk.len();
+            self.order.push_back(start.clone());
+            self.chunks.insert(start.clone(), chunk);
+        }
+        Ok(self.chunks.get(&start).map_or(&[], Vec::as_slice))
+    }
+}
+
+/// The elements of an axis of a block, by the chunks of `extent` elements in which they are.
+fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
+    let step = axis.step.max(1);
+    let mut segments = Vec::new();
+    let mut first = 0;
+    while first < axis.count {
+        let position = axis.start + first * step;
+        let start = position % extent;
+        let count = (extent - start).div_ceil(step).min(axis.count - first);
+        segments.push(Segment { chunk: position - start, start, first, count });
+        first += count;
+    }
+    segments
+}
+
+/// Moves to the next combination of segments, last axis first; `false` after the last one.
+fn advance(at: &mut [usize], axes: &[Vec<Segment>]) -> bool {
+    for (number, axis) in at.iter_mut().zip(axes).rev() {
+        *number += 1;
+        if *number < axis.len() {
+            return true;
+        }
+        *number = 0;
+    }
+    false
+}
+
+impl Runs {
+    /// The runs of one segment on each axis, of a block of `block` and chunks of `extents`.
+    fn new(segments: &[Segment], block: &[Steps], extents: &[u64], element_bytes: usize) -> Self {
+        let mut runs = Runs { len: element_bytes, from: 0, to: 0, axes: Vec::new() };
+        // bytes from one element of the axis to the next, in the chunk and in the block
+        let (mut in_chunk, mut in_block) = (element_bytes, element_bytes);
+        for ((segment, axis), &extent) in segments.iter().zip(block).zip(extents).rev() {
+            runs.from += segment.start as usize * in_chunk;
+            runs.to += segment.first as usize * in_block;
+            let is_dense = (axis.step == 1 || segment.count == 1) && runs.len == in_chunk && runs.len == in_block;
+            if is_dense && runs.axes.is_empty() {
+                runs.len *= segment.count as usize;
+            } else if segment.count > 1 {
+                runs.axes.insert(0, (segment.count, axis.step as usize * in_chunk, in_block));
+            }
+            in_chunk *= extent as usize;
+            in_block *= axis.count as usize;
+        }
+        runs
+    }
+
+    /// The number of runs.
+    fn count(&self) -> u64 {
+        self.axes.iter().map(|(count, ..)| count).product()
+    }
+
+    /// Bytes from the beginning of the first run to the end of the last one, in the chunk.
+    fn span(&self) -> usize {
+        self.len + self.axes.iter().map(|(count, step, _)| (*count as usize - 1) * step).sum::<usize>()
+    }
+
+    /// Calls `copy` with where each run begins in the chunk and in the block.
+    fn each(&self, mut copy: impl FnMut(usize, usize)) {
+        each_run(&self.axes, self.from, self.to, &mut copy);
+    }
+}
+
+fn each_run(axes: &[(u64, usize, usize)], from: usize, to: usize, copy: &mut impl FnMut(usize, usize)) {
+    let Some((&(count, step_from, step_to), inner)) = axes.split_first() else { return copy(from, to) };
+    for number in 0..count as usize {
+        each_run(inner, from + number * step_from, to + number * step_to, copy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The elements of `block` in an array whose elements are their own numbers, of `whole` elements on each axis.
+    fn expected(whole: &[u64], block: &[Steps]) -> Vec<u8> {
+        let mut numbers = vec![0u64];
+        for (&extent, axis) in whole.iter().zip(block) {
+            let positions: Vec<u64> = (0..axis.count).map(|number| axis.start + number * axis.step).collect();
+            numbers = numbers.iter().flat_map(|number| positions.iter().map(move |p| number * extent + p)).collect();
+        }
+        numbers.into_iter().flat_map(|number| (number as u16).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn blocks_are_those_of_the_whole_array() {
+        let whole = [7u64, 5, 6];
+        let number = |at: &[u64]| at.iter().zip(whole).fold(0, |number, (at, extent)| number * extent + at) as u16;
+        let steps = |start, step, count| Steps { start, step, count };
+        let all = [steps(0, 1, 7), steps(0, 1, 5), steps(0, 1, 6)];
+        for extents in [[7u64, 5, 6], [2, 5, 6], [3, 2, 4], [1, 1, 1], [4, 5, 4], [10, 10, 10]] {
+            for block in [
+                all,
+                [steps(1, 1, 3), all[1], all[2]],
+                [steps(0, 3, 3), steps(1, 2, 2), steps(5, 1, 1)],
+                [all[0], steps(2, 1, 1), steps(1, 2, 3)],
+                [steps(6, 1, 1), all[1], steps(0, 5, 2)],
+                [steps(2, 4, 2), all[1], all[2]],
+            ] {
+                let axes: Vec<Vec<Segment>> =
+                    block.iter().zip(extents).map(|(a, extent)| segments(a, extent)).collect();
+                let mut out = vec![0; expected(&whole, &block).len()];
+                let mut at = vec![0; 3];
+                loop {
+                    let found: Vec<Segment> = at.iter().zip(&axes).map(|(&number, axis)| axis[number]).collect();
+                    let mut chunk = Vec::new();
+                    for element in 0..extents.iter().product::<u64>() {
+                        let inner = [
+                            element / (extents[1] * extents[2]),
+                            element / extents[2] % extents[1],
+                            element % extents[2],
+                        ];
+                        let place: Vec<u64> =
+                            inner.iter().zip(&found).map(|(at, segment)| at + segment.chunk).collect();
+                        chunk.extend(number(&place).to_le_bytes());
+                    }
+                    let runs = Runs::new(&found, &block, &extents, 2);
+                    let mut end = 0;
+                    runs.each(|from, to| {
+                        out[to..to + runs.len].copy_from_slice(&chunk[from..from + runs.len]);
+                        end = from + runs.len;
+                    });
+                    assert_eq!(runs.from + runs.span(), end);
+                    if !advance(&mut at, &axes) {
+                        break;
+                    }
+                }
+                assert_eq!(out, expected(&whole, &block), "chunks {extents:?}, block {block:?}");
+            }
+        }
+        let axis = Steps { start: 0, step: 1, count: 7 };
+        let block = [axis, Steps { count: 5, ..axis }, Steps { count: 6, ..axis }];
+        let found = Runs::new(
+            &[segments(&axis, 7)[0], segments(&block[1], 5)[0], segments(&block[2], 6)[0]],
+            &block,
+            &whole,
+            2,
+        );
+        assert_eq!(found, Runs { len: 420, from: 0, to: 0, axes: vec![] }, "a whole chunk is one run");
+    }
+
+    #[test]
+    fn the_oldest_chunks_leave() {
+        let mut kept = Kept { most: 25, ..Kept::default() };
+        let mut decoded = Vec::new();
+        for number in [1u64, 2, 3, 1, 4, 1, 2, 4] {
+            let bytes = kept.get(vec![number], |bytes| {
+                decoded.push(number);
+                bytes.clear();
+                bytes.resize(10, number as u8);
+                Ok(())
+            });
+            assert_eq!(bytes.unwrap(), [number as u8; 10]);
+            assert!(kept.bytes <= 30 && kept.bytes == 10 * kept.order.len());
+        }
+        assert_eq!(decoded, [1, 2, 3, 4, 1, 2]);
+    }
+}
