@@ -26,7 +26,8 @@ def tables():
     found = []
     for case in sorted(os.listdir(support.TESTDATA)):
         folder = os.path.join(support.TESTDATA, case)
-        if os.path.isdir(folder):
+        # the file of rows64 would have 86 GB
+        if os.path.isdir(folder) and case != 'rows64':
             found += [(case, name) for name in sorted(os.listdir(folder))
                       if os.path.isfile(os.path.join(folder, name, 'table.dat'))]
     return found
@@ -145,6 +146,10 @@ def test_beside_h5grove(folder, ours, asked):
                 if request == '/meta' and mine.json()['kind'] != 'dataset':
                     break
                 theirs = Answer(h5grove, grove.url(request, file=file.name, path=path))
+                if request == '/data' and theirs.status == 500:
+                    # its encoder has no big-endian arrays: scales without values
+                    assert Answer(ours, grove.url('/meta', file=name, path=path)).json()['type']['dtype'].startswith('>')
+                    continue
                 assert same(theirs, mine, request), (path, request, theirs, mine)
                 asked['alike'] += 1
     finally:
@@ -169,9 +174,13 @@ def test_a_growing_table_is_followed(tmp_path):
                 continue
             rows, = meta.json()['shape']
             assert rows > seen[-1]
-            seen.append(rows)
-            newest = Answer(base, grove.url('/data', file='grows.ms', path='/MAIN/TIME', selection=str(rows - 1))).json()
-            assert newest > 0
+            newest = Answer(base, grove.url('/data', file='grows.ms', path='/MAIN/TIME', selection=str(rows - 1)))
+            if newest.status == 200:
+                assert newest.json() > 0
+                seen.append(rows)
+            else:
+                # casacore has not flushed all that belongs to the newest rows
+                assert newest.status == 422 and newest.json()['message'], newest
     finally:
         stop(process)
         writer.terminate()
