@@ -223,7 +223,7 @@ impl Source {
         Ok(Column::opened(&content.columns()[column], content.rows(), place, cells))
     }
 
-    /// The error of those who ask for a table `name` that is missing.
+    /// The error where the source has no table `name`.
     fn no_table(&self, name: &str) -> Error {
         match self.refused.iter().find(|refused| refused.name == name) {
             Some(refused) => refused.error.clone(),
