@@ -52,11 +52,13 @@ fn elements(shape: Option<&Shape>) -> Result<u64> {
 
 /// The number of elements before each block of rows, of ragged columns that were asked for, by table and column.
 #[derive(Debug, Default)]
-pub(super) struct Starts(Mutex<BTreeMap<(usize, usize), Arc<Vec<u64>>>>);
+pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
+
+type TableAndColumn = (usize, usize);
 
 impl Starts {
     /// Those of a column, which `count` finds the first time.
-    pub(super) fn of(&self, column: (usize, usize), count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
+    pub(super) fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
         if let Some(known) = self.0.lock_unpoisoned().get(&column) {
             return Ok(Arc::clone(known));
         }
