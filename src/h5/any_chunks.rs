@@ -97,6 +97,9 @@ impl AnyChunks {
         }
         // before 1.14 addresses are counted from the user block, or from the start of the file
         let file = dataset.file()?;
+        if !sys::has_descriptor(&file)? {
+            return Ok(None);
+        }
         if hdf5::library_version() < (1, 14, 0) && file.userblock() > 0 {
             return Ok(None);
         }

@@ -14,6 +14,7 @@ use std::{ptr, slice};
 
 use bstr::BString;
 use hdf5::globals::*;
+use hdf5::plist::file_access::FileDriver;
 use hdf5::plist::{AttributeCreate, DatasetCreate, FileAccess, FileCreate, LinkCreate};
 use hdf5::sync::sync;
 use hdf5::{Dataspace, Datatype, Location, h5check};
@@ -296,12 +297,20 @@ pub(super) fn descriptor(file: &hdf5::File) -> Result<OwnedFd> {
     with_descriptor(file, |descriptor| descriptor.try_clone_to_owned())
 }
 
-/// Calls `call` with the descriptor of a file, which was opened with the driver `sec2`.
+/// Whether a file is open with a descriptor: one in memory has none.
+pub(super) fn has_descriptor(file: &hdf5::File) -> Result<bool> {
+    Ok(matches!(file.access_plist()?.get_driver()?, FileDriver::Sec2))
+}
+
+/// Calls `call` with the descriptor of a file; an error if it has none.
 fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<T>) -> Result<T> {
+    if !has_descriptor(file)? {
+        return Err(Error::unsupported("a file in memory has no descriptor"));
+    }
     sync(|| {
         let mut handle: *mut c_void = ptr::null_mut();
         call!(h5f::H5Fget_vfd_handle(file.id(), H5P_DEFAULT, &raw mut handle))?;
-        // SAFETY: sec2 has a C int there, while the file is open, which it is for this function; the lock is held
+        // SAFETY: the driver is sec2, which has a C int there while the file is open, which it is for this function; the lock is held
         let descriptor = unsafe { BorrowedFd::borrow_raw(*handle.cast::<c_int>()) };
         Ok(call(descriptor)?)
     })
