@@ -297,20 +297,20 @@ pub(super) fn descriptor(file: &hdf5::File) -> Result<OwnedFd> {
     with_descriptor(file, |descriptor| descriptor.try_clone_to_owned())
 }
 
-/// Whether a file is open with a descriptor: one in memory has none.
+/// Whether a file has a descriptor; one in memory does not.
 pub(super) fn has_descriptor(file: &hdf5::File) -> Result<bool> {
     Ok(matches!(file.access_plist()?.get_driver()?, FileDriver::Sec2))
 }
 
-/// Calls `call` with the descriptor of a file; an error if it has none.
+/// Calls `call` with the descriptor of a file; `Unsupported` for one in memory.
 fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<T>) -> Result<T> {
     if !has_descriptor(file)? {
-        return Err(Error::unsupported("a file in memory has no descriptor"));
+        return Err(Error::unsupported("a file in memory does not have a descriptor"));
     }
     sync(|| {
         let mut handle: *mut c_void = ptr::null_mut();
         call!(h5f::H5Fget_vfd_handle(file.id(), H5P_DEFAULT, &raw mut handle))?;
-        // SAFETY: the driver is sec2, which has a C int there while the file is open, which it is for this function; the lock is held
+        // SAFETY: the driver is sec2, whose handle points to a C int while the file is open, which it is for this function; the lock is held
         let descriptor = unsafe { BorrowedFd::borrow_raw(*handle.cast::<c_int>()) };
         Ok(call(descriptor)?)
     })
