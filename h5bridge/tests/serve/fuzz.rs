@@ -371,7 +371,7 @@ fn any_file_has_an_answer() {
             .prop_map(|request| format!("/live/{request}?file=damaged.h5")),
     ];
     // few for each file: libhdf5 reads damaged metadata a hundred times, since a writer might be at work
-    property(60, (mutations(6), prop::collection::vec(request, 1..=4)), |(mutations, targets)| {
+    property(20, (mutations(6), prop::collection::vec(request, 1..=4)), |(mutations, targets)| {
         let changes = damage(&whole, &damaged, &mutations);
         if server.borrow_mut().child.try_wait().unwrap().is_some() {
             // the case before ended it, and was reported
