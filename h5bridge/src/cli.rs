@@ -49,9 +49,23 @@ impl Cli {
             Verb::Plot(args) => plot::run(args, global, out),
             #[cfg(feature = "serve")]
             Verb::Serve(args) => serve::run(args, global, out),
+            #[cfg(not(feature = "serve"))]
+            Verb::Serve(_) => {
+                let message = "this h5bridge was built without `serve`; that of `cargo install --path h5bridge` has it, and those of the \
+                               Debian and conda packages";
+                Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Unsupported, message).into())
+            }
             Verb::Generate(args) => generate::run(&args, global, Cli::command(), out),
         }
     }
+}
+
+/// Any words: those of a verb that this build lacks.
+#[cfg(not(feature = "serve"))]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Ignored {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<std::ffi::OsString>,
 }
 
 /// The verbs.
@@ -82,6 +96,10 @@ pub(crate) enum Verb {
     /// Show HDF5 files and measurement sets in a browser, also while they are written
     #[cfg(feature = "serve")]
     Serve(serve::Args),
+    /// Say where the server is
+    #[cfg(not(feature = "serve"))]
+    #[command(hide = true)]
+    Serve(Ignored),
     /// Put the files of a table and of its subtables into containers
     Pack(pack::Args),
     /// Take the files of a table out of their containers

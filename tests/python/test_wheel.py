@@ -191,6 +191,12 @@ def test_wheel_converts(installed, tmp_path):
     assert {name.partition('==')[0] for name in names} - {'pip', 'setuptools'} == {'h5bridge', 'numpy'}
 
 
+def test_wheel_says_where_the_server_is(installed):
+    """It would make the wheel too large."""
+    said = run(installed / 'bin' / 'h5bridge', 'serve', '--port', '0', DEMO)
+    assert said.returncode == support.UNSUPPORTED and 'cargo install' in said.stderr and 'Traceback' not in said.stderr
+
+
 def test_wheel_installs_manual_and_completions(installed):
     share = installed / 'share'
     assert (share / 'man' / 'man1' / 'h5bridge-to-hdf5.1').read_text().startswith('.TH h5bridge-to-hdf5 1')
