@@ -18,6 +18,9 @@ use crate::{small, text};
 /// What stands in the files that no answer may show.
 const SECRET: &str = "nobody may read this";
 
+/// The type of a stream of events.
+const EVENTS: &str = "text/event-stream";
+
 /// Memory that a server may take, in KiB.
 const MEMORY: u64 = 1 << 20;
 
@@ -263,7 +266,7 @@ impl<'a> Client<'a> {
                 ("transfer-encoding", "chunked") => is_chunked = true,
                 ("connection", "close") => is_kept = false,
                 // it has no end
-                ("content-type", "text/event-stream") => return Some((status, Vec::new())),
+                ("content-type", EVENTS) => return Some((status, Vec::new())),
                 _ => {}
             }
         }
@@ -284,9 +287,14 @@ impl<'a> Client<'a> {
         let mut stream = self.server.connect();
         let _ = stream.write_all(bytes);
         let _ = stream.shutdown(Shutdown::Write);
+        let mut stream = BufReader::new(stream);
         let mut answer = Vec::new();
-        // an event stream ends at the half of the connection that is closed
-        let _ = stream.read_to_end(&mut answer);
+        while stream.read_until(b'\n', &mut answer).is_ok_and(|bytes| bytes > 0) {
+            // an event stream has no end
+            if answer.windows(EVENTS.len()).any(|window| window == EVENTS.as_bytes()) {
+                break;
+            }
+        }
         answer
     }
 }
