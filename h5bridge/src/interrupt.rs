@@ -1,7 +1,7 @@
 //! SIGINT and SIGTERM: the running call is asked to stop and cleans up itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -9,6 +9,7 @@ use ctds_hdf5::{CancelToken, Progress};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::Status;
+use crate::sync::locked;
 
 /// A program that runs a verb within its own process, and listens to signals itself.
 #[derive(Clone)]
@@ -64,7 +65,7 @@ impl Interrupts {
         std::thread::spawn(move || {
             for _ in signals.forever() {
                 // held until the program has ended, so that no call begins to write
-                let phase = phase_now.lock().unwrap_or_else(PoisonError::into_inner);
+                let phase = locked(&phase_now);
                 if cancel.is_cancelled() || *phase == Phase::Idle {
                     eprintln!("{MESSAGE}");
                     signal_hook::low_level::exit(Status::Interrupted.code().into());
@@ -81,7 +82,7 @@ impl Interrupts {
     }
 
     fn enter(&self, phase: Phase) {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+        *locked(&self.phase) = phase;
     }
 }
 

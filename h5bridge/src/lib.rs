@@ -7,6 +7,7 @@ mod exit;
 mod interrupt;
 mod progress;
 mod report;
+mod sync;
 
 use std::ffi::OsString;
 

@@ -87,7 +87,7 @@ impl TableElements {
         })
     }
 
-    /// Reads `block` in boxes, in the order of the elements. Each is handed on with what is selected of it.
+    /// Reads `block` in boxes, in the order of the elements. `each` gets the selected steps of a box, and its elements.
     fn each_box(&self, table: &Unwritten, block: &[Steps], each: &mut dyn FnMut(&[Steps], &Values)) -> Result<()> {
         let product = |of: fn(&Steps) -> u64| block.iter().map(of).fold(1, u64::saturating_mul);
         let (all, wanted) = (product(span), product(|axis| axis.count));

@@ -186,7 +186,7 @@ fn strip<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     Some(text[begin.len()..].trim_start())
 }
 
-/// The rule in words with single spaces, or what is expected instead.
+/// Parses the words of a rule, which single spaces separate. The error says which words are expected.
 fn parse(text: &str) -> std::result::Result<Rule, String> {
     if let Some(rest) = strip(text, SILENCE) {
         let (limit, rest) = limit(rest, &Quantity::Silence)?;

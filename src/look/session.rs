@@ -113,8 +113,7 @@ impl Session {
         Self::open_served(path, Arc::new(|_| true))
     }
 
-    /// As [`open`](Self::open), for readers who may see only what is served: tables that the source names are opened only where
-    /// `served` says so.
+    /// As [`open`](Self::open), for a server: tables that the source names are opened only if `served` allows it.
     ///
     /// # Errors
     /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not served.
@@ -343,7 +342,8 @@ impl Session {
     /// read first, for as long as the budget allows; the frame says how many are used, and the next call goes on.
     ///
     /// # Errors
-    /// `Usage` if the source lacks what the request names (of scans this is known when all rows are read); `Unsupported` if it has no plots; those of reading.
+    /// `Usage` if the source lacks what the request names (of scans this is known when all rows are read); `Unsupported` if it has
+    /// no plots; those of reading.
     pub fn frame(&mut self, request: &Request) -> Result<Frame> {
         let selection = Selection::new(request, &self.known)?;
         let sums = Sums::of(request);

@@ -109,8 +109,7 @@ impl Source {
         Self::open_admitted(path.as_ref(), options, None)
     }
 
-    /// As [`open`](Self::open), without a lock, for readers who may see only what is served. Tables that others name, as
-    /// subtables or as the place of cells, are opened only where `is_served` says so, by the path of the file or directory
+    /// As [`open`](Self::open), without a lock, for a server. Tables that others name, as subtables or as the place of cells, are opened only where `is_served` says so, by the path of the file or directory
     /// that they are in, links resolved; other subtables are [refused](Self::refused).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Requests that nobody would write, and files whose bytes are damaged: the server answers or refuses, and lives on.
+//! Requests that nobody would write, and files whose bytes are damaged: the server answers or refuses, and keeps running.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;

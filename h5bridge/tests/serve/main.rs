@@ -797,7 +797,7 @@ fn alerts_begin_and_end() {
         assert_eq!((ended["active"].as_bool(), &ended["since"]), (Some(false), &begun[1]["since"]));
         assert_eq!(ended["text"], "ended: flagged > 40 %");
     }
-    // a client that has gone takes its rules with it: nobody is told, and the one that comes has others
+    // the rules of a client end with its connection; the next client has its own
     drop(own);
     let mut other = Events::at(&server, "/live/events?file=live.h5&alert=flagged%20%3C%201");
     assert_eq!(other.next_of("alert")["rule"], "flagged < 1 %");

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::live_file::{LiveFile, event_stream, locked};
+use super::live_file::LiveFile;
 use super::news;
 use super::open_files::OpenFiles;
-use super::reply::{Body, Reply};
+use super::reply::{Body, Reply, event_stream};
 use super::shared::Shared;
 use super::work::Admission;
+use crate::sync::locked;
 
 /// Live files that are followed at a time.
 const MAX_FILES: usize = 256;

@@ -116,7 +116,7 @@ pub(super) fn answer(
     let of_table = || table().map(|table| Browser::of_table(&table, served, &limits));
     let browser = if file.is_dir() { of_table() } else { Browser::open(file, served, &limits) };
     let browser = browser.or_else(|error| match error.kind() {
-        // what is neither is reported as the HDF5 file that it is not
+        // anything else gets the error of opening it as HDF5
         ErrorKind::Format if file.is_file() => of_table().map_err(|_| error),
         _ => Err(error),
     });

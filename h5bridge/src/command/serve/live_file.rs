@@ -1,7 +1,7 @@
 //! A file that clients look at: one reader for all of them.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::look::{Alert, Alerts, Look, Rates, Request, Rule, Served, Session};
@@ -12,10 +12,11 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, watch};
 
 use super::news::{self, News, Progress, Told};
 use super::query::{self, Query};
-use super::reply::{self, Body, Reply, reply, set_text};
+use super::reply::{self, Body, Reply, event_stream, reply, set_text};
 use super::shared::{Shared, lost, refusal};
 use super::sources::status_of;
 use super::work::{Admission, Lost};
+use crate::sync::locked;
 
 /// Pause between two looks at a file with listeners.
 const POLL: Duration = Duration::from_millis(100);
@@ -74,10 +75,6 @@ enum Tick {
     Look(u64, Arc<str>),
     /// Why there will be no more.
     End(&'static str),
-}
-
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The open session of a file; opens it if necessary.
@@ -439,15 +436,6 @@ impl State {
         }
         is_over
     }
-}
-
-/// The answer that begins a stream of events.
-pub(super) fn event_stream(body: Body) -> Reply {
-    let mut answer = reply(StatusCode::OK, "text/event-stream", body);
-    set_text(&mut answer, header::CACHE_CONTROL, "no-store");
-    // nginx keeps nothing back
-    set_text(&mut answer, header::HeaderName::from_static("x-accel-buffering"), "no");
-    answer
 }
 
 /// An answer whose bytes are known; HEAD gives their number only.

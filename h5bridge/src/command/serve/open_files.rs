@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::live_file::{LiveFile, locked};
+use super::live_file::LiveFile;
 use super::shared::Shared;
 use super::work::Admission;
+use crate::sync::locked;
 
 /// Files that are open at a time, for listeners, plots and the board.
 const MAX_OPEN: usize = 512;

@@ -143,3 +143,12 @@ pub(super) fn not_modified(etag: &str) -> Reply {
     set_text(&mut reply, header::ETAG, etag);
     reply
 }
+
+/// The answer that begins a stream of events.
+pub(super) fn event_stream(body: Body) -> Reply {
+    let mut answer = reply(StatusCode::OK, "text/event-stream", body);
+    set_text(&mut answer, header::CACHE_CONTROL, "no-store");
+    // nginx keeps nothing back
+    set_text(&mut answer, header::HeaderName::from_static("x-accel-buffering"), "no");
+    answer
+}

@@ -6,7 +6,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -15,6 +15,8 @@ use ctds_hdf5::convert::Source;
 use ctds_hdf5::live::Reader;
 use ctds_hdf5::look::has_plots;
 use serde::Serialize;
+
+use crate::sync::locked;
 
 /// Levels of a directory that are listed.
 const LEVELS: usize = 4;
@@ -229,7 +231,7 @@ impl Sources {
 
     /// What is known of a file; it is opened if it has changed since, and `may_open`.
     fn facts(&self, path: &Path, stamp: Stamp, may_open: bool) -> Option<Facts> {
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || locked(&self.known);
         if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == stamp || !may_open) {
             return Some(*facts);
         }

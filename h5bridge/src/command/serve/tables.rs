@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ctds_hdf5::browse::TableFile;
 
 use super::sources::{Sources, Stamp};
+use crate::sync::locked;
 
 /// Tables that are open at a time; those that were asked for last stay.
 const MAX_OPEN: usize = 8;
@@ -33,7 +34,7 @@ impl Tables {
     /// Those of opening it.
     pub(super) fn open(&self, path: &Path, sources: &Sources) -> ctds_hdf5::Result<OpenTable> {
         let slot = self.slot(path);
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = locked(&slot);
         if let Some(open) = slot.as_ref().filter(|open| open.is_current()) {
             return Ok(open.clone());
         }
@@ -43,7 +44,7 @@ impl Tables {
     }
 
     fn slot(&self, path: &Path) -> Slot {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = locked(&self.0);
         let slot = match open.iter().position(|(known, _)| known == path) {
             Some(known) => open.remove(known).1,
             None => Slot::default(),
@@ -66,7 +67,7 @@ impl OpenTable {
                 && !other.starts_with(path)
                 && let Ok(stamp) = Stamp::of(other)
             {
-                others.lock().unwrap_or_else(PoisonError::into_inner).push((other.to_owned(), stamp));
+                locked(&others).push((other.to_owned(), stamp));
             }
             is_served
         };

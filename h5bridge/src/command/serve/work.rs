@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::sync::locked;
+
 /// New jobs that may wait.
 const MAX_WAITING: usize = 64;
 
@@ -57,7 +59,7 @@ pub(super) enum Lost {
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.queue)
     }
 
     fn work(&self) {
@@ -129,7 +131,7 @@ impl Pool {
         drop(queue);
         drop(jobs);
         self.shared.filled.notify_all();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *locked(&self.threads));
         let start = Instant::now();
         while threads.iter().any(|thread| !thread.is_finished()) {
             if start.elapsed() > patience {
