@@ -223,7 +223,7 @@ fn numbers<'py, T: Element + numpy::Element>(
         std::iter::once(range.end - range.start).chain(cell.reversed()).map(|len| len as usize).collect();
     let count = axes.iter().try_fold(1usize, |count, &len| count.checked_mul(len));
     let mut values = count
-        .and_then(T::zeros)
+        .and_then(|count| column.buffer::<T>(count as u64).ok())
         .ok_or_else(|| PyMemoryError::new_err(format!("an array of shape {axes:?} exceeds the memory")))?;
     fill(py, column, rows, region, &mut values)?;
     let array =

@@ -1,9 +1,10 @@
 //! A bounded cache of decoded chunks, for reads that are smaller than a chunk.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::Result;
+use crate::io::Asked;
 use crate::sync::LockUnpoisoned;
 use crate::value::Values;
 
@@ -18,14 +19,11 @@ pub(crate) struct ChunkCache {
     inner: Mutex<Inner>,
 }
 
-/// How many chunks that were asked for are remembered, besides those that are kept.
-const ASKED_FOR: usize = 8;
-
 #[derive(Debug, Default)]
 struct Inner {
     bytes: usize,
-    /// Those asked for last, of which only parts were read; the oldest first.
-    asked_for: VecDeque<ChunkKey>,
+    /// Chunks of which only parts were read.
+    asked: Asked<ChunkKey>,
     /// Each chunk, and when it was used last.
     chunks: HashMap<ChunkKey, (u64, Arc<Values>)>,
     /// The chunks by the time of their last use.
@@ -86,17 +84,10 @@ impl ChunkCache {
         Ok(values)
     }
 
-    /// Whether the chunk is here, or was asked for shortly before: the reads go through it, and it pays to have all of it.
-    pub(crate) fn expects(&self, key: ChunkKey) -> bool {
+    /// Whether the chunk, of `len` elements, is here or should be read now, where a part of it from element `at` on is wanted.
+    pub(crate) fn expects(&self, key: ChunkKey, at: u64, len: u64) -> bool {
         let mut inner = self.lock();
-        if inner.asked_for.contains(&key) || inner.chunks.contains_key(&key) {
-            return true;
-        }
-        if inner.asked_for.len() == ASKED_FOR {
-            inner.asked_for.pop_front();
-        }
-        inner.asked_for.push_back(key);
-        false
+        inner.chunks.contains_key(&key) || inner.asked.is_worth_reading(key, at, len)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -11,8 +11,8 @@ const FEW_RUNS: usize = 8;
 
 /// Appends the elements of `region`, which must lie within the grid, to `out`.
 ///
-/// Chunks come through `cache`, in which `grid_number` tells this grid from others. Of a chunk that was not read lately a
-/// small part is read by itself: cells here and there do not cost a chunk each.
+/// Chunks come through `cache`, in which `grid_number` tells this grid from others. Of a chunk that was not read lately
+/// a small part is read by itself: cells here and there do not cost a chunk each.
 pub(crate) fn read_region(
     from: &dyn ChunkRead,
     cache: &ChunkCache,
@@ -26,8 +26,12 @@ pub(crate) fn read_region(
     out.extend_default(region.shape.elements()? as usize);
     for_each_chunk(grid, region, |index, part| {
         let key = (grid_number, grid.number(index));
-        let is_small = part.extent.elements()?.saturating_mul(SMALL_PART) <= grid.chunk.elements()?;
-        if is_small && !cache.expects(key) && read_part(from, key.1, part, &region.shape, out, base)? {
+        let len = grid.chunk.elements()?;
+        let is_small = part.extent.elements()?.saturating_mul(SMALL_PART) <= len;
+        if is_small
+            && !cache.expects(key, part.first_element(&grid.chunk), len)
+            && read_part(from, key.1, part, &region.shape, out, base)?
+        {
             return Ok(());
         }
         let chunk = cache.get(key, || {
@@ -75,6 +79,13 @@ pub(crate) struct Part {
     /// Where it starts in the region.
     pub(crate) in_region: Shape,
     pub(crate) extent: Shape,
+}
+
+impl Part {
+    /// The number of its first element in the chunk.
+    fn first_element(&self, chunk: &Shape) -> u64 {
+        steps(chunk, &self.in_chunk).1 as u64
+    }
 }
 
 /// Calls `each` with the index of every chunk that `region` touches, which lies within the grid.
@@ -167,10 +178,17 @@ pub(crate) fn for_each_run(
     }
     let (from_steps, mut source) = steps(from_shape, from_start);
     let (to_steps, mut target) = steps(to_shape, to_start);
+    // the first axis that does not join is a loop of its own: its steps stay in registers
+    let (runs, from_step, to_step) = match extent.get(joined) {
+        Some(&runs) => (runs as usize, from_steps[joined], to_steps[joined]),
+        None => (1, 0, 0),
+    };
     let mut left = extent.to_vec();
     loop {
-        run(source, target, elements as usize);
-        let mut axis = joined;
+        for number in 0..runs {
+            run(source + number * from_step, target + number * to_step, elements as usize);
+        }
+        let mut axis = joined + 1;
         loop {
             let Some(left) = left.get_mut(axis) else { return };
             *left -= 1;

@@ -54,7 +54,7 @@ pub(crate) use filter::{Filter, FilterScratch, Pipeline};
 pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use repair::Superblock;
-pub(crate) use sys::Link;
+pub(crate) use sys::{Link, prefer_huge_pages};
 
 #[cfg(test)]
 mod tests;

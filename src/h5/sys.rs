@@ -1,4 +1,4 @@
-//! C calls that the `hdf5` crate lacks or types too narrowly: the only `unsafe` of the crate.
+//! C calls that the `hdf5` crate lacks or types too narrowly, and advice about memory: the only `unsafe` of the crate.
 //!
 //! Every function is safe to call. Each takes the global lock for its calls, owns what it creates through a handle of
 //! the `hdf5` crate, and checks the length of buffers before libhdf5 sees them. Extents here are in HDF5's order,
@@ -314,6 +314,28 @@ fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> st
         let descriptor = unsafe { BorrowedFd::borrow_raw(*handle.cast::<c_int>()) };
         Ok(call(descriptor)?)
     })
+}
+
+/// Smaller memory is not worth a call of the system.
+const HUGE_PAGES_FROM: usize = 4 << 20;
+/// Bytes of a huge page on most machines; only the alignment of the advice depends on it.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Asks the system to back large memory with huge pages when it is first touched, which takes a fraction of the page faults.
+/// Does nothing where that is not possible.
+pub(crate) fn prefer_huge_pages<T>(memory: &mut [T]) {
+    let start = memory.as_mut_ptr().cast::<c_void>();
+    let len = size_of_val(memory);
+    let skipped = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
+    let whole = len.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
+    let Some(start) =
+        ptr::NonNull::new(start.wrapping_byte_add(skipped)).filter(|_| len >= HUGE_PAGES_FROM && whole > 0)
+    else {
+        return;
+    };
+    #[cfg(target_os = "linux")]
+    // SAFETY: the range is within `memory`, which is borrowed; the advice leaves its content as it is
+    let _ = unsafe { nix::sys::mman::madvise(start, whole, nix::sys::mman::MmapAdvise::MADV_HUGEPAGE) };
 }
 
 /// The dataspace of `extents`; the first may grow without limit if `unlimited`.

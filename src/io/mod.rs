@@ -1,5 +1,6 @@
 //! Where bytes live: positioned reads and writes.
 
+mod asked;
 mod file;
 mod kept;
 #[cfg(any(test, feature = "internals"))]
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 
 pub use crate::value::ByteOrder;
+pub(crate) use asked::Asked;
 pub use file::{FileSource, FileTarget};
 pub(crate) use file::{reserve, write_back};
 pub(crate) use kept::Kept;

@@ -49,7 +49,7 @@ impl ReadAt for Paged {
             return self.file.read_at(offset, out);
         }
         let (first, last) = (offset / PAGE_BYTES, (offset + wanted).saturating_sub(1) / PAGE_BYTES);
-        if wanted > 0 && first == last && !self.pages.expects(first) {
+        if wanted > 0 && first == last && !self.pages.expects(first, offset % PAGE_BYTES, PAGE_BYTES) {
             return self.file.read_at(offset, out);
         }
         let mut done = 0;

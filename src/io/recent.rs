@@ -1,8 +1,8 @@
 //! A bounded cache of things that are costly to read again.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use super::Asked;
 use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
@@ -12,14 +12,8 @@ pub(crate) struct Recent<T> {
     capacity: usize,
     /// Number and item, least recently used first.
     items: Mutex<Vec<(u64, Arc<T>)>>,
-    /// The numbers asked about last, the oldest first.
-    asked: Mutex<VecDeque<u64>>,
+    asked: Mutex<Asked<u64>>,
 }
-
-/// How many questions are remembered.
-const REMEMBERED: usize = 32;
-/// An item that was asked about so often is worth being read.
-const OFTEN: usize = 3;
 
 impl<T> Recent<T> {
     /// Keeps about `bytes` of items of `item_bytes` each, and at least one.
@@ -29,17 +23,10 @@ impl<T> Recent<T> {
         Recent { capacity, items: Mutex::default(), asked: Mutex::default() }
     }
 
-    /// Whether the item `number` is here, or should be read now: it was asked about several times lately.
-    pub(crate) fn expects(&self, number: u64) -> bool {
-        if self.items.lock_unpoisoned().iter().any(|(known, _)| *known == number) {
-            return true;
-        }
-        let mut asked = self.asked.lock_unpoisoned();
-        if asked.len() == REMEMBERED {
-            asked.pop_front();
-        }
-        asked.push_back(number);
-        asked.iter().filter(|&&other| other == number).count() >= OFTEN
+    /// Whether the item `number`, of `len` bytes, is here or should be read now, where a part of it from byte `at` on is wanted.
+    pub(crate) fn expects(&self, number: u64, at: u64, len: u64) -> bool {
+        self.items.lock_unpoisoned().iter().any(|(known, _)| *known == number)
+            || self.asked.lock_unpoisoned().is_worth_reading(number, at, len)
     }
 
     /// The item `number`, from `read` if it is not here.
@@ -69,13 +56,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expects_what_is_asked_about_often() {
+    fn expects_what_it_has() {
         let recent = Recent::new(2, 1);
-        assert_eq!([1, 2, 1, 1].map(|number| recent.expects(number)), [false, false, false, true]);
+        assert!(!recent.expects(2, 0, 100));
         assert_eq!(*recent.get(2, || Ok(20)).unwrap(), 20);
-        assert!(recent.expects(2));
-        (3..).take(REMEMBERED).for_each(|number| assert!(!recent.expects(number)));
-        assert!(!recent.expects(1));
+        assert!(recent.expects(2, 0, 100));
+        assert!(!recent.expects(1, 0, 100));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use crate::h5::{ChunkReader, Dataset};
 use crate::io::ReadAt;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Decoded chunks kept for a dataset.
-const CACHE_BYTES: usize = 4 << 20;
+/// Decoded chunks kept for a dataset: as many bytes as HDF5 2 keeps.
+const CACHE_BYTES: usize = 8 << 20;
 
 /// A dataset, read by ourselves where that can be, else by libhdf5.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use crate::grid::copy_box;
 use crate::io::{ByteOrder, PagedMut, ReadAt, past_end};
 use crate::value::{DataType, Region, Shape, Values, bits, for_each_type, swap_bytes, swap_width};
 
-/// Read at a time, so that a large cell is in memory once only.
+/// Packed or swapped at a time, so that a large cell is in memory once only.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Where elements are: element `i` is `first + i` elements (of Bools: bits) behind byte `offset`.
@@ -38,18 +38,8 @@ impl Elements<'_> {
         if out.data_type() == DataType::Bool {
             return self.read_bits(count, out);
         }
-        let size = out.data_type().size() as u64;
-        let mut position = self.offset + self.first * size;
-        let mut left = count * size;
-        let mut buffer = vec![0; left.min(STEP_BYTES) as usize];
-        while left > 0 {
-            let step = left.min(STEP_BYTES);
-            self.file.read_at(position, &mut buffer[..step as usize])?;
-            out.extend_from_bytes(&buffer[..step as usize], self.order);
-            position += step;
-            left -= step;
-        }
-        Ok(())
+        let position = self.offset + self.first * out.data_type().size() as u64;
+        out.extend_by_reading(count as usize, self.order, |bytes| self.file.read_at(position, bytes))
     }
 
     fn read_bits(&self, count: u64, out: &mut Values) -> Result<()> {

@@ -16,8 +16,8 @@ use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 
 /// Bytes of a piece where nothing says how the elements lie.
 const PIECE_BYTES: u64 = 256 << 10;
-/// Less than this is read by the calling thread alone: starting threads takes longer.
-const PARALLEL_BYTES: usize = 4 << 20;
+/// Cells of less than this together are read by the calling thread alone: starting threads takes longer.
+const PARALLEL_BYTES: u64 = 4 << 20;
 /// Cells of at most this many bytes are read whole where a part of each is wanted.
 const SMALL_CELL_BYTES: u64 = 512;
 /// Columns of more hypercubes are read cell by cell.
@@ -143,7 +143,9 @@ impl<'a> Wanted<'a> {
         let row_bytes = elements.max(1).saturating_mul(size_of::<T>() as u64);
         let pieces = tiling.as_ref().and_then(of_tiles);
         let pieces = pieces.unwrap_or_else(|| self.rows.pieces((PIECE_BYTES / row_bytes).max(1) as usize));
-        let is_large = size_of_val(out) >= PARALLEL_BYTES;
+        // what is read counts: a part of each cell may take all of the tiles
+        let is_large =
+            self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64) >= PARALLEL_BYTES;
         let mut rest = out;
         let mut work = Vec::with_capacity(pieces.len());
         for piece in pieces {

@@ -1,0 +1,80 @@
+//! Whether to read a block whole, or only the parts of it that are asked for.
+
+use std::collections::VecDeque;
+
+/// How many blocks are remembered.
+const REMEMBERED: usize = 32;
+/// A block is worth reading after a part of it was asked for for each of so many bytes or elements, wherever the parts lie.
+const FOR_EACH: u64 = 1 << 10;
+/// The same for parts in a row that are [`NEAR`] each other.
+const MANY_NEAR: u32 = 3;
+/// Parts are near each other whose starts differ by less than the block divided by this.
+const NEAR: u64 = 64;
+
+/// The blocks of which parts were asked for last.
+#[derive(Debug)]
+pub(crate) struct Asked<K>(VecDeque<Entry<K>>);
+
+#[derive(Debug)]
+struct Entry<K> {
+    block: K,
+    /// The start of the last part.
+    at: u64,
+    asks: u32,
+    /// The asks since two starts were far from each other.
+    near: u32,
+}
+
+impl<K> Default for Asked<K> {
+    fn default() -> Self {
+        Asked(VecDeque::new())
+    }
+}
+
+impl<K: PartialEq> Asked<K> {
+    /// Whether all of `block`, which has `len` bytes or elements, is worth reading: a part of it that starts at `at` is wanted
+    /// now, and the parts before it were many, or near each other.
+    pub(crate) fn is_worth_reading(&mut self, block: K, at: u64, len: u64) -> bool {
+        // the block of the last call is usually the block of this one
+        let Some(entry) = self.0.iter_mut().rev().find(|entry| entry.block == block) else {
+            if self.0.len() == REMEMBERED {
+                self.0.pop_front();
+            }
+            self.0.push_back(Entry { block, at, asks: 1, near: 1 });
+            return false;
+        };
+        entry.near = if entry.at.abs_diff(at) < len / NEAR { entry.near + 1 } else { 1 };
+        entry.asks += 1;
+        entry.at = at;
+        entry.near >= MANY_NEAR || u64::from(entry.asks) >= len / FOR_EACH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_near_each_other_are_worth_the_block() {
+        let mut asked = Asked::default();
+        let found = [(1, 0), (2, 0), (1, 900), (1, 1800), (1, 2700)]
+            .map(|(block, at)| asked.is_worth_reading(block, at, 64 << 10));
+        assert_eq!(found, [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn parts_far_from_each_other_are_not_until_there_are_many() {
+        let mut asked = Asked::default();
+        let found: Vec<bool> = (0..20).map(|part| asked.is_worth_reading(1, part % 2 * 5000, 16 << 10)).collect();
+        assert_eq!(found.iter().position(|&worth| worth), Some(15));
+    }
+
+    #[test]
+    fn forgets_blocks() {
+        let mut asked = Asked::default();
+        for block in (0..=REMEMBERED).chain([0, 0]) {
+            assert!(!asked.is_worth_reading(block, 0, 64 << 10));
+        }
+        assert!(asked.is_worth_reading(0, 0, 64 << 10));
+    }
+}
