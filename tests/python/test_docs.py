@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -29,7 +30,7 @@ PAGES += ['README.md', 'CONTRIBUTING.md', 'python/README.md']
 TYPED = ['docs/python.md', 'docs/xarray.md', 'docs/casacore.md']
 LANGUAGES = ('sh', 'console', 'python')
 COMMANDS = re.compile(r'^\s*(?:\$ )?(?:h5bridge|pip|cargo|scripts/\w+|curl|python3?) ', re.MULTILINE)
-SECONDS = 60
+SECONDS = 30
 
 
 @dataclasses.dataclass
@@ -111,10 +112,16 @@ class Enough(Exception):
 
 
 def run_shell(block, text):
-    process = subprocess.run(['bash', '-euo', 'pipefail', '-c', text], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                             timeout=SECONDS, check=False)
+    process = subprocess.Popen(['bash', '-euo', 'pipefail', '-c', text], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    try:
+        said, _ = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise AssertionError('%s:%d: does not end within %d s\n%s' % (block.page, block.line, SECONDS, text)) from None
     assert process.returncode == 0, '%s:%d: status %d\n%s%s' % (
-        block.page, block.line, process.returncode, text, process.stderr[-3000:])
+        block.page, block.line, process.returncode, text, said[-3000:])
 
 
 def run_python(block, text, names, monkeypatch):
