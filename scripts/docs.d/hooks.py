@@ -84,8 +84,13 @@ def on_page_markdown(markdown, page, config, files):
     # in cells of tables `a\|b` stands for a|b, also in code
     markdown = re.sub(r'^\|.*$', lambda row: re.sub(
         r'`[^`]+`', lambda code: code[0].replace(r'\|', '|'), row[0]), markdown, flags=re.MULTILINE)
-    return outside_code(markdown, lambda text: re.sub(
-        r'(?<![\w/.\[(-])docs/([\w/-]+\.md)(?![\w\]])', link, text) if '](docs/' not in text else text)
+
+    def change(text):
+        # two pairs of brackets are not a link to GitHub
+        text = re.sub(r'\] \[(?=[^\]]*\](?!\())', r'] \[', text)
+        return re.sub(r'(?<![\w/.\[(-])docs/([\w/-]+\.md)(?![\w\]])', link, text)
+
+    return outside_code(markdown, change)
 
 
 def check_names(markdown, page):
