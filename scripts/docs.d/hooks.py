@@ -17,8 +17,12 @@ import commands     # noqa: E402
 
 LOG = logging.getLogger('mkdocs.plugins.h5bridge')
 COMMANDS = 'reference/commands/'
-# files of the repository that are pages, and those that are copied
-COPIED = {'CHANGELOG.md': 'changelog.md', 'CONTRIBUTING.md': 'contributing.md', 'examples/tutorial.ipynb': 'tutorial.ipynb'}
+# files of the repository that are on the site as well
+COPIED = {'README.md': 'readme.md', 'CHANGELOG.md': 'changelog.md', 'CONTRIBUTING.md': 'contributing.md',
+          'examples/tutorial.ipynb': 'tutorial.ipynb', 'LICENSE-MIT': 'LICENSE-MIT', 'LICENSE-APACHE': 'LICENSE-APACHE',
+          'CITATION.cff': 'CITATION.cff'}
+# folders to which links lead, and the pages in their place
+FOLDERS = {'docs/formats': 'formats/table.md', 'docs/decisions': 'decisions/0001-digest-while-converting.md'}
 MADE = {}
 
 
@@ -52,9 +56,15 @@ def on_files(files, config):
         with open(os.path.join(ROOT, source), encoding='utf-8') as file:
             text = file.read()
         if source.endswith('.md'):
-            text = re.sub(r'\]\(docs/', '](', text)
+            text = re.sub(r'\]\(([^)#:]+)', moved, text)
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def moved(match):
+    """A link of a file in the root of the repository, as it is on the site."""
+    target = match[1]
+    return '](' + (COPIED.get(target) or FOLDERS.get(target) or target.removeprefix('docs/'))
 
 
 def outside_code(text, change):
@@ -71,6 +81,8 @@ def rust_block(match):
 def on_page_markdown(markdown, page, config, files):
     """Markdown of GitHub as Python-Markdown reads it; names of documents become links."""
     here = page.file.src_uri
+    if here == 'index.md':
+        page.meta['hide'] = ['navigation', 'toc']
     if here == 'reference/python.md':
         check_names(markdown, here)
 
