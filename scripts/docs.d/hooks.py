@@ -92,6 +92,11 @@ def on_page_markdown(markdown, page, config, files):
             return match[0]
         return '[%s](%s)' % (match[0], posixpath.relpath(target, posixpath.dirname(here) or '.'))
 
+    def inside(match):
+        # a file outside of docs/ that is on the site
+        copied = COPIED.get(posixpath.normpath(posixpath.join('docs', posixpath.dirname(here), match[1])))
+        return '](' + posixpath.relpath(copied, posixpath.dirname(here) or '.') if copied else match[0]
+
     markdown = re.sub(r'^```rust[^\n]*\n(.*?)^```', rust_block, markdown, flags=re.MULTILINE | re.DOTALL)
     # in cells of tables `a\|b` stands for a|b, also in code
     markdown = re.sub(r'^\|.*$', lambda row: re.sub(
@@ -99,6 +104,7 @@ def on_page_markdown(markdown, page, config, files):
 
     def change(text):
         # two pairs of brackets are not a link to GitHub
+        text = re.sub(r'\]\(([^)#:\s]+)', inside, text)
         text = re.sub(r'\] \[(?=[^\]]*\](?!\())', r'] \[', text)
         return re.sub(r'(?<![\w/.\[(-])docs/([\w/-]+\.md)(?![\w\]])', link, text)
 
