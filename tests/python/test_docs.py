@@ -4,9 +4,11 @@ Each page has a directory of its own, with the files of BESIDE. Its blocks run i
 that cannot run here has a comment with the reason before it: <!-- not run: needs CASA -->
 """
 import ast
+import contextlib
 import dataclasses
 import glob
 import importlib.util
+import io
 import json
 import os
 import re
@@ -115,6 +117,7 @@ class Enough(Exception):
 
 
 def run_shell(block, text):
+    """Runs commands, and returns what they print."""
     process = subprocess.Popen(['bash', '-euo', 'pipefail', '-c', text], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
@@ -125,9 +128,11 @@ def run_shell(block, text):
         raise AssertionError('%s:%d: does not end within %d s\n%s' % (block.page, block.line, SECONDS, text)) from None
     assert process.returncode == 0, '%s:%d: status %d\n%s%s' % (
         block.page, block.line, process.returncode, text, said[-3000:])
+    return said
 
 
 def run_python(block, text, names, monkeypatch):
+    """Runs statements, and returns what they print."""
     # lines of a traceback are those of the page
     code = compile('\n' * (block.line - 1) + text, block.page, 'exec')
     pauses, sleep = [], time.sleep
@@ -138,7 +143,7 @@ def run_python(block, text, names, monkeypatch):
             raise Enough
         sleep(seconds)
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
         if 'while True:' in text:
             patch.setattr(time, 'sleep', pause)
         try:
@@ -147,6 +152,7 @@ def run_python(block, text, names, monkeypatch):
             pass
         except Exception as error:
             raise AssertionError('%s:%d: %s: %s' % (block.page, line_in(error, block), type(error).__name__, error)) from error
+    return said.getvalue()
 
 
 def line_in(error, block):
@@ -160,17 +166,18 @@ def line_in(error, block):
 
 
 def run_block(block, names, monkeypatch):
+    """Runs a block, and returns what it prints."""
     if block.language == 'sh':
-        run_shell(block, block.text)
-    elif block.language == 'python':
-        run_python(block, block.text, names, monkeypatch)
-    else:
-        # a session: what is typed is run, the answers are not compared
-        for line in block.text.splitlines():
-            if line.startswith('$ ') and line != '$ python':
-                run_shell(block, line[2:])
-            elif line.startswith('>>> '):
-                run_python(block, line[4:], names, monkeypatch)
+        return run_shell(block, block.text)
+    if block.language == 'python':
+        return run_python(block, block.text, names, monkeypatch)
+    # a session: what is typed is run, the answers are not compared
+    for line in block.text.splitlines():
+        if line.startswith('$ ') and line != '$ python':
+            run_shell(block, line[2:])
+        elif line.startswith('>>> '):
+            run_python(block, line[4:], names, monkeypatch)
+    return ''
 
 
 @pytest.mark.parametrize('page', [page for page in PAGES if any(block.language in LANGUAGES for block in blocks(page))])
@@ -185,19 +192,34 @@ def test_page(page, tmp_path, monkeypatch, counts):
     monkeypatch.setenv('MPLBACKEND', 'Agg')
     for name in BESIDE.get(page, ['my.ms']):
         MAKERS[name](name)
-    names = {'__name__': '__main__'}
+    names, said = {'__name__': '__main__'}, ''
     for block in blocks(page):
         if block.language in LANGUAGES and block.reason is None:
-            run_block(block, names, monkeypatch)
+            said = run_block(block, names, monkeypatch)
             counts['blocks of ' + block.language] += 1
         elif block.reason is not None:
             counts['blocks not run'] += 1
+        elif page == 'docs/tutorial.md' and block.language == 'text':
+            assert block.text in said, '%s:%d: the block before prints\n%s' % (page, block.line, said)
+            counts['answers'] += 1
     if page == 'docs/xarray.md':
         assert (names['cell'] == np.arange(8.)).all()
         assert names['first'].dims == ('position_0', 'chan_0', 'corr_0') and names['first'].size
+    if page == 'docs/tutorial.md':
+        check_bandpass(names['bandpass'])
     if page in ('docs/tutorial.md', 'docs/plots.md'):
         for name in re.findall(r'[\w-]+\.png', ' '.join(block.text for block in blocks(page) if block.reason is None)):
             assert os.path.getsize(name) > 1000, name
+
+
+def check_bandpass(found):
+    """The tutorial plots what python-casacore and numpy give."""
+    with ct.table('my.ms', ack=False) as table, ct.table('my.ms::FIELD', ack=False) as fields:
+        rows = (table.getcol('FIELD_ID') == fields.getcol('NAME').index('3C286')) & (
+            table.getcol('ANTENNA1') != table.getcol('ANTENNA2'))
+        amplitude = np.ma.masked_array(np.abs(table.getcol('DATA')), table.getcol('FLAG'))[rows]
+    assert rows.any() and not rows.all()
+    np.testing.assert_allclose(found.values, amplitude.mean(0), rtol=1e-5)
 
 
 @pytest.mark.parametrize('page', PAGES)
