@@ -21,7 +21,7 @@ use crate::exit::Status;
   h5bridge info my.ms
   h5bridge verify my.ms my.h5")]
 pub(crate) struct Cli {
-    /// For every verb.
+    /// Options of every verb.
     #[command(flatten)]
     pub(crate) global: Global,
     /// What to do.

@@ -146,7 +146,7 @@ pub trait Container: Debug + Send + Sync {
 pub struct ContainerInfo {
     /// Name of the format: `directory`, `multifile`, `multihdf5`, `sion`.
     pub format: &'static str,
-    /// Of the format.
+    /// Version of the format; `None` for a format without versions.
     pub version: Option<u32>,
     /// Size of a block in bytes.
     pub block_bytes: Option<u64>,

@@ -22,7 +22,7 @@ pub(crate) struct ChunkReader {
     grid: Grid,
     element: DataType,
     pipeline: Pipeline,
-    /// By linear number in the grid. Those never written are missing, and zeros.
+    /// Chunks by linear number in the grid. Chunks that were never written are missing here and read as zeros.
     chunks: HashMap<u64, ChunkInfo>,
     source: Arc<dyn ReadAt>,
     place: String,

@@ -30,7 +30,7 @@ pub(super) const LARGE_METADATA: u64 = 200;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveSpec<'a> {
     pub(crate) element: Element,
-    /// Of a row.
+    /// Shape of the cell of a row.
     pub(crate) cell: &'a Shape,
     /// Rows of a chunk.
     pub(crate) chunk_rows: u64,

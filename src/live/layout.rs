@@ -17,7 +17,7 @@ use crate::table::ColumnInfo;
 pub(super) struct TableLayout {
     /// `MAIN`, `ANTENNA`, `A/B`.
     pub(super) name: String,
-    /// Of its group.
+    /// Path of the group of the table.
     pub(super) path: String,
     /// The scale of the rows.
     pub(super) row: String,

@@ -47,7 +47,7 @@ pub struct Writer {
     last_commit: Instant,
     /// Whether cells were written anew since.
     rewritten: bool,
-    /// For `fsync`.
+    /// A second descriptor of the file, on which `fsync` is called.
     descriptor: File,
     warnings: Vec<String>,
     /// Last, so that it is given back when the file is closed.
@@ -154,7 +154,7 @@ impl Writer {
         self.file.as_ref().ok_or_else(|| Error::new(ErrorKind::Io, "the file cannot be written since an earlier error"))
     }
 
-    /// After an error of writing nothing more is written, so that what is committed stays as it is.
+    /// Closes the file after a failed write: nothing more is written, so that the committed rows stay unchanged.
     fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
         if result.is_err()
             && let Some(file) = self.file.take()

@@ -131,7 +131,7 @@ impl Attributes {
         self.0.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
     }
 
-    /// In the order in which they are written.
+    /// The attributes in the order in which they are written.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Readable> {
         self.0.iter()
     }
@@ -354,7 +354,7 @@ impl Changes {
 /// What became of the new value of an attribute.
 enum Edit {
     Done,
-    /// With that of another one.
+    /// The value was set together with another attribute.
     DoneBefore,
     /// The old one stays.
     Impossible,

@@ -206,7 +206,7 @@ pub(super) struct Ragged {
 pub(super) struct RaggedRows {
     rows: Range<u64>,
     defined: Vec<i64>,
-    /// As many of each row, -1 where it has no such axis.
+    /// Extents of the cells, the same number for each row; -1 for an axis that the cell does not have.
     extents: Vec<i32>,
     /// One more than rows.
     offsets: Vec<i64>,

@@ -19,10 +19,10 @@ pub(crate) struct StoredDigests {
     format: String,
     #[serde(rename = "nrow")]
     pub(crate) rows: Option<u64>,
-    /// In hexadecimal digits, as all digests here.
+    /// SHA-256 of the table in hexadecimal digits, as all digests here.
     pub(crate) sha256: Option<String>,
     pub(crate) keywords_sha256: Option<String>,
-    /// In the order of the table.
+    /// Digests by column name, in the order of the table.
     columns: Map<String, Json>,
 }
 

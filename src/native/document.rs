@@ -214,7 +214,7 @@ pub(crate) struct Layout {
     /// Names, comment and private keywords; neither keywords nor columns.
     pub(crate) desc: TableDesc,
     pub(crate) managers: Vec<ManagerSpec>,
-    /// For each column the number of its manager; none where only the manager's name tells.
+    /// The number of each column's manager; `None` where only the manager's name is known.
     pub(crate) bindings: Vec<Option<usize>>,
 }
 
@@ -325,7 +325,7 @@ pub(crate) struct ColumnDocument {
     #[serde(default)]
     manager_name: JsonString,
     keywords: JsonRecord,
-    /// In the list of the table's; absent in a live file, null where it is not known.
+    /// Number in the table's list of managers; absent in a live file, null where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     manager_number: Option<Option<usize>>,
     /// Why the column is missing.

@@ -304,7 +304,7 @@ impl FileSet {
         self.root.all().iter().map(|folder| folder.files.len()).sum()
     }
 
-    /// Of all files.
+    /// Sum of the lengths of all files.
     pub(super) fn bytes(&self) -> u64 {
         self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
     }

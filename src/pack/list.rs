@@ -42,7 +42,7 @@ pub struct Listing {
 pub struct ListedFile {
     /// As stored: it need not be one that a file in a directory can have.
     pub name: String,
-    /// In bytes.
+    /// Length of the file in bytes.
     pub len: u64,
     /// How the container stores it.
     pub layout: FileLayout,
@@ -94,7 +94,7 @@ pub enum Listed<'a> {
     },
     /// An entry of the last container that is neither a file nor a container.
     LeftOut {
-        /// As stored.
+        /// Name of the entry as stored.
         name: &'a str,
         /// Description.
         what: &'a str,

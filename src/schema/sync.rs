@@ -30,7 +30,7 @@ pub(crate) struct Counters {
     /// Columns of the table.
     pub(crate) columns: u32,
     pub(crate) table: u32,
-    /// In the order of the column set.
+    /// A counter for each manager, in the order of the column set.
     pub(crate) managers: Vec<u32>,
 }
 

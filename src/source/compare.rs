@@ -99,7 +99,7 @@ pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) ->
 #[derive(Clone, Copy)]
 struct Side<'a> {
     content: &'a Content,
-    /// Of the source, for errors.
+    /// Context of the source, for errors.
     place: &'a Context,
 }
 

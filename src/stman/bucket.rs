@@ -14,14 +14,14 @@ use crate::error::{Error, Result};
 use crate::io::{Paged, PagedMut, ReadAt, WriteAt, read_array};
 use crate::value::{Record, Value, Values};
 
-/// Of the header, most of it unused.
+/// Length of the header in bytes; most of it is unused.
 const HEADER_BYTES: u64 = 512;
 
 /// The buckets of a file.
 #[derive(Debug)]
 pub(super) struct Buckets<F = Paged> {
     pub(super) file: F,
-    /// Of each bucket.
+    /// Bytes of each bucket.
     pub(super) bucket_bytes: u32,
     pub(super) count: u32,
 }

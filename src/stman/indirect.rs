@@ -175,7 +175,7 @@ impl<F: ReadAt> Arrays<F> {
 #[derive(Debug)]
 pub(super) struct ArraysMut {
     arrays: Arrays<PagedMut>,
-    /// Of the last record.
+    /// Offset of the end of the last record.
     end: u64,
 }
 

@@ -29,7 +29,7 @@ pub(super) const DATA_BYTE: off_t = 0;
 const IN_USE_BYTE: off_t = 1;
 const REQUEST_BYTES: usize = 260;
 const MAX_REQUESTS: usize = 32;
-/// Between tries to get a lock.
+/// Pause between two attempts to acquire a lock.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// How tables are opened.

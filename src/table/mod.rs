@@ -92,7 +92,7 @@ pub enum TableKind {
 /// What is known of a column besides its cells.
 #[derive(Debug, Clone)]
 pub struct ColumnInfo {
-    /// As table.dat describes it.
+    /// Description of the column in table.dat.
     pub desc: ColumnDesc,
     /// The shape that all cells have, if it is fixed, first axis fastest; that of a scalar has no axes.
     pub shape: Option<Shape>,
@@ -107,7 +107,7 @@ pub struct ColumnInfo {
 /// A data manager of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManagerInfo<'a> {
-    /// As table.dat has it.
+    /// Type name as table.dat records it, for example `TiledShapeStMan`.
     pub type_name: &'a BStr,
     /// Its files are `table.f<sequence>…`.
     pub sequence: u32,

@@ -38,7 +38,7 @@ use crate::value::{ByteOrder, Record, Value};
 #[derive(Debug)]
 pub struct TableWriter {
     path: PathBuf,
-    /// Of the managers.
+    /// Files of the managers.
     files: Arc<dyn ContainerMut>,
     order: ByteOrder,
     /// Without the columns.
@@ -57,7 +57,7 @@ struct WriterColumn {
     original_name: BString,
     /// Sequence number of its manager.
     sequence: u32,
-    /// In the manager.
+    /// Number of the column in the manager.
     index: usize,
 }
 
@@ -376,7 +376,7 @@ impl TableWriter {
         dat.encode()
     }
 
-    /// From now on the directory is a table.
+    /// Writes `table.dat`, which makes the directory a table.
     fn publish(&self, dat: &[u8], durable: bool) -> Result<()> {
         let directory = Directory::new(&self.path);
         let file = directory.create("table.dat_tmp")?;

@@ -102,7 +102,7 @@ impl Index {
         (start < run.blocks.end).then_some(start..run.blocks.end)
     }
 
-    /// In the order of the file's bytes.
+    /// The ranges of blocks in the order of the file's bytes.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
         self.runs.iter().map(|run| run.blocks.clone())
     }

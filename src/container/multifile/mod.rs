@@ -103,7 +103,7 @@ pub struct MultiFile {
 struct Opened {
     file: Arc<dyn ReadAt>,
     header: Header,
-    /// From the name of a file to its slot.
+    /// The slot of each file by its name.
     slots: BTreeMap<String, usize>,
     /// One bit for each block whose bytes were compared with its checksum.
     checked: Vec<AtomicU64>,
@@ -133,7 +133,7 @@ impl MultiFile {
     }
 }
 
-/// From the names of the files to their slots.
+/// The slot of each file by its name; removed files have none.
 fn slots(header: &Header) -> BTreeMap<String, usize> {
     let named = header.files.iter().enumerate().filter(|(_, entry)| !entry.name.is_empty());
     named.map(|(slot, entry)| (entry.name.clone(), slot)).collect()

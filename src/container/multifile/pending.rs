@@ -20,7 +20,7 @@ const PIECE_BYTES: u64 = 1 << 18;
 pub(super) struct Pending {
     /// Its free blocks are those of the last commit; `free` is kept instead.
     pub(super) header: Header,
-    /// From the name of a file to its slot.
+    /// The slot of each file by its name.
     pub(super) slots: BTreeMap<String, usize>,
     /// How often each slot was given up.
     pub(super) generations: Vec<u64>,
@@ -30,11 +30,11 @@ pub(super) struct Pending {
     released: BlockSet,
     /// Blocks taken since the last commit.
     fresh: BlockSet,
-    /// With checksums, the fresh blocks that hold nothing but zeros,
+    /// Fresh blocks that hold only zeros; empty without checksums.
     zeros: BlockSet,
-    /// those that hold zeros after so many bytes with such a checksum,
+    /// Fresh blocks with zeros at their end: the number of bytes before the zeros, and the checksum of those bytes.
     partial: BTreeMap<u64, (u64, Crc)>,
-    /// and those that must be read again to know their checksum. Others have theirs in the header.
+    /// Blocks that must be read again to compute their checksum. The checksums of all others are in the header.
     stale: BlockSet,
     /// Whether there is anything to commit.
     pub(super) changed: bool,

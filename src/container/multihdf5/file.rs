@@ -526,7 +526,7 @@ impl WriteAt for StoredFile {
         written.with_context(|| Context::member(&self.path))
     }
 
-    /// With a length that is known before the first byte, the dataset need not grow.
+    /// Gives the dataset its final length before the first byte is written, so that it need not grow.
     fn reserve(&self, len: u64) -> Result<()> {
         if self.len()? == 0 {
             self.set_len(len)?;

@@ -35,7 +35,7 @@ const PIECE_BYTES: u64 = 1 << 16;
 /// Which bytes of an HDF5 file belong to virtual files.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// Of the virtual files.
+    /// Paths of the virtual files; owner 1 is the first.
     paths: Vec<String>,
     extents: Vec<Extent>,
 }

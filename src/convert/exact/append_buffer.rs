@@ -6,13 +6,13 @@ use crate::error::{Error, Result};
 use crate::h5::{Compression, Dataset, DatasetSpec, Effort, FilterScratch, Group};
 use crate::value::{DataType, Shape};
 
-/// Of the datasets of literals and of segments.
+/// Chunk size of the datasets of literals and of segments.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks of literals that are compressed together.
 const CHUNKS_COMPRESSED_TOGETHER: usize = 8;
-/// For a dataset of several chunks.
+/// Compression effort for a dataset of several chunks.
 const EFFORT: Effort = Effort::Thorough;
-/// For a dataset that is one chunk, which takes little time.
+/// Compression effort for a dataset of one chunk, which takes little time anyway.
 const EFFORT_OF_ONE_CHUNK: Effort = Effort::Most;
 
 /// A dataset with one axis whose length shows at the end.

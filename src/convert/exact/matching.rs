@@ -70,7 +70,7 @@ impl Segments {
     }
 }
 
-/// From the extents of a column to segments.
+/// Turns the extents of a column in its files into segments.
 pub(super) struct Placing<'a> {
     streams: &'a mut Streams,
     column: &'a ColumnPlan,

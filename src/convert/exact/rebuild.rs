@@ -30,7 +30,7 @@ pub(super) struct Window {
 /// Cuts a file into windows. `segments` are sorted by their offsets.
 struct Windows<'a> {
     segments: &'a [Segment],
-    /// With the end of each.
+    /// Segments that reach into the next window, each with its end in the file.
     active: Vec<(Segment, u64)>,
     sources: &'a Sources,
     next: u64,

@@ -22,7 +22,7 @@ pub(super) const LITERALS: u32 = 0;
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
 /// A row is in memory as a whole, and so is a box that cannot be made row by row.
 const MAX_BOX_BYTES: usize = 32 << 20;
-/// Of a segment.
+/// Numbers that describe a segment.
 pub(super) const FIELDS: usize = 6;
 /// Decoded chunks kept for all streams of a file.
 const CACHE_BYTES: usize = 32 << 20;
@@ -80,9 +80,9 @@ pub(super) struct Segment {
     pub(super) rows: u64,
     /// Boxes; they follow each other in the dataset, fastest axis first.
     pub(super) count: u64,
-    /// Of the first box, in the file.
+    /// Offset of the first box in the file.
     pub(super) offset: u64,
-    /// From a box to the next; 0 if there is one.
+    /// Bytes from the start of a box to the start of the next; 0 for a single box.
     pub(super) stride: u64,
 }
 

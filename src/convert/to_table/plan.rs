@@ -43,7 +43,7 @@ pub(super) struct TableBlueprint {
 }
 
 pub(super) struct ColumnBlueprint {
-    /// In the source.
+    /// Number of the column in the source.
     pub(super) index: usize,
     pub(super) comment: BString,
     pub(super) keywords: Record,

@@ -84,7 +84,7 @@ impl CellBlock {
         }
     }
 
-    /// In the form that a live writer takes.
+    /// The cells in the form that a live writer accepts.
     pub(super) fn block(&self) -> Result<Block<'_>> {
         let block = Block::try_from(&self.values)?;
         Ok(match &self.shapes {

@@ -21,7 +21,7 @@ use crate::source::{Source, SourceTable, coordinates};
 use crate::table::{OpenOptions, Snapshot, TableKind, Watch};
 use crate::value::DataType;
 
-/// Between two looks at a table whose writer is in the middle of something.
+/// Pause between two polls of a table whose writer is in the middle of a change.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// What is in nobody's hands for so long stays as it is: a subtable that cannot be read is damaged, not in the making.

@@ -29,7 +29,7 @@ const COMPARE_FOR: Duration = Duration::from_millis(20);
 /// A table that is followed.
 #[derive(Debug)]
 pub(super) struct Followed {
-    /// As the live file names it.
+    /// Name of the table in the live file.
     pub(super) name: String,
     path: PathBuf,
     watch: Watch,
@@ -74,7 +74,7 @@ struct SeenColumn {
     name: BString,
     /// None of its own, if it comes from another table.
     manager: Option<usize>,
-    /// From other columns, by an engine.
+    /// Whether an engine computes the cells from other columns.
     computed: bool,
     keywords: Record,
 }

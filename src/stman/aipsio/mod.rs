@@ -26,7 +26,7 @@ use crate::value::{DataType, Shape};
 
 pub(super) static KIND: Kind = Kind { create: Some(write::create), ..Kind::new(&["StManAipsIO"], open) };
 
-/// Of the file and its array files.
+/// Byte order of the file and its array files.
 const ORDER: ByteOrder = ByteOrder::Big;
 
 /// The manager, and its file.

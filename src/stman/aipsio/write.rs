@@ -397,7 +397,7 @@ impl ManagerMut for AipsIoMut {
 /// A stream that is longer than the memory it may take: the counterpart of [`Encoder`](crate::aipsio::Encoder).
 struct Stream {
     file: Arc<dyn WriteAt>,
-    /// Of the buffer in the file.
+    /// Offset of the buffer in the file.
     start: u64,
     buffer: Vec<u8>,
 }

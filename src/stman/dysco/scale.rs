@@ -1,4 +1,4 @@
-//! From symbols to values. formats/engines.md 2.5 and 2.6.
+//! Decoding of symbols to values. formats/engines.md 2.5 and 2.6.
 
 use num_complex::Complex32;
 
@@ -23,7 +23,7 @@ pub(super) struct DataScale {
 /// Which row is scaled.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowScale {
-    /// In its block.
+    /// Number of the row in its block.
     pub(super) row: usize,
     /// Each below the number in [`DataScale`]; only looked at where scales belong to antennas.
     pub(super) antennas: [u32; 2],

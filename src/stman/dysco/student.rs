@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use super::normal;
 
-/// From here on the difference from the normal distribution is a short series.
+/// Degrees of freedom from which a short series gives the difference from the normal distribution.
 const SERIES_FROM: f64 = 1000.0;
 /// Steps of Newton's method; from a neighbour's value it takes a handful.
 const STEPS: usize = 60;
@@ -14,7 +14,7 @@ const TERMS: usize = 500;
 /// Student's t distribution with `nu` degrees of freedom.
 pub(super) struct Student {
     nu: f64,
-    /// Of the probability density at 0.
+    /// Value of the probability density at 0.
     peak: f64,
 }
 

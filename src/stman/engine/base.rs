@@ -140,7 +140,7 @@ impl<C: Coding> Engine<C> {
         }
     }
 
-    /// For errors from the stored column.
+    /// Context for errors from the stored column.
     fn below(&self) -> String {
         format!("column {}", self.stored.spec.name)
     }

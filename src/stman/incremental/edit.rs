@@ -25,7 +25,8 @@ pub(super) struct Entry {
 pub(super) struct BucketMut {
     /// For each column its values: the first at row 0, neighbours different.
     columns: Vec<Vec<Entry>>,
-    /// As casacore reckons.
+    /// Size by casacore's accounting, which decides when a bucket is split: 12 bytes for each entry, even with
+    /// row numbers of 32 bits.
     bytes: usize,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct BucketMut {
 pub(super) type Changes = Vec<(Stored, i32)>;
 
 impl BucketMut {
-    /// Of a column each.
+    /// A bucket in which each column has one value, from row 0 on.
     pub(super) fn new(values: impl Iterator<Item = Stored>) -> Self {
         Self::of(values.map(|value| vec![Entry { row: 0, value }]).collect())
     }

@@ -16,7 +16,7 @@ use crate::stman::bucket::Buckets;
 /// | buckets | block u32 | block u32 | their numbers, in the same order                |
 #[derive(Debug)]
 pub(super) struct Index {
-    /// In the file.
+    /// Offset of the index in the file.
     offset: u64,
     /// One more than there are buckets.
     pub(super) rows: Vec<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub(super) bucket: u32,
     /// The bucket's first.
     pub(super) start: u64,
-    /// Behind its last.
+    /// The row after the bucket's last.
     pub(super) end: u64,
 }
 
@@ -77,7 +77,7 @@ impl Index {
 
 /// Writing.
 impl Index {
-    /// Of one bucket without rows.
+    /// The index of one bucket without rows.
     pub(super) fn new(bucket: u32) -> Self {
         Index { offset: 0, rows: vec![0, 0], buckets: vec![bucket] }
     }

@@ -19,7 +19,7 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage, write_part};
 use crate::value::{Region, Shape, Values};
 
-/// Of all buckets kept in memory.
+/// Most bytes of buckets kept in memory.
 const CACHE_BYTES: u32 = 1 << 21;
 /// The offset of the index part has 28 bits.
 const MOST_BYTES: i64 = (1 << 28) - 1;

@@ -33,7 +33,7 @@ const LINK_BYTES: u64 = 8;
 /// | buckets         | block u32   | block u32   | their numbers, in the same order                   |
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Of its first byte, or of the first bucket that has a part of it.
+    /// Offset of the first byte of the index, or of the first bucket that has a part of it.
     offset: u64,
     pub(super) rows_per_bucket: u32,
     pub(super) columns: i32,
@@ -200,9 +200,9 @@ impl Index {
 /// The buckets that hold the indices of a file that is being written.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuckets {
-    /// In the order of the chain.
+    /// Numbers of the buckets in the order of the chain.
     pub(super) numbers: Vec<u32>,
-    /// Of the index in its only bucket; 0: behind the links.
+    /// Offset of the index in its only bucket; 0: after the links.
     pub(super) offset: u32,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// As casacore chooses it for columns that take `bits` in a row each.
+    /// The layout that casacore chooses for columns of `bits` bits in each row.
     ///
     /// `BUCKETSIZE`: bytes, or rows if it is negative; `BUCKETROWS`: rows.
     ///

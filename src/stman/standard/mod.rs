@@ -48,7 +48,7 @@ struct Standard {
 struct Shared {
     /// For errors: file and manager.
     place: Context,
-    /// Of the data buckets; the heap has its own.
+    /// Byte order of the data buckets; the heap has its own.
     order: ByteOrder,
     buckets: Buckets,
     indices: Vec<Index>,

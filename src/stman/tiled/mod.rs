@@ -99,7 +99,7 @@ struct Cubes<F: ?Sized = dyn ReadAt> {
     header: Header,
     order: ByteOrder,
     files: Vec<Option<Arc<F>>>,
-    /// In the order of their pixels in a tile.
+    /// Types of the data columns, in the order of their pixels in a tile.
     data_types: Vec<DataType>,
     map: RowMap,
     /// Leading axes of a cube that are those of a cell.
@@ -120,7 +120,7 @@ struct DataColumn {
 struct CoordinateColumn {
     cubes: Arc<Cubes>,
     spec: ColumnSpec,
-    /// Of the cube; `None` for an id.
+    /// Axis of the cube; `None` for an id.
     axis: Option<usize>,
 }
 
@@ -179,9 +179,9 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
 /// What a column is to the hypercubes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// With its place in the list of data columns.
+    /// A data column, with its number among the data columns.
     Data(usize),
-    /// Of this axis.
+    /// The coordinates of this axis.
     Coordinate(usize),
     Id,
 }

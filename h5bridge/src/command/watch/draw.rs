@@ -8,7 +8,7 @@ use anyhow::Result;
 use console::{Term, style, truncate_str};
 use ctds_hdf5::look::{Alert, Alerts, Amplitudes, AmplitudesBy as Kind, Look, utc};
 
-/// From nothing to the largest amplitude.
+/// Bars for amplitudes from 0 to the largest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 

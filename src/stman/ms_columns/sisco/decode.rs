@@ -26,13 +26,13 @@ pub(super) struct Decoder {
     /// The next chunk.
     chunk: usize,
     values: Vec<Value>,
-    /// In `values`, of the next item.
+    /// Position of the next item in `values`.
     next: usize,
     /// Values of the file that were used.
     used: u64,
     keys: Vec<Key>,
     key_rows: Range<u64>,
-    /// For each key and correlation the parts, real and imaginary.
+    /// Earlier values by key; for each correlation those of the real and the imaginary part.
     history: HashMap<Key, Vec<[History; 2]>>,
 }
 

@@ -43,13 +43,13 @@ pub(super) struct SiscoFile {
     /// -1: no prediction.
     pub(super) level: i8,
     chunks: Vec<Chunk>,
-    /// Of all chunks.
+    /// Number of values in all chunks.
     pub(super) values: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
-    /// Of the deflated bytes.
+    /// Offset of the deflated bytes in the file.
     offset: u64,
     len_bytes: u64,
     values: u64,

@@ -37,9 +37,9 @@ struct Sisco {
     /// `None`: no prediction.
     level: Option<Level>,
     shapes: Shapes,
-    /// Of the table.
+    /// Rows of the table.
     rows: u64,
-    /// In the order of [`KEYS`]; none if nothing is predicted.
+    /// Columns in the order of [`KEYS`]; empty without prediction.
     keys: Vec<OtherColumn>,
     /// Every cell must have a value.
     direct: bool,
@@ -48,9 +48,9 @@ struct Sisco {
 
 #[derive(Debug)]
 enum Shapes {
-    /// Of the first rows, as many as were written.
+    /// The one shape of the first `written` rows.
     Fixed { shape: [u64; 2], written: u64 },
-    /// From the file of shapes; rows beyond have no value.
+    /// A shape for each row, from the file of shapes; later rows have no value.
     Each(Vec<Option<[u64; 2]>>),
 }
 
