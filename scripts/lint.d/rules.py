@@ -134,6 +134,15 @@ FORBIDDEN_DOCUMENT = [
      'advice to whoever writes the program: say what the program does'),
 ]
 
+# What a message needs one of.
+MESSAGE_VERBS = (
+    r"\b(?:is|are|was|were|be|been|has|have|had|does|do|did|can|cannot|could|must|may|need|needs|will|would"
+    r"|exists?|exceeds?|exceed|contains?|ends?|ended|begins?|began|starts?|leaves?|leads?|lies?|lie|takes?|took|takes|gives?|gave"
+    r"|states?|records?|says|declares?|names?|holds?|refers?|differs?|covers?|overlaps?|follows?|reaches|fits?|fills?|matches|match"
+    r"|decodes?|compress(?:es)?|belongs?|comes?|came|goes|went|shows?|stores?|stands|makes?|uses?|lacks?|became|becomes?|remains?"
+    r"|requires?|reads?|writes?|wrote|opens?|closed|changed|failed|fails|gets?|got|allows?|supports?|appears?|occurs?|points?"
+    r"|promises?|describes?|repeats?|returns?|adds?|share|wait|want|wants|knows?|interrupted)\b")
+
 # {pattern: (expression, rule)}: counted in comments, messages and documents; scripts/lint.d/ceilings has how often each
 # may occur. CONTRIBUTING.md has examples.
 PROSE = {
@@ -147,4 +156,6 @@ PROSE = {
     'P8': (r"\banew\b|\bmeanwhile\b|,? too[.;:]", '"again", "concurrently", "also"'),
     'P9': (r"\b(?:whoever|somebody|nobody|anybody|everybody|whose turn)\b|\bhe\b|\bhis\b|\bwho (?:is|was|has|had|reads?|writes?|wrote|holds?|opens?|locks?|asks?|makes?|made)\b",
            'name the process: "another process", "the writer", "the reader"'),
+    'P11': (r"^(?!.*(?:%s))(?!.*: (?:found|expected|the limit)\b)" % MESSAGE_VERBS,
+            'a message has a verb: "what is wrong: found X, expected Y" (counted in messages of errors)'),
 }
