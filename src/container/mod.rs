@@ -79,7 +79,7 @@ pub trait Container: Debug + Send + Sync {
     /// # Errors
     /// `NotFound` if there is none of this name, those of opening it otherwise.
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
-        Err(Error::not_found("no such container").context(Context::member(name)))
+        Err(Error::not_found("the container does not exist").context(Context::member(name)))
     }
 
     /// The path of a file in the file system, if the file lies there by itself: only a directory has one.

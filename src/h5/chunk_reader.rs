@@ -67,7 +67,9 @@ impl ChunkReader {
     /// Bytes of a chunk, unfiltered.
     fn chunk_bytes(&self) -> Result<usize> {
         let bytes = self.grid.chunk.elements()?.checked_mul(self.element.size() as u64);
-        bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| Error::format("a chunk of 2^64 bytes"))
+        bytes
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .ok_or_else(|| Error::format("a chunk would have 2^64 bytes or more"))
     }
 
     /// Calls `with` with the bytes of a chunk, or with none if it was never written.

@@ -70,7 +70,11 @@ impl<'w> TableAppender<'w> {
         self.writer.file()?;
         let table = self.writer.numbered_mut(self.number);
         if first_row.checked_add(rows).is_none_or(|end| end > table.rows) {
-            let message = format!("rows {first_row} to {}, of {}", first_row.saturating_add(rows), table.rows);
+            let message = format!(
+                "rows {first_row}..{} exceed the table, which has {} rows",
+                first_row.saturating_add(rows),
+                table.rows
+            );
             return Err(Error::usage(message)).in_contexts(&place);
         }
         let column = table.column(column)?;

@@ -220,7 +220,9 @@ fn cells_of_cubes(row_cube: &Dataset, rows: u64, cubes: usize) -> Result<Vec<u64
         let Values::Int(numbers) = numbers else { unreachable!("read as Int") };
         for number in numbers.into_iter().filter(|&number| number >= 0) {
             let cells = counts.get_mut(number as usize);
-            *cells.ok_or_else(|| Error::format(format!("a cell in cube{number}, of {cubes}")))? += 1;
+            *cells.ok_or_else(|| {
+                Error::format(format!("a cell refers to cube{number}, but there are {cubes} hypercubes"))
+            })? += 1;
         }
         first += count;
     }

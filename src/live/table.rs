@@ -136,7 +136,10 @@ impl Column {
             (Parts::Cubes { .. }, None) => return Err(Error::usage("which shape each cell has is not said")),
             (Parts::Cubes { cubes, .. }, Some(shapes)) => {
                 if shapes.len() as u64 != rows {
-                    return Err(Error::usage(format!("shapes of {} cells for {rows} rows", shapes.len())));
+                    return Err(Error::usage(format!(
+                        "{} shapes were given for {rows} rows, expected one for each row",
+                        shapes.len()
+                    )));
                 }
                 let bytes = shapes.iter().flatten().try_fold(0, |sum, &shape| {
                     let (cube, _) = cubes.get(shape)?;

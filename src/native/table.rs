@@ -377,7 +377,7 @@ impl NativeTable {
     fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         let data = self.reader(data)?;
-        let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
+        let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
         self.check_rows(link, rows, self.rows)?;
         let is_record = *kind == FormKind::Record;
         let expected = self.columns[index].shape.as_ref().filter(|_| !is_record);

@@ -87,7 +87,7 @@ pub(super) fn columns(
         let column = match kind {
             LinkKind::Dataset => dense(group, &link, notes),
             LinkKind::Group => several(group, &link, notes),
-            LinkKind::Soft => Err(Error::unsupported("a soft link")),
+            LinkKind::Soft => Err(Error::unsupported("soft links are not read")),
             LinkKind::Elsewhere => group.dataset(&link).map(|_| None),
             LinkKind::Other => Ok(None),
         };

@@ -163,7 +163,7 @@ impl Container for Plain {
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         match self.files.get(name) {
             Some(stored) => stored.open(name),
-            None => Err(Error::not_found("no such file").context(Context::member(name))),
+            None => Err(Error::not_found("the file does not exist").context(Context::member(name))),
         }
     }
 
@@ -174,7 +174,7 @@ impl Container for Plain {
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         match self.nested.get(name) {
             Some(inner) => Ok(inner.clone()),
-            None => Err(Error::not_found("no such directory").context(Context::member(name))),
+            None => Err(Error::not_found("the directory does not exist").context(Context::member(name))),
         }
     }
 

@@ -101,7 +101,10 @@ impl BucketsMut {
         }
         let bucket = self.buckets.count;
         if bucket >= i32::MAX as u32 {
-            return Err(Error::limit(format!("more than {bucket} buckets of {} bytes", self.bytes())));
+            return Err(Error::limit(format!(
+                "the file would have more than {bucket} buckets of {} bytes: a larger bucket is needed",
+                self.bytes()
+            )));
         }
         self.buckets.count += 1;
         self.file().grow(self.buckets.end());

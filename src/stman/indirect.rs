@@ -136,7 +136,10 @@ impl<F: ReadAt> Arrays<F> {
     fn decode_shape(&self, bytes: &[u8]) -> Result<Shape> {
         let extents = bytes.as_chunks().0.iter().map(|&extent| self.order.u32(extent) as i32);
         extents
-            .map(|extent| u64::try_from(extent).map_err(|_| Error::format(format!("extent {extent} in its shape"))))
+            .map(|extent| {
+                u64::try_from(extent)
+                    .map_err(|_| Error::format(format!("an extent of its shape is {extent}, expected 0 or more")))
+            })
             .collect()
     }
 
@@ -220,7 +223,10 @@ impl ArraysMut {
         let start = self.end.next_multiple_of(8);
         let data = start + head.len() as u64;
         let end = bytes.and_then(|bytes| data.checked_add(bytes)).filter(|&end| end <= i64::MAX as u64);
-        let end = end.ok_or_else(|| Error::limit(format!("an array of shape {shape}")).context(self.place()))?;
+        let end = end.ok_or_else(|| {
+            Error::limit(format!("an array of shape {shape} does not fit: the file would exceed 2^63 bytes"))
+                .context(self.place())
+        })?;
         self.arrays.file.write(start, &head).context(self.place())?;
         self.grow(end);
         Ok(start as i64)
@@ -306,7 +312,7 @@ impl ArraysMut {
         if shape.elements()? == elements as u64 {
             return Ok(());
         }
-        let message = format!("{elements} elements for an array of shape {shape}");
+        let message = format!("{elements} elements do not fill an array of shape {shape}");
         Err(Error::usage(message).context(Context::offset("array", offset)).context(&self.arrays.place))
     }
 

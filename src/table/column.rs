@@ -282,7 +282,10 @@ impl<'a> Column<'a> {
     fn check_rows(&self, rows: &Range<u64>) -> Result<()> {
         if rows.end > self.rows {
             let count = self.rows;
-            return Err(self.error(Error::usage(format!("rows {} to {} of a table of {count}", rows.start, rows.end))));
+            return Err(self.error(Error::usage(format!(
+                "rows {}..{} exceed the table, which has {count} rows",
+                rows.start, rows.end
+            ))));
         }
         Ok(())
     }

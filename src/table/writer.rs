@@ -157,9 +157,8 @@ impl TableWriter {
     /// `Io`, `NoSpace`; the table is of no use then.
     pub fn add_rows(&mut self, count: u64) -> Result<()> {
         if self.rows.checked_add(count).is_none_or(|rows| rows > i64::MAX as u64) {
-            return Err(
-                Error::limit(format!("{count} more than {} rows", self.rows)).context(Context::path(&self.path))
-            );
+            return Err(Error::limit(format!("{count} rows cannot be added to {}: the limit is 2^63 - 1", self.rows))
+                .context(Context::path(&self.path)));
         }
         for manager in &mut self.managers {
             manager.manager.add_rows(count).with_context(|| Context::path(&self.path))?;
@@ -176,7 +175,7 @@ impl TableWriter {
     pub fn remove_row(&mut self, row: u64) -> Result<()> {
         let mut remove = || -> Result<()> {
             if row >= self.rows {
-                return Err(Error::usage(format!("row {row} of a table of {}", self.rows)));
+                return Err(Error::usage(format!("row {row} does not exist, the table has {} rows", self.rows)));
             }
             if let Some(fixed) = self.managers.iter().find(|manager| !manager.manager.can_remove_rows()) {
                 let message = format!("data manager {} ({}) cannot remove rows", fixed.name, fixed.type_name);

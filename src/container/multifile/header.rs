@@ -169,9 +169,9 @@ impl Header {
         let mut logical = Logical { file, block_bytes, len, rest: Rest::None };
         if len > block_bytes {
             let is_missing = |error: Error| match error.kind() {
-                ErrorKind::NotFound => {
-                    Error::format(format!("a header of {len} bytes continues in another file: {error}"))
-                }
+                ErrorKind::NotFound => Error::format(format!(
+                    "a header of {len} bytes continues in another file, which is missing: {error}"
+                )),
                 _ => error,
             };
             let extension =
@@ -471,7 +471,8 @@ fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Resu
     while (chain.len() as u64) < wanted {
         if next == 0 || next >= file_len / block_bytes {
             let message = format!(
-                "continuation block {next} of {block_bytes} bytes after {} of {wanted}, in a file of {file_len} bytes",
+                "the continuation of the header is broken: found block {next} of {block_bytes} bytes after {} of {wanted} \
+                 blocks, in a file of {file_len} bytes",
                 chain.len()
             );
             return Err(Error::format(message).context(Context::offset(PLACE, link_at)));

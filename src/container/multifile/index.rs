@@ -67,7 +67,10 @@ impl Index {
                 0 | 1 => {
                     format!("{what}: block {}, but there are blocks 1 to {}", range.start, blocks.saturating_sub(1))
                 }
-                count => format!("{what}: {count} blocks after block {}, of {blocks}", range.start - 1),
+                count => format!(
+                    "{what}: {count} blocks after block {} exceed the container, which has {blocks}",
+                    range.start - 1
+                ),
             };
             return Err(d.error_at(start, message));
         }
@@ -207,7 +210,7 @@ mod tests {
             (vec![-3], 9, "-3 where the first block number is expected"),
             (vec![0], 9, "block 0, but there are blocks 1 to 8"),
             (vec![9], 9, "block 9, but there are blocks 1 to 8"),
-            (vec![1, -(1 << 60)], 9, "1152921504606846976 blocks after block 1, of 9"),
+            (vec![1, -(1 << 60)], 9, "1152921504606846976 blocks after block 1 exceed the container, which has 9"),
             (vec![1, i64::MIN], 9, "blocks after block 1"),
             (vec![1, -7, 1, -7], 9, "more than 9 blocks"),
         ] {

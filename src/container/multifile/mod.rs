@@ -184,7 +184,7 @@ fn layout(header: &Header, entry: &Entry) -> FileLayout {
 }
 
 fn no_such_file(name: &str) -> Error {
-    Error::not_found("no such file").context(Context::member(name))
+    Error::not_found("the file does not exist").context(Context::member(name))
 }
 
 impl Container for MultiFile {

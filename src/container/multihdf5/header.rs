@@ -36,7 +36,10 @@ impl Header {
     /// `Format` if there is none, or what it says cannot be.
     pub(super) fn read(container: &Group) -> Result<Self> {
         if !container.has(HEADER) {
-            return Err(Error::format(format!("group {}: no MultiHDF5 container: no {HEADER}", container.path())));
+            return Err(Error::format(format!(
+                "group {} is not a MultiHDF5 container: it has no {HEADER}",
+                container.path()
+            )));
         }
         let group = container.group(HEADER)?;
         let read = || -> Result<_> {

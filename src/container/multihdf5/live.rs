@@ -112,8 +112,10 @@ impl LiveContainer {
     /// # Errors
     /// `NotFound` if there is no such file; `Io`, `NoSpace`.
     pub fn append(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
-        let number =
-            *self.numbers.get(name).ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))?;
+        let number = *self
+            .numbers
+            .get(name)
+            .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))?;
         self.files[number].append(bytes).context(Context::member(name))
     }
 
@@ -296,7 +298,7 @@ impl LiveContainerReader {
         let number = self.names().iter().position(|known| known == name);
         number
             .map(|number| self.sizes[number])
-            .ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))
+            .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))
     }
 
     /// Whether no byte of a file is committed.

@@ -121,7 +121,7 @@ impl Node {
 
     fn dataset(&self, name: &str) -> Result<(Dataset, u64)> {
         let Some(Entry::File(size)) = self.entries.get(name) else {
-            return Err(Error::not_found("no such file").context(Context::member(name)));
+            return Err(Error::not_found("the file does not exist").context(Context::member(name)));
         };
         let open = || {
             let group = self.group_of(name)?;
@@ -159,7 +159,7 @@ impl Container for Node {
 
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         if !matches!(self.entries.get(name), Some(Entry::Nested)) {
-            return Err(Error::not_found("no such container").context(Context::member(name)));
+            return Err(Error::not_found("the container does not exist").context(Context::member(name)));
         }
         let enter = || Node::new(self.opened.clone(), self.group_of(name)?, self.depth + 1);
         Ok(Arc::new(enter().context(Context::member(name))?))

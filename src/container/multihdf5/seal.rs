@@ -189,7 +189,11 @@ fn divide(len: u64, mut extents: Vec<Extent>) -> Result<Vec<Region>> {
         }
         add(at..bytes.start, 0);
         at = bytes.end;
-        add(bytes, u32::try_from(owner + 1).map_err(|_| Error::usage("2^32 files"))?);
+        add(
+            bytes,
+            u32::try_from(owner + 1)
+                .map_err(|_| Error::usage("the container has 2^32 files or more, which a seal cannot number"))?,
+        );
     }
     add(at..len, 0);
     let parts = |Region { bytes, owner, checksum }: Region| {

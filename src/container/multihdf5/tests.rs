@@ -383,19 +383,22 @@ fn damage_is_an_error_that_says_what_is_wrong() {
     let int = |values: Vec<i64>| Attribute::Array(Values::Int64(values));
     let names = |names: &[&str]| Attribute::Array(Values::String(names.iter().map(|&name| name.into()).collect()));
     for (result, says) in [
-        (damaged(|root| root.remove(HEADER).unwrap()), "no MultiHDF5 container"),
+        (damaged(|root| root.remove(HEADER).unwrap()), "is not a MultiHDF5 container"),
         (damaged(|root| root.remove("f").unwrap()), "no group of this name"),
         (damaged(|root| root.group("f").unwrap().remove(DATA).unwrap()), "has no dataset FileData"),
         (attribute("sizes", int(vec![1, 2])), "1 names, but 2 sizes"),
         (attribute("sizes", int(vec![-1])), "-1 bytes"),
-        (attribute("sizes", int(vec![i64::MAX])), "5 blocks of 64 bytes for a file of 9223372036854775807 bytes"),
+        (
+            attribute("sizes", int(vec![i64::MAX])),
+            "5 blocks of 64 bytes are too few for the file, which has 9223372036854775807",
+        ),
         (attribute("sizes", names(&["1"])), "no integers"),
         (attribute("names", names(&["f", "f"])), "2 names, but 1 sizes"),
-        (attribute("names", names(&["../f"])), "no such file"),
+        (attribute("names", names(&["../f"])), "the file does not exist"),
         (attribute("names", int(vec![1])), "no strings"),
         (attribute("blockSize", int(vec![0])), "not positive"),
-        (attribute("blockSize", int(vec![1 << 40])), "rows of 64 bytes"),
-        (rows(63, 10), "rows of 63 bytes for blocks of 64"),
+        (attribute("blockSize", int(vec![1 << 40])), "a row has 64 bytes"),
+        (rows(63, 10), "a row has 63 bytes, expected at least 64"),
         (rows(64, 2), "2 blocks of 64 bytes"),
     ] {
         let text = result.expect_err(says).to_string();

@@ -91,7 +91,7 @@ impl AppendBuffer {
             self.dataset = Some(self.create(&chunk, &chunk, true)?);
         }
         let Some(dataset) = &self.dataset else { return Ok(()) };
-        let chunk = dataset.chunk()?.ok_or_else(|| Error::format("no chunks"))?.elements()?;
+        let chunk = dataset.chunk()?.ok_or_else(|| Error::format("the dataset is not chunked"))?.elements()?;
         let chunk_bytes = chunk as usize * size;
         let pipeline = self.compression.pipeline(size);
         self.pending.resize(self.pending.len().next_multiple_of(chunk_bytes), 0);

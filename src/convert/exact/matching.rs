@@ -159,14 +159,17 @@ impl<'a> Placing<'a> {
 
     /// Where a row begins in `values`.
     fn offset(&mut self, row: u64) -> Result<u64> {
-        let Some(reader) = &self.offsets else { return Err(Error::format("no offsets")) };
+        let Some(reader) = &self.offsets else { return Err(Error::format("the column has no dataset of offsets")) };
         let (start, known) = &mut self.known;
         if row < *start || row - *start >= known.len() as u64 {
             let end = reader.rows().min(row.saturating_add(OFFSETS_READ_TOGETHER));
             *start = row;
             *known = reader.integers(row..end)?;
         }
-        known.get((row - *start) as usize).map(|&offset| offset as u64).ok_or_else(|| Error::format("too few offsets"))
+        known
+            .get((row - *start) as usize)
+            .map(|&offset| offset as u64)
+            .ok_or_else(|| Error::format("the dataset of offsets is shorter than the column"))
     }
 }
 

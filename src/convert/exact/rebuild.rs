@@ -292,7 +292,7 @@ impl OpenStream {
         let mut plain = values.le_bytes().map(|bytes| bytes.into_owned());
         match &mut plain {
             Some(plain) => Ok(self.encode(plain, 1).to_vec()),
-            None => Err(Error::format("elements without a fixed size")),
+            None => Err(Error::format("the elements do not have a fixed size")),
         }
     }
 

@@ -132,7 +132,7 @@ impl Preamble {
                 let segments = Segments::decode(d, rows, Some(1), |_| layout)?;
                 Ok((Preamble::Elements { shape: Shape::scalar(), count: 1 }, segments))
             }
-            (Storage::Direct, None) => Err(Error::format("a direct column without shape")),
+            (Storage::Direct, None) => Err(Error::format("a direct column has no shape")),
             (Storage::Direct, Some(shape)) => {
                 let count = shape.elements()?;
                 let version = d.start("StManColumnArrayAipsIO", 1..=2)?;

@@ -104,7 +104,8 @@ impl DyscoColumn {
             limits::unbacked_cell(memory_bytes(self.data_type, elements))?;
         }
         let total = elements.checked_mul(count).and_then(|total| usize::try_from(total).ok());
-        let total = total.ok_or_else(|| Error::limit(format!("{count} cells of {elements} elements")))?;
+        let total =
+            total.ok_or_else(|| Error::limit(format!("{count} cells of {elements} elements exceed the memory")))?;
         let base = out.len();
         match out {
             Values::Complex(out) => extend_zeros(out, total),

@@ -214,7 +214,7 @@ fn what_is_missing_is_named() {
     fields.set("_CompressComplex_Scale", text("wide"));
     assert_eq!(error(&fields), "CompressComplex: the column keyword _CompressComplex_Scale is missing or not a number");
     let error = read("CompressFloat", DataType::Float, &fields, &around).unwrap_err().to_string();
-    assert_eq!(error, "CompressFloat: a float column on the int column D");
+    assert_eq!(error, "CompressFloat: a column of float values cannot be stored as int in column D");
     // a column whose cells are all of one shape by its description must have them
     let fields = scaled_keywords(double(1.), double(0.));
     let spec = column("V", DataType::Double, Storage::Direct, Some(&[1]));

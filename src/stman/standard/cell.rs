@@ -34,7 +34,7 @@ impl Cell {
             (_, DataType::String) => Cell::StringArray { shape: spec.shape.clone() },
             (Storage::Indirect, _) => Cell::Array,
             (Storage::Scalar | Storage::Direct, data_type) => {
-                let shape = spec.shape.clone().ok_or_else(|| Error::format("a direct column without shape"))?;
+                let shape = spec.shape.clone().ok_or_else(|| Error::format("a direct column has no shape"))?;
                 let count = shape.elements()?;
                 let bits = count.checked_mul(element_bits(data_type));
                 let bits = bits.ok_or_else(|| Error::format(format!("cells of shape {shape} do not fit a bucket")))?;

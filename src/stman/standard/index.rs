@@ -248,7 +248,7 @@ fn gather(header: &Header, buckets: &Buckets) -> Result<Vec<u8>> {
         let start = buckets.offset(next as u32, "the first index bucket")?;
         if u64::from(header.index_offset) + left > bucket_bytes {
             return Err(Error::format(format!(
-                "{left} bytes at byte {} of a bucket of {bucket_bytes}",
+                "{left} bytes at byte {} do not fit into the bucket, which has {bucket_bytes}",
                 header.index_offset
             )));
         }

@@ -239,7 +239,9 @@ impl RowMap {
         let (&last, inner) = row_axes.split_last().expect("there is a row axis");
         for &extent in inner {
             if extent == 0 {
-                return Err(Error::format(format!("row {row} in hypercube {cube} of shape {shape}")));
+                return Err(Error::format(format!(
+                    "row {row} refers to hypercube {cube}, which is empty: its shape is {shape}"
+                )));
             }
             at = at.with_axis(rest % extent);
             rest /= extent;

@@ -59,7 +59,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let file = args.file("")?;
     let open = || {
         let [spec] = args.columns else {
-            return Err(Error::format(format!("{} columns, one expected", args.columns.len())));
+            return Err(Error::format(format!("the manager has {} columns, expected one", args.columns.len())));
         };
         if spec.data_type != DataType::Complex || spec.storage == Storage::Scalar {
             return Err(Error::format(format!("column {} does not have complex arrays", spec.name)));
