@@ -231,7 +231,7 @@ pub trait ContainerMut: Container {
         Ok(false)
     }
 
-    /// A file that is there, to be changed.
+    /// An existing file, to be changed.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
@@ -249,7 +249,7 @@ pub trait ContainerMut: Container {
     /// As [`create`](Self::create); `Exists` if there is one of this name.
     fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>>;
 
-    /// Makes what was written durable and visible to those who open the container from now on.
+    /// Makes what was written durable and visible to readers that open the container from now on.
     ///
     /// # Errors
     /// `Io` or `NoSpace`.

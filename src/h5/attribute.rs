@@ -71,7 +71,7 @@ pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Char
         match (strings, values.le_bytes()) {
             _ if values.is_empty() => Ok(()),
             (Some(strings), _) => sys::write_strings(&target, charset, &strings),
-            (None, bytes) => sys::write(&target, &stored, &bytes.expect("there is no HDF5 type of records")),
+            (None, bytes) => sys::write(&target, &stored, &bytes.expect("records were refused before")),
         }
     };
     set().with_context(|| format!("attribute {name}"))

@@ -65,7 +65,7 @@ impl Superblock {
         self.0[FLAGS] & WRITTEN != 0
     }
 
-    /// Whether that writer lets others read meanwhile.
+    /// Whether that writer allows concurrent readers.
     pub(crate) fn is_live(&self) -> bool {
         self.0[FLAGS] & SHARED != 0
     }

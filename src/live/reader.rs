@@ -13,7 +13,7 @@ use crate::native::{COMMITTED_ROWS, Members, open_dataset};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
-/// Reads the tables of a live file, whether or not somebody is appending to it.
+/// Reads the tables of a live file, whether or not a writer is appending to it.
 ///
 /// ```no_run
 /// use ctds_hdf5::live::Reader;
@@ -122,7 +122,7 @@ impl Reader {
     /// `NotFound`.
     pub fn table(&self, name: &str) -> Result<&TableReader> {
         let found = self.tables.iter().find(|table| table.name == name);
-        found.ok_or_else(|| Error::not_found(format!("there is no table {name}")))
+        found.ok_or_else(|| Error::not_found(format!("table {name} does not exist")))
     }
 }
 
@@ -197,7 +197,7 @@ impl TableReader {
             return Err(Error::usage(message));
         }
         let found = self.columns.iter().find(|column| column.info.desc.name == name);
-        found.ok_or_else(|| Error::not_found(format!("there is no column {name}")))
+        found.ok_or_else(|| Error::not_found(format!("column {name} does not exist")))
     }
 
     /// Appends the cells of `rows`, first axis fastest, to `out`, which has the column's type.

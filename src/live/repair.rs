@@ -34,14 +34,14 @@ pub struct Repaired {
 pub struct RepairedTable {
     /// `MAIN`, `ANTENNA`, `A/B`.
     pub name: String,
-    /// Rows that were committed: all of them are there.
+    /// Number of committed rows: all of them are kept.
     pub committed: u64,
     /// Rows after them that had arrived in some column, and are gone.
     pub lost: u64,
 }
 
-/// Brings a live file in order whose writer was killed, lost its machine or had no space left: everything that was
-/// committed is there, what was not is gone, and [`Writer::reopen`](super::Writer::reopen) can append to it.
+/// Repairs a live file whose writer was killed, lost its machine or ran out of space: committed rows are kept, others
+/// are removed, and [`Writer::reopen`](super::Writer::reopen) can append to it.
 ///
 /// All chunks and extents are checked before anything is changed. A file of another program is closed, not trimmed.
 ///

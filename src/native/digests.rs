@@ -36,7 +36,7 @@ pub(crate) struct StoredColumnDigests {
 }
 
 impl StoredDigests {
-    /// The digests of a table of so many rows.
+    /// The digests of a table with `rows` rows.
     pub(crate) fn new(rows: u64, sha256: String, keywords_sha256: String) -> Self {
         let (sha256, keywords_sha256) = (Some(sha256), Some(keywords_sha256));
         StoredDigests { format: "CTFP-1".to_owned(), rows: Some(rows), sha256, keywords_sha256, columns: Map::new() }

@@ -43,7 +43,7 @@ impl Buckets {
 }
 
 impl<F> Buckets<F> {
-    /// The offset of the byte behind the last bucket.
+    /// The offset of the end of the last bucket.
     pub(super) fn end(&self) -> u64 {
         HEADER_BYTES + u64::from(self.count) * u64::from(self.bucket_bytes)
     }

@@ -87,7 +87,7 @@ impl ColumnSpec {
     }
 }
 
-/// Checks that a table of so many rows has one to remove.
+/// Checks that `row` exists in a table of `table_rows` rows, so that it can be removed.
 pub(super) fn check_removal(row: u64, table_rows: u64) -> Result<()> {
     if row < table_rows {
         return Ok(());

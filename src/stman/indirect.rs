@@ -1,6 +1,6 @@
 //! The indirect array file `table.f<sequence>i`: arrays of any shape, found by their offset. formats/stman.md 3.
 //!
-//! A header, then records in no particular order; whoever stored an array knows its offset and element type.
+//! A header, then records in no particular order. Offset and element type of an array are known only to the manager.
 
 use std::ops::Range;
 
@@ -332,7 +332,7 @@ impl ArraysMut {
         let mut bytes = Vec::new();
         let start = self.end;
         for string in strings {
-            // an empty string has an offset too: casacore's has one once it was written
+            // an empty string also has an offset: casacore's has one once it was written
             let offset = u32::try_from(start + bytes.len() as u64).ok();
             let len = u32::try_from(string.len()).ok();
             let (offset, len) = offset.zip(len).ok_or_else(|| {
@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(error.kind(), crate::ErrorKind::Usage);
         let region = Region { start: Shape::from([1]), shape: Shape::from([2]) };
         assert!(file.write_region(offset, &region, &Values::Int(vec![1, 2])).is_err());
-        // strings behind an array that ends at 4 GiB; nothing of it is in memory
+        // strings after an array that ends at 4 GiB; nothing of it is in memory
         file.add(DataType::UChar, &Shape::from([(1 << 31) - 1])).unwrap();
         file.add(DataType::UChar, &Shape::from([(1 << 31) - 1])).unwrap();
         let texts = file.add(DataType::String, &Shape::from([1])).unwrap();
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn strings_share_no_bytes() {
-        // 200 strings that all are the one of 600 bytes behind them
+        // 200 strings that all are the one of 600 bytes after them
         let text = format!("00*16 00000001 000000c8 {} 00000258 00*600", "00000338 ".repeat(200));
         let file = arrays(samples::bytes(&text)).unwrap();
         assert_eq!(file.shape(16).unwrap(), Shape::from([200]));

@@ -70,7 +70,7 @@ impl<'a> ColumnMut<'a> {
     /// The shape of a cell, first axis fastest; `None` if the cell is undefined. That of a scalar has no axes.
     ///
     /// # Errors
-    /// `Usage` if there is no such row.
+    /// `Usage` if the row does not exist.
     pub fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         self.check_rows(&(row..row.saturating_add(1)))?;
         if self.info.desc.kind == ColumnKind::Scalar {
@@ -82,7 +82,7 @@ impl<'a> ColumnMut<'a> {
     /// Puts scalars into consecutive rows.
     ///
     /// # Errors
-    /// `Usage` if the column holds arrays or another type, or there are not so many rows; `Io`, `NoSpace`.
+    /// `Usage` if the column holds arrays or another type, or if the rows exceed the table; `Io`, `NoSpace`.
     pub fn put_scalars<T: Element>(&mut self, first_row: u64, values: Vec<T>) -> Result<()> {
         let rows = first_row..first_row.saturating_add(values.len() as u64);
         self.put_values(rows, &Shape::scalar(), &T::values(values))
@@ -287,7 +287,7 @@ impl Hypercube<'_> {
     /// Puts the tile at `index`, in tiles on each axis; all its elements, with padding at the far edges.
     ///
     /// # Errors
-    /// `Usage` if there is no such tile, or the elements are others; `Io`, `NoSpace`.
+    /// `Usage` if the tile does not exist, or if type or number of the elements differ; `Io`, `NoSpace`.
     pub fn put_tile(&self, index: &[u64], values: &Values) -> Result<()> {
         let counts = self.0.grid().counts();
         if index.len() != counts.len() || index.iter().zip(counts.iter()).any(|(index, count)| index >= count) {

@@ -235,7 +235,7 @@ pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Resu
 fn open_part(stored: &BString, path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     let part = resolve(stored, path);
     open_next(&part, chain).map_err(|error| match error.kind() {
-        // the view is there, but cannot be read without it
+        // the view exists, but cannot be read without it
         ErrorKind::NotFound => Error::format(format!("the table {} it refers to is missing", part.display())),
         _ => error,
     })

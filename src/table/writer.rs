@@ -70,7 +70,7 @@ struct WriterManager {
 }
 
 impl TableWriter {
-    /// Makes the managers of a table at `path`, which is there and empty.
+    /// Makes the managers of a table at `path`, an existing empty directory.
     pub(super) fn new(
         path: PathBuf,
         files: Arc<dyn ContainerMut>,
@@ -167,10 +167,10 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Removes a row; those behind it move up.
+    /// Removes a row; later rows move up by one.
     ///
     /// # Errors
-    /// `Usage` if there is no such row; `Unsupported` if one of the managers cannot remove rows, as casacore's tiled ones
+    /// `Usage` if the row does not exist; `Unsupported` if one of the managers cannot remove rows, as casacore's tiled ones
     /// cannot: nothing is removed then.
     pub fn remove_row(&mut self, row: u64) -> Result<()> {
         let mut remove = || -> Result<()> {
@@ -188,7 +188,7 @@ impl TableWriter {
         remove().with_context(|| Context::path(&self.path))
     }
 
-    /// Adds a column, to `manager` if one of that type and name is there and can take it, else to a new manager;
+    /// Adds a column, to `manager` if one of that type and name exists and can take it, else to a new manager;
     /// without one, to a StandardStMan.
     ///
     /// # Errors
@@ -318,7 +318,7 @@ impl TableWriter {
     /// Writes what is still in memory, makes everything durable, and publishes the table.
     ///
     /// # Errors
-    /// `Io`, `NoSpace`; there is no table then.
+    /// `Io`, `NoSpace`; the directory is not a table then.
     pub fn close(mut self) -> Result<()> {
         let place = Context::path(&self.path);
         let mut close = || -> Result<()> {

@@ -149,8 +149,8 @@ fn select(inside: &dyn Container, marks: BTreeMap<String, Option<bool>>, nested:
     marks.into_iter().filter(|(name, mark)| wanted(name, *mark)).map(|(name, _)| name).collect()
 }
 
-/// Whether the file `name` of a container without marks is itself a MultiFile. What cannot be read is a file: whoever
-/// opens it sees why.
+/// Whether the file `name` of a container without marks is itself a MultiFile. One that cannot be read counts as a
+/// file: opening it gives the error.
 fn looks_nested(inside: &dyn Container, name: &str) -> bool {
     let Ok(file) = inside.open(name) else { return false };
     let mut head = [0; HEAD_BYTES as usize];

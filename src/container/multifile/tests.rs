@@ -542,7 +542,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 enum Place {
     End,
-    /// Up to two blocks behind it.
+    /// Up to two blocks after it.
     BehindEnd(Index),
     Block(Index),
     Anywhere(Index),

@@ -388,7 +388,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// The block `number` in memory; it is read if it is not there.
+    /// The block `number` in memory, read from the file if necessary.
     fn block<'a>(&self, state: &'a mut FileState, number: u64) -> Result<&'a mut Block> {
         if !state.blocks.contains_key(&number) {
             if (state.blocks.len() as u64 + 1) * self.block_bytes > CACHE_BYTES.max(2 * self.block_bytes) {

@@ -60,7 +60,7 @@ impl Opened {
         let (end, len) = (self.file.end_of_file()?, self.source.len()?);
         if !self.sealed && len > end && self.committed.is_empty() {
             let message =
-                format!("{} bytes behind the end of the HDF5 file: its seal is damaged or cut off", len - end);
+                format!("{} bytes follow the end of the HDF5 file: its seal is damaged or cut off", len - end);
             return Err(Error::format(message).context(format!("byte {end}")));
         }
         Ok(self.sealed)
@@ -112,7 +112,7 @@ impl Node {
     fn group_of(&self, name: &str) -> Result<Group> {
         check_name(name)?;
         if self.links.get(name) != Some(&LinkKind::Group) {
-            return Err(Error::format(format!("{name} is listed, but there is no group of this name")));
+            return Err(Error::format(format!("{name} is listed, but has no group of this name")));
         }
         let group = self.group.group(name)?;
         check_links(group.link_count()?).with_context(|| format!("group {}", group.path()))?;

@@ -243,7 +243,9 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_refused() {
-        for (bytes, message) in [(&[4, 4][..], "entry is 4"), (&[0, 0x44], "entry are 0x44"), (&[0, 6, 9, 1], "9 bytes")] {
+        for (bytes, message) in
+            [(&[4, 4][..], "entry is 4"), (&[0, 0x44], "entry are 0x44"), (&[0, 6, 9, 1], "9 bytes")]
+        {
             let error = Dirent::decode_all(bytes).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }

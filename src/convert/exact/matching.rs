@@ -183,7 +183,7 @@ mod tests {
         for box_number in 0..5 {
             segments.push(1, box_number * 10, 10, 512 + box_number * 80);
         }
-        // not at that distance, not the next rows, another extent, not behind
+        // not at that distance, not the next rows, another extent, not after the last
         for (first, rows, offset) in [(50, 10, 1000), (80, 10, 2000), (90, 9, 3000), (99, 9, 2900)] {
             segments.push(1, first, rows, offset);
         }

@@ -141,7 +141,7 @@ impl Recipe {
         })
     }
 
-    /// Checks all names: none leads out of the directory, none is there twice.
+    /// Checks all names: none leads out of the directory, none occurs twice.
     pub(super) fn from_json(document: &Json) -> Result<Self> {
         let missing = |what: &str| Error::format(format!("{what} is missing or has the wrong type"));
         let list = |of: &Json, name: &str| of.get(name).and_then(Json::as_array).cloned().ok_or_else(|| missing(name));

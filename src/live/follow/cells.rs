@@ -8,7 +8,7 @@ use crate::native::can_hold;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Strings without a declared length get room for so many bytes, or for twice those that are there.
+/// Minimum capacity of strings without a declared length, in bytes; otherwise twice the longest existing value.
 const STRING_BYTES: usize = 64;
 
 /// The shapes that a live column gets at most.

@@ -167,11 +167,11 @@ impl Followed {
         Ok((spec, absent))
     }
 
-    /// Follows the table at `path` into the table `name` of a live file, which has these columns, not those that are absent,
-    /// and so many rows.
+    /// Follows the table at `path` into the table `name` of a live file, which has `rows` rows and `columns`, but not the
+    /// columns `absent`.
     pub(super) fn new(path: &Path, name: &str, columns: &[LiveColumn], absent: &[BString], rows: u64) -> Result<Self> {
         let columns: Vec<_> = columns.iter().map(FollowedColumn::new).collect();
-        // rows that are there already may have been written again since
+        // existing rows may have been overwritten since
         let suspects = match rows {
             0 => BTreeMap::new(),
             rows => (0..columns.len()).map(|column| (column, Suspect::new(rows, None))).collect(),

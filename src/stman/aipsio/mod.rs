@@ -1,6 +1,6 @@
 //! StManAipsIO: every column as one AipsIO object; the storage manager of the 1990s. formats/stman.md 4.
 //!
-//! The file is always big-endian, in little-endian tables too. It is read through once at opening, to learn where the
+//! The file is always big-endian, also in little-endian tables. It is read through once at opening, to learn where the
 //! rows of each column are ([`segments`]); cells are read when asked for. Arrays of varying shape are in
 //! `table.f<n>i`, or of early columns each in a file of its own, `table.f<n>i<column>`.
 

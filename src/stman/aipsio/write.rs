@@ -247,7 +247,7 @@ impl ColumnMut {
         self.cells.write(row * self.cell_bytes + first as u64 * STRING_BYTES, &records)
     }
 
-    /// Moves the cells behind a row up, and makes the last of `rows` zeros.
+    /// Moves the cells after a row up, and makes the last of `rows` zeros.
     fn remove(&mut self, row: u64, rows: u64) -> Result<()> {
         let (mut to, end) = (row * self.cell_bytes, rows * self.cell_bytes);
         while to + self.cell_bytes < end {

@@ -19,7 +19,7 @@ pub(super) struct Student {
 }
 
 impl Student {
-    /// Without a positive `nu` there is no such distribution: all quantiles are NaN.
+    /// The distribution for `nu` degrees of freedom. It requires a positive `nu`: otherwise all quantiles are NaN.
     pub(super) fn new(nu: f64) -> Self {
         Student { nu, peak: gamma_ratio(nu / 2.0) / (nu * PI).sqrt() }
     }

@@ -102,7 +102,7 @@ fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
 
 /// Writing.
 impl<A> Cell<A> {
-    /// The value of a cell of which nothing is known; an array that is not there.
+    /// The value of a cell that was never written: zeros, or a missing array.
     pub(super) fn empty(&self, order: ByteOrder) -> Stored {
         match self {
             Cell::Elements { bytes, .. } => SmallVec::from_elem(0, *bytes as usize),

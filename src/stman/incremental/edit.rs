@@ -124,7 +124,7 @@ impl BucketMut {
         let entries = &mut self.columns[column];
         let first = entries.partition_point(|entry| entry.row < range.start);
         let behind = entries.partition_point(|entry| entry.row <= range.end);
-        // what holds behind the range is to hold there still
+        // the value that holds after the range keeps holding
         let after = (range.end < rows).then(|| Entry { row: range.end, value: entries[behind - 1].value.clone() });
         let behind = if after.is_some() { behind } else { entries.len() };
         let mut merged: Vec<Entry> = Vec::with_capacity(new.len() + 1);
@@ -151,7 +151,7 @@ impl BucketMut {
             let (_, range) = self.find(column, row, rows);
             let mut changes = Changes::new();
             if range == (row..row + 1) {
-                // the value before holds there too, or else the one behind
+                // the value before also holds there, or else the one after
                 let other = if row > 0 { row - 1 } else { row + 1 };
                 let value = self.find(column, other, rows).0.clone();
                 changes = self.replace(column, row..row + 1, rows, vec![Entry { row, value }]);

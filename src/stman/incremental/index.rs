@@ -5,9 +5,9 @@ use crate::error::{Context, Error, Result};
 use crate::io::ByteOrder;
 use crate::stman::bucket::Buckets;
 
-/// Which bucket holds which rows; behind the last bucket, in the byte order of the table.
+/// Which bucket holds which rows; stored after the last bucket, in the byte order of the table.
 ///
-/// formats/stman.md 2.2. AipsIO object `ISMIndex`; older, longer ones leave bytes behind it.
+/// formats/stman.md 2.2. AipsIO object `ISMIndex`; an older, longer index leaves bytes after it.
 ///
 /// | field   | v1        | v2        | meaning                                         |
 /// |---------|-----------|-----------|-------------------------------------------------|
@@ -69,7 +69,7 @@ impl Index {
         Ok(Found { bucket: self.buckets[next - 1], start, end })
     }
 
-    /// The number of the bucket behind that which holds `row`, in the order of the rows.
+    /// Position of the bucket after the one that holds `row`, in the order of the rows.
     pub(super) fn next_entry(&self, row: u64) -> usize {
         self.rows.partition_point(|&first| first <= row)
     }

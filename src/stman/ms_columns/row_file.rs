@@ -33,7 +33,7 @@ pub(super) struct RowFile {
     pub(super) stride: u64,
     /// Rows that are wholly there.
     pub(super) rows: u64,
-    /// The manager's header behind its tag.
+    /// Fields of the manager's header after its tag.
     fields: Vec<u64>,
 }
 

@@ -14,7 +14,7 @@ const OFFSET_BYTES: u64 = 8;
 pub(super) enum Cell {
     /// The elements.
     Elements { shape: Shape, count: u64, bits: u64 },
-    /// A string of up to `len_bytes`, with a NUL behind it if it is shorter.
+    /// A string of up to `len_bytes`, terminated by NUL if it is shorter.
     FixedString { len_bytes: u32 },
     /// A short string, or the [`Item`] that holds it.
     String,

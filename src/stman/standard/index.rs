@@ -112,7 +112,7 @@ impl Index {
 
 /// Changing it.
 impl Index {
-    /// Knows no rows yet; buckets have `free_bytes` behind `used_bytes`.
+    /// An index without rows, for buckets with `free_bytes` after `used_bytes`.
     pub(super) fn new(rows_per_bucket: u32, used_bytes: u64, free_bytes: u64) -> Self {
         let free = if free_bytes > 0 { vec![(used_bytes as i32, free_bytes as i32)] } else { Vec::new() };
         Index { offset: 0, rows_per_bucket, columns: 0, free, last_rows: Vec::new(), buckets: Vec::new() }

@@ -1,7 +1,7 @@
 //! The string heap: strings that do not fit their cell, and all arrays of strings. formats/stman.md 1.3.
 //!
 //! All columns share the heap. An item is found by bucket, offset and length, and may continue in further buckets.
-//! Everything in it is big-endian, in little-endian tables too.
+//! Everything in it is big-endian, also in little-endian tables.
 
 use bstr::BString;
 

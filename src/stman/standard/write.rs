@@ -309,7 +309,7 @@ impl StandardMut {
         })
     }
 
-    /// Moves the rows behind `row` in its bucket up; the last of them is zeros then.
+    /// Moves the rows after `row` in its bucket up; the last of them is zeros then.
     fn close_gap(&self, column: &ColumnMut, row: u64) -> Result<()> {
         let rest = self.indices[column.set].rest(row)?;
         let start = self.buckets.offset(rest.bucket) + u64::from(column.offset);

@@ -275,7 +275,7 @@ fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     order
 }
 
-/// Opens the data files that hold tiles and checks that all of them are there.
+/// Opens the data files that hold tiles and checks that none is missing.
 fn open_files(args: &OpenArgs<'_>, header: &Header, data_types: &[DataType]) -> Result<Vec<Option<Arc<dyn ReadAt>>>> {
     let mut files: Vec<Option<Arc<dyn ReadAt>>> = vec![None; header.files.len()];
     let mut lens = vec![0; header.files.len()];

@@ -127,7 +127,7 @@ impl Wanted {
     }
 }
 
-/// A cube of a TiledDataStMan that is there before its rows.
+/// A cube of a TiledDataStMan that exists before its rows.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) shape: Shape,

@@ -248,7 +248,7 @@ impl TiledMut {
         Ok(pages)
     }
 
-    /// Writes the pages, and lengthens all files for the tiles that nobody wrote.
+    /// Writes the pages, and extends all files for the tiles that were never written.
     fn flush_tiles(&mut self) -> Result<()> {
         for file in 0..self.cubes.files.len() {
             if self.cubes.files[file].is_some() {
@@ -303,7 +303,7 @@ impl TiledMut {
         let mut zeros = Values::new(values.data_type());
         zeros.extend_default(count);
         let Some(place) = self.cubes.locate(row)? else {
-            // what the reader finds where there is no cube
+            // zeros are what the reader finds without a cube
             return if new == zeros { Ok(count) } else { Err(without_shape()) };
         };
         let start = region.start.first().copied().unwrap_or_default() + self.cubes.first_coordinate(axis, &place);
@@ -330,7 +330,7 @@ impl TiledMut {
         Ok(count)
     }
 
-    /// Gives every cube the ids and coordinates that nobody wrote, which are 0.
+    /// Gives every cube the ids and coordinates that were never written, which are 0.
     fn complete_coordinates(&mut self) -> Result<()> {
         for (spec, role) in self.columns.iter().zip(&self.roles) {
             let axis = match *role {
@@ -437,7 +437,7 @@ fn cell_ndim(spec: &ColumnSpec) -> usize {
     }
 }
 
-/// The offset of the byte behind the last tile of a cube.
+/// The offset of the end of the last tile of a cube.
 fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
     let too_large = || {
         Error::limit(format!(

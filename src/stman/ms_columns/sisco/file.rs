@@ -13,7 +13,7 @@ const HEADER_BYTES: u64 = 21;
 const CHUNK_HEADER_BYTES: u64 = 16;
 const PIECE_HEADER_BYTES: u64 = 8;
 
-/// Deflated bytes become at most so many times as many.
+/// Maximum expansion ratio of Deflate; larger declared sizes are refused before memory is allocated.
 const MOST_INFLATED: u64 = 1032;
 
 /// Which correlations are stored.

@@ -149,7 +149,7 @@ impl Sisco {
         // taken, so that an error leaves a decoder at the start
         let mut decoder = std::mem::take(&mut *shared);
         let mut row = rows.start;
-        // the last cell is kept for those who read it in parts
+        // the last cell is kept, because it may be read in parts
         if decoder.row > row + 1 {
             decoder = Decoder::default();
         }
