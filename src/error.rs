@@ -22,7 +22,7 @@ pub enum ErrorKind {
     Limit,
     /// The call is wrong.
     Usage,
-    /// What was asked for is not there.
+    /// The requested file, table, column or object does not exist.
     NotFound,
     /// The target exists already.
     Exists,

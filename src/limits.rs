@@ -73,7 +73,7 @@ pub(crate) fn selected_rows(rows: u64) -> Result<()> {
 /// Refuses a range of rows that exceeds the table, which has `all` rows.
 pub(crate) fn row_range(rows: &Range<u64>, all: u64) -> Result<()> {
     if rows.start > rows.end || rows.end > all {
-        return Err(Error::usage(format!("rows {}..{} of a table of {all} rows", rows.start, rows.end)));
+        return Err(Error::usage(format!("rows {}..{} exceed the table, which has {all} rows", rows.start, rows.end)));
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ pub(crate) fn tables(count: usize) -> Result<()> {
 /// Refuses nesting deeper than any real table has.
 pub(crate) fn depth(depth: usize, what: &str) -> Result<()> {
     if depth > MAX_DEPTH {
-        return Err(Error::limit(format!("{what} nested deeper than {MAX_DEPTH} levels")));
+        return Err(Error::limit(format!("{what} are nested too deeply: the limit is {MAX_DEPTH} levels")));
     }
     Ok(())
 }

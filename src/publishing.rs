@@ -42,7 +42,7 @@ impl SyncPolicy {
             "never" => Ok(SyncPolicy::Never),
             "end" => Ok(SyncPolicy::End),
             "behind" => Ok(SyncPolicy::Behind),
-            _ => Err(Error::usage(format!("{word:?} is not one of never, end, behind"))),
+            _ => Err(Error::usage(format!("{word:?} is not one of \"never\", \"end\", \"behind\""))),
         }
     }
 }

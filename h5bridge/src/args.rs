@@ -20,19 +20,19 @@ pub(crate) struct Global {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say less: no progress, no summary
+    /// Print neither progress nor summary
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Say more (-vv: still more)
+    /// Print more diagnostics (-vv: still more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// End with status 6 if there were warnings
+    /// Exit with status 6 if warnings were printed
     #[arg(long, global = true)]
     pub(crate) strict: bool,
     /// Wait at most this long for a program that is writing to the table
     #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS")]
     pub(crate) lock_timeout: f64,
-    /// Take no lock on tables, as for read-only media
+    /// Open tables without locks, for example on read-only media
     #[arg(long, global = true)]
     pub(crate) no_lock: bool,
     /// The program that runs the verb within its process; `None`: the shell
@@ -43,8 +43,8 @@ pub(crate) struct Global {
 /// An option of the verbs that read elements of native files.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct External {
-    /// Read elements that a native HDF5 file keeps in other files (external storage, virtual datasets, external links), if
-    /// these lie below its own directory
+    /// Read elements that a native HDF5 file keeps in other files below its own directory (external storage, virtual
+    /// datasets, external links)
     #[arg(long)]
     follow_external: bool,
 }
@@ -59,8 +59,8 @@ impl External {
 /// An option of the verbs that write a file or table.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Durable {
-    /// When the output is made durable (fsync): "behind", while it is written and at the end; "end"; "never", which is
-    /// faster, but a power failure in the next half minute can damage the output
+    /// When to flush the output to disk (fsync): "behind" while it is written and at the end, "end" only then, "never"
+    /// for speed: a power failure in the next half minute can then damage the output
     #[arg(long, value_name = "WHEN", default_value = "behind", value_parser = sync_policy())]
     sync: SyncPolicy,
 }
@@ -121,7 +121,7 @@ pub(crate) fn size(text: &str) -> Result<u64> {
         _ => (text, 0),
     };
     let bytes: u64 = number.trim().parse().map_err(|_| anyhow!("expected a size such as 64K or 256M"))?;
-    bytes.checked_mul(1 << shift).ok_or_else(|| anyhow!("too large"))
+    bytes.checked_mul(1 << shift).ok_or_else(|| anyhow!("the size exceeds 2^64 bytes"))
 }
 
 /// A time: `500ms`, `60s`, `5m`, `1h`; a number without a unit is in seconds.

@@ -13,7 +13,7 @@ use crate::command::{
 };
 use crate::exit::Status;
 
-/// Casacore tables (MeasurementSets) to HDF5.
+/// Convert casacore tables (MeasurementSets) to HDF5 and back.
 #[derive(Debug, Parser)]
 #[command(name = "h5bridge", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(before_help = "Examples:
@@ -21,7 +21,7 @@ use crate::exit::Status;
   h5bridge info my.ms
   h5bridge verify my.ms my.h5")]
 pub(crate) struct Cli {
-    /// For every verb.
+    /// Options of every verb.
     #[command(flatten)]
     pub(crate) global: Global,
     /// What to do.
@@ -51,7 +51,7 @@ impl Cli {
             Verb::Serve(args) => serve::run(args, global, out),
             #[cfg(not(feature = "serve"))]
             Verb::Serve(_) => {
-                let message = "this h5bridge was built without `serve`; that of `cargo install --path h5bridge` has it, and those of the \
+                let message = "this h5bridge was built without `serve`; builds with it are those of `cargo install --path h5bridge` and of the \
                                Debian and conda packages";
                 Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Unsupported, message).into())
             }
@@ -83,26 +83,26 @@ pub(crate) enum Verb {
     Digest(digest::Args),
     /// Keep a live HDF5 file in step with a table that another program is writing
     Follow(follow::Args),
-    /// Make a file for the archive from a live file
+    /// Convert a live file to one for the archive
     Finalize(finalize::Args),
     /// Repair a live file whose writer was killed
     Repair(repair::Args),
-    /// Compare two sources, value by value or byte by byte; or check one with the digests and checksums that it holds
+    /// Compare two sources, value by value or byte by byte, or check one against its stored digests and checksums
     Verify(verify::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),
     /// Draw visibilities and flags of a MeasurementSet
     Plot(plot::Args),
-    /// Show HDF5 files and measurement sets in a browser, also while they are written
+    /// Show HDF5 files and MeasurementSets in a browser, also while they are being written
     #[cfg(feature = "serve")]
     Serve(serve::Args),
-    /// Say where the server is
+    /// Say which builds have the server
     #[cfg(not(feature = "serve"))]
     #[command(hide = true)]
     Serve(Ignored),
-    /// Put the files of a table and of its subtables into containers
+    /// Pack the files of a table and of its subtables into containers
     Pack(pack::Args),
-    /// Take the files of a table out of their containers
+    /// Extract the files of a table from its containers
     Unpack(unpack::Args),
     /// List the files in a container
     Ls(ls::Args),

@@ -68,7 +68,7 @@ impl Status {
         }
     }
 
-    /// In words, for `--json`.
+    /// Name of the status in the `--json` document.
     pub fn name(self) -> &'static str {
         match self {
             Status::Done => "done",

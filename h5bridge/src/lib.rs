@@ -23,7 +23,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     let cli = match cli::Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // help and version are no errors; a closed pipe is none either
+            // help and version are not errors, and a closed pipe is not one either
             let _ = error.print();
             return if error.use_stderr() { Status::Usage } else { Status::Done };
         }

@@ -135,7 +135,7 @@ pub(crate) fn speed(bytes: u64, seconds: f64) -> String {
     format!("{seconds:.2} s, {}/s{memory}", self::bytes((bytes as f64 / seconds) as u64))
 }
 
-/// Refuses a target that is there, before any work is done; writing looks again.
+/// Refuses an existing target before any work is done; writing checks again.
 pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if target.symlink_metadata().is_ok() && !overwrite {
         let message = format!("{}: the target exists already (--overwrite replaces it)", target.display());

@@ -77,9 +77,13 @@ fn no_source() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::write(path("notes.txt"), "no table\n").unwrap();
-    refuses(&path("notes.txt"), 3, &["notes.txt: neither a table directory, nor a container, nor an HDF5 file"]);
+    refuses(
+        &path("notes.txt"),
+        3,
+        &["notes.txt: the source is neither a table directory, nor a container, nor an HDF5 file"],
+    );
     fs::write(path("empty"), "").unwrap();
-    refuses(&path("empty"), 3, &["empty: neither a table directory, nor a container, nor an HDF5 file"]);
+    refuses(&path("empty"), 3, &["empty: the source is neither a table directory, nor a container, nor an HDF5 file"]);
     fs::create_dir(path("folder")).unwrap();
     refuses(&path("folder"), 3, &["folder: not a table: the directory has no table.dat"]);
     refuses(&path("nothing"), 3, &["nothing"]);
@@ -197,7 +201,7 @@ fn truncated_native_files() {
         }
     }
     fs::write(&path, &whole[..7]).unwrap();
-    refuses(&path, 3, &["native.h5: neither a table directory, nor a container, nor an HDF5 file"]);
+    refuses(&path, 3, &["native.h5: the source is neither a table directory, nor a container, nor an HDF5 file"]);
 }
 
 /// `H5BRIDGE_LONG=1` tries more changes, and others each time.

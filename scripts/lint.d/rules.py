@@ -134,6 +134,18 @@ FORBIDDEN_DOCUMENT = [
      'advice to whoever writes the program: say what the program does'),
 ]
 
+# What a message needs one of.
+MESSAGE_VERBS = (
+    r"\b(?:is|are|was|were|be|been|has|have|had|does|do|did|can|cannot|could|must|may|need|needs|will|would"
+    r"|exists?|exceeds?|exceed|contains?|ends?|ended|begins?|began|starts?|leaves?|leads?|lies?|lie|takes?|took|takes|gives?|gave"
+    r"|states?|records?|says|declares?|names?|holds?|refers?|differs?|covers?|overlaps?|follows?|reaches|fits?|fills?|matches|match"
+    r"|decodes?|compress(?:es)?|belongs?|comes?|came|goes|went|shows?|stores?|stands|makes?|uses?|lacks?|became|becomes?|remains?"
+    r"|requires?|reads?|writes?|wrote|opens?|closed|changed|failed|fails|gets?|got|allows?|supports?|appears?|occurs?|points?"
+    r"|promises?|describes?|repeats?|returns?|adds?|share|wait|want|wants|knows?|interrupted)\b")
+
+# What h5grove, whose protocol `serve` speaks, and the operating system say in these words.
+SERVER_MESSAGES = r"Unsupported |Cannot resolve|File not found|Permission denied|os error"
+
 # {pattern: (expression, rule)}: counted in comments, messages and documents; scripts/lint.d/ceilings has how often each
 # may occur. CONTRIBUTING.md has examples.
 PROSE = {
@@ -142,9 +154,11 @@ PROSE = {
     'P4': (r"\b(?:is|are|was|were|be|been) (?:not )?there\b(?! (?:a|an|are|is|any|no)\b)|\bthere (?:is|are|was|were) not?\b(?!h)",
            '"existing", "missing", "present" instead of "there"'),
     'P5': (r"\b(?:is|are|was|were|be) no (?!longer|more\b)\w+", '"is not a …", "does not contain …" instead of "is no …"'),
-    'P6': (r'(?<!["`])\bbehind\b(?!["`])', '"after" for an order, "beyond" for a place'),
+    'P6': (r'(?!^behind$)(?<!["`])\bbehind\b(?!["`])', '"after" for an order, "beyond" for a place'),
     'P7': (r"\bso (?:many|long|much|few)\b(?! as\b)|\blikewise\b", 'give the number a name'),
     'P8': (r"\banew\b|\bmeanwhile\b|,? too[.;:]", '"again", "concurrently", "also"'),
     'P9': (r"\b(?:whoever|somebody|nobody|anybody|everybody|whose turn)\b|\bhe\b|\bhis\b|\bwho (?:is|was|has|had|reads?|writes?|wrote|holds?|opens?|locks?|asks?|makes?|made)\b",
            'name the process: "another process", "the writer", "the reader"'),
+    'P11': (r"^(?!.*(?:%s))(?!(?:.*: )?(?:found|expected)\b)(?!%s)(?!.*(?:: ?|\()\{\w*\}\)?$)" % (MESSAGE_VERBS, SERVER_MESSAGES),
+            'a message has a verb: "what is wrong: found X, expected Y" (counted in messages of errors)'),
 }

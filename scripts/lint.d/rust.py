@@ -10,6 +10,7 @@ class Text:
     line: int
     value: str
     kind: str = ''          # of a comment: 'doc' or 'plain'
+    start: int = 0          # offset of a string in the file
 
 
 @dataclass
@@ -81,10 +82,10 @@ def split(text):
         elif match['raw']:
             close = text.find('"' + match['hashes'], end)
             close = len(text) if close < 0 else close
-            strings.append(Text(line, text[end:close]))
+            strings.append(Text(line, text[end:close], start=start))
             end = min(len(text), close + 1 + len(match['hashes']))
         elif match['string']:
-            strings.append(Text(line, match[0][match[0].index('"') + 1:-1]))
+            strings.append(Text(line, match[0][match[0].index('"') + 1:-1], start=start))
         pieces += [text[at:start], blank(text[start:end])]
         at = end
     return ''.join(pieces + [text[at:]]), comments, strings
@@ -98,6 +99,30 @@ def closing(code, start):
         if depth == 0:
             return match.end()
     return len(code)
+
+
+MESSAGE = re.compile(r'''
+    \bError::(?:new|format|unsupported|usage|limit|not_found|elsewhere|new_err)\s*\(   # the call that makes an error
+  | \b(?:anyhow|bail)!\s*\(
+  | \blet\s+(?:\w*message|problem|wrong|why)\s*=\s                                # or its text, named before
+''', re.VERBOSE)
+NO_MESSAGE = re.compile(r'(?:\bcontext|\bContext::\w+|\bexpect|\bjoin|\breplace|\bcaused_by|\bsplit|\bpush_str)\s*\(\s*(?:&?format!\s*\(\s*)?$')
+
+
+def messages(module):
+    """The strings of a module that are messages of errors, as far as the place shows it."""
+    code, spans = module.code, []
+    for match in MESSAGE.finditer(code):
+        depth, at = (1, match.end()) if match[0].endswith('(') else (0, match.end())
+        for edge in re.compile(r'[()\[\]{};]').finditer(code, at):
+            depth += {'(': 1, '[': 1, '{': 1, ')': -1, ']': -1, '}': -1}.get(edge[0], 0)
+            if depth == 0 and edge[0] in (';' if match[0][-1].isspace() else ')'):
+                spans.append((at, edge.end()))
+                break
+    for string in module.strings:
+        if any(start <= string.start < end for start, end in spans) and ' ' in string.value:
+            if not NO_MESSAGE.search(code[max(0, string.start - 60):string.start]):
+                yield string
 
 
 def tests(code):

@@ -158,7 +158,11 @@ impl Encoder {
     /// `Limit` for extents or counts beyond 32 bits, `Usage` for arrays of records.
     pub(crate) fn array(&mut self, name: &str, shape: &Shape, values: &Values) -> Result<()> {
         let narrow = |extent: u64| {
-            u32::try_from(extent).map_err(|_| Error::limit(format!("an array of shape {shape} in a keyword or header")))
+            u32::try_from(extent).map_err(|_| {
+                Error::limit(format!(
+                    "the array of shape {shape} is too large for a keyword or header, which counts in 32 bits"
+                ))
+            })
         };
         self.start(name, 3);
         self.u32(shape.len() as u32);

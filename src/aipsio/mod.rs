@@ -55,7 +55,7 @@ struct Object {
     name: BString,
     /// Offset of the length field.
     start: u64,
-    /// As stored; `None` when the writer could not seek back to fill it in.
+    /// The stored length; `None` when the writer could not seek back to fill it in.
     len: Option<u32>,
 }
 

@@ -74,7 +74,7 @@ impl ChunkHeader {
             return Err(Error::format(message));
         }
         if !found.is_copied() && found.bytes > 0 && found.block_bytes == 0 {
-            return Err(Error::format("a Blosc chunk with blocks of 0 bytes"));
+            return Err(Error::format("the Blosc chunk is not empty but has blocks of 0 bytes"));
         }
         Ok(found)
     }

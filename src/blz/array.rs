@@ -212,7 +212,9 @@ impl Array {
     /// `Format` if they are more than any file has.
     pub(super) fn bytes(&self) -> Result<u64> {
         let bytes = self.shape[0].checked_mul(self.row_bytes).filter(|&bytes| bytes <= i64::MAX as u64);
-        bytes.ok_or_else(|| Error::format(format!("{} rows of {} bytes", self.shape[0], self.row_bytes)))
+        bytes.ok_or_else(|| {
+            Error::format(format!("{} rows of {} bytes exceed 2^63 bytes", self.shape[0], self.row_bytes))
+        })
     }
 
     /// The first file of chunks, if the array has rows and they are in files.
@@ -323,7 +325,7 @@ pub(super) fn chunk_rows(storage: &Json) -> Option<u64> {
 fn extents(shape: Option<&Json>) -> Result<Vec<u64>> {
     let list = shape.and_then(Json::as_array).filter(|list| (1..=32).contains(&list.len()));
     let extents = list.and_then(|list| list.iter().map(Json::as_u64).collect::<Option<Vec<_>>>());
-    extents.ok_or_else(|| Error::format("no shape of 1 to 32 extents"))
+    extents.ok_or_else(|| Error::format("the shape is not a list of 1 to 32 extents"))
 }
 
 /// Bytes of a row.

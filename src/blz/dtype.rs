@@ -332,7 +332,10 @@ impl Dtype {
                 let units: Vec<u8> =
                     text.trim_end_matches('\0').chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
                 if units.len() > element.len() {
-                    return Err(Error::format(format!("a string of more than {} characters", self.size / 4)));
+                    return Err(Error::format(format!(
+                        "a string is longer than {} characters, the length of its type",
+                        self.size / 4
+                    )));
                 }
                 element.fill(0);
                 element[..units.len()].copy_from_slice(&units);

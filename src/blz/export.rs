@@ -242,7 +242,8 @@ impl<'a> Export<'a> {
         let options = 1 | u8::from(metadata.is_some()) << 1;
         let mut head = [&MAGIC[..], &[3, options, CHECKSUM, settings.typesize()]].concat();
         for size in [chunk_bytes.min(bytes), last] {
-            let size = i32::try_from(size).map_err(|_| Error::unsupported("chunks of 2 GiB or more"))?;
+            let size = i32::try_from(size)
+                .map_err(|_| Error::unsupported("chunks have 2 GiB or more, which bloscpack cannot store"))?;
             head.extend(size.to_le_bytes());
         }
         head.extend((count as i64).to_le_bytes());
@@ -309,7 +310,8 @@ type EachChunks<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
 /// Calls `each` with the bytes of chunks, some at a time, and the number of the first.
 fn each_batch_of_chunks(array: &Array, progress: &dyn Progress, each: &mut EachChunks<'_>) -> Result<()> {
     let chunk_bytes = chunk_bytes(array)?;
-    let chunk = usize::try_from(chunk_bytes).map_err(|_| Error::unsupported("chunks of 2 GiB or more"))?;
+    let chunk = usize::try_from(chunk_bytes)
+        .map_err(|_| Error::unsupported("chunks have 2 GiB or more, which Blosc cannot store"))?;
     let (mut held, mut number): (Vec<u8>, u64) = (Vec::new(), 0);
     array.read(progress, &mut |piece| {
         held.extend_from_slice(piece);

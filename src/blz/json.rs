@@ -90,5 +90,5 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Value> {
         out.push_str(&rest[..len]);
         rest = &rest[len..];
     }
-    serde_json::from_str(&out).map_err(|error| Error::format(format!("not JSON: {error}")))
+    serde_json::from_str(&out).map_err(|error| Error::format(format!("the text is not JSON: {error}")))
 }

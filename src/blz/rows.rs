@@ -138,7 +138,7 @@ impl Rows {
                 return Ok(());
             };
             let whole = self.rows.checked_mul(self.row_bytes).and_then(|bytes| usize::try_from(bytes).ok());
-            let whole = whole.ok_or_else(|| Error::format("a chunk of 2^64 bytes"))?;
+            let whole = whole.ok_or_else(|| Error::format("a chunk would have 2^64 bytes or more"))?;
             with_decoded(&*direct.source, &direct.pipeline, info, whole, |bytes| {
                 out.extend_from_slice(&bytes[..len as usize]);
                 Ok(())

@@ -82,7 +82,8 @@ impl Superchunk {
         let opened = Self::read(file)?;
         let (len, most) = (opened.len, opened.len / HEADER_BYTES as u64);
         if opened.count.is_some_and(|count| count > most) {
-            let message = format!("{} chunks in a file of {len} bytes", opened.count.unwrap_or(0));
+            let message =
+                format!("{} chunks do not fit into the file, which has {len} bytes", opened.count.unwrap_or(0));
             return Err(Error::format(message).context(Context::offset("header", 0)));
         }
         Ok(opened)
@@ -143,7 +144,7 @@ impl Superchunk {
             (Some(0), _) => Ok(0),
             (Some(count), [Some(size), Some(last)]) => {
                 let bytes = (count - 1).checked_mul(size.into()).and_then(|bytes| bytes.checked_add(last.into()));
-                bytes.ok_or_else(|| Error::format(format!("{count} chunks of {size} bytes")))
+                bytes.ok_or_else(|| Error::format(format!("{count} chunks of {size} bytes exceed 2^64 bytes")))
             }
             _ => self.walk().try_fold(0, |bytes, place| Ok(bytes + place?.bytes())),
         }
@@ -246,7 +247,7 @@ impl Superchunk {
             -1 => Ok(None),
             size => match u32::try_from(size) {
                 Ok(size) => Ok(Some(size)),
-                Err(_) => Err(Error::format(format!("chunks of {size} bytes"))),
+                Err(_) => Err(Error::format(format!("the size of a chunk is {size} bytes, expected -1 or more"))),
             },
         };
         let sizes = [size(8)?, size(12)?];
@@ -268,8 +269,9 @@ impl Superchunk {
         if options & HAS_OFFSETS != 0 {
             let entries = count.and_then(|count| count.checked_add(u64::try_from(more).ok()?));
             let fits = |&entries: &u64| entries <= len / 8;
-            let entries =
-                entries.filter(fits).ok_or_else(|| Error::format(format!("a list of {count:?} and {more} offsets")))?;
+            let entries = entries.filter(fits).ok_or_else(|| {
+                Error::format(format!("the list of {count:?} and {more} offsets is longer than the file"))
+            })?;
             offsets = Some(first);
             first += 8 * entries;
         }
@@ -283,7 +285,7 @@ fn count(stored: i64) -> Result<Option<u64>> {
         -1 => Ok(None),
         stored => match u64::try_from(stored) {
             Ok(count) => Ok(Some(count)),
-            Err(_) => Err(Error::format(format!("{stored} chunks"))),
+            Err(_) => Err(Error::format(format!("the number of chunks is {stored}, expected -1 or more"))),
         },
     }
 }
@@ -298,7 +300,9 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     let read = || {
         limits::whole_file(plain)?;
         if stored > most || plain > MOST_METADATA {
-            return Err(Error::format(format!("{plain} bytes, stored as {stored} in space for {most}")));
+            return Err(Error::format(format!(
+                "the metadata has {plain} bytes, stored as {stored}, but the file reserves {most}"
+            )));
         }
         let bytes = read_bytes(file, 64, stored)?;
         checksum.verify(&bytes, &read_bytes(file, 64 + most, checksum.len() as u64)?)?;

@@ -89,7 +89,7 @@ impl<'a> Browser<'a> {
             bytes += path.len() as u64 + 3;
             if paths.len() as u64 >= self.limits.paths || bytes > self.limits.json_bytes {
                 return Err(Error::limit(format!(
-                    "more than {} objects below {}: ask for the paths below a group of it",
+                    "more than {} objects are below {}: ask for the paths below one of its groups",
                     paths.len(),
                     paths[0]
                 )));

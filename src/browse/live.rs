@@ -74,7 +74,8 @@ fn positions(column: &Group, rows: u64, cube: usize) -> Result<u64> {
                 Values::Int64(index) => index.first().and_then(|&index| u64::try_from(index).ok()),
                 _ => None,
             };
-            let index = index.ok_or_else(|| Error::format(format!("the position of row {row}")))?;
+            let index = index
+                .ok_or_else(|| Error::format(format!("the position of row {row} is not a number of 0 or more")))?;
             return Ok(index.saturating_add(1));
         }
         end = start;

@@ -97,7 +97,7 @@ impl Values {
         }
         let extents = extents(member, &dataset)?;
         if extents.is_none() && selection.is_some() {
-            return Err(Error::usage("a selection of a dataset without a dataspace"));
+            return Err(Error::usage("the dataset has no dataspace, so that nothing can be selected"));
         }
         let selected = selection::parse(selection, extents.as_deref().unwrap_or_default())?;
         let mut shape = selected.shape.clone();

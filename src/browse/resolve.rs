@@ -185,7 +185,7 @@ impl Resolver<'_> {
             *followed += 1;
             if *followed > MAX_LINKS {
                 return Err(Error::not_found(format!(
-                    "more than {MAX_LINKS} links one after the other, or links in a circle"
+                    "the path leads through more than {MAX_LINKS} links, or through links in a circle"
                 )));
             }
         }
@@ -215,7 +215,7 @@ impl Resolver<'_> {
             if path.starts_with('/') {
                 return Ok(Target::Root(Arc::clone(file)));
             }
-            return Err(Error::not_found(format!("a link to {path:?}")));
+            return Err(Error::not_found(format!("the link leads to {path:?}, which is not a path")));
         };
         let (mut file, mut group) = (Arc::clone(file), from);
         for name in parents {

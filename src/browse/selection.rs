@@ -67,13 +67,13 @@ fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
         [index] => {
             let index = from_end(number(index)?);
             if !(0..len).contains(&index) {
-                return Err(Error::usage(format!("outside of {extent} elements")));
+                return Err(Error::usage(format!("the index is outside of the axis, which has {extent} elements")));
             }
             return Ok((Steps { start: index as u64, step: 1, count: 1 }, true));
         }
         [start, stop] => (optional(start)?, optional(stop)?, None),
         [start, stop, step] => (optional(start)?, optional(stop)?, optional(step)?),
-        _ => return Err(Error::usage("more than two colons")),
+        _ => return Err(Error::usage("the selection has more than two colons")),
     };
     let step = step.unwrap_or(1);
     if step < 1 {

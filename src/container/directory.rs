@@ -55,7 +55,7 @@ impl Container for Directory {
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         let path = self.path.join(name);
         if !path.is_dir() {
-            return Err(Error::not_found("no such directory").context(Context::member(name)));
+            return Err(Error::not_found("the directory does not exist").context(Context::member(name)));
         }
         Ok(Arc::new(Directory { path }))
     }

@@ -43,7 +43,7 @@ pub(crate) enum Found {
 }
 
 fn not_a_container() -> Error {
-    Error::format("neither a table directory, nor a container, nor an HDF5 file")
+    Error::format("the source is neither a table directory, nor a container, nor an HDF5 file")
 }
 
 /// A file or directory that is a container, and the path in it.

@@ -23,7 +23,10 @@ impl Memory {
 
     fn file(&self, name: &str) -> Result<Arc<MemoryFile>> {
         let files = self.files.lock_unpoisoned();
-        files.get(name).cloned().ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))
+        files
+            .get(name)
+            .cloned()
+            .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))
     }
 }
 
@@ -44,7 +47,7 @@ impl Container for Memory {
         let nested = self.nested.lock_unpoisoned();
         match nested.get(name) {
             Some(memory) => Ok(memory.clone()),
-            None => Err(Error::not_found("no such directory").context(Context::member(name))),
+            None => Err(Error::not_found("the directory does not exist").context(Context::member(name))),
         }
     }
 

@@ -79,7 +79,7 @@ pub trait Container: Debug + Send + Sync {
     /// # Errors
     /// `NotFound` if there is none of this name, those of opening it otherwise.
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
-        Err(Error::not_found("no such container").context(Context::member(name)))
+        Err(Error::not_found("the container does not exist").context(Context::member(name)))
     }
 
     /// The path of a file in the file system, if the file lies there by itself: only a directory has one.
@@ -146,7 +146,7 @@ pub trait Container: Debug + Send + Sync {
 pub struct ContainerInfo {
     /// Name of the format: `directory`, `multifile`, `multihdf5`, `sion`.
     pub format: &'static str,
-    /// Of the format.
+    /// Version of the format; `None` for a format without versions.
     pub version: Option<u32>,
     /// Size of a block in bytes.
     pub block_bytes: Option<u64>,
@@ -231,7 +231,7 @@ pub trait ContainerMut: Container {
         Ok(false)
     }
 
-    /// A file that is there, to be changed.
+    /// An existing file, to be changed.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
@@ -249,7 +249,7 @@ pub trait ContainerMut: Container {
     /// As [`create`](Self::create); `Exists` if there is one of this name.
     fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>>;
 
-    /// Makes what was written durable and visible to those who open the container from now on.
+    /// Makes what was written durable and visible to readers that open the container from now on.
     ///
     /// # Errors
     /// `Io` or `NoSpace`.

@@ -84,8 +84,10 @@ impl Container for Toy {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
-        let found =
-            self.files.get(name).ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))?;
+        let found = self
+            .files
+            .get(name)
+            .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))?;
         Ok(Arc::new(ToyFile { data: self.data.clone(), offset: found.0, len: found.1 }))
     }
 

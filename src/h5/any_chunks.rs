@@ -118,7 +118,7 @@ impl AnyChunks {
         }
         let elements = block.iter().try_fold(1u64, |elements, axis| elements.checked_mul(axis.count));
         let bytes = elements.and_then(|elements| usize::try_from(elements).ok()?.checked_mul(self.element_bytes));
-        let bytes = bytes.ok_or_else(|| Error::usage("a selection of 2^64 bytes"))?;
+        let bytes = bytes.ok_or_else(|| Error::usage("the selection would have 2^64 bytes or more"))?;
         let axes: Vec<Vec<Segment>> =
             block.iter().zip(&self.extents).map(|(axis, &extent)| segments(axis, extent)).collect();
         let mut out = vec![0; bytes];

@@ -48,7 +48,9 @@ pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Char
         };
         let space = match value {
             Attribute::Scalar(_) if values.len() == 1 => sys::scalar()?,
-            Attribute::Scalar(_) => return Err(Error::usage(format!("a scalar of {} values", values.len()))),
+            Attribute::Scalar(_) => {
+                return Err(Error::usage(format!("a scalar attribute has one value, found {}", values.len())));
+            }
             Attribute::Array(_) => sys::dataspace(&[values.len() as u64], false)?,
         };
         let stored = match values {
@@ -69,7 +71,7 @@ pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Char
         match (strings, values.le_bytes()) {
             _ if values.is_empty() => Ok(()),
             (Some(strings), _) => sys::write_strings(&target, charset, &strings),
-            (None, bytes) => sys::write(&target, &stored, &bytes.expect("there is no HDF5 type of records")),
+            (None, bytes) => sys::write(&target, &stored, &bytes.expect("records were refused before")),
         }
     };
     set().with_context(|| format!("attribute {name}"))
@@ -100,7 +102,7 @@ pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
                     sys::read(&target, &memory, bytemuck::cast_slice_mut(v))?;
                     v.iter_mut().for_each(|value| *value = i64::from_le(*value));
                     if v.iter().any(|&value| value < 0) {
-                        return Err(Error::unsupported("a number above 2^63"));
+                        return Err(Error::unsupported("the attribute has a number of 2^63 or more"));
                     }
                 }
                 _ => dataset::read_values(&target, &stored, space.size(), &mut values)?,

@@ -34,7 +34,10 @@ impl ByteFilters {
 impl ByteRows {
     pub(super) fn create(&self, parent: &hdf5::Group, bounds: Bounds, name: &str) -> Result<hdf5::Dataset> {
         if self.row_bytes == 0 || self.row_bytes > u64::from(u32::MAX) || (self.rows == 0 && !self.appendable) {
-            return Err(Error::usage(format!("{} chunks of {} bytes", self.rows, self.row_bytes)));
+            return Err(Error::usage(format!(
+                "{} chunks of {} bytes cannot be stored: a chunk has 1 to 2^32 - 1 bytes",
+                self.rows, self.row_bytes
+            )));
         }
         let (mut creation, links) = match bounds {
             Bounds::Earliest => (DatasetCreate::build(), None),

@@ -22,7 +22,7 @@ pub(crate) struct ChunkReader {
     grid: Grid,
     element: DataType,
     pipeline: Pipeline,
-    /// By linear number in the grid. Those never written are missing, and zeros.
+    /// Chunks by linear number in the grid. Chunks that were never written are missing here and read as zeros.
     chunks: HashMap<u64, ChunkInfo>,
     source: Arc<dyn ReadAt>,
     place: String,
@@ -67,7 +67,9 @@ impl ChunkReader {
     /// Bytes of a chunk, unfiltered.
     fn chunk_bytes(&self) -> Result<usize> {
         let bytes = self.grid.chunk.elements()?.checked_mul(self.element.size() as u64);
-        bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| Error::format("a chunk of 2^64 bytes"))
+        bytes
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .ok_or_else(|| Error::format("a chunk would have 2^64 bytes or more"))
     }
 
     /// Calls `with` with the bytes of a chunk, or with none if it was never written.

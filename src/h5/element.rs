@@ -88,7 +88,7 @@ impl ElementSpec<'_> {
     pub(super) fn create(&self, parent: &hdf5::Group, name: &str) -> Result<hdf5::Dataset> {
         let datatype = self.element.datatype()?;
         if self.chunk.len() != self.shape.len() || self.chunk.is_empty() || self.chunk.contains(&0) {
-            return Err(Error::usage(format!("chunks {} for a dataset of shape {}", self.chunk, self.shape)));
+            return Err(Error::usage(format!("chunks {} do not fit a dataset of shape {}", self.chunk, self.shape)));
         }
         let mut creation = dataset::creation();
         creation.alloc_time(Some(AllocTime::Incr));

@@ -53,7 +53,11 @@ impl Elsewhere {
         Ok(match creation.get_layout()? {
             Layout::Virtual => match sys::virtual_sources(creation, MAX_SOURCES)? {
                 Some(sources) => Some(Elsewhere::Virtual(sources)),
-                None => return Err(Error::limit(format!("a virtual dataset of more than {MAX_SOURCES} sources"))),
+                None => {
+                    return Err(Error::limit(format!(
+                        "the virtual dataset has more than {MAX_SOURCES} sources, which is the limit"
+                    )));
+                }
             },
             Layout::Contiguous => {
                 let files: Vec<_> = creation.get_external()?.into_iter().map(|file| file.name).collect();
@@ -251,7 +255,9 @@ impl Sources<'_> {
     /// Checks the sources of the last of `virtuals`, each of which is a source of the one before it.
     fn check(&mut self, found: &Elsewhere, sources: &[(String, String)], virtuals: &mut Vec<String>) -> Result<bool> {
         if virtuals.len() > MAX_DEPTH {
-            return Err(Error::limit(format!("virtual datasets over virtual datasets, more than {MAX_DEPTH} deep")));
+            return Err(Error::limit(format!(
+                "virtual datasets refer to virtual datasets: the limit is {MAX_DEPTH} levels"
+            )));
         }
         let mut outside = false;
         // several sources may be parts of one dataset
@@ -273,7 +279,10 @@ impl Sources<'_> {
             match nested {
                 None => {}
                 Some(_) if virtuals.contains(&path) => {
-                    return Err(Error::format(format!("virtual datasets in a circle: {}", virtuals.join(", "))));
+                    return Err(Error::format(format!(
+                        "virtual datasets refer to each other in a circle: {}",
+                        virtuals.join(", ")
+                    )));
                 }
                 Some(Elsewhere::Virtual(_)) if self.checked.contains(&path) => {}
                 Some(Elsewhere::Virtual(ref sources)) => {

@@ -32,7 +32,7 @@ impl From<hdf5::Error> for Error {
             return being_written();
         }
         let kind = if stack.contains_minor(hdf5::MinorErrorCode::NotHdf5) {
-            return Error::format("not an HDF5 file");
+            return Error::format("the file is not an HDF5 file");
         } else if WRITING.iter().any(|part| outer.func().contains(part)) {
             ErrorKind::Io
         } else {

@@ -237,7 +237,7 @@ fn check_checksum(input: &[u8], out: &mut Vec<u8>) -> Result<()> {
 /// Fletcher's checksum of the big-endian 16-bit words, modulo 65535, where 65535 itself stands for 0 once anything was
 /// summed. The last of an odd number of bytes is the upper half of a word.
 fn fletcher32(bytes: &[u8]) -> u32 {
-    // so few words that the second sum cannot overflow
+    // few enough words that the second sum cannot overflow
     const WORDS: usize = 360;
     let fold = |sum: u32| (sum & 0xffff) + (sum >> 16);
     let (mut first, mut second) = (0u32, 0u32);

@@ -106,7 +106,7 @@ impl Group {
         *links += 1;
         if *links > MAX_LINKS {
             return Err(Error::format(format!(
-                "more than {MAX_LINKS} links one after the other, or links in a circle"
+                "the path leads through more than {MAX_LINKS} links, or through links in a circle"
             )));
         }
         match link {

@@ -21,8 +21,8 @@ use crate::value::{DataType, Shape};
 
 /// Where objects of at least [`LARGE_METADATA`] bytes, and all that are made in a live file, begin: at a multiple of this.
 ///
-/// A process that is killed may leave a write unfinished where it passes from one page of memory to the next. What is
-/// written anew in each commit, the headers of datasets and counters, therefore lies within one page.
+/// A process that is killed may leave a write unfinished where it passes from one page of memory to the next. The
+/// headers of datasets and the counters are rewritten in each commit, and each therefore lies within one page.
 pub(super) const ALIGNMENT: u64 = 512;
 pub(super) const LARGE_METADATA: u64 = 200;
 
@@ -30,7 +30,7 @@ pub(super) const LARGE_METADATA: u64 = 200;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveSpec<'a> {
     pub(crate) element: Element,
-    /// Of a row.
+    /// Shape of the cell of a row.
     pub(crate) cell: &'a Shape,
     /// Rows of a chunk.
     pub(crate) chunk_rows: u64,
@@ -40,7 +40,7 @@ pub(crate) struct LiveSpec<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Element {
     Number(DataType),
-    /// UTF-8 of so many bytes, padded with NUL.
+    /// UTF-8 of a fixed number of bytes, padded with NUL.
     String(usize),
     /// Unsigned, of 64 bits.
     Counter,
@@ -88,7 +88,7 @@ pub(crate) struct LiveFile {
 }
 
 impl LiveFile {
-    /// Opens a file that nobody else writes.
+    /// Opens a file that no other process writes.
     ///
     /// # Errors
     /// `Locked` if another program has it open otherwise, or the program that wrote it did not close it.
@@ -147,7 +147,7 @@ impl Drop for LiveFile {
     }
 }
 
-/// A dataset of a [`LiveFile`]. Rows can be appended, and those that are there written anew.
+/// A dataset of a [`LiveFile`]. Rows can be appended, and existing ones overwritten.
 pub(crate) struct LiveDataset {
     dataset: Dataset,
     datatype: Datatype,
@@ -175,7 +175,7 @@ impl LiveDataset {
         Ok(LiveDataset { dataset, datatype, element, cell, row_bytes, rows })
     }
 
-    /// Rows that are there, committed or not.
+    /// Number of existing rows, committed or not.
     pub(crate) fn rows(&self) -> u64 {
         self.rows.get()
     }
@@ -199,8 +199,7 @@ impl LiveDataset {
         self.write(first, bytes)
     }
 
-    /// Writes whole rows that are there already, in their place: those who read meanwhile may see some of the old and
-    /// some of the new.
+    /// Overwrites whole existing rows in place. A concurrent reader may see a mix of old and new values.
     pub(crate) fn write(&self, first: u64, bytes: &[u8]) -> Result<()> {
         let write = || {
             let rows = (bytes.len() / self.row_bytes) as u64;

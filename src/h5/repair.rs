@@ -37,11 +37,14 @@ impl Superblock {
         let read = || -> Result<_> {
             let mut bytes = [0; BYTES];
             if file.len()? < BYTES as u64 {
-                return Err(Error::format(format!("a file of {} bytes", file.len()?)));
+                return Err(Error::format(format!(
+                    "the file has {} bytes, fewer than the superblock of HDF5",
+                    file.len()?
+                )));
             }
             file.read_at(0, &mut bytes)?;
             if !bytes.starts_with(b"\x89HDF\r\n\x1a\n") {
-                return Err(Error::format("not an HDF5 file"));
+                return Err(Error::format("the file is not an HDF5 file"));
             }
             if !matches!(bytes[8], 2 | 3) || bytes[9] != 8 {
                 let message =
@@ -62,7 +65,7 @@ impl Superblock {
         self.0[FLAGS] & WRITTEN != 0
     }
 
-    /// Whether that writer lets others read meanwhile.
+    /// Whether that writer allows concurrent readers.
     pub(crate) fn is_live(&self) -> bool {
         self.0[FLAGS] & SHARED != 0
     }

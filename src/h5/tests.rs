@@ -259,7 +259,7 @@ fn errors_say_where_and_what() {
     std::fs::write(&path, "not HDF5 at all").unwrap();
     let error = File::open(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Format);
-    assert!(error.to_string().contains("text.h5: not an HDF5 file"), "{error}");
+    assert!(error.to_string().contains("text.h5: the file is not an HDF5 file"), "{error}");
     assert_eq!(File::open(&dir.path().join("absent.h5")).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(File::create(&dir.path().join("absent/x.h5")).unwrap_err().kind(), ErrorKind::NotFound);
 

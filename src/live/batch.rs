@@ -27,7 +27,7 @@ impl Writer {
     /// A table, to append rows to it or to overwrite cells: `MAIN`, `ANTENNA`, `A/B`.
     ///
     /// # Errors
-    /// `Usage` if there is no such table.
+    /// `Usage` if the file does not have the table.
     pub fn table(&mut self, name: &str) -> Result<TableAppender<'_>> {
         let number = self.number_of(name)?;
         Ok(TableAppender { writer: self, number })
@@ -70,7 +70,11 @@ impl<'w> TableAppender<'w> {
         self.writer.file()?;
         let table = self.writer.numbered_mut(self.number);
         if first_row.checked_add(rows).is_none_or(|end| end > table.rows) {
-            let message = format!("rows {first_row} to {}, of {}", first_row.saturating_add(rows), table.rows);
+            let message = format!(
+                "rows {first_row}..{} exceed the table, which has {} rows",
+                first_row.saturating_add(rows),
+                table.rows
+            );
             return Err(Error::usage(message)).in_contexts(&place);
         }
         let column = table.column(column)?;
@@ -87,14 +91,14 @@ impl<'b> Batch<'_, 'b> {
     /// Gives a column its cells: see [`Block`] for what can be given and in which order.
     ///
     /// # Errors
-    /// `Usage` if there is no such column, if it has its cells already, or if the type, the number or the shape of the cells
-    /// is not the column's.
+    /// `Usage` if the column does not exist, if it has its cells already, or if the type, the number or the shape of the
+    /// cells is not the column's.
     pub fn set(&mut self, column: &str, cells: impl Into<Block<'b>>) -> Result<&mut Self> {
         let context = self.table.context();
         let table = self.table.table();
         let set = || -> Result<_> {
             let number = table.columns.iter().position(|known| known.name == column);
-            let number = number.ok_or_else(|| Error::usage(format!("there is no column {column}")))?;
+            let number = number.ok_or_else(|| Error::usage(format!("column {column} does not exist")))?;
             if self.cells[number].is_some() {
                 return Err(Error::usage("two blocks are of one column")).context(Context::column(column));
             }

@@ -153,7 +153,7 @@ impl<'a> TryFrom<&'a Values> for Block<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// As they are stored; a string takes `string_bytes`.
+    /// The elements as they are stored; a string occupies `string_bytes`.
     pub(super) fn stored(self, string_bytes: usize) -> Result<Cow<'a, [u8]>> {
         let strings = match self {
             Elements::Numbers(_, bytes) => return Ok(bytes),

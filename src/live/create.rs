@@ -185,7 +185,7 @@ impl Maker for ColumnMaker<'_> {
                 let element = Element::Number(part.element(self.spec.info.data_type()));
                 LiveSpec { element, cell: &SCALAR, chunk_rows: self.spec.chunk_rows_of(&SCALAR) }
             }
-            _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
+            _ => return Err(Error::usage(format!("{part:?} does not belong to the form of the column"))),
         };
         group.create_live(name, &spec)
     }

@@ -1,4 +1,4 @@
-//! What a live file is to hold, declared before anybody can read it.
+//! Declaration of the tables and columns of a live file, before it can be read.
 
 use crate::error::{Error, Result};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
@@ -75,7 +75,7 @@ pub enum CellShapes {
     Several(Vec<Shape>),
 }
 
-/// Chunks aim at this many bytes and have at most so many rows, so that a short table takes little.
+/// Target size of a chunk in bytes. Chunks have at most [`CHUNK_ROWS`] rows, so that a short table stays small.
 const CHUNK_BYTES: u64 = 1 << 20;
 const CHUNK_ROWS: u64 = 4096;
 
@@ -125,7 +125,7 @@ impl ColumnSpec {
         self
     }
 
-    /// Strings have at most so many bytes of UTF-8.
+    /// Limits strings to `bytes` bytes of UTF-8.
     #[must_use]
     pub fn string_length(mut self, bytes: u32) -> Self {
         self.info.desc.max_length = bytes;

@@ -1,4 +1,4 @@
-//! From a live file to one for the archive.
+//! Conversion of a live file to one for the archive.
 
 use std::path::{Path, PathBuf};
 

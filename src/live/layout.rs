@@ -17,7 +17,7 @@ use crate::table::ColumnInfo;
 pub(super) struct TableLayout {
     /// `MAIN`, `ANTENNA`, `A/B`.
     pub(super) name: String,
-    /// Of its group.
+    /// Path of the group of the table.
     pub(super) path: String,
     /// The scale of the rows.
     pub(super) row: String,
@@ -41,7 +41,7 @@ impl ColumnLayout {
         self.form.open(self.positions.len(), None, |path| open(&format!("{}/{path}", self.table)))
     }
 
-    /// Opens the scales of the positions in its hypercubes, likewise.
+    /// Opens the scales of the positions in the hypercubes of the column.
     pub(super) fn open_positions<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Vec<T>> {
         let path = |name: &String| format!("{}/{}/{name}", self.table, self.form.link);
         self.positions.iter().map(|name| open(&path(name))).collect()

@@ -61,7 +61,7 @@ impl WriterLock {
 
 impl Drop for WriterLock {
     fn drop(&mut self) {
-        // before it is unlocked, so that nobody waits for a file that goes; one that stays does no harm
+        // before unlocking, so that no waiter acquires an unlinked file; a leftover file is harmless
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -13,7 +13,7 @@ use crate::native::{COMMITTED_ROWS, Members, open_dataset};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
-/// Reads the tables of a live file, whether or not somebody is appending to it.
+/// Reads the tables of a live file, whether or not a writer is appending to it.
 ///
 /// ```no_run
 /// use ctds_hdf5::live::Reader;
@@ -71,7 +71,7 @@ struct Part {
 impl Part {
     fn open(root: &Group, path: &str) -> Result<Self> {
         let dataset = open_dataset(root, path)?;
-        let (cell, _) = dataset.shape()?.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
+        let (cell, _) = dataset.shape()?.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
         Ok(Part { dataset, cell, age: AtomicU64::new(0) })
     }
 
@@ -122,7 +122,7 @@ impl Reader {
     /// `NotFound`.
     pub fn table(&self, name: &str) -> Result<&TableReader> {
         let found = self.tables.iter().find(|table| table.name == name);
-        found.ok_or_else(|| Error::not_found(format!("there is no table {name}")))
+        found.ok_or_else(|| Error::not_found(format!("table {name} does not exist")))
     }
 }
 
@@ -197,7 +197,7 @@ impl TableReader {
             return Err(Error::usage(message));
         }
         let found = self.columns.iter().find(|column| column.info.desc.name == name);
-        found.ok_or_else(|| Error::not_found(format!("there is no column {name}")))
+        found.ok_or_else(|| Error::not_found(format!("column {name} does not exist")))
     }
 
     /// Appends the cells of `rows`, first axis fastest, to `out`, which has the column's type.
@@ -219,7 +219,7 @@ impl TableReader {
     pub fn rows<T: Element>(&self, column: &str, rows: Range<u64>) -> Result<Vec<T>> {
         let mut values = Values::new(T::DATA_TYPE);
         self.read(column, rows, &mut values)?;
-        T::of(values).ok_or_else(|| Error::usage("another type"))
+        T::of(values).ok_or_else(|| Error::usage("the requested element type is not that of the column"))
     }
 
     /// Calls `each` for the runs of cells of ascending `rows` that lie one after the other: with their places in `rows`, their
@@ -247,7 +247,11 @@ impl TableReader {
                         }
                         let part = cube.and_then(|cube| cubes.get(usize::try_from(cube).ok()?));
                         let position = index.and_then(|index| u64::try_from(index).ok());
-                        let wrong = || Error::format(format!("row {row} in hypercube {cube:?} at {index:?}"));
+                        let wrong = || {
+                            Error::format(format!(
+                                "row {row} refers to position {index:?} of hypercube {cube:?}, which does not exist"
+                            ))
+                        };
                         part.zip(position).map(|(part, position)| (Some(part), position)).ok_or_else(wrong)
                     };
                     rows.iter().map(place).collect::<Result<Vec<_>>>()?.into_iter().unzip()
@@ -296,7 +300,11 @@ impl TableReader {
                         (Values::Int(cube), Values::Int64(index)) => {
                             let part = cube.first().and_then(|&cube| cubes.get(usize::try_from(cube).ok()?));
                             let index = index.first().and_then(|&index| u64::try_from(index).ok());
-                            let wrong = || Error::format(format!("row {row} in hypercube {cube:?} at {index:?}"));
+                            let wrong = || {
+                                Error::format(format!(
+                                    "row {row} refers to position {index:?} of hypercube {cube:?}, which does not exist"
+                                ))
+                            };
                             part.zip(index).ok_or_else(wrong)?
                         }
                         _ => return Ok(None),

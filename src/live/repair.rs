@@ -34,14 +34,14 @@ pub struct Repaired {
 pub struct RepairedTable {
     /// `MAIN`, `ANTENNA`, `A/B`.
     pub name: String,
-    /// Rows that were committed: all of them are there.
+    /// Number of committed rows: all of them are kept.
     pub committed: u64,
     /// Rows after them that had arrived in some column, and are gone.
     pub lost: u64,
 }
 
-/// Brings a live file in order whose writer was killed, lost its machine or had no space left: everything that was
-/// committed is there, what was not is gone, and [`Writer::reopen`](super::Writer::reopen) can append to it.
+/// Repairs a live file whose writer was killed, lost its machine or ran out of space: committed rows are kept, others
+/// are removed, and [`Writer::reopen`](super::Writer::reopen) can append to it.
 ///
 /// All chunks and extents are checked before anything is changed. A file of another program is closed, not trimmed.
 ///
@@ -51,7 +51,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     repair_with(path, &())
 }
 
-/// As [`repair`], until `progress` says that it is to stop, which it can until something is changed.
+/// Does what [`repair`] does, and can be interrupted by `progress` until the first change.
 ///
 /// # Errors
 /// `Interrupted`, and those of [`repair`]; then the file stays as it is.
@@ -220,7 +220,9 @@ fn cells_of_cubes(row_cube: &Dataset, rows: u64, cubes: usize) -> Result<Vec<u64
         let Values::Int(numbers) = numbers else { unreachable!("read as Int") };
         for number in numbers.into_iter().filter(|&number| number >= 0) {
             let cells = counts.get_mut(number as usize);
-            *cells.ok_or_else(|| Error::format(format!("a cell in cube{number}, of {cubes}")))? += 1;
+            *cells.ok_or_else(|| {
+                Error::format(format!("a cell refers to cube{number}, but there are {cubes} hypercubes"))
+            })? += 1;
         }
         first += count;
     }

@@ -78,7 +78,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes rows anew unless they are the same already; says whether they were not.
+    /// Overwrites rows unless they are equal; returns whether they differed.
     fn update(&mut self, first: u64, rows: u64, bytes: &[u8]) -> Result<bool> {
         let mut found = Vec::with_capacity(bytes.len());
         self.dataset.read(first, rows, &mut found)?;
@@ -90,7 +90,7 @@ impl Stream {
     }
 }
 
-/// What became of cells that were to be written anew.
+/// The outcome of overwriting cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Updated {
     /// Whether any of them differed.
@@ -136,7 +136,10 @@ impl Column {
             (Parts::Cubes { .. }, None) => return Err(Error::usage("which shape each cell has is not said")),
             (Parts::Cubes { cubes, .. }, Some(shapes)) => {
                 if shapes.len() as u64 != rows {
-                    return Err(Error::usage(format!("shapes of {} cells for {rows} rows", shapes.len())));
+                    return Err(Error::usage(format!(
+                        "{} shapes were given for {rows} rows, expected one for each row",
+                        shapes.len()
+                    )));
                 }
                 let bytes = shapes.iter().flatten().try_fold(0, |sum, &shape| {
                     let (cube, _) = cubes.get(shape)?;
@@ -190,7 +193,7 @@ impl Column {
         }
     }
 
-    /// Writes the cells of `rows` rows anew that differ, as far as they have the shape of what is there.
+    /// Overwrites the cells of `rows` rows that differ, as far as they have the shape of the existing ones.
     pub(super) fn update(&mut self, first: u64, rows: u64, cells: &Checked<'_>) -> Result<Updated> {
         self.streams().into_iter().try_for_each(Stream::drain)?;
         let (bytes, shapes) = cells;
@@ -221,7 +224,7 @@ impl Column {
         Ok(updated)
     }
 
-    /// Writes cells that are there anew.
+    /// Overwrites existing cells.
     pub(super) fn rewrite(&mut self, first: u64, (bytes, shapes): &Checked<'_>) -> Result<()> {
         self.streams().into_iter().try_for_each(Stream::drain)?;
         match (&mut self.parts, shapes) {
@@ -276,7 +279,7 @@ impl Table {
 
     pub(super) fn column(&mut self, name: &str) -> Result<&mut Column> {
         let found = self.columns.iter_mut().find(|column| column.name == name);
-        found.ok_or_else(|| Error::usage(format!("there is no column {name}")))
+        found.ok_or_else(|| Error::usage(format!("column {name} does not exist")))
     }
 
     pub(super) fn append(&mut self, rows: u64, cells: &[Checked<'_>], most_waiting: usize) -> Result<()> {

@@ -122,7 +122,7 @@ fn blocks_that_do_not_fit_write_nothing() {
     let wrong: [Wrong<'_>; 7] = [
         ("ANTENNA", 1, &[("DISH", Block::from(&two[..]))], "16 bytes for 1 rows"),
         ("ANTENNA", 1, &[("DISH", Block::from(&[1i32][..]))], "int values where double are declared"),
-        ("ANTENNA", 1, &[("NAME", Block::from(&one[..]))], "there is no column NAME"),
+        ("ANTENNA", 1, &[("NAME", Block::from(&one[..]))], "column NAME does not exist"),
         (
             "ANTENNA",
             1,
@@ -130,7 +130,7 @@ fn blocks_that_do_not_fit_write_nothing() {
             "two blocks are of one column",
         ),
         ("ANTENNA", 1, &[], "column DISH: appended rows need a cell in every column"),
-        ("ANTENNA", 1, &[("DISH", Block::from(&one[..])), ("X", Block::from(&one[..]))], "there is no column X"),
+        ("ANTENNA", 1, &[("DISH", Block::from(&one[..])), ("X", Block::from(&one[..]))], "column X does not exist"),
         (
             "MAIN",
             1,

@@ -45,9 +45,9 @@ pub struct Writer {
     tables: Vec<Table>,
     policy: CommitPolicy,
     last_commit: Instant,
-    /// Whether cells were written anew since.
+    /// Whether cells were overwritten since the last commit.
     rewritten: bool,
-    /// For `fsync`.
+    /// A second descriptor of the file, on which `fsync` is called.
     descriptor: File,
     warnings: Vec<String>,
     /// Last, so that it is given back when the file is closed.
@@ -58,8 +58,8 @@ impl Writer {
     /// Opens a live file that its writer has closed, or that was repaired, to append more rows.
     ///
     /// # Errors
-    /// `Locked` if a writer has it, or did not close it: `repair` brings that in order. `Unsupported` if it is no live
-    /// file.
+    /// `Locked` if a writer has it open, or exited without closing it ([`repair`](fn@super::repair) recovers the file).
+    /// `Unsupported` if it is not a live file.
     pub fn reopen(path: impl AsRef<Path>, policy: CommitPolicy) -> Result<Self> {
         let path = path.as_ref();
         let lock = WriterLock::take(path)?;
@@ -109,7 +109,7 @@ impl Writer {
     /// The position of a table among [`tables`](Self::tables).
     pub(super) fn number_of(&self, name: &str) -> Result<usize> {
         let found = self.tables.iter().position(|table| table.name == name);
-        found.ok_or_else(|| Error::usage(format!("there is no table {name}")))
+        found.ok_or_else(|| Error::usage(format!("table {name} does not exist")))
     }
 
     pub(super) fn numbered(&self, number: usize) -> &Table {
@@ -154,7 +154,7 @@ impl Writer {
         self.file.as_ref().ok_or_else(|| Error::new(ErrorKind::Io, "the file cannot be written since an earlier error"))
     }
 
-    /// After an error of writing nothing more is written, so that what is committed stays as it is.
+    /// Closes the file after a failed write: nothing more is written, so that the committed rows stay unchanged.
     fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
         if result.is_err()
             && let Some(file) = self.file.take()
@@ -183,8 +183,7 @@ impl Writer {
         self.guard(written)
     }
 
-    /// Writes cells of rows that were appended before anew where they differ from what is there. Cells that have another
-    /// shape now stay as they were.
+    /// Overwrites cells of existing rows where they differ. Cells that now have another shape stay unchanged.
     pub(super) fn update(
         &mut self,
         table: &str,

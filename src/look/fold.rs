@@ -230,7 +230,7 @@ pub(super) struct Read {
 fn flags_of(values: Values) -> Result<Vec<bool>> {
     match values {
         Values::Bool(flags) => Ok(flags),
-        other => Err(Error::format(format!("flags of type {}", other.data_type()))),
+        other => Err(Error::format(format!("the flags have type {}, expected Bool", other.data_type()))),
     }
 }
 
@@ -240,7 +240,12 @@ fn complex_of(values: Values) -> Result<Vec<Complex32>> {
         Values::DComplex(values) => values.into_iter().map(|v| Complex32::new(v.re as f32, v.im as f32)).collect(),
         Values::Float(values) => values.into_iter().map(|v| Complex32::new(v, 0.)).collect(),
         Values::Double(values) => values.into_iter().map(|v| Complex32::new(v as f32, 0.)).collect(),
-        other => return Err(Error::format(format!("visibilities of type {}", other.data_type()))),
+        other => {
+            return Err(Error::format(format!(
+                "the visibilities have type {}, expected Complex, DComplex, Float or Double",
+                other.data_type()
+            )));
+        }
     })
 }
 

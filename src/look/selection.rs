@@ -104,7 +104,7 @@ impl Selection {
             });
             let wanted: Vec<usize> = wanted.collect::<Result<_>>()?;
             match (1..wanted.len()).find(|&at| wanted[..at].contains(&wanted[at])) {
-                Some(at) => Err(Error::usage(format!("corr: {} twice", request.corr[at]))),
+                Some(at) => Err(Error::usage(format!("corr names {} twice", request.corr[at]))),
                 None => Ok(wanted),
             }
         });

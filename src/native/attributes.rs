@@ -1,7 +1,7 @@
 //! Keywords as attributes, and back: what a user has changed in the attributes of a native file since it was made.
 //! docs/layout.md, "Keywords" and "Edits".
 //!
-//! The attributes that the exact keywords give are computed once more and compared with those that are there.
+//! The attributes that the exact keywords give are computed once more and compared with the existing ones.
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -131,7 +131,7 @@ impl Attributes {
         self.0.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
     }
 
-    /// In the order in which they are written.
+    /// The attributes in the order in which they are written.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Readable> {
         self.0.iter()
     }
@@ -209,7 +209,7 @@ pub(crate) struct Edited {
 }
 
 impl Edited {
-    /// What nobody has changed.
+    /// An `Edited` without changes.
     pub(crate) fn nothing(info: &TableInfo, keywords: &Record, columns: &[ColumnInfo]) -> Self {
         let column = |info: &ColumnInfo| (info.desc.comment.clone(), info.desc.keywords.clone());
         Edited {
@@ -354,18 +354,19 @@ impl Changes {
 /// What became of the new value of an attribute.
 enum Edit {
     Done,
-    /// With that of another one.
+    /// The value was set together with another attribute.
     DoneBefore,
     /// The old one stays.
     Impossible,
 }
 
-/// The expression of a column that is not there, in words.
+/// Whether an attribute holds the TaQL expression of a missing column.
 fn is_taql(name: &str) -> bool {
     name.ends_with(TAQL)
 }
 
-/// The keywords of an object that `_ctds` does not describe, and notes on what is none; those named `own` are no keywords.
+/// The keywords of an object that `_ctds` does not describe, and notes on attributes that cannot be keywords. The
+/// attributes in `own` belong to the layout and are skipped.
 pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
     let found = Found(object.attributes()?);
     let (mut keywords, mut notes) = (Record::default(), Vec::new());

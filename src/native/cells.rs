@@ -128,11 +128,14 @@ impl Cubes {
             return Ok(None);
         }
         let reader = usize::try_from(*cube).ok().and_then(|cube| self.cubes.get(cube));
-        let reader = reader.ok_or_else(|| Error::format(format!("row {row} in cube{cube}, which is not there")))?;
+        let reader =
+            reader.ok_or_else(|| Error::format(format!("row {row} refers to cube{cube}, which does not exist")))?;
         let index = self.row_index.integers(row..row + 1)?;
         match u64::try_from(index.first().copied().unwrap_or(-1)) {
             Ok(index) if index < reader.rows() => Ok(Some((reader, index))),
-            _ => Err(Error::format(format!("row {row} at position {index:?} of cube{cube}"))),
+            _ => Err(Error::format(format!(
+                "row {row} refers to position {index:?} of cube{cube}, which does not exist"
+            ))),
         }
     }
 }
@@ -206,7 +209,7 @@ pub(super) struct Ragged {
 pub(super) struct RaggedRows {
     rows: Range<u64>,
     defined: Vec<i64>,
-    /// As many of each row, -1 where it has no such axis.
+    /// Extents of the cells, the same number for each row; -1 for an axis that the cell does not have.
     extents: Vec<i32>,
     /// One more than rows.
     offsets: Vec<i64>,
@@ -227,13 +230,13 @@ impl Ragged {
             let there = self.defined.rows().min(self.shape.rows()).min(self.offset.rows().saturating_sub(1));
             let rows = start..there.min(start + count);
             if !rows.contains(&row) {
-                return Err(Error::format(format!("row {row} of {there}")));
+                return Err(Error::format(format!("row {row} does not exist, the column has {there} rows")));
             }
             let region = Region::rows(&Shape::from([width]), rows.clone());
             let mut extents = Values::new(DataType::Int);
             self.shape.read(&region, &mut extents)?;
             let Values::Int(extents) = extents else {
-                return Err(Error::format("extents of another type than integers"));
+                return Err(Error::format("the extents are not integers"));
             };
             let (defined, offsets) = (self.defined.integers(rows.clone())?, self.offset.integers(start..rows.end + 1)?);
             *known = Arc::new(RaggedRows { rows, defined, extents, offsets });

@@ -19,10 +19,10 @@ pub(crate) struct StoredDigests {
     format: String,
     #[serde(rename = "nrow")]
     pub(crate) rows: Option<u64>,
-    /// In hexadecimal digits, as all digests here.
+    /// SHA-256 of the table in hexadecimal digits, as all digests here.
     pub(crate) sha256: Option<String>,
     pub(crate) keywords_sha256: Option<String>,
-    /// In the order of the table.
+    /// Digests by column name, in the order of the table.
     columns: Map<String, Json>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct StoredColumnDigests {
 }
 
 impl StoredDigests {
-    /// The digests of a table of so many rows.
+    /// The digests of a table with `rows` rows.
     pub(crate) fn new(rows: u64, sha256: String, keywords_sha256: String) -> Self {
         let (sha256, keywords_sha256) = (Some(sha256), Some(keywords_sha256));
         StoredDigests { format: "CTFP-1".to_owned(), rows: Some(rows), sha256, keywords_sha256, columns: Map::new() }

@@ -62,7 +62,7 @@ pub(super) fn check_format(root: &Group) -> Result<()> {
     let text = |(name, _): (&str, &str)| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
     if text(FORMAT)?.as_deref() != Some(FORMAT.1) {
         return Err(Error::unsupported(
-            "an HDF5 file, but not a native ctds-hdf5 file: no attribute format = ctds-hdf5",
+            "this HDF5 file is not a native file of ctds-hdf5: it lacks the attribute format = ctds-hdf5",
         ));
     }
     let version = text(FORMAT_VERSION)?.unwrap_or_default();
@@ -99,7 +99,7 @@ fn string(attribute: &Attribute) -> Option<String> {
 
 /// Decodes a document.
 pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
-    json::decode(string(attribute).ok_or_else(|| Error::format("not a string"))?.as_bytes())
+    json::decode(string(attribute).ok_or_else(|| Error::format("the attribute is not a string"))?.as_bytes())
 }
 
 /// A table that `_ctds` describes, its document not yet decoded.
@@ -214,7 +214,7 @@ pub(crate) struct Layout {
     /// Names, comment and private keywords; neither keywords nor columns.
     pub(crate) desc: TableDesc,
     pub(crate) managers: Vec<ManagerSpec>,
-    /// For each column the number of its manager; none where only the manager's name tells.
+    /// The number of each column's manager; `None` where only the manager's name is known.
     pub(crate) bindings: Vec<Option<usize>>,
 }
 
@@ -325,7 +325,7 @@ pub(crate) struct ColumnDocument {
     #[serde(default)]
     manager_name: JsonString,
     keywords: JsonRecord,
-    /// In the list of the table's; absent in a live file, null where it is not known.
+    /// Number in the table's list of managers; absent in a live file, null where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     manager_number: Option<Option<usize>>,
     /// Why the column is missing.
@@ -381,10 +381,13 @@ impl ColumnDocument {
 
     fn column(self) -> Result<DescribedColumn> {
         let data_type = DataType::from_name(&self.dtype)
-            .ok_or_else(|| Error::format(format!("dtype {:?}, which is none that is known", self.dtype)))?;
+            .ok_or_else(|| Error::format(format!("the dtype {:?} is not known", self.dtype)))?;
         let form = self.form;
         if (form == FormKind::Record) != (data_type == DataType::Record) && form != FormKind::Missing {
-            return Err(Error::format(format!("elements of type {data_type} in the form {}", form.name())));
+            return Err(Error::format(format!(
+                "elements of type {data_type} cannot be stored in the form {}",
+                form.name()
+            )));
         }
         let kind = match self.kind {
             KindDocument::Array => ColumnKind::Array,

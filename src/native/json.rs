@@ -271,8 +271,8 @@ fn collect_names(record: &Json, names: &mut HashMap<BString, String>) {
 
 /// Decodes the text of a document.
 pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
-    let document: Json =
-        serde_json::from_slice(text).map_err(|error| Error::format(format!("not JSON: {error}")).caused_by(error))?;
+    let document: Json = serde_json::from_slice(text)
+        .map_err(|error| Error::format(format!("the text is not JSON: {error}")).caused_by(error))?;
     serde_json::from_value(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
 }
 
@@ -286,7 +286,7 @@ fn wrong(json: &Json, expected: &str) -> Error {
     if text.len() > 80 {
         text = text.chars().take(80).chain(['…']).collect();
     }
-    Error::format(format!("{expected} expected, found {text}"))
+    Error::format(format!("found {text}, expected {expected}"))
 }
 
 #[cfg(test)]

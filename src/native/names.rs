@@ -40,7 +40,7 @@ pub(crate) fn split_name(name: &str) -> (&str, &str) {
     }
 }
 
-/// Whether a table of a live file is the main one, by either name. In a source a subtable may be called `MAIN`, too.
+/// Whether a table of a live file is the main one, by either name. In a source, a subtable may also be called `MAIN`.
 pub(crate) fn is_main(name: &str) -> bool {
     source_name(name) == MAIN_TABLE
 }
@@ -130,7 +130,7 @@ pub(super) fn link_name(wanted: &str) -> String {
     }
 }
 
-/// `wanted`, or with `__2`, `__3` … behind it if it is taken.
+/// The name `wanted`, or `wanted` with `__2`, `__3` … appended if it is taken.
 pub(crate) fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     let mut name = wanted.to_owned();
     let mut number = 2;

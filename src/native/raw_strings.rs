@@ -97,14 +97,23 @@ impl RawStrings {
                 return Err(wrong(BYTES));
             };
             if offset.len() != index.len() + 1 {
-                return Err(Error::format(format!("{} offsets of {} strings", offset.len(), index.len())));
+                return Err(Error::format(format!(
+                    "found {} offsets for {} strings, expected one more than strings",
+                    offset.len(),
+                    index.len()
+                )));
             }
             let string = |(index, ends): (&i64, &[i64])| {
                 let range = Option::zip(usize::try_from(ends[0]).ok(), usize::try_from(ends[1]).ok());
                 let string = range.and_then(|(start, end)| bytes.get(start..end));
                 let element = u64::try_from(*index).ok();
                 let found = element.zip(string).map(|(element, string)| (element, string.into()));
-                found.ok_or_else(|| Error::format(format!("element {index} from bytes {} to {}", ends[0], ends[1])))
+                found.ok_or_else(|| {
+                    Error::format(format!(
+                        "element {index} refers to bytes {} to {}, which do not exist",
+                        ends[0], ends[1]
+                    ))
+                })
             };
             index.iter().zip(offset.windows(2)).map(string).collect()
         };

@@ -73,12 +73,14 @@ impl Reader {
     /// Fills `out` with the little-endian bytes of the rows from `first` on, of `row_bytes` each.
     pub(crate) fn read_rows(&self, first: u64, out: &mut [u8], row_bytes: usize) -> Result<()> {
         let Some(chunks) = self.chunks.as_ref().filter(|chunks| chunks.grid().covers_cells()) else {
-            let (cell, _) = self.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
+            let (cell, _) = self.shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
             let rows = (out.len() / row_bytes.max(1)) as u64;
             let region = Region::rows(&cell, first..first.saturating_add(rows));
             let mut values = Values::new(self.data_type);
             self.read(&region, &mut values)?;
-            out.copy_from_slice(&values.le_bytes().ok_or_else(|| Error::format("elements without a fixed size"))?);
+            out.copy_from_slice(
+                &values.le_bytes().ok_or_else(|| Error::format("the elements do not have a fixed size"))?,
+            );
             return Ok(());
         };
         let chunk_rows = chunks.grid().chunk.last().copied().unwrap_or(1);
@@ -99,7 +101,7 @@ impl Reader {
                 // apart from the chunks that other reads keep as elements
                 let chunk = self.cache.get((1, number), read)?;
                 let Values::UChar(bytes) = &*chunk else {
-                    return Err(Error::format("a chunk of other elements than bytes"));
+                    return Err(Error::format("the elements of the chunk are not bytes"));
                 };
                 part.copy_from_slice(&bytes[before as usize * row_bytes..][..part.len()]);
             }

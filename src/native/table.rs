@@ -57,7 +57,7 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>
         }
         find_more_tables(&root, &source, &mut tables)?;
         if tables.first().is_none_or(|table| table.name != MAIN_TABLE) {
-            return Err(Error::format(format!("there is no table {}", table_path(MAIN_TABLE))));
+            return Err(Error::format(format!("table {} is missing", table_path(MAIN_TABLE))));
         }
         let placed = |entry: NativeEntry| NativeEntry { table: entry.table.context(&place), ..entry };
         Ok(tables.into_iter().map(placed).collect())
@@ -120,7 +120,7 @@ fn by_hand(root: &Group, name: String, parent: Option<usize>, path: String, sour
 /// A table in a native file.
 pub(crate) struct NativeTable {
     rows: u64,
-    /// More rows may be there, which are not yet committed.
+    /// Whether the file is live: it may have further rows that are not yet committed.
     live: bool,
     /// The parts of the source that are left out, if this is the main table.
     damage: Vec<Damage>,
@@ -132,7 +132,7 @@ pub(crate) struct NativeTable {
     forms: Vec<StoredForm>,
     /// The last component of the path of each subtable, by the name that keywords store.
     table_names: HashMap<BString, String>,
-    /// The path of the group of each subtable that is in the file, likewise.
+    /// The path of the group of each subtable that is in the file, by the name that keywords store.
     groups: HashMap<BString, String>,
     layout: Layout,
     /// The exact name of the table, where its group has another.
@@ -377,7 +377,7 @@ impl NativeTable {
     fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         let data = self.reader(data)?;
-        let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
+        let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
         self.check_rows(link, rows, self.rows)?;
         let is_record = *kind == FormKind::Record;
         let expected = self.columns[index].shape.as_ref().filter(|_| !is_record);

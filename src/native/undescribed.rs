@@ -17,7 +17,7 @@ use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Cells of fixed shape of at most so many elements lie in the manager's rows.
+/// Most elements of a fixed-shape cell that is stored in the rows of the manager.
 const DIRECT_ELEMENTS: u64 = 16;
 
 /// What the attributes of a table's group say.
@@ -87,21 +87,21 @@ pub(super) fn columns(
         let column = match kind {
             LinkKind::Dataset => dense(group, &link, notes),
             LinkKind::Group => several(group, &link, notes),
-            LinkKind::Soft => Err(Error::unsupported("a soft link")),
+            LinkKind::Soft => Err(Error::unsupported("soft links are not read")),
             LinkKind::Elsewhere => group.dataset(&link).map(|_| None),
             LinkKind::Other => Ok(None),
         };
         match column {
             Ok(Some((info, kind, rows))) => found.push((info, StoredForm::new(kind, link), rows)),
             Ok(None) => {}
-            Err(error) if error.may_be_left_out() => notes.push(format!("{link} is no column: {error}")),
+            Err(error) if error.may_be_left_out() => notes.push(format!("{link} is not a column: {error}")),
             Err(error) => return Err(error.context(link)),
         }
     }
     Ok(found)
 }
 
-/// A dataset whose slowest axis is that of the rows; scales of dimensions are no columns.
+/// The column in a dataset whose slowest axis is that of the rows; dimension scales are not columns.
 fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
     let dataset = group.dataset(link)?;
     let class = dataset.attribute("CLASS").ok().flatten();
@@ -110,7 +110,7 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
     }
     let shape = dataset.shape()?;
     let Some((cell, rows)) = shape.split_last() else {
-        notes.push(format!("dataset {link} has no rows and is no column"));
+        notes.push(format!("dataset {link} has no rows and is not a column"));
         return Ok(None);
     };
     let data_type = dataset.data_type()?;

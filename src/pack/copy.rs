@@ -18,7 +18,7 @@ const MOST_BLOCK_BYTES: u64 = 4 << 20;
 /// Copies files one after the other.
 pub(super) struct Copier<'a> {
     progress: &'a dyn Progress,
-    /// For a piece.
+    /// Two buffers of up to [`PIECE_BYTES`].
     buffers: [Vec<u8>; 2],
 }
 

@@ -163,7 +163,7 @@ impl Container for Plain {
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         match self.files.get(name) {
             Some(stored) => stored.open(name),
-            None => Err(Error::not_found("no such file").context(Context::member(name))),
+            None => Err(Error::not_found("the file does not exist").context(Context::member(name))),
         }
     }
 
@@ -174,7 +174,7 @@ impl Container for Plain {
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         match self.nested.get(name) {
             Some(inner) => Ok(inner.clone()),
-            None => Err(Error::not_found("no such directory").context(Context::member(name))),
+            None => Err(Error::not_found("the directory does not exist").context(Context::member(name))),
         }
     }
 
@@ -223,8 +223,8 @@ impl FileSet {
     /// of other files.
     ///
     /// # Errors
-    /// `Locked` if a program writes to one of the tables for too long, `Format` if there is no table at `path`, if a
-    /// container is damaged, or holds a file whose name is none.
+    /// `Locked` if a program writes to one of the tables for too long, `Format` if `path` is not a table, if a container
+    /// is damaged, or if it holds a file whose name cannot be one.
     pub(super) fn open(path: &Path, wanted: Wanted, options: OpenOptions) -> Result<Self> {
         Self::find(path, Search { options, wanted, salvage: false })
     }
@@ -260,7 +260,7 @@ impl FileSet {
             root.damage.extend(damage.map(|error| Damage::of_file(".", &name, &error)));
             match root.is_table() || search.wanted == Wanted::Files || !is_for_tables {
                 true => Ok(FileSet { path, root, damage: Vec::new() }),
-                false => Err(Error::format("not a table: there is no table.dat")),
+                false => Err(Error::format("not a table: it has no table.dat")),
             }
         };
         open().with_context(|| Context::path(path))
@@ -304,7 +304,7 @@ impl FileSet {
         self.root.all().iter().map(|folder| folder.files.len()).sum()
     }
 
-    /// Of all files.
+    /// Sum of the lengths of all files.
     pub(super) fn bytes(&self) -> u64 {
         self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
     }

@@ -42,7 +42,7 @@ pub struct Listing {
 pub struct ListedFile {
     /// As stored: it need not be one that a file in a directory can have.
     pub name: String,
-    /// In bytes.
+    /// Length of the file in bytes.
     pub len: u64,
     /// How the container stores it.
     pub layout: FileLayout,
@@ -94,7 +94,7 @@ pub enum Listed<'a> {
     },
     /// An entry of the last container that is neither a file nor a container.
     LeftOut {
-        /// As stored.
+        /// Name of the entry as stored.
         name: &'a str,
         /// Description.
         what: &'a str,
@@ -234,7 +234,7 @@ impl Listing {
     /// Lists what is at `path`, whether it is a table or not: a directory, a container, a container in one.
     ///
     /// # Errors
-    /// `NotFound` if there is nothing, `Format` if it is no container or a damaged one.
+    /// `NotFound` if `path` does not exist, `Format` if it is not a container or a damaged one.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let listing = Self::open_if(path.as_ref(), &mut |_, _, _, _| Ok(true))?;
         Ok(listing.expect("it was wanted"))
@@ -428,7 +428,7 @@ fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Check {
-    /// What is there; `None` if it is one damaged container.
+    /// The files found; `None` if the source is one damaged container.
     pub listing: Option<Listing>,
     /// Files with checksums.
     pub files: u64,

@@ -11,7 +11,7 @@ use crate::error::Result;
 pub(super) enum Special {
     /// Leads to a file or a table, which is taken instead.
     FollowedLink,
-    /// Leads to nothing, or to a directory that is no table.
+    /// Leads to nothing, or to a directory that is not a table.
     OtherLink,
     /// Socket, pipe, device.
     NoFile,

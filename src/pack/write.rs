@@ -212,7 +212,7 @@ fn make_container(
     block_bytes: u64,
 ) -> Result<Arc<dyn ContainerMut>> {
     if folder.files.iter().any(|file| file.name == file_name) {
-        let message = "a file of this name is there that is not the table's container";
+        let message = "a file of this name exists, but is not the container of the table";
         return Err(Error::unsupported(message).context(format!("{}{file_name}", folder.prefix)));
     }
     let path = target.path(file_name).expect("a directory has paths");

@@ -58,7 +58,7 @@ pub struct ColumnDesc {
     pub max_length: u32,
     /// The column keywords.
     pub keywords: Record,
-    /// The value of cells nobody wrote, as described; storage managers ignore it.
+    /// The described value of never-written cells; storage managers ignore it.
     pub default: Option<Values>,
 }
 
@@ -108,7 +108,7 @@ impl ColumnDesc {
         self
     }
 
-    /// Every cell has this shape, first axis fastest; cells nobody writes may stay undefined.
+    /// Every cell has this shape, first axis fastest; cells that are never written may stay undefined.
     pub fn fixed_shape(mut self, shape: Shape) -> Self {
         self.options |= FIXED_SHAPE;
         self.ndim = shape.len() as i32;

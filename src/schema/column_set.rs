@@ -15,9 +15,9 @@ pub(crate) const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 /// Where the files of the managers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StorageOption {
-    /// In `table.mf`.
+    /// All in the container `table.mf`.
     MultiFile,
-    /// In `table.mfh5`.
+    /// All in the container `table.mfh5`.
     MultiHdf5,
     /// Each on its own.
     SepFile,
@@ -38,7 +38,7 @@ pub(crate) struct ManagerEntry {
 pub(crate) struct ColumnBinding {
     /// The name at creation; a rename does not change it.
     pub(crate) original_name: BString,
-    /// Of the manager.
+    /// Sequence number of the manager.
     pub(crate) sequence: u32,
     /// The fixed shape of all cells, which may be known here only.
     pub(crate) shape: Option<Shape>,
@@ -60,17 +60,17 @@ pub(crate) struct ColumnBinding {
 /// | info     | u32 length and bytes per manager       | | |                               |
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ColumnSet {
-    /// As stored, and not to be relied on.
+    /// The stored number of rows, which may be out of date.
     pub(crate) rows: u64,
     pub(crate) storage: StorageOption,
-    /// In bytes, as stored.
+    /// Block size of the container in bytes, as stored.
     pub(crate) block_bytes: Option<u32>,
     /// Its bytes in table.dat from the version up to the counter, which depend on the version.
     pub(crate) head: Range<u64>,
     /// The next manager's sequence number.
     pub(crate) counter: u32,
     pub(crate) managers: Vec<ManagerEntry>,
-    /// In the order of the table description.
+    /// Bindings in the order of the table description.
     pub(crate) columns: Vec<ColumnBinding>,
 }
 

@@ -20,7 +20,7 @@ pub use table_desc::TableDesc;
 pub(crate) use table_name::{resolve, stored_name};
 pub(crate) use views::{ConcatTable, RefTable};
 
-/// Whether so many rows take 64 bits, for casacore. formats/table.md 2.7.
+/// Whether casacore stores a number of rows in 64 bits. formats/table.md 2.7.
 fn is_wide(rows: u64) -> bool {
     rows > i32::MAX as u64
 }

@@ -6,7 +6,7 @@ use crate::aipsio::Encoder;
 use crate::error::Result;
 use crate::value::ByteOrder;
 
-/// Offset of the length of the object `Table`, behind the magic.
+/// Offset of the length of the object `Table`, after the magic.
 const LENGTH_OFFSET: usize = 4;
 
 /// Stands where a writer could not seek back to fill the length in.

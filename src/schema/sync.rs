@@ -4,7 +4,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt};
 
-/// Offset of the length of the sync record, behind the list of lock requests.
+/// Offset of the length of the sync record, after the list of lock requests.
 const LENGTH_OFFSET: u64 = 260;
 
 /// What the last writer left for others.
@@ -30,7 +30,7 @@ pub(crate) struct Counters {
     /// Columns of the table.
     pub(crate) columns: u32,
     pub(crate) table: u32,
-    /// In the order of the column set.
+    /// A counter for each manager, in the order of the column set.
     pub(crate) managers: Vec<u32>,
 }
 
@@ -63,7 +63,7 @@ impl Sync {
         Ok(Sync { rows, modify, counters })
     }
 
-    /// The record and its length: what a lock file has behind the list of lock requests.
+    /// The record and its length, which follow the list of lock requests in a lock file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);
         let wide = super::is_wide(self.rows);
@@ -80,7 +80,7 @@ impl Sync {
         [(record.len() as u32).to_be_bytes().as_slice(), &record].concat()
     }
 
-    /// A lock file that nobody waits for.
+    /// A lock file without lock requests.
     pub(crate) fn encode_file(&self) -> Vec<u8> {
         [[0; LENGTH_OFFSET as usize].as_slice(), &self.encode()].concat()
     }

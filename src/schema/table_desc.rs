@@ -29,7 +29,7 @@ pub struct TableDesc {
     pub keywords: Record,
     /// Hypercolumn definitions.
     pub private_keywords: Record,
-    /// In the order of their addition.
+    /// Columns in the order of their addition.
     pub columns: Vec<ColumnDesc>,
 }
 

@@ -35,7 +35,7 @@ impl Shapes {
 pub(crate) struct RowBlock {
     pub(crate) rows: Range<u64>,
     pub(crate) shapes: Shapes,
-    /// Of the only row's cell; parts follow each other along the slowest axis.
+    /// The part of the cell, if the block is a part of one row; parts follow each other along the slowest axis.
     pub(crate) part: Option<Region>,
 }
 

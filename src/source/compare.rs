@@ -67,7 +67,7 @@ pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) ->
             continue;
         }
         let Some(other) = right.tables.iter().find(|other| other.name == table.name) else {
-            // neither side has a subtable that is not there
+            // a missing subtable is missing on both sides
             if table.content.is_ok() {
                 all.differ(&table.name, None, "a table", "no such table");
             }
@@ -99,7 +99,7 @@ pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) ->
 #[derive(Clone, Copy)]
 struct Side<'a> {
     content: &'a Content,
-    /// Of the source, for errors.
+    /// Context of the source, for errors.
     place: &'a Context,
 }
 

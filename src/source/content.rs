@@ -79,7 +79,7 @@ impl Content {
         }
     }
 
-    /// In the order of the table description.
+    /// The columns in the order of the table description.
     pub(crate) fn columns(&self) -> &[ColumnInfo] {
         match self {
             Content::Casacore(table) => table.columns(),

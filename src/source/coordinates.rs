@@ -12,7 +12,7 @@ pub(crate) fn coordinates(source: &Source) -> Vec<(String, Values)> {
     known.chain(correlations.into_iter().map(|values| ("corr".to_owned(), values))).collect()
 }
 
-/// The cells of a small column of a subtable; none if it is not there or cannot be read.
+/// The cells of a small column of a subtable; empty if it is missing or cannot be read.
 fn column(source: &Source, table: &str, column: &str, data_type: DataType) -> Vec<Values> {
     let read = || -> Option<Vec<Values>> {
         let content = source.tables.iter().find(|other| other.name == table)?.content().ok()?;

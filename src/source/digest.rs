@@ -32,11 +32,11 @@ pub struct TableDigest {
     pub error: Option<Error>,
     /// The number of rows.
     pub rows: u64,
-    /// Of rows and columns.
+    /// SHA-256 of the number of rows and of all columns.
     pub sha256: Sha256,
-    /// Of the table keywords.
+    /// SHA-256 of the table keywords.
     pub keywords_sha256: Sha256,
-    /// In the order of the table description.
+    /// Fingerprints of the columns, in the order of the table description.
     pub columns: Vec<ColumnDigest>,
 }
 
@@ -44,15 +44,15 @@ pub struct TableDigest {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnDigest {
-    /// Of the column.
+    /// Name of the column.
     pub name: String,
     /// As [`DataType::name`].
     pub data_type: DataType,
     /// Whether the cells are arrays.
     pub is_array: bool,
-    /// Of the cells; the error if they cannot be read.
+    /// SHA-256 of the cells; the error if they cannot be read.
     pub sha256: Result<Sha256>,
-    /// Of the column keywords.
+    /// SHA-256 of the column keywords.
     pub keywords_sha256: Sha256,
 }
 

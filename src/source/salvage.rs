@@ -79,10 +79,11 @@ impl Source {
                 damaged.push(found);
             }
             if damaged.iter().any(|found| !matches!(found, ColumnDamage::None)) {
-                table.content = match std::mem::replace(&mut table.content, Err(Error::format("being salvaged"))) {
-                    Ok(content) => Ok(Content::Salvaged(Box::new(Salvaged::new(content, damaged)))),
-                    Err(error) => Err(error),
-                };
+                table.content =
+                    match std::mem::replace(&mut table.content, Err(Error::format("the table is being salvaged"))) {
+                        Ok(content) => Ok(Content::Salvaged(Box::new(Salvaged::new(content, damaged)))),
+                        Err(error) => Err(error),
+                    };
             }
         }
         Ok(())

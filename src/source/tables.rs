@@ -158,8 +158,8 @@ impl Source {
         let group = native::table_path(&inside);
         let named = |table: &SourceTable| table.name == inside || table.group.as_ref() == Some(&group);
         let number = source.tables.iter().position(named);
-        let number =
-            number.ok_or_else(|| Error::not_found(format!("no table {inside}")).context(Context::path(file)))?;
+        let number = number
+            .ok_or_else(|| Error::not_found(format!("table {inside} does not exist")).context(Context::path(file)))?;
         Ok((source, number))
     }
 
@@ -207,7 +207,7 @@ impl Source {
         let found = &self.tables[number];
         let columns = found.columns().context(&self.place)?;
         let index = columns.iter().position(|info| info.desc.name == column);
-        let missing = || Error::not_found(format!("no column {column}")).context(self.place_of(found));
+        let missing = || Error::not_found(format!("column {column} does not exist")).context(self.place_of(found));
         self.column_at(number, index.ok_or_else(missing)?)
     }
 
@@ -235,7 +235,8 @@ impl Source {
     /// # Errors
     /// As [`column_at`](Self::column_at).
     pub(crate) fn cells_at(&self, table: usize, column: usize) -> Result<(&Content, Arc<dyn ColumnCells + '_>)> {
-        let none = || Error::not_found(format!("no column {column} of table {table}")).context(self.place.clone());
+        let none =
+            || Error::not_found(format!("column {column} of table {table} does not exist")).context(self.place.clone());
         let found = self.tables.get(table).ok_or_else(none)?;
         let content = found.content().context(&self.place)?;
         let info = content.columns().get(column).ok_or_else(none)?;

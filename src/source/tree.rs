@@ -11,7 +11,7 @@ use crate::limits;
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) directories: Vec<BString>,
-    /// With the place of each.
+    /// Each file by its path below the root, with its path in the file system.
     pub(crate) files: Vec<(BString, PathBuf)>,
     /// What is not restored as it is, and why.
     notes: Vec<String>,

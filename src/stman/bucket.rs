@@ -14,14 +14,14 @@ use crate::error::{Error, Result};
 use crate::io::{Paged, PagedMut, ReadAt, WriteAt, read_array};
 use crate::value::{Record, Value, Values};
 
-/// Of the header, most of it unused.
+/// Length of the header in bytes; most of it is unused.
 const HEADER_BYTES: u64 = 512;
 
 /// The buckets of a file.
 #[derive(Debug)]
 pub(super) struct Buckets<F = Paged> {
     pub(super) file: F,
-    /// Of each bucket.
+    /// Bytes of each bucket.
     pub(super) bucket_bytes: u32,
     pub(super) count: u32,
 }
@@ -43,7 +43,7 @@ impl Buckets {
 }
 
 impl<F> Buckets<F> {
-    /// The offset of the byte behind the last bucket.
+    /// The offset of the end of the last bucket.
     pub(super) fn end(&self) -> u64 {
         HEADER_BYTES + u64::from(self.count) * u64::from(self.bucket_bytes)
     }
@@ -101,7 +101,10 @@ impl BucketsMut {
         }
         let bucket = self.buckets.count;
         if bucket >= i32::MAX as u32 {
-            return Err(Error::limit(format!("more than {bucket} buckets of {} bytes", self.bytes())));
+            return Err(Error::limit(format!(
+                "the file would have more than {bucket} buckets of {} bytes: a larger bucket is needed",
+                self.bytes()
+            )));
         }
         self.buckets.count += 1;
         self.file().grow(self.buckets.end());

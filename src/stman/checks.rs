@@ -16,7 +16,7 @@ impl ColumnSpec {
     pub(super) fn check_write(&self, rows: &Range<u64>, table_rows: u64, values: &Values) -> Result<()> {
         self.check_rows(rows, table_rows)?;
         if values.data_type() != self.data_type {
-            let message = format!("{} values for a column of {}", values.data_type(), self.data_type);
+            let message = format!("the values have type {}, expected {}", values.data_type(), self.data_type);
             return Err(self.misfit(rows.start, message));
         }
         Ok(())
@@ -87,7 +87,7 @@ impl ColumnSpec {
     }
 }
 
-/// Checks that a table of so many rows has one to remove.
+/// Checks that `row` exists in a table of `table_rows` rows, so that it can be removed.
 pub(super) fn check_removal(row: u64, table_rows: u64) -> Result<()> {
     if row < table_rows {
         return Ok(());
@@ -101,7 +101,7 @@ pub(super) fn check_removal(row: u64, table_rows: u64) -> Result<()> {
 /// `Limit` if 63 bits do not count them.
 pub(super) fn more_rows(table_rows: u64, count: u64) -> Result<u64> {
     let rows = table_rows.checked_add(count).filter(|&rows| rows <= i64::MAX as u64);
-    rows.ok_or_else(|| Error::limit("more rows than 63 bits count"))
+    rows.ok_or_else(|| Error::limit("the table would have more than 2^63 - 1 rows"))
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
         let text = |result: Result<()>| result.unwrap_err().to_string();
         assert_eq!(
             text(spec.check_write(&(3..5), 9, &Values::new(DataType::Short))),
-            "column DATA, row 3: short values for a column of int"
+            "column DATA, row 3: the values have type short, expected int"
         );
         assert_eq!(text(spec.check_rows(&(3..5), 4)), "column DATA, row 4: the table has 4 rows");
         assert_eq!(

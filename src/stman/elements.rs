@@ -10,7 +10,7 @@ use crate::value::{DataType, Region, Shape, Values, bits, for_each_type, swap_by
 /// Packed or swapped at a time, so that a large cell is in memory once only.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Where elements are: element `i` is `first + i` elements (of Bools: bits) behind byte `offset`.
+/// Where elements are: element `i` is `first + i` elements (of Bools: bits) after byte `offset`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Elements<'a> {
     pub(super) file: &'a dyn ReadAt,

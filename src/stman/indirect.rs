@@ -1,6 +1,6 @@
 //! The indirect array file `table.f<sequence>i`: arrays of any shape, found by their offset. formats/stman.md 3.
 //!
-//! A header, then records in no particular order; whoever stored an array knows its offset and element type.
+//! A header, then records in no particular order. Offset and element type of an array are known only to the manager.
 
 use std::ops::Range;
 
@@ -136,7 +136,10 @@ impl<F: ReadAt> Arrays<F> {
     fn decode_shape(&self, bytes: &[u8]) -> Result<Shape> {
         let extents = bytes.as_chunks().0.iter().map(|&extent| self.order.u32(extent) as i32);
         extents
-            .map(|extent| u64::try_from(extent).map_err(|_| Error::format(format!("extent {extent} in its shape"))))
+            .map(|extent| {
+                u64::try_from(extent)
+                    .map_err(|_| Error::format(format!("an extent of its shape is {extent}, expected 0 or more")))
+            })
             .collect()
     }
 
@@ -175,7 +178,7 @@ impl<F: ReadAt> Arrays<F> {
 #[derive(Debug)]
 pub(super) struct ArraysMut {
     arrays: Arrays<PagedMut>,
-    /// Of the last record.
+    /// Offset of the end of the last record.
     end: u64,
 }
 
@@ -220,7 +223,10 @@ impl ArraysMut {
         let start = self.end.next_multiple_of(8);
         let data = start + head.len() as u64;
         let end = bytes.and_then(|bytes| data.checked_add(bytes)).filter(|&end| end <= i64::MAX as u64);
-        let end = end.ok_or_else(|| Error::limit(format!("an array of shape {shape}")).context(self.place()))?;
+        let end = end.ok_or_else(|| {
+            Error::limit(format!("an array of shape {shape} does not fit: the file would exceed 2^63 bytes"))
+                .context(self.place())
+        })?;
         self.arrays.file.write(start, &head).context(self.place())?;
         self.grow(end);
         Ok(start as i64)
@@ -306,7 +312,7 @@ impl ArraysMut {
         if shape.elements()? == elements as u64 {
             return Ok(());
         }
-        let message = format!("{elements} elements for an array of shape {shape}");
+        let message = format!("{elements} elements do not fill an array of shape {shape}");
         Err(Error::usage(message).context(Context::offset("array", offset)).context(&self.arrays.place))
     }
 
@@ -326,7 +332,7 @@ impl ArraysMut {
         let mut bytes = Vec::new();
         let start = self.end;
         for string in strings {
-            // an empty string has an offset too: casacore's has one once it was written
+            // an empty string also has an offset: casacore's has one once it was written
             let offset = u32::try_from(start + bytes.len() as u64).ok();
             let len = u32::try_from(string.len()).ok();
             let (offset, len) = offset.zip(len).ok_or_else(|| {
@@ -460,7 +466,7 @@ mod tests {
         assert_eq!(error.kind(), crate::ErrorKind::Usage);
         let region = Region { start: Shape::from([1]), shape: Shape::from([2]) };
         assert!(file.write_region(offset, &region, &Values::Int(vec![1, 2])).is_err());
-        // strings behind an array that ends at 4 GiB; nothing of it is in memory
+        // strings after an array that ends at 4 GiB; nothing of it is in memory
         file.add(DataType::UChar, &Shape::from([(1 << 31) - 1])).unwrap();
         file.add(DataType::UChar, &Shape::from([(1 << 31) - 1])).unwrap();
         let texts = file.add(DataType::String, &Shape::from([1])).unwrap();
@@ -484,7 +490,7 @@ mod tests {
 
     #[test]
     fn strings_share_no_bytes() {
-        // 200 strings that all are the one of 600 bytes behind them
+        // 200 strings that all are the one of 600 bytes after them
         let text = format!("00*16 00000001 000000c8 {} 00000258 00*600", "00000338 ".repeat(200));
         let file = arrays(samples::bytes(&text)).unwrap();
         assert_eq!(file.shape(16).unwrap(), Shape::from([200]));

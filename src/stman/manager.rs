@@ -191,7 +191,7 @@ pub(crate) enum Storage {
     Scalar,
     /// An array of fixed shape in the manager's rows.
     Direct,
-    /// An array elsewhere; the shape may be fixed nevertheless. Record columns too.
+    /// An array elsewhere, even if its shape is fixed; also a cell of a record column.
     Indirect,
 }
 

@@ -8,7 +8,7 @@ use crate::value::{Region, Shape, Values};
 
 pub(super) static KIND: Kind = Kind::new(&["MemoryStMan"], open);
 
-/// There is no file and no info: the columns are all there is.
+/// A manager without files and without info: it consists of its columns.
 #[derive(Debug)]
 struct Memory {
     name: BString,

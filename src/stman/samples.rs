@@ -107,7 +107,7 @@ pub(super) fn damage(good: &[u8], read: impl Fn(Vec<u8>) -> Result<()>) {
     }
 }
 
-/// A damaged file of a few hundred bytes may take so long; other tests may keep the machine busy.
+/// Longest time for a damaged file of a few hundred bytes; other tests may keep the machine busy.
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// All defined cells of a column, read at once and one by one, which must agree.
@@ -150,7 +150,7 @@ impl Columns for Alone {
     }
 
     fn column(&self, name: &BStr) -> Result<OtherColumn> {
-        Err(Error::format(format!("there is no column {name}")))
+        Err(Error::format(format!("column {name} does not exist")))
     }
 }
 
@@ -160,7 +160,7 @@ impl TableContext for Alone {
     }
 
     fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
-        Err(Error::not_found(format!("there is no table {stored}")))
+        Err(Error::not_found(format!("table {stored} does not exist")))
     }
 }
 
@@ -197,7 +197,7 @@ impl Given {
 
     fn find(&self, name: &BStr) -> Result<&(ColumnSpec, Record, Arc<GivenColumn>)> {
         let found = self.columns.iter().find(|column| column.0.name == name);
-        found.ok_or_else(|| Error::format(format!("there is no column {name}")))
+        found.ok_or_else(|| Error::format(format!("column {name} does not exist")))
     }
 }
 
@@ -224,7 +224,7 @@ impl TableContext for Given {
     /// `self` is a table with the same columns.
     fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>> {
         if stored != "self" {
-            return Err(Error::not_found(format!("there is no table {stored}")));
+            return Err(Error::not_found(format!("table {stored} does not exist")));
         }
         let (rows, keywords, columns) = (self.rows, self.keywords.clone(), self.columns.clone());
         Ok(Box::new(Given { rows, keywords, columns }))

@@ -9,7 +9,7 @@ use crate::value::{Region, Shape, Values};
 
 /// A manager that adds `context` to its errors.
 ///
-/// It forwards every method, the provided ones too: a manager's own version would be lost otherwise.
+/// It forwards every method, also those with a default: a manager's own version would be lost otherwise.
 #[derive(Debug)]
 pub(super) struct WithContext<M> {
     context: Context,

@@ -70,7 +70,7 @@ impl<'a> Column<'a> {
     /// The shape of a cell, first axis fastest; `None` if the cell is undefined. That of a scalar has no axes.
     ///
     /// # Errors
-    /// `Usage` if there is no such row; `Format` and `Io` if the cell cannot be found.
+    /// `Usage` if the row does not exist; `Format` and `Io` if the cell cannot be found.
     pub fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         self.check_rows(&(row..row.saturating_add(1)))?;
         self.with_cells(|cells| cells.cell_shape(row))
@@ -89,7 +89,7 @@ impl<'a> Column<'a> {
     /// The value of a scalar cell.
     ///
     /// # Errors
-    /// `Usage` if the column holds arrays or another type, or there is no such row; `Format` and `Io` if the cell
+    /// `Usage` if the column holds arrays or another type, or the row does not exist; `Format` and `Io` if the cell
     /// cannot be read.
     pub fn scalar<T: Element>(&self, row: u64) -> Result<T> {
         if self.info().desc.kind != ColumnKind::Scalar {
@@ -290,7 +290,10 @@ impl<'a> Column<'a> {
     fn check_rows(&self, rows: &Range<u64>) -> Result<()> {
         if rows.end > self.rows {
             let count = self.rows;
-            return Err(self.error(Error::usage(format!("rows {} to {} of a table of {count}", rows.start, rows.end))));
+            return Err(self.error(Error::usage(format!(
+                "rows {}..{} exceed the table, which has {count} rows",
+                rows.start, rows.end
+            ))));
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ pub struct ColumnMut<'a> {
     info: &'a mut ColumnInfo,
     rows: u64,
     manager: &'a mut dyn ManagerMut,
-    /// In the manager.
+    /// Number of the column in the manager.
     index: usize,
 }
 
@@ -70,7 +70,7 @@ impl<'a> ColumnMut<'a> {
     /// The shape of a cell, first axis fastest; `None` if the cell is undefined. That of a scalar has no axes.
     ///
     /// # Errors
-    /// `Usage` if there is no such row.
+    /// `Usage` if the row does not exist.
     pub fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
         self.check_rows(&(row..row.saturating_add(1)))?;
         if self.info.desc.kind == ColumnKind::Scalar {
@@ -82,7 +82,7 @@ impl<'a> ColumnMut<'a> {
     /// Puts scalars into consecutive rows.
     ///
     /// # Errors
-    /// `Usage` if the column holds arrays or another type, or there are not so many rows; `Io`, `NoSpace`.
+    /// `Usage` if the column holds arrays or another type, or if the rows exceed the table; `Io`, `NoSpace`.
     pub fn put_scalars<T: Element>(&mut self, first_row: u64, values: Vec<T>) -> Result<()> {
         let rows = first_row..first_row.saturating_add(values.len() as u64);
         self.put_values(rows, &Shape::scalar(), &T::values(values))
@@ -124,7 +124,7 @@ impl<'a> ColumnMut<'a> {
     pub fn put_part<T: Element>(&mut self, row: u64, region: &Region, array: &ArrayD<T>) -> Result<()> {
         let (shape, values) = flatten(array);
         if shape != region.shape {
-            let message = format!("an array of shape {shape} for a region of shape {}", region.shape);
+            let message = format!("the array has shape {shape}, expected {}, the shape of the region", region.shape);
             return Err(self.error(Error::usage(message)));
         }
         self.put_part_values(row, region, &values)
@@ -155,7 +155,7 @@ impl<'a> ColumnMut<'a> {
         self.check_values(values)?;
         let count = rows.end.saturating_sub(rows.start);
         if shape.elements()?.checked_mul(count) != Some(values.len() as u64) {
-            let message = format!("{} elements for {count} cells of shape {shape}", values.len());
+            let message = format!("{} elements do not fill {count} cells of shape {shape}", values.len());
             return Err(self.error(Error::usage(message)));
         }
         self.write(rows, shape, values).map_err(|error| self.error(error))
@@ -171,7 +171,7 @@ impl<'a> ColumnMut<'a> {
         region.check(&shape).map_err(|error| self.error(error))?;
         self.check_values(values)?;
         if self.info.desc.kind == ColumnKind::Scalar || region.shape.elements()? != values.len() as u64 {
-            let message = format!("{} elements for a region of shape {}", values.len(), region.shape);
+            let message = format!("{} elements do not fill a region of shape {}", values.len(), region.shape);
             return Err(self.error(Error::usage(message)));
         }
         let written = self.manager.write_cell(self.index, row, Some(region), values);
@@ -218,7 +218,7 @@ impl<'a> ColumnMut<'a> {
 
     fn check_rows(&self, rows: &Range<u64>) -> Result<()> {
         if rows.end > self.rows {
-            let message = format!("rows {} to {} of a table of {}", rows.start, rows.end, self.rows);
+            let message = format!("rows {}..{} exceed the table, which has {} rows", rows.start, rows.end, self.rows);
             return Err(self.error(Error::usage(message)));
         }
         Ok(())
@@ -287,17 +287,19 @@ impl Hypercube<'_> {
     /// Puts the tile at `index`, in tiles on each axis; all its elements, with padding at the far edges.
     ///
     /// # Errors
-    /// `Usage` if there is no such tile, or the elements are others; `Io`, `NoSpace`.
+    /// `Usage` if the tile does not exist, or if type or number of the elements differ; `Io`, `NoSpace`.
     pub fn put_tile(&self, index: &[u64], values: &Values) -> Result<()> {
         let counts = self.0.grid().counts();
         if index.len() != counts.len() || index.iter().zip(counts.iter()).any(|(index, count)| index >= count) {
-            return Err(Error::usage(format!("tile {index:?} of {counts}")));
+            return Err(Error::usage(format!("tile {index:?} does not exist, the hypercube has {counts} tiles")));
         }
         let wanted = self.tile_shape().elements()?;
         if values.data_type() != self.data_type() || values.len() as u64 != wanted {
             let (found, data_type) = (values.len(), values.data_type());
-            let message =
-                format!("{found} elements of type {data_type} for a tile of {wanted} of {}", self.data_type());
+            let message = format!(
+                "{found} elements of type {data_type} do not fill a tile, which has {wanted} of {}",
+                self.data_type()
+            );
             return Err(Error::usage(message));
         }
         self.0.write_chunk(index, values)

@@ -138,7 +138,7 @@ impl NewTable {
         self
     }
 
-    /// Name, version, comment, keywords and private keywords; its columns are added to those that are there.
+    /// Name, version, comment, keywords and private keywords; its columns are added to the existing ones.
     pub fn description(mut self, mut desc: TableDesc) -> Self {
         let columns = std::mem::take(&mut desc.columns);
         self.desc = desc;
@@ -193,7 +193,7 @@ impl NewTable {
         self
     }
 
-    /// Makes the directory `path` and the files of the managers in it; the table is there after
+    /// Makes the directory `path` and the files of the managers in it; it becomes a table with
     /// [`close`](TableWriter::close).
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl NewTable {
         Ok(())
     }
 
-    /// Makes the files of the managers in a directory that is there. Managers may have the same name, as those of old
+    /// Makes the files of the managers in an existing directory. Managers may have the same name, as those of old
     /// tables have.
     pub(crate) fn create_in(self, path: &Path) -> Result<TableWriter> {
         let place = Context::path(path);
@@ -237,8 +237,9 @@ impl NewTable {
         for (spec, names) in &self.managers {
             for name in names {
                 let found = self.columns.iter().position(|column| column.desc.name == *name);
-                let found =
-                    found.ok_or_else(|| Error::usage(format!("there is no column {name} to put into a manager")))?;
+                let found = found.ok_or_else(|| {
+                    Error::usage(format!("column {name} does not exist, but is assigned to a manager"))
+                })?;
                 if of_column[found].replace(managers.len()).is_some() {
                     return Err(Error::usage(format!("column {name} is put into two managers")));
                 }

@@ -1,7 +1,7 @@
 //! Casacore's lock on a table, taken for reading. formats/table.md 4.2, 4.4, 4.5.
 //!
 //! Locks are on bytes of `table.lock`: byte 0 is read-locked by readers and write-locked by writers; byte 1 is
-//! read-locked by everyone who has the table open. Open file description locks are used, which other descriptors of this
+//! read-locked by every process that has the table open. Open file description locks are used, which other descriptors of this
 //! process do not disturb and which end with the process; casacore's record locks respect them and are respected.
 //!
 //! The file begins with the list of those who wait, which a casacore writer looks at now and then:
@@ -29,7 +29,7 @@ pub(super) const DATA_BYTE: off_t = 0;
 const IN_USE_BYTE: off_t = 1;
 const REQUEST_BYTES: usize = 260;
 const MAX_REQUESTS: usize = 32;
-/// Between tries to get a lock.
+/// Pause between two attempts to acquire a lock.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// How tables are opened.
@@ -81,7 +81,7 @@ impl ReadLock {
 }
 
 /// Opens the lock file of the table at `path`, marks the table as in use, and says whether the file can be written;
-/// `None` if there is no lock file, or the file system has no locks.
+/// `None` if the lock file is missing, or the file system has no locks.
 pub(super) fn open(path: &Path) -> Result<Option<(Arc<Kept>, bool)>> {
     let path = path.join("table.lock");
     let (file, writable) = match Kept::open_as(&path, true) {
@@ -183,7 +183,7 @@ impl Request {
         Ok(Request { file: file.clone(), entry })
     }
 
-    /// Takes our entry out and leaves the others, as if we had never been there.
+    /// Removes the entry of this process from the list and keeps the others.
     fn withdraw(&self) -> std::io::Result<()> {
         let mut list = read_list(&self.file)?;
         let count = count(&list);

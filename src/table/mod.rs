@@ -92,7 +92,7 @@ pub enum TableKind {
 /// What is known of a column besides its cells.
 #[derive(Debug, Clone)]
 pub struct ColumnInfo {
-    /// As table.dat describes it.
+    /// Description of the column in table.dat.
     pub desc: ColumnDesc,
     /// The shape that all cells have, if it is fixed, first axis fastest; that of a scalar has no axes.
     pub shape: Option<Shape>,
@@ -107,7 +107,7 @@ pub struct ColumnInfo {
 /// A data manager of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManagerInfo<'a> {
-    /// As table.dat has it.
+    /// Type name as table.dat records it, for example `TiledShapeStMan`.
     pub type_name: &'a BStr,
     /// Its files are `table.f<sequence>…`.
     pub sequence: u32,
@@ -134,8 +134,8 @@ impl Table {
     /// The table is locked for reading until it is dropped; [`OpenOptions`] says how long a writer is waited for.
     ///
     /// # Errors
-    /// `Locked` if the wait was too long, `NotFound` if there is nothing at `path`, `Format` if that is no table or a
-    /// damaged one, or one that refers to a table that is missing.
+    /// `Locked` if the wait was too long, `NotFound` if `path` does not exist, `Format` if it is not a table, is damaged,
+    /// or refers to a missing table.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, OpenOptions::default())
     }
@@ -327,7 +327,7 @@ impl Columns for Table {
     fn column(&self, name: &BStr) -> Result<OtherColumn> {
         let found = self.columns.iter().position(|column| column.desc.name == name);
         let found = found
-            .ok_or_else(|| Error::format(format!("there is no column {name}")).context(Context::path(&self.path)))?;
+            .ok_or_else(|| Error::format(format!("column {name} does not exist")).context(Context::path(&self.path)))?;
         let (manager, index) = self.bindings[found];
         match &self.managers[manager].opened {
             Ok(opened) => {
@@ -363,7 +363,7 @@ impl ColumnInfo {
         stman::stored_column(&self.desc.keywords)
     }
 
-    /// The parameters of the engine behind the column: scale, offset, masks, the table it forwards to …
+    /// The parameters of the engine that computes the column: scale, offset, masks, the table it forwards to …
     pub fn engine_parameters(&self) -> impl Iterator<Item = &Field> {
         self.desc.keywords.fields.iter().filter(|field| stman::is_engine_keyword(field.name.as_bstr()))
     }

@@ -150,7 +150,7 @@ impl<'a> OpenManagers<'a> {
     fn find(&self, name: &BStr) -> Result<usize> {
         let by_name = self.columns.iter().position(|column| column.desc.name == name);
         let found = by_name.or_else(|| self.set.columns.iter().position(|binding| binding.original_name == name));
-        found.ok_or_else(|| Error::format(format!("there is no column {name}")))
+        found.ok_or_else(|| Error::format(format!("column {name} does not exist")))
     }
 }
 

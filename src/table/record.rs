@@ -7,7 +7,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::stman::ColumnCells;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// The cells of a record column, decoded. A cell that nobody wrote is an empty record.
+/// The cells of a record column, decoded. A never-written cell is an empty record.
 pub(crate) struct RecordCells<'a>(pub(crate) &'a dyn ColumnCells);
 
 impl ColumnCells for RecordCells<'_> {

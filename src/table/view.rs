@@ -51,7 +51,7 @@ impl Selection {
         match numbers.iter().position(|&number| number >= self.root_rows) {
             None => Ok(numbers),
             Some(at) => Err(Error::format(format!(
-                "row number at byte {}: row {} of a root table of {} rows",
+                "the row number at byte {} is {}, but the root table has {} rows",
                 offset + at as u64 * size,
                 numbers[at],
                 self.root_rows
@@ -191,7 +191,7 @@ pub(super) fn open_concatenation(
 
 /// Several open tables as one, which would lie at `path`.
 pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Result<Table> {
-    let first = parts.first().ok_or_else(|| Error::format("a concatenation of no tables"))?;
+    let first = parts.first().ok_or_else(|| Error::format("the concatenation has no tables"))?;
     let mut columns = Vec::new();
     for info in &first.columns {
         let mut start = 0;
@@ -235,7 +235,7 @@ pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Resu
 fn open_part(stored: &BString, path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     let part = resolve(stored, path);
     open_next(&part, chain).map_err(|error| match error.kind() {
-        // the view is there, but cannot be read without it
+        // the view exists, but cannot be read without it
         ErrorKind::NotFound => Error::format(format!("the table {} it refers to is missing", part.display())),
         _ => error,
     })

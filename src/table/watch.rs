@@ -2,9 +2,9 @@
 //!
 //! A casacore writer that finds its table locked retries after a second, however short the lock was. So none is taken
 //! here: the table is read, and then it is checked that no write overlapped the read. Every flush of casacore's ends with a new sync
-//! record in `table.lock`, and until then the writer holds its lock. What shows that somebody wrote: the lock, that record,
-//! and the lengths and times of the files. Times tick, so that a change may hide behind one just before it; what was read
-//! then is [`Snapshot::Unconfirmed`]. Whoever relies on that reads again when the record's counters have changed.
+//! record in `table.lock`, and until then the writer holds its lock. Signs of a write are the lock, that record,
+//! and the lengths and times of the files. Times tick, so that a change right after another may not show; what was read
+//! then is [`Snapshot::Unconfirmed`]. A caller that relies on it reads again when the record's counters have changed.
 
 use std::ffi::OsString;
 use std::os::unix::fs::FileExt;
@@ -52,12 +52,12 @@ pub(crate) struct Watch {
     request: Option<Request>,
     /// Since when a writer has kept us from reading.
     hindered: Option<Instant>,
-    /// The newest sync record, and the time of `table.lock` when it was first seen. Requests change that time too.
+    /// The newest sync record, and the time of `table.lock` when it was first seen. Requests also change that time.
     flushed: Option<(Vec<u8>, SystemTime)>,
     clock: Clock,
 }
 
-/// What shows that somebody wrote.
+/// The state from which a write is recognised.
 #[derive(Debug, PartialEq)]
 struct TableState {
     /// The sync record as it is stored.
@@ -123,7 +123,7 @@ impl Watch {
         Ok(Watch { path, lock, writable, request: None, hindered: None, flushed: None, clock: Clock::default() })
     }
 
-    /// What the last writer left for others; `None` if there is nothing yet, or somebody is just writing it.
+    /// The sync record that the last writer left; `None` if it does not exist yet, or is being written.
     ///
     /// # Errors
     /// `Format` if the record is damaged.
@@ -245,7 +245,7 @@ impl Watch {
         let mut record = vec![0; end.saturating_sub(SYNC_OFFSET).min(MAX_SYNC_BYTES) as usize];
         match self.lock.read_exact_at(&mut record, SYNC_OFFSET) {
             Ok(()) => {}
-            // shortened meanwhile
+            // shortened since
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Vec::new()),
             Err(error) => return Err(error).with_context(|| Context::path(self.path.join("table.lock"))),
         }
@@ -297,7 +297,7 @@ mod tests {
 
     use super::*;
 
-    /// A table, and somebody who may write to it.
+    /// A table, and another process that may write to it.
     struct Scene {
         directory: tempfile::TempDir,
         writer: File,
@@ -346,7 +346,7 @@ mod tests {
         assert!(matches!(scene.snapshot(), Snapshot::Consistent(rows) if rows > 0));
         let rows = scene.watch.sync().unwrap().unwrap().rows;
         assert!(matches!(scene.snapshot(), Snapshot::Consistent(found) if found == rows));
-        // a moment after a change too: nobody has the lock
+        // also right after a change: no process holds the lock
         scene.touch("table.f0", SystemTime::now());
         assert!(matches!(scene.snapshot(), Snapshot::Consistent(_)));
         assert!(!scene.watch.is_in_use().unwrap());
@@ -388,7 +388,7 @@ mod tests {
         let path = scene.directory.path().join("table.f0");
         std::fs::write(&path, b"half of it").unwrap();
         scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
-        // after the flush, as somebody's request for the lock makes it seem
+        // after the flush, as a request for the lock makes it seem
         scene.touch("table.lock", SystemTime::now() - LONG_AGO / 4);
         let cell = |table: &Table| table.cells(0).and_then(|cells| cells.cell_shape(0)).map(drop);
         scene.lock(libc::F_WRLCK);
@@ -424,7 +424,7 @@ mod tests {
             Ok(file.set_modified(SystemTime::now())?)
         };
         assert!(matches!(scene.watch.snapshot(change).unwrap(), Snapshot::Unconfirmed(Ok(()))));
-        // somebody takes the lock in the tick of the last change: what he writes would not show
+        // another process takes the lock in the tick of the last change: its writes would not show
         let begin = |_: &Table| {
             scene.lock(libc::F_WRLCK);
             Ok(())

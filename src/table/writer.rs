@@ -38,7 +38,7 @@ use crate::value::{ByteOrder, Record, Value};
 #[derive(Debug)]
 pub struct TableWriter {
     path: PathBuf,
-    /// Of the managers.
+    /// Files of the managers.
     files: Arc<dyn ContainerMut>,
     order: ByteOrder,
     /// Without the columns.
@@ -57,7 +57,7 @@ struct WriterColumn {
     original_name: BString,
     /// Sequence number of its manager.
     sequence: u32,
-    /// In the manager.
+    /// Number of the column in the manager.
     index: usize,
 }
 
@@ -70,7 +70,7 @@ struct WriterManager {
 }
 
 impl TableWriter {
-    /// Makes the managers of a table at `path`, which is there and empty.
+    /// Makes the managers of a table at `path`, an existing empty directory.
     pub(super) fn new(
         path: PathBuf,
         files: Arc<dyn ContainerMut>,
@@ -157,9 +157,8 @@ impl TableWriter {
     /// `Io`, `NoSpace`; the table is of no use then.
     pub fn add_rows(&mut self, count: u64) -> Result<()> {
         if self.rows.checked_add(count).is_none_or(|rows| rows > i64::MAX as u64) {
-            return Err(
-                Error::limit(format!("{count} more than {} rows", self.rows)).context(Context::path(&self.path))
-            );
+            return Err(Error::limit(format!("{count} rows cannot be added to {}: the limit is 2^63 - 1", self.rows))
+                .context(Context::path(&self.path)));
         }
         for manager in &mut self.managers {
             manager.manager.add_rows(count).with_context(|| Context::path(&self.path))?;
@@ -168,15 +167,15 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Removes a row; those behind it move up.
+    /// Removes a row; later rows move up by one.
     ///
     /// # Errors
-    /// `Usage` if there is no such row; `Unsupported` if one of the managers cannot remove rows, as casacore's tiled ones
+    /// `Usage` if the row does not exist; `Unsupported` if one of the managers cannot remove rows, as casacore's tiled ones
     /// cannot: nothing is removed then.
     pub fn remove_row(&mut self, row: u64) -> Result<()> {
         let mut remove = || -> Result<()> {
             if row >= self.rows {
-                return Err(Error::usage(format!("row {row} of a table of {}", self.rows)));
+                return Err(Error::usage(format!("row {row} does not exist, the table has {} rows", self.rows)));
             }
             if let Some(fixed) = self.managers.iter().find(|manager| !manager.manager.can_remove_rows()) {
                 let message = format!("data manager {} ({}) cannot remove rows", fixed.name, fixed.type_name);
@@ -189,7 +188,7 @@ impl TableWriter {
         remove().with_context(|| Context::path(&self.path))
     }
 
-    /// Adds a column, to `manager` if one of that type and name is there and can take it, else to a new manager;
+    /// Adds a column, to `manager` if one of that type and name exists and can take it, else to a new manager;
     /// without one, to a StandardStMan.
     ///
     /// # Errors
@@ -319,7 +318,7 @@ impl TableWriter {
     /// Writes what is still in memory, makes everything durable, and publishes the table.
     ///
     /// # Errors
-    /// `Io`, `NoSpace`; there is no table then.
+    /// `Io`, `NoSpace`; the directory is not a table then.
     pub fn close(mut self) -> Result<()> {
         let place = Context::path(&self.path);
         let mut close = || -> Result<()> {
@@ -376,7 +375,7 @@ impl TableWriter {
         dat.encode()
     }
 
-    /// From now on the directory is a table.
+    /// Writes `table.dat`, which makes the directory a table.
     fn publish(&self, dat: &[u8], durable: bool) -> Result<()> {
         let directory = Directory::new(&self.path);
         let file = directory.create("table.dat_tmp")?;

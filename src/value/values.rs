@@ -108,7 +108,7 @@ impl Values {
         })
     }
 
-    /// Whether there are no elements.
+    /// Whether the values have no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -67,7 +67,9 @@ fn no_table_at_all() {
     let error = read_all(&text).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Format);
     assert!(
-        error.to_string().ends_with("notes.txt: neither a table directory, nor a container, nor an HDF5 file"),
+        error
+            .to_string()
+            .ends_with("notes.txt: the source is neither a table directory, nor a container, nor an HDF5 file"),
         "{error}"
     );
 
@@ -275,7 +277,11 @@ fn deep_records() {
         bytes.splice(start..start + len, framed("TableRecord", 1, &fields));
         repair_lengths(bytes, start);
     });
-    fails(&copy, ErrorKind::Limit, &["table.dat: ", "record descriptions nested deeper than 40 levels"]);
+    fails(
+        &copy,
+        ErrorKind::Limit,
+        &["table.dat: ", "record descriptions are nested too deeply: the limit is 40 levels"],
+    );
 }
 
 fn text(text: &str) -> Vec<u8> {

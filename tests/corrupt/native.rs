@@ -100,7 +100,7 @@ fn dense_columns() {
     let cell = |main: &Group, _: &Group| replace(main, "d_int", &[5, 2, 4], &[0i32; 40]);
     Native::fails(DENSE, cell, Format, &["d_int has cells of shape [4, 2]"]);
     let scalar = |main: &Group, _: &Group| replace(main, "s_int", &[], &[0i32; 1]);
-    Native::fails(DENSE, scalar, Format, &["s_int", "without axes"]);
+    Native::fails(DENSE, scalar, Format, &["s_int", "has no axes"]);
     let records = |main: &Group, _: &Group| replace(main, "s_record", &[5], &[0f64; 5]);
     Native::fails(DENSE, records, Format, &["s_record", "elements of type double"]);
 }
@@ -148,14 +148,14 @@ fn columns_of_cubes() {
             replace(&main.group("D").unwrap(), "row_cube", &[9], &values);
         }
     };
-    Native::fails(CUBES, cubes([5; 9]), Format, &["column D: row 0 in cube5, which is not there"]);
+    Native::fails(CUBES, cubes([5; 9]), Format, &["column D: row 0 refers to cube5, which does not exist"]);
     let positions = |values: [i64; 9]| {
         move |main: &Group, _: &Group| {
             replace(&main.group("D").unwrap(), "row_index", &[9], &values);
         }
     };
-    Native::fails(CUBES, positions([i64::MAX; 9]), Format, &["column D: row ", "at position"]);
-    Native::fails(CUBES, positions([-1; 9]), Format, &["column D: row ", "at position"]);
+    Native::fails(CUBES, positions([i64::MAX; 9]), Format, &["column D: row ", "refers to position"]);
+    Native::fails(CUBES, positions([-1; 9]), Format, &["column D: row ", "refers to position"]);
     let other = |main: &Group, _: &Group| replace(&main.group("D").unwrap(), "cube0", &[9, 1, 1], &[0i16; 9]);
     Native::fails(CUBES, other, Format, &["D/cube0", "elements of type short"]);
     let scalar = |main: &Group, _: &Group| replace(&main.group("D").unwrap(), "cube0", &[], &[0f32; 1]);
@@ -205,7 +205,7 @@ fn documents() {
         ("\"rows\":5", "\"rows\":6", "has 5 rows where 6 are expected"),
         ("\"rows\":5", "\"rows\":18446744073709551615", "has 5 rows where 18446744073709551615 are expected"),
         ("\"rows\":5", "\"rows\":-5", "invalid value: integer `-5`, expected u64"),
-        ("\"keywords\":[]", "\"keywords\":7", "keywords: an array of [name, value] expected, found 7"),
+        ("\"keywords\":[]", "\"keywords\":7", "keywords: found 7, expected an array of [name, value]"),
         ("{\"name\"", "\"name\"", "not JSON"),
     ] {
         let change = |_: &Group, exact: &Group| edit_text(exact, "table", from, to);
@@ -223,11 +223,19 @@ fn documents() {
             "\"form\":\"odd\"",
             "unknown variant `odd`, expected one of `dense`, `cubes`, `ragged`, `record`, `missing`",
         ),
-        ("\"dtype\":\"int\"", "\"dtype\":\"quad\"", "dtype \"quad\", which is none that is known"),
+        ("\"dtype\":\"int\"", "\"dtype\":\"quad\"", "the dtype \"quad\" is not known"),
         ("\"dtype\":\"int\"", "\"dtype\":\"double\"", "elements of type int, but the column's are double"),
         ("\"form\":\"dense\"", "\"form\":\"ragged\"", "group /MAIN/s_int"),
-        ("\"form\":\"dense\"", "\"form\":\"record\"", "column.s_int: elements of type int in the form record"),
-        ("\"dtype\":\"int\"", "\"dtype\":\"record\"", "column.s_int: elements of type record in the form dense"),
+        (
+            "\"form\":\"dense\"",
+            "\"form\":\"record\"",
+            "column.s_int: elements of type int cannot be stored in the form record",
+        ),
+        (
+            "\"dtype\":\"int\"",
+            "\"dtype\":\"record\"",
+            "column.s_int: elements of type record cannot be stored in the form dense",
+        ),
         ("\"link\":\"s_int\"", "\"link\":\"d_int\"", "d_int has cells of shape [3, 2]"),
     ] {
         let change = |_: &Group, exact: &Group| edit_text(exact, "column.s_int", from, to);
@@ -236,10 +244,12 @@ fn documents() {
     let record = |_: &Group, exact: &Group| {
         edit_text(exact, "column.s_record", "\"dtype\":\"record\"", "\"dtype\":\"string\"");
     };
-    let parts = ["native.h5: group /MAIN: _ctds attribute column.s_record: elements of type string in the form record"];
+    let parts = [
+        "native.h5: group /MAIN: _ctds attribute column.s_record: elements of type string cannot be stored in the form record",
+    ];
     Native::fails(DENSE, record, Format, &parts);
     let loops = |_: &Group, exact: &Group| exact.link_hard("/_ctds/MAIN", "loop").unwrap();
-    Native::fails(DENSE, loops, Limit, &["groups nested deeper than 40 levels"]);
+    Native::fails(DENSE, loops, Limit, &["groups are nested too deeply: the limit is 40 levels"]);
 }
 
 /// What a table cannot hold is the file's fault, not the caller's.
@@ -281,7 +291,7 @@ fn other_files() {
         root.delete_attr("format").unwrap();
         root.new_attr::<i32>().create("format").unwrap().write_scalar(&7).unwrap();
     });
-    Native::fails(DENSE, number, Unsupported, &["not a native ctds-hdf5 file"]);
+    Native::fails(DENSE, number, Unsupported, &["is not a native file of ctds-hdf5"]);
     Native::fails(DENSE, root(|root| root.unlink("MAIN").unwrap()), NotFound, &["group /MAIN"]);
 }
 

@@ -116,8 +116,8 @@ def test_multifile_as_python_makes_it(single, crc, plain, tmp_path):
     ({'index': {'table.f0': [0]}}, ['blocks of a file: block 0, but there are blocks 1 to ']),
     ({'index': {'table.f0': [1 << 60]}}, ['block 1152921504606846976, but there are']),
     ({'index': {'table.f0': [-3]}}, ['-3 where the first block number is expected']),
-    ({'index': {'table.f0': [1, -(1 << 62)]}}, ['4611686018427387904 blocks after block 1, of ']),
-    ({'index': {'table.f0': [1, -2, 1, -2, 1, -2, 1, -2, 1, -2, 1, -2]}}, ['more than ', 'blocks, but there are no more']),
+    ({'index': {'table.f0': [1, -(1 << 62)]}}, ['4611686018427387904 blocks after block 1 exceed the container']),
+    ({'index': {'table.f0': [1, -2, 1, -2, 1, -2, 1, -2, 1, -2, 1, -2]}}, ['more than ', 'blocks, but the container has no more']),
     ({'index': {'table.f0': [1], 'table.f1': [1]}}, ['block 1 at byte 1024: belongs to "table.', 'and to "table.']),
     ({'free': [1]}, ['block 1 at byte 1024: belongs to "table.', 'and to "free blocks"']),
     ({'free': [0]}, ['free blocks: block 0, but there are blocks 1 to ']),
@@ -155,7 +155,7 @@ def test_multifiles_in_multifiles_without_end(plain, tmp_path):
     for _ in range(1000):
         content = make_multifile([('SUB', content)])
     (tmp_path / 'packed').write_bytes(make_multifile([('SUB', content), *plain.items()], block=1024))
-    refuse(tmp_path, tmp_path / 'packed', 'SUB: containers nested deeper', 'containers', verbs=['ls', 'verify', 'unpack'])
+    refuse(tmp_path, tmp_path / 'packed', 'SUB: containers are nested too deeply', 'containers', verbs=['ls', 'verify', 'unpack'])
 
 
 # ---- MultiHDF5 -------------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def group_of_itself(file):
 
 
 @pytest.mark.parametrize('change,words', [
-    (lambda file: nest(file, 1000), ['SUB: containers nested deeper', 'containers']),
+    (lambda file: nest(file, 1000), ['SUB: containers are nested too deeply', 'containers']),
     (circle, ['SUB: ', 'links lead to it']),
     (group_of_itself, ['SUB: ', 'links lead to it'])], ids=['1000', 'circle', 'itself'])
 def test_multihdf5_in_multihdf5_without_end(change, words, plain, tmp_path):

@@ -96,6 +96,9 @@ VIOLATIONS = {
     'prose in a comment': ({'src/table/cells.rs': '/// Reads a file\n/// that is not there.\nfn f() {}\n'}, '[prose] P4 occurs 1 times'),
     'prose of a message': ({'src/table/cells.rs': 'const M: &str = "the bytes behind the header";\n'}, '[prose] P6 occurs 1 times'),
     'prose of a document': ({'docs/design.md': 'It is written anew.\n'}, '[prose] P8 occurs 1 times'),
+    'prose of an error': ({'src/table/cells.rs': 'fn f() { Err(Error::format("a chunk of 3 bytes")) }\n'}, '[prose] P11 occurs 1 times'),
+    'prose of a named error': ({'src/table/cells.rs': 'fn f() { let message = format!("{n} bytes of chunks"); }\n'},
+                               '[prose] P11 occurs 1 times'),
     'extension': ({'python/src/lib.rs': 'mod error;\nmod source;\n', 'python/src/error.rs': 'use crate::source::Source;\n',
                    'python/src/source.rs': 'pub struct Source;\n'},
                   '[layers] python/error imports crate::source::Source from python/source: python/source is above'),
@@ -132,6 +135,23 @@ def test_only(tmp_path):
     changes, _ = VIOLATIONS['unwrap']
     assert lint(tmp_path, changes, '--only', 'layers,circles')[0] == 0
     assert lint(tmp_path, changes, '--only', 'nonsense')[0] == 2
+
+
+def test_messages_with_a_verb(tmp_path):
+    """Contexts, verbs, "found X, expected Y" and texts that are not messages are fine."""
+    code = ('fn f() {\n    Err(Error::format("the chunk has 3 bytes").context("a chunk of 3 bytes"))\n'
+            '    Err(Error::usage(format!("found {n} bytes, expected {m}")))\n    Err(Error::format(format!("line {n}: {error}")))\n'
+            '    let name = "a chunk of 3 bytes";\n}\n')
+    code, output = lint(tmp_path, {'src/table/cells.rs': code})
+    assert code == 0, output
+
+
+def test_samples_depend_on_the_seed(tmp_path):
+    docs = ''.join('/// Number %d.\n/// More of it.\n///\n/// Not this.\nfn f%d() {}\n' % (n, n) for n in range(100))
+    found = [lint(tmp_path, {'src/table/cells.rs': docs}, '--sample', seed) for seed in ('1', '1', '2')]
+    assert found[0] == found[1] != found[2]
+    lines = found[0][1].splitlines()
+    assert found[0][0] == 0 and len(lines) == 60 and 'Not this' not in found[0][1]
 
 
 def test_patterns_are_listed(tmp_path):

@@ -52,7 +52,7 @@ def test_errors_say_what_is_wrong(tmp_path):
         script.do('subtable', name='table.dat')
     with pytest.raises(ScriptError, match='^NotFound.*no column'):
         script.put('A', 0, [1])
-    with pytest.raises(ScriptError, match='^Usage.*rows 0 to 1 of a table of 0'):
+    with pytest.raises(ScriptError, match='^Usage.*rows 0..1 exceed the table, which has 0 rows'):
         script.put('B', 0, [1])
     # nothing that was not closed is a table
     with pytest.raises(RuntimeError):

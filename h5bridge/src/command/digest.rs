@@ -22,7 +22,7 @@ use crate::interrupt::Interrupts;
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
     source: PathBuf,
-    /// Only these columns, of all tables
+    /// Only columns with these names, in all tables
     #[arg(long, value_delimiter = ',')]
     columns: Vec<String>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let digest = Digest::new(&args.source).open_options(args.external.open_options(global)).columns(args.columns);
     let tables = digest.progress(&progress).run()?;
     let mut status = Status::Done;
-    // a subtable that is not there is not part of the content
+    // a missing subtable is not part of the content
     let mut note = |error: &Error, missing_is_fine: bool| {
         if status == Status::Done && !(missing_is_fine && error.kind() == ErrorKind::NotFound) {
             status = if error.kind() == ErrorKind::Unsupported { Status::Unsupported } else { Status::Source };

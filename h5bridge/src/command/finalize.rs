@@ -23,14 +23,14 @@ use crate::report::{self, Ending};
   h5bridge finalize live.h5 my.h5 --source my.ms
   h5bridge finalize live.h5")]
 pub(crate) struct Args {
-    /// A live HDF5 file that is not written to any more
+    /// A live HDF5 file that is no longer being written
     live: PathBuf,
-    /// The HDF5 file to write; without, the live file is replaced
+    /// The HDF5 file to write; if omitted, the live file is replaced
     out: Option<PathBuf>,
-    /// The table that was followed: what the live file could not take comes from there
+    /// The table that was followed; values that the live file could not store are copied from it
     #[arg(long, value_name = "TABLE")]
     source: Option<PathBuf>,
-    /// Keep the exact files of that table in OUT, too: to-ms --exact gives them back
+    /// Store the original files of that table in OUT, so that to-ms --exact restores them
     #[arg(long, requires = "source")]
     restorable: bool,
     #[arg(long, default_value = "auto", value_parser = compress, help = compress_help())]
@@ -43,12 +43,12 @@ pub(crate) struct Args {
     /// Threads that decode and compress; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Memory that may be held at a time
+    /// Limit of the memory for data
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
 }
 
-/// Writes the file anew, compares it, gives it its name.
+/// Writes a new file, compares it with the live file and renames it to its final name.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);

@@ -30,10 +30,10 @@ pub(crate) struct Args {
     /// Stop when nothing has changed for this time: 60s, 5m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     idle: Option<Duration>,
-    /// Look for changes this often
+    /// Poll for changes at this interval: 200ms, 1s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "50ms")]
     poll: Duration,
-    /// Wait for the disk at each commit
+    /// Flush to disk (fsync) at each commit
     #[arg(long)]
     fsync: bool,
     /// Replace an existing live file instead of resuming it

@@ -22,14 +22,14 @@ use crate::exit::Status;
 pub(crate) struct Args {
     /// What to write
     what: What,
-    /// The directory for the files, whose names are those that manuals and shells look for; it is made
+    /// The directory for the files, created if it is missing; their names are those that man and the shells look for
     dir: PathBuf,
 }
 
 /// What can be written.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum What {
-    /// A page of the manual for the program, and one for each verb
+    /// A manual page of the program and one for each verb
     Man,
     /// Completions of bash
     Bash,

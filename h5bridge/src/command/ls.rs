@@ -19,7 +19,7 @@ use crate::exit::Status;
   h5bridge ls packed.ms/table.mf --json
   h5bridge ls archive.h5/ANTENNA")]
 pub(crate) struct Args {
-    /// A table directory, a container, or what is nested in one; an array
+    /// A table directory, a container, a path into one, or an array
     source: PathBuf,
 }
 

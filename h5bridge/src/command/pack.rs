@@ -27,25 +27,25 @@ use crate::report::{self, Ending};
   h5bridge pack my.ms /archive/my.vt --format vt
   h5bridge pack my.h5/group/data data.bcolz --format bcolz --compress zstd")]
 pub(crate) struct Args {
-    /// A table directory, packed or not, or a single file that holds a whole table; any directory or container for a format
-    /// that is not for tables only; for a format of arrays an array, or a dataset in an HDF5 file
+    /// A table directory, packed or not, or a single file that holds a whole table. Formats that are not for tables only
+    /// accept any directory or container; formats of arrays accept an array or a dataset in an HDF5 file
     source: PathBuf,
-    /// The table directory to make, or with --single-file the file; with --format vt the archive
+    /// The table directory to create; with --single-file the file, with --format vt the archive
     out: PathBuf,
-    /// The kind of container: multifile, which every casacore reads; or multihdf5, which casacore reads if it was built
-    /// with HDF5, and which is the default with --single-file and --compress. Others are always single files; vt is an
-    /// archive that gets an entry, with the blocks in the store beside it. blz, bcolz and bloscpack hold arrays
+    /// Kind of container. Every casacore reads multifile; casacore built with HDF5 reads multihdf5, the default with
+    /// --single-file and --compress. The others are always single files. vt adds an entry to an archive, with the
+    /// blocks in the store beside it. blz, bcolz and bloscpack hold arrays
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
     /// Size of a block in bytes, at least 128; 1M by default, less for small tables
     #[arg(long, value_parser = size, value_name = "1M")]
     block_size: Option<u64>,
-    /// A checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5
+    /// Store a checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5
     #[arg(long)]
     crc: bool,
     #[arg(long, default_value = "none", value_parser = compress, help = compress_help())]
     compress: Compression,
-    /// One file for everything, subtables included; casacore cannot open it
+    /// Write one file for everything, subtables included; casacore cannot open it
     #[arg(long)]
     single_file: bool,
     /// Replace OUT if it exists

@@ -34,19 +34,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Args {
     /// A table directory, a container, or a native or live HDF5 file
     source: PathBuf,
-    /// Kind of plot; "waterfall" if nothing is said
+    /// Kind of plot [default: waterfall]
     #[arg(value_parser = kinds())]
     kind: Option<String>,
-    /// Where it goes; the ending says in which form: .png, .npy, .csv, .safetensors. KIND.png if nothing is said
+    /// The file to write; its ending selects the format: .png, .npy, .csv or .safetensors [default: KIND.png]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Replace the file if it exists
     #[arg(long)]
     overwrite: bool,
-    /// Column of visibilities: DATA, or the first that exists
+    /// Column of visibilities [default: DATA, or the first that exists]
     #[arg(long)]
     column: Option<String>,
-    /// DATA_DESC_ID, or the name of a spectral window; that of the newest row if nothing is said
+    /// DATA_DESC_ID, or the name of a spectral window [default: that of the newest row]
     #[arg(long, value_name = "ID")]
     spw: Option<String>,
     /// Names or numbers of fields
@@ -55,44 +55,43 @@ pub(crate) struct Args {
     /// Numbers of scans
     #[arg(long, value_name = "SCAN,...")]
     scan: Option<String>,
-    /// Names or numbers of correlations; the parallel hands, or for flags all of them, if nothing is said
+    /// Names or numbers of correlations [default: the parallel hands, for flags all]
     #[arg(long, value_name = "CORR,...")]
     corr: Option<String>,
-    /// "cross", "auto", "all", or pairs of antennas: m000-m001, or with names that contain "-" CS-1&CS-2; "cross" if nothing
-    /// is said
+    /// "cross", "auto", "all", or pairs of antennas: m000-m001, or CS-1&CS-2 for names that contain "-" [default: cross]
     #[arg(long, value_name = "PAIR,...")]
     baseline: Option<String>,
-    /// Names or numbers of antennas: baselines with one of them
+    /// Only baselines with one of these antennas, by name or number
     #[arg(long, value_name = "ANTENNA,...")]
     antenna: Option<String>,
-    /// Times from A on and before B: UTC such as 2026-11-20T17:30:00, or seconds of MJD
+    /// Times from A up to but without B: UTC such as 2026-11-20T17:30:00, or MJD in seconds
     #[arg(long, value_name = "A..B")]
     time: Option<String>,
-    /// Channels from A on and before B
+    /// Channels from A up to but without B
     #[arg(long, value_name = "A..B")]
     chan: Option<String>,
-    /// "amp", "phase", "real", "imag" or "flagged", as far as the kind has it
+    /// "amp", "phase", "real", "imag" or "flagged"; not every kind has each
     #[arg(long)]
     quantity: Option<String>,
-    /// "mean" or "max", which shows short interference that a mean hides
+    /// "mean", or "max" to show short interference that a mean hides
     #[arg(long)]
     statistic: Option<String>,
     /// "scalar": mean of amplitudes; "vector": mean of complex numbers
     #[arg(long)]
     average: Option<String>,
-    /// "omit" or "include" flagged cells
+    /// Whether to "omit" or "include" flagged cells
     #[arg(long)]
     flagged: Option<String>,
     /// Unit of uv: "m" or "klambda", at the middle of the band
     #[arg(long)]
     unit: Option<String>,
-    /// Bytes that are read of a source at most; of a larger one an even sample is shown
+    /// Most bytes to read; of a larger source an even sample is shown
     #[arg(long, value_name = "SIZE", default_value = "8G", value_parser = size)]
     max_read: u64,
-    /// Print what the source holds that plots need, in JSON, and draw nothing
+    /// Print the fields, spectral windows, antennas and columns that can be selected, as JSON, and draw nothing
     #[arg(long)]
     describe: bool,
-    /// Pixels of a picture
+    /// Size of the picture in pixels
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "960x640", value_parser = pixels)]
     size: (usize, usize),
     /// Bytes of rows that are read at a time; for tests

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Prints what was committed, which is there, and what was not, which is lost.
+/// Prints the committed rows, which are kept, and the uncommitted ones, which are lost.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let repaired = repair(&args.file)?;
     let chunks = repaired.incomplete_chunks;

@@ -66,25 +66,26 @@ const SIGNAL_PAUSE: Duration = Duration::from_millis(50);
 From another machine, by ssh; then open the address that serve prints:
   ssh -L 5380:127.0.0.1:5380 HOST")]
 pub(crate) struct Args {
-    /// HDF5 files (live or not), tables, or directories: what lies in them, four levels deep, is listed when asked for
+    /// HDF5 files (live or not), tables, or directories, which are listed on request, four levels deep
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
-    /// Port; 0: any. Without: 5380, or the next free one of ten
+    /// Port; 0 selects any free one [default: the first free one from 5380 to 5389]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
-    /// Address of this machine to listen at; other than 127.0.0.1 or ::1, others can reach it, without TLS
+    /// Address of this machine to listen at. With an address other than 127.0.0.1 or ::1 other machines can connect,
+    /// without encryption
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     host: String,
     /// Open the page in a browser
     #[arg(long)]
     open: bool,
-    /// Let every user of this machine ask; only when no other machine can
+    /// Accept requests of every user of this machine without a token; refused if other machines can connect
     #[arg(long)]
     no_token: bool,
-    /// A further name of this server, as browsers call it: that of a proxy, or localhost:8080
+    /// A further host name by which browsers reach this server, such as that of a proxy or localhost:8080
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
-    /// An origin, such as <https://example.org>, whose pages may ask
+    /// An origin whose pages may send requests, such as <https://example.org>
     #[arg(long, value_name = "URL")]
     allow_origin: Vec<String>,
     /// Serve all addresses below this path
@@ -96,8 +97,8 @@ pub(crate) struct Args {
     /// Memory for answers that clients have not read yet
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_memory: u64,
-    /// A file with rules for alerts of all live files: one a line, such as "no rows for 30 s"; # begins a comment. docs/serve.md
-    /// has the rules
+    /// A file with alert rules for all live files, one on each line, such as "no rows for 30 s"; # begins a comment.
+    /// docs/serve.md lists the rules
     #[arg(long, value_name = "FILE")]
     alerts: Option<PathBuf>,
     /// Number of threads that read and decode [default: one for each processor]

@@ -35,13 +35,13 @@ pub(crate) struct Args {
     /// Restore the original directory, every file and every byte; needs a file made with `to-hdf5 --restorable`
     #[arg(long, conflicts_with = "byte_order")]
     exact: bool,
-    /// Byte order of the data files, big or little; by default that of the original table
+    /// Byte order of the data files, big or little [default: that of the original table]
     #[arg(long, value_parser = byte_order, value_name = "ORDER")]
     byte_order: Option<ByteOrder>,
-    /// Leave out what is damaged, name it, and write the rest; the exit code is then 6
+    /// Leave out damaged parts, name them, and write the rest; the exit code is then 6
     #[arg(long, conflicts_with = "exact")]
     salvage: bool,
-    /// Let engines (ScaledArrayEngine, BitFlagsEngine …) compute their columns again, where that gives the same values
+    /// Restore engines (ScaledArrayEngine, BitFlagsEngine …) for columns where they compute the same values
     #[arg(long, conflicts_with = "exact")]
     engines: bool,
     /// Threads that read and write; 0: one for each processor

@@ -21,10 +21,10 @@ use crate::progress::Bar;
   h5bridge unpack packed.ms my.ms
   h5bridge unpack archive.h5 my.ms")]
 pub(crate) struct Args {
-    /// A table directory whose files are in containers, a file that holds a whole table, or a container of other files; an HDF5
-    /// file that arrays were converted to, which become what they were
+    /// A table directory whose files are in containers, a file that holds a whole table, a container of other files, or an
+    /// HDF5 file made from arrays, which are restored in their original format
     source: PathBuf,
-    /// The directory to make; for an array of a single file the file
+    /// The directory to create; for an array of a single file the file
     out: PathBuf,
     /// Replace OUT if it exists and is a table
     #[arg(long)]

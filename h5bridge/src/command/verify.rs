@@ -27,10 +27,11 @@ use crate::report::{self, Ending};
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
     left: PathBuf,
-    /// What to compare it with, any of the same; without it, LEFT is checked against the digests and checksums stored in it
+    /// The source to compare LEFT with, of any of these kinds; if omitted, LEFT is checked against its stored digests and
+    /// checksums
     right: Option<PathBuf>,
-    /// Compare the files of two tables byte by byte, whatever their containers; or check all files of one source with
-    /// their checksums. Containers without tables are always compared like this
+    /// Compare the files of two tables byte by byte, whatever their containers; or check all files of one source against
+    /// their checksums. Containers without tables are always compared in this way
     #[arg(long)]
     bytes: bool,
     /// Take only the rows of the main table of LEFT that satisfy a condition, as to-hdf5 does

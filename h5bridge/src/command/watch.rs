@@ -26,18 +26,19 @@ use crate::interrupt::Stop;
 pub(crate) struct Args {
     /// A live HDF5 file, whether or not it is being written to
     live: PathBuf,
-    /// Look this often
+    /// Poll at this interval
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     interval: Duration,
-    /// Stop after so many looks
+    /// Stop after N polls
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Warn by this rule, and say when the warning ends; may be repeated. Rules: "flagged > 40 %", "flagged > 40 % for antenna"
-    /// (of any), "flagged > 40 % for antenna m003", "lag > 20 s", "commit age > 1 min", "rows/s < 100", "no rows for 30 s",
-    /// "amplitude step > 3" (of the newest integration to the mean of ten before it)
+    /// Print a warning when this rule holds and again when it no longer does; may be repeated. Rules: "flagged > 40 %",
+    /// "flagged > 40 % for antenna" (for any antenna), "flagged > 40 % for antenna m003", "lag > 20 s",
+    /// "commit age > 1 min", "rows/s < 100", "no rows for 30 s", "amplitude step > 3" (the newest integration against
+    /// the mean of the ten before it)
     #[arg(long, value_name = "RULE", value_parser = rule)]
     alert: Vec<Rule>,
-    /// A file with further rules: one a line; # begins a comment
+    /// A file with further rules, one on each line; # begins a comment
     #[arg(long, value_name = "FILE")]
     alerts: Option<PathBuf>,
 }
@@ -46,7 +47,7 @@ fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: ctds_hdf5::Error| error.message().to_owned())
 }
 
-/// Looks until told to stop, or until the file is no longer live.
+/// Polls the file until a signal, `--count`, or until the file is no longer live.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();
@@ -93,7 +94,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
 
 fn open(path: &Path) -> Result<Session> {
     let found = path.metadata().map_err(|error| ctds_hdf5::Error::from(error).context(path.display()));
-    found.context("there is no live file; h5bridge follow makes one from a table that is being written")?;
+    found.context("the live file does not exist; h5bridge follow makes one from a table that is being written")?;
     Session::open_live(path).map_err(|error| {
         let is_foreign = matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Format);
         let error = anyhow::Error::new(error);

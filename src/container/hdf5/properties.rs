@@ -66,7 +66,7 @@ pub(super) fn to_json(properties: &Properties) -> String {
 /// # Errors
 /// `Format` if it is not an object of numbers, lists of integers, and strings.
 pub(super) fn of_json(text: &str) -> Result<Properties> {
-    let wrong = || Error::format("not a JSON object of numbers, lists of integers and strings");
+    let wrong = || Error::format("the properties are not a JSON object of numbers, lists of integers and strings");
     let Ok(Json::Object(members)) = serde_json::from_str(text) else { return Err(wrong()) };
     let value = |value: &Json| match value {
         Json::Number(number) => number.as_i64().map(Property::Int).or_else(|| number.as_f64().map(Property::Float)),

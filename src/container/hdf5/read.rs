@@ -33,7 +33,9 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Arc<Self>> {
-        let path = inside.path(name).ok_or_else(|| Error::unsupported("an HDF5 file within another container"));
+        let path = inside.path(name).ok_or_else(|| {
+            Error::unsupported("an HDF5 file inside another container cannot be read: unpack the outer one first")
+        });
         let path = path.context(Context::member(name))?;
         let open = || {
             let file = h5::File::open_shared(&path)?;
@@ -69,7 +71,7 @@ impl Files {
     fn dataset(&self, name: &str) -> Result<(Dataset, DataType, u64)> {
         let open = || {
             if !self.is(name, LinkKind::Dataset) {
-                return Err(Error::not_found("no such file"));
+                return Err(Error::not_found("the file does not exist"));
             }
             check_name(name)?;
             let dataset = self.group.dataset(name)?;
@@ -77,7 +79,7 @@ impl Files {
             match (dataset.data_type()?, &shape[..]) {
                 (element, &[len]) if is_declared(&self.own_properties(name)?, element) => {
                     let bytes = len.checked_mul(element.size() as u64);
-                    Ok((dataset, element, bytes.ok_or_else(|| Error::format("longer than any file"))?))
+                    Ok((dataset, element, bytes.ok_or_else(|| Error::format("the dataset is longer than 2^64 bytes"))?))
                 }
                 (found, _) => Err(Error::format(format!(
                     "a file is a dataset of 8-bit integers with one axis, not of {} with {} axes",
@@ -119,7 +121,7 @@ impl Container for Files {
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         let enter = || {
             if !self.is(name, LinkKind::Group) {
-                return Err(Error::not_found("no such container"));
+                return Err(Error::not_found("the container does not exist"));
             }
             check_name(name)?;
             let group = self.group.group(name)?;
@@ -203,7 +205,10 @@ impl ReadAt for StoredBytes {
         }
         if let Some(position) = self.position {
             let position = position.checked_add(offset);
-            return self.opened.source.read_at(position.ok_or_else(|| Error::format("beyond any file"))?, out);
+            return self
+                .opened
+                .source
+                .read_at(position.ok_or_else(|| Error::format("the offset exceeds 2^64 bytes"))?, out);
         }
         // the elements that have these bytes
         let size = self.element.size() as u64;
@@ -214,7 +219,7 @@ impl ReadAt for StoredBytes {
         let from = (offset - first * size) as usize;
         let bytes = values.le_bytes();
         let bytes = bytes.as_ref().and_then(|bytes| bytes.get(from..from + out.len()));
-        out.copy_from_slice(bytes.ok_or_else(|| Error::format("other elements than those of the dataset"))?);
+        out.copy_from_slice(bytes.ok_or_else(|| Error::format("the elements do not have the type of the dataset"))?);
         Ok(())
     }
 

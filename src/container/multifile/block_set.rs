@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Block numbers, as ranges that neither touch nor overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct BlockSet {
-    /// From the start of a range to its end.
+    /// The end of each range by its start.
     ranges: BTreeMap<u64, u64>,
 }
 
@@ -60,7 +60,7 @@ impl BlockSet {
         Some(taken)
     }
 
-    /// In ascending order.
+    /// The ranges in ascending order.
     pub(super) fn ranges(&self) -> impl DoubleEndedIterator<Item = Range<u64>> {
         self.ranges.iter().map(|(&start, &end)| start..end)
     }

@@ -12,7 +12,7 @@ const PIECE_BYTES: u64 = 1 << 16;
 pub(super) struct Blocks<'a> {
     pub(super) file: &'a dyn ReadAt,
     pub(super) block_bytes: u64,
-    /// By block number; blocks after the last one are not checked.
+    /// Checksums by block number; blocks after the last one are not checked.
     pub(super) checksums: Option<&'a [u32]>,
 }
 

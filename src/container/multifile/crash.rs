@@ -36,7 +36,7 @@ impl Stop {
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// Of bytes in one unit.
+    /// A write of bytes that lie in one unit, with their offset.
     Write(u64, Vec<u8>),
     SetLen(u64),
     Sync,

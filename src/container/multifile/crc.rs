@@ -41,7 +41,7 @@ impl Crc {
         Crc(u32::MAX)
     }
 
-    /// Of `bytes` alone.
+    /// The checksum of `bytes` alone.
     pub(super) fn of(bytes: &[u8]) -> u32 {
         let mut crc = Crc::new();
         crc.update(bytes);

@@ -69,7 +69,8 @@ pub(super) struct Header {
     /// Slots of removed files included: they have no name and no blocks.
     pub(super) files: Vec<Entry>,
     pub(super) free: Index,
-    /// By block number; not of block 0, continuation and free blocks. There may be fewer than blocks.
+    /// Checksums by block number, without meaning for block 0, continuation and free blocks. The list may be shorter
+    /// than the number of blocks.
     pub(super) checksums: Option<Vec<u32>>,
     /// The blocks of a set need not all be in use.
     pub(super) continuation: [Vec<u64>; 2],
@@ -85,7 +86,7 @@ pub(super) struct Header {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Entry {
     pub(super) name: String,
-    /// In bytes.
+    /// Length in bytes.
     pub(super) len: u64,
     /// Whether it is a container, if the header is `marked`.
     pub(super) nested: bool,
@@ -129,8 +130,8 @@ pub(super) fn recognise(head: &[u8]) -> bool {
 }
 
 impl Header {
-    /// Of a container that holds nothing and was never written; `marked` if its entries are to say whether they are
-    /// containers.
+    /// The header of an empty container that was never written; `marked` if each entry records whether it is a
+    /// container.
     pub(super) fn empty(block_bytes: u64, checksums: bool, marked: bool) -> Self {
         Header {
             version: 2,
@@ -168,9 +169,9 @@ impl Header {
         let mut logical = Logical { file, block_bytes, len, rest: Rest::None };
         if len > block_bytes {
             let is_missing = |error: Error| match error.kind() {
-                ErrorKind::NotFound => {
-                    Error::format(format!("a header of {len} bytes continues in another file: {error}"))
-                }
+                ErrorKind::NotFound => Error::format(format!(
+                    "a header of {len} bytes continues in another file, which is missing: {error}"
+                )),
                 _ => error,
             };
             let extension =
@@ -470,7 +471,8 @@ fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Resu
     while (chain.len() as u64) < wanted {
         if next == 0 || next >= file_len / block_bytes {
             let message = format!(
-                "continuation block {next} of {block_bytes} bytes after {} of {wanted}, in a file of {file_len} bytes",
+                "the continuation of the header is broken: found block {next} of {block_bytes} bytes after {} of {wanted} \
+                 blocks, in a file of {file_len} bytes",
                 chain.len()
             );
             return Err(Error::format(message).context(Context::offset(PLACE, link_at)));
@@ -507,7 +509,7 @@ enum Rest<'a> {
 }
 
 impl Logical<'_> {
-    /// Of all bytes, the checksum itself taken as zeros.
+    /// Checksum of all bytes, with zeros in place of the checksum itself.
     fn crc(&self) -> Result<u32> {
         let mut crc = Crc::new();
         let mut part = [0; 1 << 14];

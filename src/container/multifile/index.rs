@@ -30,7 +30,7 @@ impl Run {
 }
 
 impl Index {
-    /// The packed form; all numbers are those of blocks behind block 0 in a container of `blocks`.
+    /// Decodes the packed form; all block numbers are above 0 and below `blocks`.
     pub(super) fn decode(d: &mut Decoder<'_>, what: &str, blocks: u64) -> Result<Self> {
         let mut index = Index::default();
         for _ in 0..count(d, what, 8)? {
@@ -67,13 +67,16 @@ impl Index {
                 0 | 1 => {
                     format!("{what}: block {}, but there are blocks 1 to {}", range.start, blocks.saturating_sub(1))
                 }
-                count => format!("{what}: {count} blocks after block {}, of {blocks}", range.start - 1),
+                count => format!(
+                    "{what}: {count} blocks after block {} exceed the container, which has {blocks}",
+                    range.start - 1
+                ),
             };
             return Err(d.error_at(start, message));
         }
         self.push(range);
         if self.len() > blocks {
-            return Err(d.error_at(start, format!("{what}: more than {blocks} blocks, but there are no more")));
+            return Err(d.error_at(start, format!("{what}: more than {blocks} blocks, but the container has no more")));
         }
         Ok(())
     }
@@ -95,14 +98,14 @@ impl Index {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
 
-    /// The block of an entry, and those of the entries behind it as far as they are consecutive.
+    /// The block of an entry, and those of the entries after it as far as they are consecutive.
     pub(super) fn find(&self, entry: u64) -> Option<Range<u64>> {
         let run = self.runs.get(self.runs.partition_point(|run| run.entry <= entry).checked_sub(1)?)?;
         let start = run.blocks.start + (entry - run.entry);
         (start < run.blocks.end).then_some(start..run.blocks.end)
     }
 
-    /// In the order of the file's bytes.
+    /// The ranges of blocks in the order of the file's bytes.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
         self.runs.iter().map(|run| run.blocks.clone())
     }
@@ -127,7 +130,7 @@ impl Index {
         removed
     }
 
-    /// Puts the entries from `entry` on, which are there, into other blocks.
+    /// Moves the existing entries from `entry` on to other blocks.
     pub(super) fn replace(&mut self, entry: u64, blocks: Range<u64>) {
         let end = entry + (blocks.end - blocks.start);
         // with the neighbours, which may now continue in the new blocks or be continued by them
@@ -158,7 +161,7 @@ fn append(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
-/// A number of items, of which each takes `bytes` that are there.
+/// Reads a number of items and checks that `bytes` for each of them follow.
 pub(super) fn count(d: &mut Decoder<'_>, what: &str, bytes: u64) -> Result<u64> {
     let start = d.position();
     let count = d.u64(what)?;
@@ -207,7 +210,7 @@ mod tests {
             (vec![-3], 9, "-3 where the first block number is expected"),
             (vec![0], 9, "block 0, but there are blocks 1 to 8"),
             (vec![9], 9, "block 9, but there are blocks 1 to 8"),
-            (vec![1, -(1 << 60)], 9, "1152921504606846976 blocks after block 1, of 9"),
+            (vec![1, -(1 << 60)], 9, "1152921504606846976 blocks after block 1 exceed the container, which has 9"),
             (vec![1, i64::MIN], 9, "blocks after block 1"),
             (vec![1, -7, 1, -7], 9, "more than 9 blocks"),
         ] {

@@ -103,7 +103,7 @@ pub struct MultiFile {
 struct Opened {
     file: Arc<dyn ReadAt>,
     header: Header,
-    /// From the name of a file to its slot.
+    /// The slot of each file by its name.
     slots: BTreeMap<String, usize>,
     /// One bit for each block whose bytes were compared with its checksum.
     checked: Vec<AtomicU64>,
@@ -133,7 +133,7 @@ impl MultiFile {
     }
 }
 
-/// From the names of the files to their slots.
+/// The slot of each file by its name; removed files have none.
 fn slots(header: &Header) -> BTreeMap<String, usize> {
     let named = header.files.iter().enumerate().filter(|(_, entry)| !entry.name.is_empty());
     named.map(|(slot, entry)| (entry.name.clone(), slot)).collect()
@@ -149,8 +149,8 @@ fn select(inside: &dyn Container, marks: BTreeMap<String, Option<bool>>, nested:
     marks.into_iter().filter(|(name, mark)| wanted(name, *mark)).map(|(name, _)| name).collect()
 }
 
-/// Whether the file `name` of a container without marks is itself a MultiFile. What cannot be read is a file: whoever
-/// opens it sees why.
+/// Whether the file `name` of a container without marks is itself a MultiFile. One that cannot be read counts as a
+/// file: opening it gives the error.
 fn looks_nested(inside: &dyn Container, name: &str) -> bool {
     let Ok(file) = inside.open(name) else { return false };
     let mut head = [0; HEAD_BYTES as usize];
@@ -184,7 +184,7 @@ fn layout(header: &Header, entry: &Entry) -> FileLayout {
 }
 
 fn no_such_file(name: &str) -> Error {
-    Error::not_found("no such file").context(Context::member(name))
+    Error::not_found("the file does not exist").context(Context::member(name))
 }
 
 impl Container for MultiFile {

@@ -20,7 +20,7 @@ const PIECE_BYTES: u64 = 1 << 18;
 pub(super) struct Pending {
     /// Its free blocks are those of the last commit; `free` is kept instead.
     pub(super) header: Header,
-    /// From the name of a file to its slot.
+    /// The slot of each file by its name.
     pub(super) slots: BTreeMap<String, usize>,
     /// How often each slot was given up.
     pub(super) generations: Vec<u64>,
@@ -30,15 +30,15 @@ pub(super) struct Pending {
     released: BlockSet,
     /// Blocks taken since the last commit.
     fresh: BlockSet,
-    /// With checksums, the fresh blocks that hold nothing but zeros,
+    /// Fresh blocks that hold only zeros; empty without checksums.
     zeros: BlockSet,
-    /// those that hold zeros after so many bytes with such a checksum,
+    /// Fresh blocks with zeros at their end: the number of bytes before the zeros, and the checksum of those bytes.
     partial: BTreeMap<u64, (u64, Crc)>,
-    /// and those that must be read again to know their checksum. Others have theirs in the header.
+    /// Blocks that must be read again to compute their checksum. The checksums of all others are in the header.
     stale: BlockSet,
     /// Whether there is anything to commit.
     pub(super) changed: bool,
-    /// Bytes of block 0 behind the header, which may be anything until the first commit.
+    /// Bytes of block 0 after the header, which may be anything until the first commit.
     slack: Option<Range<u64>>,
     /// A commit failed half way: which header is in the file is not known.
     failed: bool,
@@ -65,7 +65,7 @@ impl Pending {
         }
     }
 
-    /// Gives `name`, which there is not, a slot.
+    /// Allocates a directory slot for the new file `name`.
     pub(super) fn add_file(&mut self, name: &str) -> usize {
         let entry = Entry { name: name.to_owned(), ..Entry::default() };
         let slot = match self.header.files.iter().rposition(|entry| entry.name.is_empty()) {
@@ -195,7 +195,7 @@ impl Pending {
         for range in entry.index.truncate(len.div_ceil(block_bytes)) {
             self.release(range);
         }
-        // fresh blocks hold zeros behind the end; in an old one that is seen to when it is replaced
+        // fresh blocks hold zeros after the end; old ones get theirs when they are replaced
         if let Some(block) = self.header.files[slot].index.find(len / block_bytes).map(|blocks| blocks.start)
             && self.fresh.split(block..block + 1).0
         {
@@ -206,8 +206,8 @@ impl Pending {
         Ok(())
     }
 
-    /// Sees to it that the bytes `range` of a file may be written in place, and that the file ends behind them. Zeros
-    /// go in between where it was shorter.
+    /// Makes the bytes `range` of a file writable in place and extends the file to the end of the range. The gap of a
+    /// shorter file is filled with zeros.
     fn prepare(&mut self, file: &dyn WriteAt, slot: usize, range: Range<u64>) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         let old_len = self.header.files[slot].len;
@@ -229,11 +229,11 @@ impl Pending {
             self.header.files[slot].index.push(blocks);
             entries += count;
         }
-        // behind the end of the file the last block may hold anything
+        // after the end of the file the last block may hold anything
         let mut entry = if range.end > old_len { range.start.min(old_len) } else { range.start } / block_bytes;
         let behind = range.end.div_ceil(block_bytes).min(old_entries);
         while entry < behind {
-            let blocks = self.header.files[slot].index.find(entry).expect("entries below the old number are there");
+            let blocks = self.header.files[slot].index.find(entry).expect("entries below the old number exist");
             let (fresh, old) = self.fresh.split(blocks.start..blocks.end.min(blocks.start + (behind - entry)));
             if fresh {
                 entry += old.end - old.start;

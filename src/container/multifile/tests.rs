@@ -339,7 +339,7 @@ fn damaged_headers_are_errors() {
             &(-(1_i64 << 60)).to_be_bytes(),
             "at byte 174: blocks of a file: 1152921504606846976 blocks after block 2",
         ),
-        (0xae, &i64::MIN.to_be_bytes(), "9223372036854775808 blocks after block 2, of 4"),
+        (0xae, &i64::MIN.to_be_bytes(), "9223372036854775808 blocks after block 2 exceed the container, which has 4"),
         (0xbd, &[1], "at byte 190: free blocks: block 0, but there are blocks 1 to 3"),
         (0xcd, &[200], "at byte 198: continuation blocks: 200 items announced, but only 16 bytes are left"),
     ] {
@@ -424,8 +424,8 @@ fn loops_of_continuation_blocks_are_errors() {
     for (from, to, words) in [
         (chain.len() - 1, chain[0], "after the last of"),
         (0, chain[0], "after the last of"),
-        (1, 0, "continuation block 0 of 128 bytes after 2 of"),
-        (0, 1 << 40, "continuation block 1099511627776 of 128 bytes after 1 of"),
+        (1, 0, "found block 0 of 128 bytes after 2 of"),
+        (0, 1 << 40, "found block 1099511627776 of 128 bytes after 1 of"),
     ] {
         let mut bytes = bytes.clone();
         bytes[chain[from] as usize * 128..][..8].copy_from_slice(&to.to_be_bytes());
@@ -542,7 +542,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 enum Place {
     End,
-    /// Up to two blocks behind it.
+    /// Up to two blocks after it.
     BehindEnd(Index),
     Block(Index),
     Anywhere(Index),

@@ -29,7 +29,7 @@ use crate::sync::LockUnpoisoned;
 /// A MultiFile that is written.
 ///
 /// What is written to its files, and [`WriteAt::sync`] of them, does not count before [`commit`](ContainerMut::commit).
-/// A file lives in whole blocks, so many small files in large blocks waste space. Blocks are taken in the order of
+/// A file occupies whole blocks: small files in large blocks waste space. Blocks are taken in the order of
 /// the writes: files written one after the other in large pieces lie in few runs.
 ///
 /// ```
@@ -64,7 +64,7 @@ struct Shared {
 
 impl MultiFileMut {
     /// Empties `file` for a container with blocks of `block_bytes`, with or without checksums. Until the first commit
-    /// `file` is no MultiFile.
+    /// `file` is not a MultiFile.
     ///
     /// # Errors
     /// `Usage` if `block_bytes` is not in 128 … 2^30; those of writing.
@@ -101,7 +101,7 @@ impl MultiFileMut {
             let message = format!("{} blocks of {} bytes, but the file has {there}", header.blocks, header.block_bytes);
             return Err(Error::format(message).context(Context::member(name)));
         }
-        // what a writer that was killed left behind the last block
+        // bytes that a killed writer left after the last block
         let end = header.blocks * header.block_bytes;
         if file.len()? > end {
             file.set_len(end)?;

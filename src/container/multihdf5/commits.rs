@@ -69,10 +69,13 @@ impl Commits {
         let (dataset, count) = (&self.dataset, self.names.len());
         let shape = dataset.shape()?;
         let [found, rows] = shape[..] else {
-            return Err(Error::format(format!("dataset {}: shape {shape}, two axes expected", dataset.path())));
+            return Err(Error::format(format!("dataset {} has shape {shape}, expected two axes", dataset.path())));
         };
         if found != columns(count) {
-            return Err(Error::format(format!("dataset {}: {found} sizes for {count} files", dataset.path())));
+            return Err(Error::format(format!(
+                "dataset {} has {found} sizes, expected one for each of {count} files",
+                dataset.path()
+            )));
         }
         if rows == 0 {
             return Ok(None);
@@ -92,7 +95,7 @@ impl Commits {
         let columns = columns(sizes.len());
         let shape = self.dataset.shape()?;
         let [_, count] = shape[..] else {
-            return Err(Error::format(format!("dataset {}: shape {shape}, two axes expected", self.dataset.path())));
+            return Err(Error::format(format!("dataset {} has shape {shape}, expected two axes", self.dataset.path())));
         };
         self.dataset.set_extent(count + 1)?;
         if !sizes.is_empty() {

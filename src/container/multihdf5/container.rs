@@ -87,7 +87,10 @@ impl MultiHdf5Mut {
     /// `Usage` for blocks of 0 or 2^32 bytes and more, and for options that exclude each other; `Locked`, `Io`, `NoSpace`.
     pub fn create(path: &Path, options: &FormatOptions) -> Result<Arc<Self>> {
         if options.block_bytes == 0 || options.block_bytes >= 1 << 32 {
-            return Err(Error::usage(format!("blocks of {} bytes in HDF5", options.block_bytes)));
+            return Err(Error::usage(format!(
+                "the block size is {} bytes, expected 1 to 2^32 - 1 in HDF5",
+                options.block_bytes
+            )));
         }
         if options.appendable && !options.archive {
             return Err(Error::usage("only files of an archive can grow while others read them"));
@@ -174,7 +177,7 @@ impl MultiHdf5Mut {
                     || Arc::new(StoredFile::existing(self.store.clone(), self.path_of(name), block_bytes, *size));
                 Ok(file.get_or_insert_with(open).clone())
             }
-            _ => Err(Error::not_found("no such file").context(Context::member(name))),
+            _ => Err(Error::not_found("the file does not exist").context(Context::member(name))),
         }
     }
 
@@ -296,7 +299,7 @@ impl Container for MultiHdf5Mut {
                     Arc::new(Self::existing(self.store.clone(), self.path_of(name)).context(Context::member(name))?);
                 Ok(nested.insert(opened).clone())
             }
-            _ => Err(Error::not_found("no such container").context(Context::member(name))),
+            _ => Err(Error::not_found("the container does not exist").context(Context::member(name))),
         }
     }
 
@@ -329,7 +332,7 @@ impl ContainerMut for MultiHdf5Mut {
         let content = &mut *self.content();
         match content.entries.iter().position(|entry| entry.name == name && matches!(entry.kind, EntryKind::File(..))) {
             Some(at) => self.drop_entry(content, at).context(Context::member(name)),
-            None => Err(Error::not_found("no such file").context(Context::member(name))),
+            None => Err(Error::not_found("the file does not exist").context(Context::member(name))),
         }
     }
 

@@ -388,7 +388,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// The block `number` in memory; it is read if it is not there.
+    /// The block `number` in memory, read from the file if necessary.
     fn block<'a>(&self, state: &'a mut FileState, number: u64) -> Result<&'a mut Block> {
         if !state.blocks.contains_key(&number) {
             if (state.blocks.len() as u64 + 1) * self.block_bytes > CACHE_BYTES.max(2 * self.block_bytes) {
@@ -526,7 +526,7 @@ impl WriteAt for StoredFile {
         written.with_context(|| Context::member(&self.path))
     }
 
-    /// With a length that is known before the first byte, the dataset need not grow.
+    /// Gives the dataset its final length before the first byte is written, so that it need not grow.
     fn reserve(&self, len: u64) -> Result<()> {
         if self.len()? == 0 {
             self.set_len(len)?;

@@ -36,7 +36,10 @@ impl Header {
     /// `Format` if there is none, or what it says cannot be.
     pub(super) fn read(container: &Group) -> Result<Self> {
         if !container.has(HEADER) {
-            return Err(Error::format(format!("group {}: no MultiHDF5 container: no {HEADER}", container.path())));
+            return Err(Error::format(format!(
+                "group {} is not a MultiHDF5 container: it has no {HEADER}",
+                container.path()
+            )));
         }
         let group = container.group(HEADER)?;
         let read = || -> Result<_> {
@@ -66,7 +69,7 @@ impl Header {
         read().with_context(|| format!("group {}", group.path()))
     }
 
-    /// Writes the header into the container whose group this is, in place of the one that is there.
+    /// Writes the header into the container whose group this is, in place of the existing one.
     pub(super) fn write(&self, container: &Group) -> Result<()> {
         let bounds = if self.archive { Bounds::V110 } else { Bounds::Earliest };
         if container.has(HEADER) {
@@ -149,7 +152,7 @@ fn names(group: &Group) -> Result<Vec<String>> {
     }
     let attribute = attribute(group, "names")?;
     let Values::String(names) = attribute.values() else {
-        return Err(Error::format("names are no strings"));
+        return Err(Error::format("the names are not strings"));
     };
     let name = |name: &bstr::BString| {
         String::from_utf8(name.to_vec()).map_err(|_| Error::format(format!("the name {name:?} is not UTF-8")))

@@ -110,10 +110,12 @@ impl LiveContainer {
     /// Appends bytes to a file. Readers do not see them before [`commit`](Self::commit).
     ///
     /// # Errors
-    /// `NotFound` if there is no such file; `Io`, `NoSpace`.
+    /// `NotFound` if the file does not exist; `Io`, `NoSpace`.
     pub fn append(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
-        let number =
-            *self.numbers.get(name).ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))?;
+        let number = *self
+            .numbers
+            .get(name)
+            .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))?;
         self.files[number].append(bytes).context(Context::member(name))
     }
 
@@ -291,12 +293,12 @@ impl LiveContainerReader {
     /// The bytes of a file that are committed.
     ///
     /// # Errors
-    /// `NotFound` if there is no such file.
+    /// `NotFound` if the file does not exist.
     pub fn len(&self, name: &str) -> Result<u64> {
         let number = self.names().iter().position(|known| known == name);
         number
             .map(|number| self.sizes[number])
-            .ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))
+            .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))
     }
 
     /// Whether no byte of a file is committed.
@@ -310,7 +312,7 @@ impl LiveContainerReader {
     /// Fills `out` with the bytes of a file from `offset` on.
     ///
     /// # Errors
-    /// `Format` if fewer are committed, `NotFound` if there is no such file, `Io`.
+    /// `Format` if fewer are committed, `NotFound` if the file does not exist, `Io`.
     pub fn read_at(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<()> {
         let len = self.len(name)?;
         if offset.checked_add(out.len() as u64).is_none_or(|end| end > len) {
@@ -321,7 +323,7 @@ impl LiveContainerReader {
             self.files.insert(name.to_owned(), (group.dataset(DATA)?, block_bytes));
         }
         let Some((dataset, block_bytes)) = self.files.get(name) else { return Ok(()) };
-        // the rows that were there when it was opened may have grown since
+        // the dataset may have grown since it was opened
         dataset.refresh()?;
         let mut done = 0;
         while done < out.len() {

@@ -73,6 +73,8 @@ pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
 fn path_of(inside: &dyn Container, name: &str) -> Result<PathBuf> {
     inside
         .path(name)
-        .ok_or_else(|| Error::unsupported("an HDF5 file within another container"))
+        .ok_or_else(|| {
+            Error::unsupported("an HDF5 file inside another container cannot be read: unpack the outer one first")
+        })
         .context(Context::member(name))
 }

@@ -60,7 +60,7 @@ impl Opened {
         let (end, len) = (self.file.end_of_file()?, self.source.len()?);
         if !self.sealed && len > end && self.committed.is_empty() {
             let message =
-                format!("{} bytes behind the end of the HDF5 file: its seal is damaged or cut off", len - end);
+                format!("{} bytes follow the end of the HDF5 file: its seal is damaged or cut off", len - end);
             return Err(Error::format(message).context(format!("byte {end}")));
         }
         Ok(self.sealed)
@@ -112,7 +112,7 @@ impl Node {
     fn group_of(&self, name: &str) -> Result<Group> {
         check_name(name)?;
         if self.links.get(name) != Some(&LinkKind::Group) {
-            return Err(Error::format(format!("{name} is listed, but there is no group of this name")));
+            return Err(Error::format(format!("{name} is listed, but has no group of this name")));
         }
         let group = self.group.group(name)?;
         check_links(group.link_count()?).with_context(|| format!("group {}", group.path()))?;
@@ -121,7 +121,7 @@ impl Node {
 
     fn dataset(&self, name: &str) -> Result<(Dataset, u64)> {
         let Some(Entry::File(size)) = self.entries.get(name) else {
-            return Err(Error::not_found("no such file").context(Context::member(name)));
+            return Err(Error::not_found("the file does not exist").context(Context::member(name)));
         };
         let open = || {
             let group = self.group_of(name)?;
@@ -159,7 +159,7 @@ impl Container for Node {
 
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         if !matches!(self.entries.get(name), Some(Entry::Nested)) {
-            return Err(Error::not_found("no such container").context(Context::member(name)));
+            return Err(Error::not_found("the container does not exist").context(Context::member(name)));
         }
         let enter = || Node::new(self.opened.clone(), self.group_of(name)?, self.depth + 1);
         Ok(Arc::new(enter().context(Context::member(name))?))

@@ -1,9 +1,9 @@
-//! The seal: checksums of every byte of an HDF5 file, behind its end. docs/containers.md.
+//! The seal: checksums of every byte of an HDF5 file, stored after its end. docs/containers.md.
 //!
 //! | bytes | field, numbers little-endian                                                                        |
 //! |-------|-----------------------------------------------------------------------------------------------------|
 //! | 16 r  | each region of the HDF5 file, in its order: length (8), owner (4), CRC-32 (4)                        |
-//! | n     | the paths of the virtual files, each with a zero behind it; owner 1 is the first, 0 is HDF5 itself   |
+//! | n     | the paths of the virtual files, each followed by a zero; owner 1 is the first, 0 is HDF5 itself      |
 //! | 8     | length of the HDF5 file, which is before the seal                                                   |
 //! | 8     | r                                                                                                   |
 //! | 8     | n                                                                                                   |
@@ -35,7 +35,7 @@ const PIECE_BYTES: u64 = 1 << 16;
 /// Which bytes of an HDF5 file belong to virtual files.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// Of the virtual files.
+    /// Paths of the virtual files; owner 1 is the first.
     paths: Vec<String>,
     extents: Vec<Extent>,
 }
@@ -75,7 +75,7 @@ struct Region {
 }
 
 impl Seal {
-    /// Puts a seal behind the last byte of `file`.
+    /// Appends a seal to `file`.
     pub(super) fn put(file: &dyn WriteAt, Owners { paths, extents }: Owners) -> Result<()> {
         let len = file.len()?;
         let mut regions = divide(len, extents)?;
@@ -172,7 +172,7 @@ impl Seal {
 /// Divides a file into regions, each of one owner.
 ///
 /// # Errors
-/// `Format` if extents overlap or end behind the file.
+/// `Format` if extents overlap or exceed the file.
 fn divide(len: u64, mut extents: Vec<Extent>) -> Result<Vec<Region>> {
     extents.retain(|extent| !extent.bytes.is_empty());
     extents.sort_unstable_by_key(|extent| extent.bytes.start);
@@ -185,11 +185,15 @@ fn divide(len: u64, mut extents: Vec<Extent>) -> Result<Vec<Region>> {
     let mut at = 0;
     for Extent { bytes, owner } in extents {
         if bytes.start < at || bytes.end > len {
-            return Err(Error::format(format!("bytes {bytes:?} are in two blocks or behind the end at {len}")));
+            return Err(Error::format(format!("bytes {bytes:?} are in two blocks or beyond the end at {len}")));
         }
         add(at..bytes.start, 0);
         at = bytes.end;
-        add(bytes, u32::try_from(owner + 1).map_err(|_| Error::usage("2^32 files"))?);
+        add(
+            bytes,
+            u32::try_from(owner + 1)
+                .map_err(|_| Error::usage("the container has 2^32 files or more, which a seal cannot number"))?,
+        );
     }
     add(at..len, 0);
     let parts = |Region { bytes, owner, checksum }: Region| {
@@ -216,7 +220,7 @@ fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
 }
 
 impl Region {
-    /// The checksum of what is there; it is read in pieces.
+    /// Computes the checksum of the stored bytes, which are read in pieces.
     fn find_checksum(&self, file: &dyn ReadAt, piece: &mut Vec<u8>) -> Result<u32> {
         let mut crc = Crc::new();
         for start in self.bytes.clone().step_by(PIECE_BYTES as usize) {

@@ -317,7 +317,7 @@ fn archives_have_the_index_that_their_files_need() {
         kinds(&FormatOptions { compression: Compression::gzip(4), checksums: true, ..ARCHIVE }, true),
         [FixedArray, FixedArray]
     );
-    // whoever does not say how long a file is to be
+    // writers that do not announce the length of a file
     assert_eq!(kinds(&ARCHIVE, false), [ExtensibleArray, FixedArray]);
     assert_eq!(kinds(&FormatOptions { appendable: true, ..ARCHIVE }, true), [ExtensibleArray, ExtensibleArray]);
 }
@@ -383,19 +383,22 @@ fn damage_is_an_error_that_says_what_is_wrong() {
     let int = |values: Vec<i64>| Attribute::Array(Values::Int64(values));
     let names = |names: &[&str]| Attribute::Array(Values::String(names.iter().map(|&name| name.into()).collect()));
     for (result, says) in [
-        (damaged(|root| root.remove(HEADER).unwrap()), "no MultiHDF5 container"),
+        (damaged(|root| root.remove(HEADER).unwrap()), "is not a MultiHDF5 container"),
         (damaged(|root| root.remove("f").unwrap()), "no group of this name"),
         (damaged(|root| root.group("f").unwrap().remove(DATA).unwrap()), "has no dataset FileData"),
         (attribute("sizes", int(vec![1, 2])), "1 names, but 2 sizes"),
         (attribute("sizes", int(vec![-1])), "-1 bytes"),
-        (attribute("sizes", int(vec![i64::MAX])), "5 blocks of 64 bytes for a file of 9223372036854775807 bytes"),
+        (
+            attribute("sizes", int(vec![i64::MAX])),
+            "5 blocks of 64 bytes are too few for the file, which has 9223372036854775807",
+        ),
         (attribute("sizes", names(&["1"])), "no integers"),
         (attribute("names", names(&["f", "f"])), "2 names, but 1 sizes"),
-        (attribute("names", names(&["../f"])), "no such file"),
-        (attribute("names", int(vec![1])), "no strings"),
+        (attribute("names", names(&["../f"])), "the file does not exist"),
+        (attribute("names", int(vec![1])), "not strings"),
         (attribute("blockSize", int(vec![0])), "not positive"),
-        (attribute("blockSize", int(vec![1 << 40])), "rows of 64 bytes"),
-        (rows(63, 10), "rows of 63 bytes for blocks of 64"),
+        (attribute("blockSize", int(vec![1 << 40])), "a row has 64 bytes"),
+        (rows(63, 10), "a row has 63 bytes, expected at least 64"),
         (rows(64, 2), "2 blocks of 64 bytes"),
     ] {
         let text = result.expect_err(says).to_string();
@@ -461,7 +464,7 @@ fn is_sealed(options: &FormatOptions) -> bool {
     (options.archive || options.checksums) && !options.appendable
 }
 
-/// Wherever it is: in the metadata of HDF5, in a block, behind the end of a file in its last block, in between, in the seal.
+/// Wherever it is: in the metadata of HDF5, in a block, after the end of a file in its last block, in between, in the seal.
 #[test]
 fn every_flipped_byte_of_a_sealed_container_is_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -478,7 +481,7 @@ fn every_flipped_byte_of_a_sealed_container_is_found() {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
             let damage = Seal::damage(&bytes);
-            // what libhdf5 would see is refused before; the bytes of files are read, and nobody knows with a damaged seal
+            // damage that libhdf5 would see is refused before; the bytes of files are read, unchecked if the seal is damaged
             match damage {
                 Ok(found) => {
                     let structure = found.iter().any(|damage| damage.file.is_none());
@@ -566,7 +569,7 @@ fn containers_in_circles_or_too_deep_are_errors() {
     assert!(error.to_string().contains("2 links lead to it"), "{error}");
 }
 
-/// What is committed is read, also from a file that a process left behind that was killed.
+/// Committed bytes are read, also from a file that a killed process left.
 #[test]
 fn appended_bytes_are_seen_once_they_are_committed() {
     let folder = tempfile::tempdir().unwrap();
@@ -729,7 +732,7 @@ fn a_process_that_reads_sees_commits_and_nothing_else() {
                 live.append(&format!("f{file}"), rest).unwrap();
             }
             len += count;
-            // who reads waits for it, and sees it while it is made if that is possible
+            // the reader waits for the file, and sees it while it is made if that is possible
             std::thread::sleep(Duration::from_millis(10));
             live.commit().unwrap();
         }
@@ -754,7 +757,7 @@ fn a_process_that_reads_sees_commits_and_nothing_else() {
         go_on();
         let process = Running::start("a_process_that_reads_sees_commits_and_nothing_else", &path);
         let (mut seen, start) = (0, Instant::now());
-        // who reads first keeps others from writing
+        // the first reader keeps others from writing
         while !go_on() {
             assert!(start.elapsed().as_secs() < 60, "the process does not start");
             std::thread::sleep(Duration::from_millis(1));

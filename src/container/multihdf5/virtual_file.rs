@@ -90,10 +90,14 @@ impl VirtualFile {
             return Err(Error::format(format!("elements of type {}, where bytes are expected", dataset.data_type()?)));
         }
         if width < block_bytes {
-            return Err(Error::format(format!("rows of {width} bytes for blocks of {block_bytes}")));
+            return Err(Error::format(format!(
+                "a row has {width} bytes, expected at least {block_bytes}, the size of a block"
+            )));
         }
         if rows.checked_mul(block_bytes).is_some_and(|most| most < len) {
-            return Err(Error::format(format!("{rows} blocks of {block_bytes} bytes for a file of {len} bytes")));
+            return Err(Error::format(format!(
+                "{rows} blocks of {block_bytes} bytes are too few for the file, which has {len} bytes"
+            )));
         }
         let mut file = VirtualFile {
             source,
@@ -113,7 +117,9 @@ impl VirtualFile {
             Storage::Header => {
                 let count = shape.elements()?;
                 if count > MOST_COMPACT {
-                    return Err(Error::format(format!("{count} bytes in an object header")));
+                    return Err(Error::format(format!(
+                        "the object header holds {count} bytes, expected at most {MOST_COMPACT}"
+                    )));
                 }
                 let mut values = Values::new(DataType::UChar);
                 dataset.read_region(&Region::whole(&shape), &mut values)?;
@@ -142,7 +148,7 @@ impl VirtualFile {
             return Err(Error::format(format!("chunks {chunk}, where two axes are expected")));
         };
         if columns == 0 || chunk_rows == 0 {
-            return Err(Error::format(format!("chunks {chunk}")));
+            return Err(Error::format(format!("the chunks are {chunk}, expected extents of 1 or more")));
         }
         self.chunk = Chunk { columns, rows: chunk_rows, across: self.width.div_ceil(columns) };
         self.pipeline = pipeline;
@@ -193,7 +199,7 @@ impl VirtualFile {
     /// Bytes of a decoded chunk.
     fn chunk_bytes(&self) -> Result<u64> {
         let bytes = self.chunk.columns.checked_mul(self.chunk.rows).filter(|&bytes| bytes <= u64::from(u32::MAX));
-        bytes.ok_or_else(|| Error::format("chunks of 2^32 bytes"))
+        bytes.ok_or_else(|| Error::format("the chunks have 2^32 bytes or more, HDF5 allows fewer"))
     }
 
     /// The part that begins at `offset`, of at most `most` bytes.

@@ -139,7 +139,9 @@ impl Meta1 {
             let chunk_bytes = sizes.iter().enumerate().map(size).collect::<Result<_>>()?;
             let (blocks, meta2) = (numbers.i32()?, numbers.i64()?);
             let [Ok(blocks), Ok(meta2)] = [u64::try_from(blocks), u64::try_from(meta2)] else {
-                return Err(Error::format(format!("{blocks} blocks, and META2 at byte {meta2}")));
+                return Err(Error::format(format!(
+                    "the number of blocks ({blocks}) or the offset of META2 ({meta2}) is negative"
+                )));
             };
             let blocks = blocks as u32;
             Ok(Meta1 {

@@ -57,7 +57,8 @@ impl Container for Keys {
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         let key = name.parse().ok().filter(|key: &u64| key.to_string() == name);
         let extents = key.and_then(|key| self.values.get(&key));
-        let extents = extents.ok_or_else(|| Error::not_found("no such key").context(Context::member(name)))?;
+        let extents =
+            extents.ok_or_else(|| Error::not_found("the key does not exist").context(Context::member(name)))?;
         Ok(Arc::new(Stream { file: self.stream.clone(), extents: extents.clone() }))
     }
 

@@ -122,8 +122,8 @@ impl Physical {
             let skip = opened.places.skip;
             let count = (end - start).div_ceil(skip);
             let last = start + (count - 1) * skip;
-            opened.counts[task] =
-                u32::try_from(count).map_err(|_| Error::format(format!("task {task}: {count} chunks")))?;
+            opened.counts[task] = u32::try_from(count)
+                .map_err(|_| Error::format(format!("task {task} has {count} chunks, expected fewer than 2^32")))?;
             opened.lens[task] = (count - 1) * space + space.min(end - last);
         }
         opened.written = Written::Spaces { end };

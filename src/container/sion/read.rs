@@ -36,7 +36,7 @@ impl Sion {
             Some(folder) => folder.files.get(name).copied(),
             None => task_of(name).filter(|&task| task < self.set.tasks.len()),
         };
-        task.ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))
+        task.ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))
     }
 
     fn meta1s(&self) -> impl Iterator<Item = &Meta1> {
@@ -71,7 +71,7 @@ impl Container for Sion {
                 return Ok(Arc::new(Keys::read(stream, meta1.order()?).context(Context::member(name))?));
             }
         }
-        Err(Error::not_found("no such container").context(Context::member(name)))
+        Err(Error::not_found("the container does not exist").context(Context::member(name)))
     }
 
     fn describe(&self) -> ContainerInfo {

@@ -106,7 +106,8 @@ impl SionMut {
 
     fn stream(&self, name: &str) -> Result<Arc<StreamMut>> {
         let found = self.shared.streams.get(&format!("{}{name}", self.prefix));
-        let (number, extents) = found.ok_or_else(|| Error::not_found("no such file").context(Context::member(name)))?;
+        let (number, extents) =
+            found.ok_or_else(|| Error::not_found("the file was not announced").context(Context::member(name)))?;
         Ok(Arc::new(StreamMut { file: self.shared.files[*number].file.clone(), extents: extents.clone() }))
     }
 }
@@ -189,7 +190,10 @@ fn stored_place(file: &AnnouncedFile) -> Result<(usize, usize)> {
     let number = |name| file.properties.int(name).and_then(|value| usize::try_from(value).ok());
     let place = (number("sion_file"), number("sion_local_task"));
     let (Some(number), Some(local)) = place else {
-        return Err(Error::format("no place in the SION file").context(Context::member(&file.name)));
+        return Err(Error::format(
+            "the file has no recorded place in a SION file: expected the properties sion_file and sion_local_task",
+        )
+        .context(Context::member(&file.name)));
     };
     Ok((number, local))
 }

@@ -53,8 +53,9 @@ pub(super) fn is_archive(head: &[u8]) -> bool {
 /// # Errors
 /// `Format` if the text is not one of whole lines, has no entry, or the current one cannot be parsed.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Line>> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| Error::format("not UTF-8").context(Context::offset("archive", error.valid_up_to() as u64)))?;
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        Error::format("the text is not UTF-8").context(Context::offset("archive", error.valid_up_to() as u64))
+    })?;
     let mut lines: Vec<Line> = Vec::new();
     let mut offset = 0;
     for line in text.split_inclusive('\n') {
@@ -67,7 +68,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Line>> {
             return Err(Error::format("the last line is incomplete: no line feed ends it").context(place));
         }
         let Some((date, seconds, rest)) = fields(line.trim()) else {
-            return Err(Error::format("a line without date, time and entry").context(place));
+            return Err(Error::format("the line does not have date, time and entry").context(place));
         };
         let entry = match seconds.parse::<f64>() {
             Ok(_) => Text::new(rest).dirent(),
@@ -76,7 +77,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Line>> {
         lines.push(Line { date: date.to_owned(), entry: entry.context(place) });
     }
     match lines.last().map(|last| &last.entry) {
-        None => Err(Error::format("an archive without entries")),
+        None => Err(Error::format("the archive has no entries")),
         Some(Err(error)) => Err(error.clone()),
         Some(Ok(_)) => Ok(lines),
     }

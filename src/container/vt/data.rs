@@ -217,7 +217,7 @@ impl Reader {
             let reference = BlockRef::decode(&mut cursor)?;
             end = end
                 .checked_add(self.span(&reference, depth + 1)?)
-                .ok_or_else(|| Error::format("blocks of more than 2^64 bytes together"))?;
+                .ok_or_else(|| Error::format("the blocks together have 2^64 bytes or more"))?;
             references.push(reference);
             ends.push(end);
         }

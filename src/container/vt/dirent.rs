@@ -70,10 +70,11 @@ impl Dirent {
     fn decode_here(cursor: &mut Cursor<'_>) -> Result<Self> {
         let code = cursor.uint()?;
         let kind = EntryKind::ALL.into_iter().find(|kind| kind.code() == code);
-        let kind = kind.ok_or_else(|| Error::format(format!("directory entry of type {code}; expected 0 to 3")))?;
+        let kind =
+            kind.ok_or_else(|| Error::format(format!("the type of a directory entry is {code}, expected 0 to 3")))?;
         let flags = cursor.uint()?;
         if flags & !(META | NAME | NO_BLOCK | UUID | EARLIER | EXTENDED) != 0 {
-            return Err(Error::format(format!("flags {flags:#x} of a directory entry; expected 0 to 0x3f")));
+            return Err(Error::format(format!("the flags of a directory entry are {flags:#x}, expected 0 to 0x3f")));
         }
         let name = if flags & NAME != 0 { cursor.string()?.to_owned() } else { String::new() };
         let meta = if flags & META != 0 { Meta::parse(cursor.string()?)? } else { Meta::default() };
@@ -122,7 +123,7 @@ impl Meta {
         let mut fields = Map::new();
         for field in text.split(';').map(str::trim).filter(|field| !field.is_empty()) {
             let Some((key, value)) = field.split_once(':') else {
-                return Err(Error::format(format!("metadata field {field:?} without a colon")));
+                return Err(Error::format(format!("the metadata field {field:?} has no colon")));
             };
             fields.insert(key.to_owned(), value.into());
         }
@@ -242,7 +243,9 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_refused() {
-        for (bytes, message) in [(&[4, 4][..], "type 4"), (&[0, 0x44], "flags 0x44"), (&[0, 6, 9, 1], "9 bytes")] {
+        for (bytes, message) in
+            [(&[4, 4][..], "entry is 4"), (&[0, 0x44], "entry are 0x44"), (&[0, 6, 9, 1], "9 bytes")]
+        {
             let error = Dirent::decode_all(bytes).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }

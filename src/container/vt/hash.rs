@@ -34,10 +34,9 @@ impl HashKind {
     }
 
     pub(super) fn of_code(code: u64) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.code() == code)
-            .ok_or_else(|| Error::format(format!("hash type {code}; expected 0 (sha1), 1 (sha256) or 2 (blake3)")))
+        Self::ALL.into_iter().find(|kind| kind.code() == code).ok_or_else(|| {
+            Error::format(format!("the hash type is {code}, expected 0 (sha1), 1 (sha256) or 2 (blake3)"))
+        })
     }
 
     /// Its name in text references.

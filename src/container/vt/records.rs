@@ -64,7 +64,7 @@ pub(super) struct ScanEnd {
 fn decode_head(bytes: &[u8]) -> Result<Option<Head>> {
     let Some((flags, flags_len)) = decode_uint(bytes)? else { return Ok(None) };
     if flags & !COMPRESSED != 0 {
-        return Err(Error::format(format!("flags {flags:#x} of a block; expected 0 or 1")));
+        return Err(Error::format(format!("the flags of a block are {flags:#x}, expected 0 or 1")));
     }
     let Some((stored, stored_len)) = decode_uint(&bytes[flags_len..])? else { return Ok(None) };
     Ok(Some(Head { is_compressed: flags & COMPRESSED != 0, head: flags_len + stored_len, stored }))
@@ -190,7 +190,7 @@ fn inflate(stream: &[u8]) -> Result<Vec<u8>> {
                 size = (size * 4).min(LARGEST_BLOCK);
             }
             Err(DecompressionError::InsufficientSpace) => {
-                return Err(Error::limit(format!("a block of more than {LARGEST_BLOCK} bytes")));
+                return Err(Error::limit(format!("a block is too large: the limit is {LARGEST_BLOCK} bytes")));
             }
             Err(DecompressionError::BadData) => return Err(Error::format("the zlib stream of a block is damaged")),
         }
@@ -256,7 +256,7 @@ mod tests {
         let (found, end) = records(&[&sample()[..7], &[2, 1, 0]].concat());
         assert_eq!(found.len(), 1);
         let damage = end.damage.unwrap().to_string();
-        assert_eq!(damage, "block at byte 7: flags 0x2 of a block; expected 0 or 1");
+        assert_eq!(damage, "block at byte 7: the flags of a block are 0x2, expected 0 or 1");
         let huge = [&[0, 0xff, 0xff, 0xff, 0xff, 0x7f][..], &[0; 100]].concat();
         assert_eq!(records(&huge).1.damage.unwrap().kind(), crate::ErrorKind::Limit);
         assert_eq!(read_block(&huge, 0).unwrap_err().kind(), crate::ErrorKind::Limit);

@@ -57,7 +57,7 @@ impl BlockRef {
     fn decode_within(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self> {
         let flags = cursor.uint()?;
         if flags & !(INDIRECT | TYPED | TYPE_FLAGS) != 0 {
-            return Err(Error::format(format!("flags {flags:#x} of a block reference; expected 0 to 7")));
+            return Err(Error::format(format!("the flags of a block reference are {flags:#x}, expected 0 to 7")));
         }
         let span = cursor.uint()?;
         let kind = if flags & TYPED != 0 { cursor.uint()? } else { 0 };
@@ -79,7 +79,7 @@ impl BlockRef {
                 let block = Arc::new(Self::decode_at(cursor, depth + 1)?);
                 BlockRef::Sub { block, offset, span }
             }
-            other => return Err(Error::format(format!("block type {other}; expected 0 to 3"))),
+            other => return Err(Error::format(format!("the block type is {other}, expected 0 to 3"))),
         };
         Ok(match is_indirect {
             true => BlockRef::Indirect { block: Arc::new(block), span: Some(span) },
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn what_is_unknown_or_cut_off_is_refused() {
         for (bytes, message) in [
-            (&[2, 8, 0][..], "flags 0x8"),
-            (&[3, 2, 1, 4], "block type 4"),
-            (&[3, 0, 1, 7], "hash type 7"),
+            (&[2, 8, 0][..], "reference are 0x8"),
+            (&[3, 2, 1, 4], "block type is 4"),
+            (&[3, 0, 1, 7], "hash type is 7"),
             (&[4, 2, 9, 2, 65], "9 bytes are expected, 1 follow"),
             (&[9, 0], "9 bytes are expected"),
             (&[], "the bytes end in an integer"),

@@ -476,7 +476,7 @@ fn any_byte_of_a_store_that_is_changed_is_named() {
                 assert_eq!(error.kind(), ErrorKind::Format, "{error}");
                 let text = error.to_string();
                 // a record whose first bytes are damaged is found before it is known which block was wanted
-                let of_record = ["flags 0x", "an integer above 64 bits"];
+                let of_record = ["the flags of a block are 0x", "an integer exceeds 64 bits"];
                 let is_named = text.contains("block sha1:") || of_record.iter().any(|words| text.contains(words));
                 assert!(is_named && text.contains("block at byte"), "{text}");
                 named += 1;

@@ -56,7 +56,11 @@ impl<'a> Text<'a> {
             "D" => EntryKind::Directory,
             "SymLink" => EntryKind::Symlink,
             "Indirect" => EntryKind::HardLink,
-            other => return Err(Error::format(format!("{other:?}; expected D, F, SymLink or Indirect"))),
+            other => {
+                return Err(Error::format(format!(
+                    "the type of an entry is {other:?}, expected D, F, SymLink or Indirect"
+                )));
+            }
         };
         self.expect('{')?;
         let mut name = String::new();
@@ -77,7 +81,7 @@ impl<'a> Text<'a> {
         limits::depth(depth, "block references")?;
         let kind = self.identifier()?;
         self.expect('{')?;
-        let missing = |what: &str| Error::format(format!("a block without {what}"));
+        let missing = |what: &str| Error::format(format!("the block has no {what}"));
         let block = match kind {
             "B" | "IB" => {
                 let members = self.members(depth)?;
@@ -112,7 +116,9 @@ impl<'a> Text<'a> {
                     span: members.span.ok_or_else(|| missing("span"))?,
                 }
             }
-            other => return Err(Error::format(format!("a block {other:?}; expected B, I, LB, RLE or SubB"))),
+            other => {
+                return Err(Error::format(format!("the type of a block is {other:?}, expected B, I, LB, RLE or SubB")));
+            }
         };
         self.expect('}')?;
         Ok(block)
@@ -209,7 +215,7 @@ impl<'a> Text<'a> {
                 self.at += values.byte_offset();
                 Ok(value)
             }
-            Some(Err(error)) => Err(Error::format(format!("not JSON: {error}"))),
+            Some(Err(error)) => Err(Error::format(format!("the text is not JSON: {error}"))),
             None => Err(Error::format("the text ends where JSON is expected")),
         }
     }
@@ -284,7 +290,8 @@ impl<'a> Text<'a> {
             };
             units.extend_from_slice(next.encode_utf16(&mut [0; 2]));
         }
-        String::from_utf16(&units).map_err(|_| Error::format("half of a character in a string"))
+        String::from_utf16(&units)
+            .map_err(|_| Error::format("a string contains half of a character (a lone surrogate)"))
     }
 
     fn hex(&mut self, digits: usize) -> Result<u32> {
@@ -320,7 +327,7 @@ impl<'a> Text<'a> {
     fn keyword(&mut self, expected: &str) -> Result<()> {
         match self.identifier()? {
             found if found == expected => Ok(()),
-            found => Err(Error::format(format!("{found:?}; expected {expected:?}"))),
+            found => Err(Error::format(format!("found {found:?}, expected {expected:?}"))),
         }
     }
 
@@ -346,7 +353,7 @@ impl<'a> Text<'a> {
 
     fn unexpected(&self, expected: &str) -> Error {
         let found = self.peek().map_or("the end".to_owned(), |found| format!("{found:?}"));
-        Error::format(format!("{found}; expected {expected}"))
+        Error::format(format!("found {found}, expected {expected}"))
     }
 
     fn place(&self) -> Context {
@@ -419,14 +426,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, message) in [
-            ("F{\"f\":block:Q{1}}", "\"Q\"; expected B, I"),
+            ("F{\"f\":block:Q{1}}", "\"Q\", expected B, I"),
             ("Q{}", "expected D, F"),
             ("D{\"f\":block:LB{[x}}", "bracket"),
             ("D{\"f\":block:LB{x}}", "hexadecimal"),
             ("D{\"f", "ends in a string"),
             ("D{\"\\ud83d\"}", "half of a character"),
             ("D{\"f\":block:RLE{span:99999999999999999999,octet:00}}", "64 bits"),
-            ("D{\"f\":block:RLE{span:9}}", "without octet"),
+            ("D{\"f\":block:RLE{span:9}}", "has no octet"),
             ("D{\"f\":other:1}", "unknown"),
         ] {
             let error = parse(text).unwrap_err();

@@ -58,7 +58,7 @@ impl Archive {
         let lines = archive::parse(&read_all(&inside.open(name)?)?).context(Context::member(name))?;
         let reader = Arc::new(Reader::new(Store::open(inside)?));
         let current = lines.last().map(|line| line.entry.clone());
-        let current = current.unwrap_or_else(|| Err(Error::format("an archive without entries")))?;
+        let current = current.unwrap_or_else(|| Err(Error::format("the archive has no entries")))?;
         let archive = Self::of_entry(reader, current, lines);
         // so that a missing store is noticed at once
         archive.root.children().context(Context::member(name))?;
@@ -185,7 +185,7 @@ impl Folder {
 
     fn child(&self, name: &str, is_wanted: impl Fn(EntryKind) -> bool, what: &str) -> Result<&Dirent> {
         let found = self.children()?.get(name).filter(|entry| is_wanted(entry.kind));
-        found.ok_or_else(|| Error::not_found(format!("no such {what}")).context(Context::member(name)))
+        found.ok_or_else(|| Error::not_found(format!("the {what} does not exist")).context(Context::member(name)))
     }
 
     /// A file, with hard links followed.
@@ -367,7 +367,7 @@ impl Container for BareStore {
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         match is_archive(&*self.directory, name) {
             Ok(true) => Ok(Arc::new(Archive::open(&*self.directory, name)?)),
-            Ok(false) => Err(Error::not_found("not an archive").context(Context::member(name))),
+            Ok(false) => Err(Error::not_found("the file is not an archive").context(Context::member(name))),
             Err(error) => Err(error),
         }
     }

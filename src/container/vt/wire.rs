@@ -75,7 +75,7 @@ pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
     let mut value: u64 = 0;
     for (at, &byte) in bytes.iter().take(LONGEST_UINT).enumerate() {
         if value >> (u64::BITS - 7) != 0 {
-            return Err(Error::format("an integer above 64 bits"));
+            return Err(Error::format("an integer exceeds 64 bits"));
         }
         value = value << 7 | u64::from(byte & 0x7f);
         if byte & 0x80 == 0 {
@@ -84,7 +84,7 @@ pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
     }
     match bytes.len() < LONGEST_UINT {
         true => Ok(None),
-        false => Err(Error::format(format!("an integer of more than {LONGEST_UINT} bytes"))),
+        false => Err(Error::format(format!("an integer has more than {LONGEST_UINT} bytes"))),
     }
 }
 

@@ -117,10 +117,9 @@ fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     match (stores.next(), stores.next()) {
         (None, _) => Ok(directory.join(STORE)),
         (Some(only), None) => Ok(directory.join(only)),
-        (Some(first), Some(second)) => {
-            let message = format!("there are several stores beside the archive, {first:?} and {second:?}");
-            Err(Error::usage(format!("{message}: put the archive into the directory of one")))
-        }
+        (Some(first), Some(second)) => Err(Error::usage(format!(
+            "several stores are beside the archive, {first:?} and {second:?}: put the archive into the directory of one"
+        ))),
     }
 }
 
@@ -418,7 +417,7 @@ impl DataFile {
 
     fn append(&mut self, record: &[u8]) -> Result<()> {
         if self.end() + record.len() as u64 > index::LARGEST_FILE {
-            return Err(Error::limit(format!("a data file of more than {} bytes", index::LARGEST_FILE)));
+            return Err(Error::limit(format!("the data file would exceed its limit of {} bytes", index::LARGEST_FILE)));
         }
         if self.buffer.len() + record.len() > BUFFER_BYTES {
             self.flush()?;

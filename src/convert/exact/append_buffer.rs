@@ -6,13 +6,13 @@ use crate::error::{Error, Result};
 use crate::h5::{Compression, Dataset, DatasetSpec, Effort, FilterScratch, Group};
 use crate::value::{DataType, Shape};
 
-/// Of the datasets of literals and of segments.
+/// Chunk size of the datasets of literals and of segments.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks of literals that are compressed together.
 const CHUNKS_COMPRESSED_TOGETHER: usize = 8;
-/// For a dataset of several chunks.
+/// Compression effort for a dataset of several chunks.
 const EFFORT: Effort = Effort::Thorough;
-/// For a dataset that is one chunk, which takes little time.
+/// Compression effort for a dataset of one chunk, which takes little time anyway.
 const EFFORT_OF_ONE_CHUNK: Effort = Effort::Most;
 
 /// A dataset with one axis whose length shows at the end.
@@ -91,7 +91,7 @@ impl AppendBuffer {
             self.dataset = Some(self.create(&chunk, &chunk, true)?);
         }
         let Some(dataset) = &self.dataset else { return Ok(()) };
-        let chunk = dataset.chunk()?.ok_or_else(|| Error::format("no chunks"))?.elements()?;
+        let chunk = dataset.chunk()?.ok_or_else(|| Error::format("the dataset is not chunked"))?.elements()?;
         let chunk_bytes = chunk as usize * size;
         let pipeline = self.compression.pipeline(size);
         self.pending.resize(self.pending.len().next_multiple_of(chunk_bytes), 0);

@@ -70,7 +70,7 @@ impl Segments {
     }
 }
 
-/// From the extents of a column to segments.
+/// Turns the extents of a column in its files into segments.
 pub(super) struct Placing<'a> {
     streams: &'a mut Streams,
     column: &'a ColumnPlan,
@@ -159,14 +159,17 @@ impl<'a> Placing<'a> {
 
     /// Where a row begins in `values`.
     fn offset(&mut self, row: u64) -> Result<u64> {
-        let Some(reader) = &self.offsets else { return Err(Error::format("no offsets")) };
+        let Some(reader) = &self.offsets else { return Err(Error::format("the column has no dataset of offsets")) };
         let (start, known) = &mut self.known;
         if row < *start || row - *start >= known.len() as u64 {
             let end = reader.rows().min(row.saturating_add(OFFSETS_READ_TOGETHER));
             *start = row;
             *known = reader.integers(row..end)?;
         }
-        known.get((row - *start) as usize).map(|&offset| offset as u64).ok_or_else(|| Error::format("too few offsets"))
+        known
+            .get((row - *start) as usize)
+            .map(|&offset| offset as u64)
+            .ok_or_else(|| Error::format("the dataset of offsets is shorter than the column"))
     }
 }
 
@@ -180,7 +183,7 @@ mod tests {
         for box_number in 0..5 {
             segments.push(1, box_number * 10, 10, 512 + box_number * 80);
         }
-        // not at that distance, not the next rows, another extent, not behind
+        // not at that distance, not the next rows, another extent, not after the last
         for (first, rows, offset) in [(50, 10, 1000), (80, 10, 2000), (90, 9, 3000), (99, 9, 2900)] {
             segments.push(1, first, rows, offset);
         }

@@ -30,7 +30,7 @@ pub(super) struct Window {
 /// Cuts a file into windows. `segments` are sorted by their offsets.
 struct Windows<'a> {
     segments: &'a [Segment],
-    /// With the end of each.
+    /// Segments that reach into the next window, each with its end in the file.
     active: Vec<(Segment, u64)>,
     sources: &'a Sources,
     next: u64,
@@ -292,7 +292,7 @@ impl OpenStream {
         let mut plain = values.le_bytes().map(|bytes| bytes.into_owned());
         match &mut plain {
             Some(plain) => Ok(self.encode(plain, 1).to_vec()),
-            None => Err(Error::format("elements without a fixed size")),
+            None => Err(Error::format("the elements do not have a fixed size")),
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) const LITERALS: u32 = 0;
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
 /// A row is in memory as a whole, and so is a box that cannot be made row by row.
 const MAX_BOX_BYTES: usize = 32 << 20;
-/// Of a segment.
+/// Numbers that describe a segment.
 pub(super) const FIELDS: usize = 6;
 /// Decoded chunks kept for all streams of a file.
 const CACHE_BYTES: usize = 32 << 20;
@@ -56,7 +56,7 @@ impl Encoding {
             Encoding::Bits => Some(elements.div_ceil(8)),
             Encoding::Bytes(_) => elements.checked_mul(data_type.size() as u64),
         };
-        len.ok_or_else(|| Error::format("a box of 2^64 bytes"))
+        len.ok_or_else(|| Error::format("a box would have 2^64 bytes or more"))
     }
 }
 
@@ -80,9 +80,9 @@ pub(super) struct Segment {
     pub(super) rows: u64,
     /// Boxes; they follow each other in the dataset, fastest axis first.
     pub(super) count: u64,
-    /// Of the first box, in the file.
+    /// Offset of the first box in the file.
     pub(super) offset: u64,
-    /// From a box to the next; 0 if there is one.
+    /// Bytes from the start of a box to the start of the next; 0 for a single box.
     pub(super) stride: u64,
 }
 
@@ -141,9 +141,9 @@ impl Recipe {
         })
     }
 
-    /// Checks all names: none leads out of the directory, none is there twice.
+    /// Checks all names: none leads out of the directory, none occurs twice.
     pub(super) fn from_json(document: &Json) -> Result<Self> {
-        let missing = |what: &str| Error::format(format!("{what} expected"));
+        let missing = |what: &str| Error::format(format!("{what} is missing or has the wrong type"));
         let list = |of: &Json, name: &str| of.get(name).and_then(Json::as_array).cloned().ok_or_else(|| missing(name));
         match document.get("version").and_then(Json::as_u64) {
             Some(1) => {}
@@ -186,12 +186,12 @@ impl Recipe {
         let files = self.files.iter().map(|file| (&file.path, true));
         for (path, is_file) in self.directories.iter().map(|path| (path, false)).chain(files) {
             let what = if is_file { "file" } else { "directory" };
-            let refuse = |why: &str| Err(Error::format(format!("the {what} {path:?} {why}")));
+            let refuse = |why: &str| Err(Error::format(format!("the {what} {path:?} cannot be restored: it {why}")));
             if relative(path).is_none() {
                 return refuse("would not lie in the directory that is restored");
             }
             if !seen.insert(path) {
-                return refuse("is there twice");
+                return refuse("is listed twice");
             }
             let parent = path.rfind_byte(b'/').map(|end| path[..end].as_bstr());
             if parent.is_some_and(|parent| !directories.contains(parent)) {
@@ -251,7 +251,7 @@ impl Archive {
             index.read_region(&Region::whole(&index.shape()?), &mut bytes)?;
             let bytes = bytes.le_bytes().unwrap_or_default();
             let document = serde_json::from_slice(&bytes)
-                .map_err(|error| Error::format(format!("not JSON: {error}")).caused_by(error));
+                .map_err(|error| Error::format(format!("the text is not JSON: {error}")).caused_by(error));
             let recipe = document.and_then(|document| Recipe::from_json(&document)).context("index")?;
             let segments = Reader::of_file(group.dataset("segments")?, source.clone())?.with_axes(1)?;
             let mut starts = Vec::with_capacity(recipe.files.len());
@@ -267,7 +267,8 @@ impl Archive {
                 next += file.segments * FIELDS as u64;
             }
             if next != segments.rows() {
-                let message = format!("{} numbers in segments, {next} by the index", segments.rows());
+                let message =
+                    format!("the dataset of segments has {} numbers, expected {next} by the index", segments.rows());
                 return Err(Error::format(message));
             }
             Ok(Archive { recipe, root: root.clone(), source, segments, starts })
@@ -352,7 +353,10 @@ impl Sources {
         let cache = (CACHE_BYTES / used.len().max(1)).clamp(1 << 20, 8 << 20);
         for number in used {
             let Some(stream) = streams.get(number as usize) else {
-                return Err(Error::format(format!("a segment of stream {number} of {}", streams.len())));
+                return Err(Error::format(format!(
+                    "a segment refers to stream {number}, but there are {} streams",
+                    streams.len()
+                )));
             };
             let path = stream.dataset.trim_start_matches('/');
             let opened = || OpenStream::new(Reader::with_cache(root.dataset(path)?, source.clone(), cache)?, stream);
@@ -393,12 +397,16 @@ impl Sources {
 
 impl OpenStream {
     fn new(reader: Reader, stream: &Stream) -> Result<Self> {
-        let Some((cell, _)) = reader.shape.split_last() else { return Err(Error::format("a dataset without axes")) };
+        let Some((cell, _)) = reader.shape.split_last() else { return Err(Error::format("the dataset has no axes")) };
         let fits = cell.len() == stream.cell.len() && !stream.cell.contains(&0);
         let bits = stream.encoding == Encoding::Bits;
         if !fits || !reader.data_type.is_fixed_size() || bits != (reader.data_type == DataType::Bool) {
-            let message =
-                format!("boxes {:?} of {} {:?}", stream.cell.reversed(), reader.data_type, reader.shape.reversed());
+            let message = format!(
+                "boxes of shape {:?} do not fit the dataset of {} with shape {:?}",
+                stream.cell.reversed(),
+                reader.data_type,
+                reader.shape.reversed()
+            );
             return Err(Error::format(message));
         }
         let across = Grid { shape: cell, chunk: stream.cell.clone() }.counts();
@@ -423,7 +431,7 @@ impl OpenStream {
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
         let bytes = self.cell.with_axis(rows).elements()?.checked_mul(self.reader.data_type.size() as u64);
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        bytes.ok_or_else(|| Error::format("a box of 2^64 bytes"))
+        bytes.ok_or_else(|| Error::format("a box would exceed the memory: 2^64 bytes or more"))
     }
 
     /// Bytes of a box of `rows`.

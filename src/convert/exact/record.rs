@@ -84,7 +84,7 @@ struct Recorder<'a> {
     root: &'a Group,
     source: &'a Arc<dyn ReadAt>,
     pool: &'a rayon::ThreadPool,
-    /// Of a file, that are tried together.
+    /// Windows of a file that are tried together.
     windows: usize,
     recipe: Recipe,
     streams: Streams,

@@ -7,26 +7,26 @@ use crate::h5::{File, Group, LinkKind};
 use crate::limits;
 use crate::native::{self, restore_path};
 
-/// What the parts of a native file take, in bytes.
+/// Space used by the parts of a native file, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SpaceUsage {
-    /// The file.
+    /// Bytes of the whole file.
     pub file: u64,
-    /// The elements of all datasets that everybody reads, without the text of variable-length strings.
+    /// Bytes of the elements of all datasets of the native layout, without the text of variable-length strings.
     pub datasets: u64,
-    /// How the original files come from datasets.
+    /// Bytes of the recipes, which describe how the original files are rebuilt from datasets.
     pub recipes: u64,
-    /// What of the original files no other dataset gives.
+    /// Bytes of the literals, the parts of the original files that no other dataset holds.
     pub literals: u64,
-    /// The rest: the structure of the file, attributes, the text of strings.
+    /// All other bytes: the structure of the file, attributes, the text of strings.
     pub other: u64,
     /// Whether the original files can be restored.
     pub restorable: bool,
 }
 
 impl SpaceUsage {
-    /// What the parts of the native file at `path` take; `None` if it is something else.
+    /// Measures the native file at `path`; `None` if it is something else.
     ///
     /// # Errors
     /// Those of reading it.

@@ -53,7 +53,10 @@ impl Copy<'_> {
             && let Some(tiling) = self.cells.tiling(MAX_CUBES)
         {
             for run in &tiling.runs {
-                let cube = tiling.cubes.get(run.cube).ok_or_else(|| Error::format("a row in no hypercube"))?;
+                let cube = tiling
+                    .cubes
+                    .get(run.cube)
+                    .ok_or_else(|| Error::format("a row refers to a hypercube that does not exist"))?;
                 let Some((cell, _)) = cube.grid().shape.split_last() else { continue };
                 column.set_shapes(run.rows.clone(), &cell)?;
             }

@@ -26,7 +26,7 @@ pub(super) struct Managers<'a> {
 
 struct Chosen {
     spec: ManagerSpec,
-    /// In the layout.
+    /// Number of the manager in the recorded layout; `None` for a new one.
     known: Option<usize>,
     columns: Vec<BString>,
 }

@@ -37,13 +37,13 @@ pub(super) struct TableBlueprint {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     pub(super) columns: Vec<ColumnBlueprint>,
-    /// Columns that are not there.
+    /// Number of missing columns.
     pub(super) missing: usize,
     pub(super) bytes: u64,
 }
 
 pub(super) struct ColumnBlueprint {
-    /// In the source.
+    /// Number of the column in the source.
     pub(super) index: usize,
     pub(super) comment: BString,
     pub(super) keywords: Record,
@@ -227,13 +227,13 @@ fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option
     for (number, table) in source.tables.iter().enumerate() {
         match table.content() {
             Ok(_) => {}
-            // a subtable that was not there is not there either
+            // a subtable that was missing in the source stays missing
             Err(_) if source.is_left_out(&table.name) => {
                 directories.push(None);
                 continue;
             }
             Err(error) if error.kind() == ErrorKind::NotFound && number > 0 => {
-                warnings.push(format!("subtable {} is not there", table.name));
+                warnings.push(format!("subtable {} is missing", table.name));
                 directories.push(None);
                 continue;
             }

@@ -42,7 +42,11 @@ struct Chunks;
 impl Decoder for Chunks {
     fn decode(&mut self, bytes: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
-        match blosc::ChunkHeader::decode(bytes.first_chunk().ok_or_else(|| Error::format("no Blosc chunk"))?)?.bytes {
+        match blosc::ChunkHeader::decode(
+            bytes.first_chunk().ok_or_else(|| Error::format("the chunk is shorter than the header of Blosc"))?,
+        )?
+        .bytes
+        {
             len if len as usize <= limit => out.reserve_exact(len as usize),
             _ => {}
         }

@@ -77,13 +77,12 @@ impl Encoder for Blocks {
 
 impl Decoder for Blocks {
     fn decode(&mut self, bytes: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
-        let (len, block_bytes, mut rest) =
-            header(bytes).ok_or_else(|| Error::format("an LZ4 chunk without a header"))?;
+        let (len, block_bytes, mut rest) = header(bytes).ok_or_else(|| Error::format("the LZ4 chunk has no header"))?;
         let Some(len) = usize::try_from(len).ok().filter(|len| *len <= limit) else {
-            return Err(Error::format(format!("an LZ4 chunk of {len} bytes, where at most {limit} are expected")));
+            return Err(Error::format(format!("the LZ4 chunk has {len} bytes, expected at most {limit}")));
         };
         if block_bytes == 0 && len > 0 {
-            return Err(Error::format("an LZ4 chunk in blocks of 0 bytes"));
+            return Err(Error::format("the LZ4 chunk is not empty but has blocks of 0 bytes"));
         }
         out.resize(len, 0);
         for block in out.chunks_mut(block_bytes.max(1) as usize) {
@@ -94,7 +93,7 @@ impl Decoder for Blocks {
                 continue;
             }
             let decoded = decompress_into(stored, block);
-            let found = decoded.map_err(|error| Error::format("a damaged LZ4 block").caused_by(error))?;
+            let found = decoded.map_err(|error| Error::format("an LZ4 block is damaged").caused_by(error))?;
             if found != block.len() {
                 return Err(Error::format(format!(
                     "an LZ4 block of {found} bytes, where {} are expected",
@@ -103,7 +102,7 @@ impl Decoder for Blocks {
             }
         }
         if !rest.is_empty() {
-            return Err(Error::format(format!("{} bytes after the last block of an LZ4 chunk", rest.len())));
+            return Err(Error::format(format!("{} bytes follow the last block of an LZ4 chunk", rest.len())));
         }
         Ok(())
     }

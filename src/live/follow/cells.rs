@@ -8,7 +8,7 @@ use crate::native::can_hold;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Strings without a declared length get room for so many bytes, or for twice those that are there.
+/// Minimum capacity of strings without a declared length, in bytes; otherwise twice the longest existing value.
 const STRING_BYTES: usize = 64;
 
 /// The shapes that a live column gets at most.
@@ -84,7 +84,7 @@ impl CellBlock {
         }
     }
 
-    /// In the form that a live writer takes.
+    /// The cells in the form that a live writer accepts.
     pub(super) fn block(&self) -> Result<Block<'_>> {
         let block = Block::try_from(&self.values)?;
         Ok(match &self.shapes {

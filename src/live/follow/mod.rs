@@ -21,10 +21,10 @@ use crate::source::{Source, SourceTable, coordinates};
 use crate::table::{OpenOptions, Snapshot, TableKind, Watch};
 use crate::value::DataType;
 
-/// Between two looks at a table whose writer is in the middle of something.
+/// Pause between two polls of a table whose writer is in the middle of a change.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// What is in nobody's hands for so long stays as it is: a subtable that cannot be read is damaged, not in the making.
+/// A subtable that cannot be read although no process has had it open for this long is damaged, not being created.
 const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 
 /// How long old rows are compared after the end.
@@ -249,14 +249,14 @@ impl Follow {
     /// The main table must have a row, from which the shapes of its cells are known.
     ///
     /// # Errors
-    /// `NotFound` while there is no row; `Locked` if the table is being written to for longer than the time-out, or `live` has
+    /// `NotFound` while the table has no rows; `Locked` if the table is being written to for longer than the time-out, or `live` has
     /// a writer; `Unsupported` if `live` is something else; `Interrupted` if it was cancelled.
     pub fn start(source: impl AsRef<Path>, live: impl AsRef<Path>, options: &FollowOptions) -> Result<Self> {
         let (source, live) = (source.as_ref(), live.as_ref());
         let unlocked = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
         let mut watch = Watch::new(source)?;
         if live.exists() {
-            // who writes it does so for long
+            // a writer holds this lock for its lifetime: fail now instead of waiting
             drop(WriterLock::take(live)?);
         }
         let resumed = live.exists() && !options.overwrite;
@@ -283,7 +283,7 @@ impl Follow {
     /// Appends the rows that are new in any table, and commits them; rewrites old cells that have changed.
     ///
     /// # Errors
-    /// Those of reading the tables when nobody writes to them, and of [`Writer::commit`]; `Unsupported` if rows or
+    /// Those of reading the tables, and of [`Writer::commit`]; `Unsupported` if rows or
     /// columns were removed.
     pub fn step(&mut self) -> Result<Activity> {
         let mut all = Activity::default();
@@ -427,7 +427,7 @@ impl FoundTables {
     }
 }
 
-/// What `read` finds when nobody writes to the table meanwhile, or twice the same.
+/// Retries `read` until no write overlapped it, or until two consecutive reads agree.
 fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<FoundTables>) -> Result<FoundTables> {
     let timeout = options.timeout;
     let start = Instant::now();
@@ -504,7 +504,7 @@ fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Wr
     let start = Instant::now();
     let writer = loop {
         match reopen(live, policy) {
-            // somebody who is just opening the file to read it keeps HDF5's lock for a moment
+            // a process that is opening the file for reading holds HDF5's lock briefly
             Err(error) if error.kind() == ErrorKind::Locked && start.elapsed() < DAMAGED_AFTER => {
                 std::thread::sleep(RETRY_PAUSE)
             }
@@ -516,7 +516,7 @@ fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Wr
 
 fn reopen(live: &Path, policy: CommitPolicy) -> Result<Writer> {
     match Writer::reopen(live, policy) {
-        // whoever followed before was killed
+        // an earlier `follow` was killed
         Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Format) => {
             repair(live)?;
             Writer::reopen(live, policy)

@@ -29,7 +29,7 @@ const COMPARE_FOR: Duration = Duration::from_millis(20);
 /// A table that is followed.
 #[derive(Debug)]
 pub(super) struct Followed {
-    /// As the live file names it.
+    /// Name of the table in the live file.
     pub(super) name: String,
     path: PathBuf,
     watch: Watch,
@@ -74,7 +74,7 @@ struct SeenColumn {
     name: BString,
     /// None of its own, if it comes from another table.
     manager: Option<usize>,
-    /// From other columns, by an engine.
+    /// Whether an engine computes the cells from other columns.
     computed: bool,
     keywords: Record,
 }
@@ -167,11 +167,11 @@ impl Followed {
         Ok((spec, absent))
     }
 
-    /// Follows the table at `path` into the table `name` of a live file, which has these columns, not those that are absent,
-    /// and so many rows.
+    /// Follows the table at `path` into the table `name` of a live file, which has `rows` rows and `columns`, but not the
+    /// columns `absent`.
     pub(super) fn new(path: &Path, name: &str, columns: &[LiveColumn], absent: &[BString], rows: u64) -> Result<Self> {
         let columns: Vec<_> = columns.iter().map(FollowedColumn::new).collect();
-        // rows that are there already may have been written again since
+        // existing rows may have been overwritten since
         let suspects = match rows {
             0 => BTreeMap::new(),
             rows => (0..columns.len()).map(|column| (column, Suspect::new(rows, None))).collect(),

@@ -1,6 +1,6 @@
 //! StManAipsIO: every column as one AipsIO object; the storage manager of the 1990s. formats/stman.md 4.
 //!
-//! The file is always big-endian, in little-endian tables too. It is read through once at opening, to learn where the
+//! The file is always big-endian, also in little-endian tables. It is read through once at opening, to learn where the
 //! rows of each column are ([`segments`]); cells are read when asked for. Arrays of varying shape are in
 //! `table.f<n>i`, or of early columns each in a file of its own, `table.f<n>i<column>`.
 
@@ -26,7 +26,7 @@ use crate::value::{DataType, Shape};
 
 pub(super) static KIND: Kind = Kind { create: Some(write::create), ..Kind::new(&["StManAipsIO"], open) };
 
-/// Of the file and its array files.
+/// Byte order of the file and its array files.
 const ORDER: ByteOrder = ByteOrder::Big;
 
 /// The manager, and its file.
@@ -132,7 +132,7 @@ impl Preamble {
                 let segments = Segments::decode(d, rows, Some(1), |_| layout)?;
                 Ok((Preamble::Elements { shape: Shape::scalar(), count: 1 }, segments))
             }
-            (Storage::Direct, None) => Err(Error::format("a direct column without shape")),
+            (Storage::Direct, None) => Err(Error::format("a direct column has no shape")),
             (Storage::Direct, Some(shape)) => {
                 let count = shape.elements()?;
                 let version = d.start("StManColumnArrayAipsIO", 1..=2)?;

@@ -44,9 +44,9 @@ pub(super) struct Segments {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) first_row: u64,
-    /// Of the first row.
+    /// Offset of the first row in the file.
     pub(super) offset: u64,
-    /// Behind the last row.
+    /// The row after the last one.
     pub(super) end_row: u64,
 }
 

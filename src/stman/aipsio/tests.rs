@@ -210,7 +210,7 @@ mod written {
         let numbers = Values::Int(vec![1, 2]);
         assert_eq!(
             text(manager.write_cell(1, 0, None, &numbers)),
-            "column B, row 0: int values for a column of boolean"
+            "column B, row 0: the values have type int, expected boolean"
         );
         assert_eq!(text(manager.write_rows(0, 1..3, &numbers)), "column I, row 2: the table has 2 rows");
         assert_eq!(text(manager.write_rows(0, 0..1, &numbers)), "column I, row 0: 2 elements for 1 cells of shape []");

@@ -93,7 +93,7 @@ impl AipsIoMut {
 
     /// The arrays elsewhere, of which there are some if a column has them.
     fn arrays(&mut self) -> Result<&mut ArraysMut> {
-        self.arrays.as_mut().ok_or_else(|| Error::usage("a manager without arrays"))
+        self.arrays.as_mut().ok_or_else(|| Error::usage("the manager has no array file"))
     }
 
     /// Gives the cells of new rows what they have before they are written.
@@ -231,7 +231,7 @@ impl ColumnMut {
     /// Writes the `count` strings from `first` on, of which `strings` has the texts.
     fn write_strings(&mut self, row: u64, first: usize, strings: &[BString]) -> Result<()> {
         let Cells::Strings(_, texts, end) = &mut self.kind else {
-            return Err(Error::usage("strings for a column of others"));
+            return Err(Error::usage("the values are strings, which the column does not hold"));
         };
         let mut records = Vec::with_capacity(strings.len() * STRING_BYTES as usize);
         let mut text = Vec::new();
@@ -247,7 +247,7 @@ impl ColumnMut {
         self.cells.write(row * self.cell_bytes + first as u64 * STRING_BYTES, &records)
     }
 
-    /// Moves the cells behind a row up, and makes the last of `rows` zeros.
+    /// Moves the cells after a row up, and makes the last of `rows` zeros.
     fn remove(&mut self, row: u64, rows: u64) -> Result<()> {
         let (mut to, end) = (row * self.cell_bytes, rows * self.cell_bytes);
         while to + self.cell_bytes < end {
@@ -264,7 +264,7 @@ impl ManagerMut for AipsIoMut {
     fn add_rows(&mut self, count: u64) -> Result<()> {
         let rows = self.rows..self.rows.saturating_add(count);
         if rows.end > u64::from(u32::MAX) {
-            return Err(Error::limit(format!("{} rows; StManAipsIO counts them in 32 bits", rows.end)));
+            return Err(Error::limit(format!("{} rows are too many: StManAipsIO counts them in 32 bits", rows.end)));
         }
         (0..self.columns.len()).try_for_each(|column| self.start_rows(column, rows.clone()))?;
         self.rows = rows.end;
@@ -286,7 +286,10 @@ impl ManagerMut for AipsIoMut {
         let shape = spec.shape.clone().unwrap_or_default();
         let is_string = spec.data_type == DataType::String;
         let bytes = |bits: u64| shape.elements().ok()?.checked_mul(bits).map(|bits| bits.div_ceil(8));
-        let too_large = || Error::limit(format!("cells of shape {shape}")).context(Context::column(&spec.name));
+        let too_large = || {
+            Error::limit(format!("cells of shape {shape} are too large for the memory"))
+                .context(Context::column(&spec.name))
+        };
         let (kind, cell_bytes) = match spec.storage {
             Storage::Indirect => {
                 if self.arrays.is_none() {
@@ -397,7 +400,7 @@ impl ManagerMut for AipsIoMut {
 /// A stream that is longer than the memory it may take: the counterpart of [`Encoder`](crate::aipsio::Encoder).
 struct Stream {
     file: Arc<dyn WriteAt>,
-    /// Of the buffer in the file.
+    /// Offset of the buffer in the file.
     start: u64,
     buffer: Vec<u8>,
 }

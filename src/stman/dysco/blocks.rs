@@ -25,7 +25,7 @@ pub(super) struct Blocks {
     pub(super) rows: u64,
     /// Blocks of which the file holds this column's part.
     pub(super) count: u64,
-    /// Of the part of block 0.
+    /// Offset of the column's part of block 0.
     start: u64,
     /// Bytes from a block to the next.
     stride: u64,

@@ -62,7 +62,7 @@ struct Scratch {
 }
 
 impl DyscoColumn {
-    /// Column `index` of the file; `antennas` are there if its scales belong to antennas.
+    /// Column `index` of the file; `antennas` are given if its scales belong to antennas.
     pub(super) fn new(
         spec: &ColumnSpec,
         file: &Arc<dyn ReadAt>,
@@ -89,7 +89,7 @@ impl DyscoColumn {
         Ok(DyscoColumn { place, data_type, polarisations, channels, written })
     }
 
-    /// The row behind the last one in a block; there may be more of them than the table has.
+    /// Number of rows that the blocks can hold, which may exceed the rows of the table.
     pub(super) fn rows_written(&self) -> u64 {
         self.written.as_ref().map_or(0, |written| written.blocks.rows.saturating_mul(written.blocks.count))
     }
@@ -104,7 +104,8 @@ impl DyscoColumn {
             limits::unbacked_cell(memory_bytes(self.data_type, elements))?;
         }
         let total = elements.checked_mul(count).and_then(|total| usize::try_from(total).ok());
-        let total = total.ok_or_else(|| Error::limit(format!("{count} cells of {elements} elements")))?;
+        let total =
+            total.ok_or_else(|| Error::limit(format!("{count} cells of {elements} elements exceed the memory")))?;
         let base = out.len();
         match out {
             Values::Complex(out) => extend_zeros(out, total),

@@ -8,7 +8,7 @@ use crate::value::{Record, Value, Values};
 
 /// Bytes of the header besides the name and the column records.
 const FIXED_BYTES: u64 = 52;
-/// Of the fields of a column record that we know.
+/// Length of the known fields of a column record, in bytes.
 const RECORD_BYTES: u32 = 12;
 
 /// The header, at byte 0 of the file. Little-endian whatever the table is, and unaligned.
@@ -66,7 +66,7 @@ pub(super) enum Normalization {
 }
 
 impl Header {
-    /// As casacore's data manager record names them.
+    /// The parameters under the names of casacore's data manager record.
     pub(super) fn parameters(&self) -> Record {
         let mut record = Record::default();
         let (distribution, extra) = match self.distribution {

@@ -1,4 +1,4 @@
-//! From symbols to values. formats/engines.md 2.5 and 2.6.
+//! Decoding of symbols to values. formats/engines.md 2.5 and 2.6.
 
 use num_complex::Complex32;
 
@@ -23,7 +23,7 @@ pub(super) struct DataScale {
 /// Which row is scaled.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowScale {
-    /// In its block.
+    /// Number of the row in its block.
     pub(super) row: usize,
     /// Each below the number in [`DataScale`]; only looked at where scales belong to antennas.
     pub(super) antennas: [u32; 2],
@@ -61,7 +61,7 @@ impl DataScale {
 pub(super) fn data(dictionary: &Dictionary, symbols: &[u16], factors: &[f64], out: &mut [Complex32]) {
     let (symbols, _) = symbols.as_chunks::<2>();
     let scale = |symbol: u16, factor: f64| (f64::from(dictionary[usize::from(symbol)]) * factor) as f32;
-    // which of two NaNs a product is, nobody promises: casacore's is the first one, so the sign is that of the dictionary
+    // which of two NaNs a product becomes is unspecified: casacore's is the first, so the sign is that of the dictionary
     if factors.iter().any(|factor| factor.is_nan()) {
         for ((value, pair), &factor) in out.iter_mut().zip(symbols).zip(factors) {
             let [re, im] = pair.map(|symbol| match dictionary[usize::from(symbol)] {

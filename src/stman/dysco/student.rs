@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use super::normal;
 
-/// From here on the difference from the normal distribution is a short series.
+/// Degrees of freedom from which a short series gives the difference from the normal distribution.
 const SERIES_FROM: f64 = 1000.0;
 /// Steps of Newton's method; from a neighbour's value it takes a handful.
 const STEPS: usize = 60;
@@ -14,12 +14,12 @@ const TERMS: usize = 500;
 /// Student's t distribution with `nu` degrees of freedom.
 pub(super) struct Student {
     nu: f64,
-    /// Of the probability density at 0.
+    /// Value of the probability density at 0.
     peak: f64,
 }
 
 impl Student {
-    /// Without a positive `nu` there is no such distribution: all quantiles are NaN.
+    /// The distribution for `nu` degrees of freedom. It requires a positive `nu`: otherwise all quantiles are NaN.
     pub(super) fn new(nu: f64) -> Self {
         Student { nu, peak: gamma_ratio(nu / 2.0) / (nu * PI).sqrt() }
     }

@@ -240,7 +240,7 @@ fn antennas_must_have_scales() {
     let (files, specs) = (Memory::new([("table.f0", bytes(ANTENNA_FREQUENCY))]), specs());
     let manager = super::open(&args(&files, ByteOrder::Big, 6, &specs, &[])).unwrap();
     let error = manager.column(0).read_rows(0..6, &mut Values::new(DataType::Complex)).unwrap_err();
-    assert_eq!(error.to_string(), "table.f0 (DyscoStMan): column DATA: there is no column ANTENNA1");
+    assert_eq!(error.to_string(), "table.f0 (DyscoStMan): column DATA: column ANTENNA1 does not exist");
     assert_eq!(cells(&*manager, 1, 0..6), WEIGHTS);
 }
 

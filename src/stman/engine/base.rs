@@ -67,7 +67,7 @@ pub(super) fn open<C: Coding>(
 ) -> Result<Box<dyn Manager>> {
     let open = || {
         let ([spec], [keywords]) = (args.columns, args.column_keywords) else {
-            return Err(Error::format(format!("{} columns, one expected", args.columns.len())));
+            return Err(Error::format(format!("the engine has {} columns, expected one", args.columns.len())));
         };
         let mapping = Mapping { args, spec, keywords, stored: other_column(args, keywords, STORED_COLUMN)? };
         let stored = &mapping.stored.spec;
@@ -93,7 +93,7 @@ impl Mapping<'_> {
     /// The error for a pair of element types that the engine does not have.
     pub(super) fn wrong_types(&self) -> Error {
         Error::format(format!(
-            "a {} column on the {} column {}",
+            "a column of {} values cannot be stored as {} in column {}",
             self.spec.data_type, self.stored.spec.data_type, self.stored.spec.name
         ))
     }
@@ -140,7 +140,7 @@ impl<C: Coding> Engine<C> {
         }
     }
 
-    /// For errors from the stored column.
+    /// Context for errors from the stored column.
     fn below(&self) -> String {
         format!("column {}", self.stored.spec.name)
     }
@@ -165,9 +165,7 @@ impl<C: Coding> Engine<C> {
             let Some(shape) = shape else { continue };
             let end = start + shape.elements()? as usize * C::STORED;
             if end > stored.len() {
-                return Err(
-                    Error::format(format!("row {row}: fewer elements than the shapes say")).context(self.below())
-                );
+                return Err(Error::format(format!("row {row} has fewer elements than its shape")).context(self.below()));
             }
             let parameters = match &parameters {
                 Rows::Same(row) => *row,

@@ -69,7 +69,7 @@ struct ForwardColumn {
 struct IndexedColumn {
     name: BString,
     other: OtherColumn,
-    /// Of the other table.
+    /// Rows of the other table.
     rows: u64,
     numbers: OtherColumn,
 }

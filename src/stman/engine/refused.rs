@@ -26,7 +26,7 @@ pub(crate) static RETYPED: Kind = Kind::engine(
         Err(Error::unsupported(format!(
             "RetypedArrayEngine over column {}, element type {class}, element shape {shape}: objects of C++ classes are \
              not read",
-            stored.unwrap_or(BStr::new("(not named)")),
+            stored.unwrap_or(BStr::new("(unnamed)")),
         )))
     },
     None,

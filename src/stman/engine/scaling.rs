@@ -46,7 +46,7 @@ impl<T: Number> Scaling<T> {
 }
 
 impl<T: Number> Source<T> {
-    /// `key` is the keyword of the fixed value; with `Name` behind it that of the column.
+    /// `key` is the keyword of the fixed value; with `Name` appended it is that of the column.
     fn open(mapping: &Mapping<'_>, key: &str, fixed: bool) -> Result<Self> {
         if fixed {
             return number(mapping.keywords, key).map(Source::Fixed);
@@ -93,7 +93,7 @@ pub(super) fn number<T: Number>(keywords: &Record, key: &str) -> Result<T> {
 
 /// An element type that scales, offsets and converted columns can have.
 pub(super) trait Number: Element + Copy + std::fmt::Debug + Send + Sync {
-    /// Appends the elements `range` of `values`, converted as C does; `None` if there is no such conversion.
+    /// Appends the elements `range` of `values`, converted as C does; `None` if they cannot be converted.
     fn convert(values: &Values, range: Range<usize>, out: &mut Vec<Self>) -> Option<()>;
 
     /// The first of `values`.

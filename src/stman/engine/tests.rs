@@ -207,14 +207,14 @@ fn what_is_missing_is_named() {
     let error = |fields: &Record| read("CompressComplex", DataType::Complex, fields, &around).unwrap_err().to_string();
     assert_eq!(error(&Record::default()), "CompressComplex: the column keyword _BaseMappedArrayEngine_Name is missing");
     let mut fields = keywords(&[("_BaseMappedArrayEngine_Name", text("X"))]);
-    assert_eq!(error(&fields), "CompressComplex: _BaseMappedArrayEngine_Name: there is no column X");
+    assert_eq!(error(&fields), "CompressComplex: _BaseMappedArrayEngine_Name: column X does not exist");
     fields.set("_BaseMappedArrayEngine_Name", text("D"));
     assert_eq!(error(&fields), "CompressComplex: the column keyword _CompressComplex_Fixed is missing or not a Bool");
     fields.set("_CompressComplex_Fixed", flag(true));
     fields.set("_CompressComplex_Scale", text("wide"));
     assert_eq!(error(&fields), "CompressComplex: the column keyword _CompressComplex_Scale is missing or not a number");
     let error = read("CompressFloat", DataType::Float, &fields, &around).unwrap_err().to_string();
-    assert_eq!(error, "CompressFloat: a float column on the int column D");
+    assert_eq!(error, "CompressFloat: a column of float values cannot be stored as int in column D");
     // a column whose cells are all of one shape by its description must have them
     let fields = scaled_keywords(double(1.), double(0.));
     let spec = column("V", DataType::Double, Storage::Direct, Some(&[1]));
@@ -241,7 +241,7 @@ fn forwarded_columns() {
     };
     assert_eq!(
         error("ForwardColumnEngine", spec(DataType::Int), &table("gone.tab"), &around),
-        "ForwardColumnEngine: column V: the table gone.tab, which has its values, is missing: there is no table gone.tab"
+        "ForwardColumnEngine: column V: the table gone.tab, which has its values, is missing: table gone.tab does not exist"
     );
     assert_eq!(
         error("ForwardColumnEngine", spec(DataType::Float), &table("self"), &around),

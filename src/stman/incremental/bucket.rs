@@ -71,7 +71,9 @@ impl Bucket {
                 .checked_mul(bucket.row_bytes + 4)
                 .and_then(|len| entries.rows.checked_add(len))
                 .filter(|&end| end <= bucket.bytes.len())
-                .ok_or_else(|| Error::format(format!("{count} values announced for column {column}")))?;
+                .ok_or_else(|| {
+                    Error::format(format!("{count} values of column {column} do not fit into the bucket"))
+                })?;
             let rows = || (0..count).map(|entry| bucket.row(entries, entry));
             if rows().next() != Some(0) || !rows().is_sorted_by(|a, b| a < b) {
                 return Err(Error::format(format!("the rows of column {column}'s values do not ascend from 0")));

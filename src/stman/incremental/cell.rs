@@ -32,7 +32,7 @@ impl<A> Cell<A> {
         let shape = match (spec.storage, &spec.shape) {
             (Storage::Scalar, _) => Shape::scalar(),
             (_, Some(shape)) => shape.clone(),
-            (_, None) => return Err(Error::format("a direct column without shape")),
+            (_, None) => return Err(Error::format("a direct column has no shape")),
         };
         let count = shape.elements()?;
         Ok(match (spec.data_type, count) {
@@ -69,7 +69,10 @@ impl<A> Cell<A> {
             (Cell::Strings { count, .. }, Values::String(out)) => {
                 let mut rest = string_value(value, order)?;
                 if *count > rest.len() as u64 / 4 {
-                    return Err(Error::format(format!("{count} strings in a value of {} bytes", rest.len())));
+                    return Err(Error::format(format!(
+                        "{count} strings do not fit into a value of {} bytes",
+                        rest.len()
+                    )));
                 }
                 for _ in 0..*count {
                     let string = rest
@@ -99,7 +102,7 @@ fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
 
 /// Writing.
 impl<A> Cell<A> {
-    /// The value of a cell of which nothing is known; an array that is not there.
+    /// The value of a cell that was never written: zeros, or a missing array.
     pub(super) fn empty(&self, order: ByteOrder) -> Stored {
         match self {
             Cell::Elements { bytes, .. } => SmallVec::from_elem(0, *bytes as usize),
@@ -121,7 +124,9 @@ impl<A> Cell<A> {
                 let strings = &strings[range];
                 let single = matches!(self, Cell::String { .. });
                 let len = strings.iter().map(|string| string.len() + 4).sum::<usize>() + if single { 0 } else { 4 };
-                let len = u32::try_from(len).map_err(|_| Error::limit(format!("strings of {len} bytes in a cell")))?;
+                let len = u32::try_from(len).map_err(|_| {
+                    Error::limit(format!("the strings of a cell have {len} bytes, the limit is 2^32 - 1"))
+                })?;
                 let mut value = Stored::with_capacity(len as usize);
                 value.extend_from_slice(&order.u32_bytes(len));
                 for string in strings {

@@ -127,7 +127,7 @@ impl ColumnCells for IncrementalColumn {
     }
 }
 
-/// Appends the last `count` elements until they are there for `rows` rows.
+/// Repeats the last `count` elements until `rows` rows have them.
 fn repeat_last(out: &mut Values, count: usize, rows: u64) {
     if count > 0 && rows > 1 {
         out.repeat_last(count, (rows - 1) as usize);

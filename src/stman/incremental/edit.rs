@@ -25,7 +25,8 @@ pub(super) struct Entry {
 pub(super) struct BucketMut {
     /// For each column its values: the first at row 0, neighbours different.
     columns: Vec<Vec<Entry>>,
-    /// As casacore reckons.
+    /// Size by casacore's accounting, which decides when a bucket is split: 12 bytes for each entry, even with
+    /// row numbers of 32 bits.
     bytes: usize,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct BucketMut {
 pub(super) type Changes = Vec<(Stored, i32)>;
 
 impl BucketMut {
-    /// Of a column each.
+    /// A bucket in which each column has one value, from row 0 on.
     pub(super) fn new(values: impl Iterator<Item = Stored>) -> Self {
         Self::of(values.map(|value| vec![Entry { row: 0, value }]).collect())
     }
@@ -123,7 +124,7 @@ impl BucketMut {
         let entries = &mut self.columns[column];
         let first = entries.partition_point(|entry| entry.row < range.start);
         let behind = entries.partition_point(|entry| entry.row <= range.end);
-        // what holds behind the range is to hold there still
+        // the value that holds after the range keeps holding
         let after = (range.end < rows).then(|| Entry { row: range.end, value: entries[behind - 1].value.clone() });
         let behind = if after.is_some() { behind } else { entries.len() };
         let mut merged: Vec<Entry> = Vec::with_capacity(new.len() + 1);
@@ -150,7 +151,7 @@ impl BucketMut {
             let (_, range) = self.find(column, row, rows);
             let mut changes = Changes::new();
             if range == (row..row + 1) {
-                // the value before holds there too, or else the one behind
+                // the value before also holds there, or else the one after
                 let other = if row > 0 { row - 1 } else { row + 1 };
                 let value = self.find(column, other, rows).0.clone();
                 changes = self.replace(column, row..row + 1, rows, vec![Entry { row, value }]);

@@ -5,9 +5,9 @@ use crate::error::{Context, Error, Result};
 use crate::io::ByteOrder;
 use crate::stman::bucket::Buckets;
 
-/// Which bucket holds which rows; behind the last bucket, in the byte order of the table.
+/// Which bucket holds which rows; stored after the last bucket, in the byte order of the table.
 ///
-/// formats/stman.md 2.2. AipsIO object `ISMIndex`; older, longer ones leave bytes behind it.
+/// formats/stman.md 2.2. AipsIO object `ISMIndex`; an older, longer index leaves bytes after it.
 ///
 /// | field   | v1        | v2        | meaning                                         |
 /// |---------|-----------|-----------|-------------------------------------------------|
@@ -16,7 +16,7 @@ use crate::stman::bucket::Buckets;
 /// | buckets | block u32 | block u32 | their numbers, in the same order                |
 #[derive(Debug)]
 pub(super) struct Index {
-    /// In the file.
+    /// Offset of the index in the file.
     offset: u64,
     /// One more than there are buckets.
     pub(super) rows: Vec<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub(super) bucket: u32,
     /// The bucket's first.
     pub(super) start: u64,
-    /// Behind its last.
+    /// The row after the bucket's last.
     pub(super) end: u64,
 }
 
@@ -69,7 +69,7 @@ impl Index {
         Ok(Found { bucket: self.buckets[next - 1], start, end })
     }
 
-    /// The number of the bucket behind that which holds `row`, in the order of the rows.
+    /// Position of the bucket after the one that holds `row`, in the order of the rows.
     pub(super) fn next_entry(&self, row: u64) -> usize {
         self.rows.partition_point(|&first| first <= row)
     }
@@ -77,7 +77,7 @@ impl Index {
 
 /// Writing.
 impl Index {
-    /// Of one bucket without rows.
+    /// The index of one bucket without rows.
     pub(super) fn new(bucket: u32) -> Self {
         Index { offset: 0, rows: vec![0, 0], buckets: vec![bucket] }
     }

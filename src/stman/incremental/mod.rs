@@ -35,7 +35,7 @@ use crate::value::Record;
 pub(super) static KIND: Kind =
     Kind { packable: true, create: Some(write::create), ..Kind::new(&["IncrementalStMan"], open) };
 
-/// Of all buckets kept in memory.
+/// Most bytes of buckets kept in memory.
 const CACHE_BYTES: u64 = 1 << 21;
 
 /// Since this version of the manager, one file has the arrays of all columns.

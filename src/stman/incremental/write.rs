@@ -19,7 +19,7 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage, write_part};
 use crate::value::{Region, Shape, Values};
 
-/// Of all buckets kept in memory.
+/// Most bytes of buckets kept in memory.
 const CACHE_BYTES: u32 = 1 << 21;
 /// The offset of the index part has 28 bits.
 const MOST_BYTES: i64 = (1 << 28) - 1;
@@ -211,7 +211,7 @@ impl IncrementalMut {
         if bucket.bytes() <= limit {
             return Ok(Vec::new());
         }
-        // full buckets are left behind where a table grows, and parts alike elsewhere
+        // a growing table leaves full buckets; elsewhere a bucket is split into equal parts
         let grows = found.end == self.index.table_rows() && bucket.last_change() <= edit_end;
         let wanted = if grows { limit } else { bucket.bytes() / bucket.bytes().div_ceil(limit) };
         let mut parts = Vec::new();
@@ -460,7 +460,7 @@ impl ManagerMut for IncrementalMut {
             free: self.buckets.free,
             first_free: link(self.buckets.first_free),
         };
-        // what an older, longer index leaves behind is ignored
+        // the remaining bytes of an older, longer index are ignored
         self.buckets.file().write(self.buckets.buckets.end(), &self.index.encode(self.order))?;
         self.buckets.flush(&header.encode(self.order))?;
         Ok(Info { version: SHARED_ARRAYS, name: self.name.clone() }.encode())

@@ -33,7 +33,7 @@ pub(super) struct RowFile {
     pub(super) stride: u64,
     /// Rows that are wholly there.
     pub(super) rows: u64,
-    /// The manager's header behind its tag.
+    /// Fields of the manager's header after its tag.
     fields: Vec<u64>,
 }
 
@@ -97,7 +97,8 @@ impl RowFile {
     /// The bytes of `count` rows from `first` on, all of which the file has.
     pub(super) fn read(&self, first: u64, count: u64) -> Result<Vec<u8>> {
         let bytes = first.checked_mul(self.stride).zip(count.checked_mul(self.stride));
-        let (offset, len) = bytes.ok_or_else(|| Error::format(format!("row {first} of {}", self.rows)))?;
+        let (offset, len) = bytes
+            .ok_or_else(|| Error::format(format!("the offset of row {first} of {} exceeds 2^64 bytes", self.rows)))?;
         read_bytes(&self.file, self.start + offset, len).context(&self.place)
     }
 }

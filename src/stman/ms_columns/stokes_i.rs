@@ -64,7 +64,9 @@ fn layout(spec: &ColumnSpec) -> Result<(Shape, u64)> {
     };
     let bytes = match spec.data_type {
         // far from overflowing the sum over all columns
-        _ if channels > 1 << 40 => return Err(Error::format(format!("{channels} channels"))),
+        _ if channels > 1 << 40 => {
+            return Err(Error::format(format!("the cells have {channels} channels, the limit is 2^40")));
+        }
         DataType::Complex => channels * 8,
         DataType::Float => channels * 4,
         DataType::Bool => packed_len(channels),

@@ -48,7 +48,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     file.expect_stride(ROW_BYTES)?;
     let open = || {
         let [spec] = args.columns else {
-            return Err(Error::format(format!("{} columns, one expected", args.columns.len())));
+            return Err(Error::format(format!("the manager has {} columns, expected one", args.columns.len())));
         };
         let is_uvw = spec.data_type == DataType::Double && spec.shape.as_deref() == Some(&[3]);
         if !is_uvw || spec.storage == Storage::Scalar {

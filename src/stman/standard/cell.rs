@@ -14,7 +14,7 @@ const OFFSET_BYTES: u64 = 8;
 pub(super) enum Cell {
     /// The elements.
     Elements { shape: Shape, count: u64, bits: u64 },
-    /// A string of up to `len_bytes`, with a NUL behind it if it is shorter.
+    /// A string of up to `len_bytes`, terminated by NUL if it is shorter.
     FixedString { len_bytes: u32 },
     /// A short string, or the [`Item`] that holds it.
     String,
@@ -34,7 +34,7 @@ impl Cell {
             (_, DataType::String) => Cell::StringArray { shape: spec.shape.clone() },
             (Storage::Indirect, _) => Cell::Array,
             (Storage::Scalar | Storage::Direct, data_type) => {
-                let shape = spec.shape.clone().ok_or_else(|| Error::format("a direct column without shape"))?;
+                let shape = spec.shape.clone().ok_or_else(|| Error::format("a direct column has no shape"))?;
                 let count = shape.elements()?;
                 let bits = count.checked_mul(element_bits(data_type));
                 let bits = bits.ok_or_else(|| Error::format(format!("cells of shape {shape} do not fit a bucket")))?;

@@ -19,14 +19,14 @@ pub(super) struct StandardColumn {
     shared: Arc<Shared>,
     /// Which of the indices knows its buckets.
     set: usize,
-    /// Of its first row, in each bucket.
+    /// Offset of the column's first row in each bucket.
     offset: u32,
     cell: Cell,
 }
 
 /// Rows of the column in one bucket.
 struct Stretch {
-    /// Of the column's first row in the bucket.
+    /// Offset of the column's first row in the bucket.
     offset: u64,
     first: u64,
     count: u64,

@@ -20,7 +20,7 @@ use crate::io::{ByteOrder, ReadAt};
 /// | first_free    | i32  |       | -1 for none                                                         |
 /// | index_buckets | u32  |       |                                                                     |
 /// | first_index   | i32  |       | bucket in which the index begins, -1 for none                       |
-/// | index_offset  | u32  | 2     | byte in the bucket where all of the index is; 0: behind the links   |
+/// | index_offset  | u32  | 2     | byte in the bucket where all of the index is; 0: after the links    |
 /// | last_heap     | i32  |       | bucket where strings are appended, -1 for none                      |
 /// | index_bytes   | u32  |       |                                                                     |
 /// | indices       | u32  |       |                                                                     |
@@ -101,7 +101,7 @@ impl Header {
 
 /// What the manager keeps in table.dat: AipsIO object `SSM`, always big-endian.
 ///
-/// formats/stman.md 1.7. The blocks may be longer than there are columns: removed ones leave their entries behind.
+/// formats/stman.md 1.7. The blocks may be longer than there are columns: entries of removed columns remain.
 ///
 /// | field   | type      | meaning                                              |
 /// |---------|-----------|------------------------------------------------------|

@@ -16,8 +16,9 @@ pub(super) struct Heap {
 impl Heap {
     /// Stores an item, where the `old` one was if it is no longer; nothing if it is empty.
     pub(super) fn replace(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
-        let len_bytes = i32::try_from(bytes.len())
-            .map_err(|_| Error::limit(format!("strings of {} bytes in a cell, 31 bits count them", bytes.len())))?;
+        let len_bytes = i32::try_from(bytes.len()).map_err(|_| {
+            Error::limit(format!("the strings of a cell have {} bytes, the limit is 2^31 - 1", bytes.len()))
+        })?;
         if len_bytes == 0 || len_bytes > old.len_bytes {
             self.remove(buckets, old)?;
             return if len_bytes == 0 { Ok(Item::ABSENT) } else { self.append(buckets, bytes) };

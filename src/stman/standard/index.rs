@@ -33,7 +33,7 @@ const LINK_BYTES: u64 = 8;
 /// | buckets         | block u32   | block u32   | their numbers, in the same order                   |
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Of its first byte, or of the first bucket that has a part of it.
+    /// Offset of the first byte of the index, or of the first bucket that has a part of it.
     offset: u64,
     pub(super) rows_per_bucket: u32,
     pub(super) columns: i32,
@@ -112,7 +112,7 @@ impl Index {
 
 /// Changing it.
 impl Index {
-    /// Knows no rows yet; buckets have `free_bytes` behind `used_bytes`.
+    /// An index without rows, for buckets with `free_bytes` after `used_bytes`.
     pub(super) fn new(rows_per_bucket: u32, used_bytes: u64, free_bytes: u64) -> Self {
         let free = if free_bytes > 0 { vec![(used_bytes as i32, free_bytes as i32)] } else { Vec::new() };
         Index { offset: 0, rows_per_bucket, columns: 0, free, last_rows: Vec::new(), buckets: Vec::new() }
@@ -200,9 +200,9 @@ impl Index {
 /// The buckets that hold the indices of a file that is being written.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuckets {
-    /// In the order of the chain.
+    /// Numbers of the buckets in the order of the chain.
     pub(super) numbers: Vec<u32>,
-    /// Of the index in its only bucket; 0: behind the links.
+    /// Offset of the index in its only bucket; 0: after the links.
     pub(super) offset: u32,
 }
 
@@ -248,7 +248,7 @@ fn gather(header: &Header, buckets: &Buckets) -> Result<Vec<u8>> {
         let start = buckets.offset(next as u32, "the first index bucket")?;
         if u64::from(header.index_offset) + left > bucket_bytes {
             return Err(Error::format(format!(
-                "{left} bytes at byte {} of a bucket of {bucket_bytes}",
+                "{left} bytes at byte {} do not fit into the bucket, which has {bucket_bytes}",
                 header.index_offset
             )));
         }

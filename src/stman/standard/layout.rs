@@ -6,7 +6,7 @@ use crate::value::Record;
 
 /// No bucket is smaller.
 const LEAST_BYTES: u64 = 128;
-/// A bucket for a given number of rows is no larger, unless a row is.
+/// Largest size of a bucket for a given number of rows, unless one row is larger.
 const MOST_BYTES: u64 = 32768;
 /// Rows of a bucket if nothing else is asked for.
 const DEFAULT_ROWS: u64 = 32;
@@ -19,7 +19,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// As casacore chooses it for columns that take `bits` in a row each.
+    /// The layout that casacore chooses for columns of `bits` bits in each row.
     ///
     /// `BUCKETSIZE`: bytes, or rows if it is negative; `BUCKETROWS`: rows.
     ///

@@ -48,7 +48,7 @@ struct Standard {
 struct Shared {
     /// For errors: file and manager.
     place: Context,
-    /// Of the data buckets; the heap has its own.
+    /// Byte order of the data buckets; the heap has its own.
     order: ByteOrder,
     buckets: Buckets,
     indices: Vec<Index>,
@@ -85,7 +85,7 @@ impl Shared {
         match &self.arrays {
             Some(file) => file.arrays(),
             // made at opening for every column that asks
-            None => Err(Error::format("there is no array file").context(&self.place)),
+            None => Err(Error::format("the array file is missing").context(&self.place)),
         }
     }
 }

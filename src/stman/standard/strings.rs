@@ -1,7 +1,7 @@
 //! The string heap: strings that do not fit their cell, and all arrays of strings. formats/stman.md 1.3.
 //!
 //! All columns share the heap. An item is found by bucket, offset and length, and may continue in further buckets.
-//! Everything in it is big-endian, in little-endian tables too.
+//! Everything in it is big-endian, also in little-endian tables.
 
 use bstr::BString;
 
@@ -90,7 +90,12 @@ impl Item {
         let len = u64::try_from(self.len_bytes)
             .ok()
             .filter(|&len| len <= capacity * u64::from(buckets.count))
-            .ok_or_else(|| Error::format(format!("{} bytes long", self.len_bytes)))?;
+            .ok_or_else(|| {
+                Error::format(format!(
+                    "the length is {} bytes, expected 0 up to the size of all buckets",
+                    self.len_bytes
+                ))
+            })?;
         let mut left = len.min(limit);
         let mut bytes = Vec::new();
         let mut bucket = self.bucket;
@@ -245,7 +250,8 @@ fn split_shape(bytes: &[u8]) -> Result<(Shape, &[u8])> {
     let (extents, rest) = ndim.checked_mul(4).and_then(|len| rest.split_at_checked(len)).ok_or_else(too_short)?;
     let shape = extents.as_chunks().0.iter().map(|&extent| {
         let extent = i32::from_be_bytes(extent);
-        u64::try_from(extent).map_err(|_| Error::format(format!("extent {extent} in the shape")))
+        u64::try_from(extent)
+            .map_err(|_| Error::format(format!("an extent of the shape is {extent}, expected 0 or more")))
     });
     let shape = shape.collect::<Result<Shape>>()?;
     // casacore's array without axes has no elements
@@ -256,7 +262,7 @@ fn split_shape(bytes: &[u8]) -> Result<(Shape, &[u8])> {
 fn split(mut bytes: &[u8], count: u64, out: &mut Values) -> Result<()> {
     let Values::String(out) = out else { return Err(Error::usage("strings are read into strings")) };
     if count > bytes.len() as u64 / 4 {
-        return Err(Error::format(format!("{count} strings in {} bytes", bytes.len())));
+        return Err(Error::format(format!("{count} strings do not fit into {} bytes", bytes.len())));
     }
     for _ in 0..count {
         let (&len, rest) = bytes.split_first_chunk().ok_or_else(too_short)?;

@@ -30,7 +30,7 @@ const DEFAULT_CACHE: i64 = 2;
 struct StandardMut {
     name: BString,
     files: Arc<dyn ContainerMut>,
-    /// Of the array file, which is made when a column needs it.
+    /// Name of the array file, which is made when a column needs it.
     arrays_name: String,
     order: ByteOrder,
     cache: u32,
@@ -48,7 +48,7 @@ struct StandardMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell,
-    /// Of its first row, in each bucket.
+    /// Offset of the column's first row in each bucket.
     offset: u32,
     set: usize,
     /// Rows up to here have arrays, if all have the same shape: others get theirs late, to be written once.
@@ -57,7 +57,7 @@ struct ColumnMut {
 
 /// Rows of a column in one bucket.
 struct Stretch {
-    /// Of the column's first row in the bucket.
+    /// Offset of the column's first row in the bucket.
     offset: u64,
     first: u64,
     count: u64,
@@ -309,7 +309,7 @@ impl StandardMut {
         })
     }
 
-    /// Moves the rows behind `row` in its bucket up; the last of them is zeros then.
+    /// Moves the rows after `row` in its bucket up; the last of them is zeros then.
     fn close_gap(&self, column: &ColumnMut, row: u64) -> Result<()> {
         let rest = self.indices[column.set].rest(row)?;
         let start = self.buckets.offset(rest.bucket) + u64::from(column.offset);

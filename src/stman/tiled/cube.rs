@@ -93,7 +93,7 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
     }
 
     fn file(&self) -> Result<&F> {
-        self.file.as_deref().ok_or_else(|| Error::format("hypercube without a file"))
+        self.file.as_deref().ok_or_else(|| Error::format("the hypercube has no file"))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -218,7 +218,7 @@ impl<F: WriteAt + ?Sized> ChunkWrite for CubeColumn<F> {
         if values.data_type() != self.data_type || values.len() as u64 != pixels {
             let (found, expected) = (values.data_type(), self.data_type);
             return Err(Error::usage(format!(
-                "{} {found} elements for a tile of {pixels} {expected} elements",
+                "{} elements of type {found} do not fill a tile, which has {pixels} of {expected}",
                 values.len()
             )));
         }
@@ -236,7 +236,7 @@ impl<F: WriteAt + ?Sized> ChunkWrite for CubeColumn<F> {
         if count * self.bytes != bytes.len() as u64 || first.checked_add(count).is_none_or(|end| end > tiles) {
             let len = bytes.len();
             return Err(Error::usage(format!(
-                "{len} bytes from tile {first} on, of {tiles} tiles of {} bytes",
+                "{len} bytes from tile {first} on do not fit: there are {tiles} tiles of {} bytes",
                 self.bytes
             )));
         }

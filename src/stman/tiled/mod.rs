@@ -99,7 +99,7 @@ struct Cubes<F: ?Sized = dyn ReadAt> {
     header: Header,
     order: ByteOrder,
     files: Vec<Option<Arc<F>>>,
-    /// In the order of their pixels in a tile.
+    /// Types of the data columns, in the order of their pixels in a tile.
     data_types: Vec<DataType>,
     map: RowMap,
     /// Leading axes of a cube that are those of a cell.
@@ -120,7 +120,7 @@ struct DataColumn {
 struct CoordinateColumn {
     cubes: Arc<Cubes>,
     spec: ColumnSpec,
-    /// Of the cube; `None` for an id.
+    /// Axis of the cube; `None` for an id.
     axis: Option<usize>,
 }
 
@@ -179,9 +179,9 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
 /// What a column is to the hypercubes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// With its place in the list of data columns.
+    /// A data column, with its number among the data columns.
     Data(usize),
-    /// Of this axis.
+    /// The coordinates of this axis.
     Coordinate(usize),
     Id,
 }
@@ -275,7 +275,7 @@ fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     order
 }
 
-/// Opens the data files that hold tiles and checks that all of them are there.
+/// Opens the data files that hold tiles and checks that none is missing.
 fn open_files(args: &OpenArgs<'_>, header: &Header, data_types: &[DataType]) -> Result<Vec<Option<Arc<dyn ReadAt>>>> {
     let mut files: Vec<Option<Arc<dyn ReadAt>>> = vec![None; header.files.len()];
     let mut lens = vec![0; header.files.len()];

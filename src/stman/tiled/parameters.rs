@@ -99,7 +99,7 @@ fn extents(values: impl ExactSizeIterator<Item = i64> + Clone) -> Value {
 pub(super) struct Wanted {
     pub(super) default_tile: Vec<i64>,
     pub(super) cache: u32,
-    /// By the shape of a cell, in the order of their use; the last one stays.
+    /// Tile shapes by the shape of a cell, in the order of their use; the last one is used for all further cubes.
     tiles: HashMap<Shape, VecDeque<Shape>>,
 }
 
@@ -127,7 +127,7 @@ impl Wanted {
     }
 }
 
-/// A cube of a TiledDataStMan that is there before its rows.
+/// A cube of a TiledDataStMan that exists before its rows.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) shape: Shape,

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::stman::RowRun;
 use crate::value::Shape;
 
-/// From rows to positions in cubes.
+/// Maps rows to positions in cubes.
 #[derive(Debug)]
 pub(super) enum RowMap {
     /// Row r is position r of the only cube.
@@ -26,7 +26,7 @@ pub(super) struct Interval {
     pub(super) end_row: u64,
     /// `None`: undefined cells.
     pub(super) cube: Option<usize>,
-    /// Of `first_row`, on the cube's last axis.
+    /// Position of `first_row` on the cube's last axis.
     pub(super) position: u64,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Interval {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cube: usize,
-    /// On the row axes.
+    /// Position on the row axes.
     pub(super) at: Shape,
     /// Rows from this one on that follow each other along the first row axis.
     pub(super) stretch: u64,
@@ -239,7 +239,9 @@ impl RowMap {
         let (&last, inner) = row_axes.split_last().expect("there is a row axis");
         for &extent in inner {
             if extent == 0 {
-                return Err(Error::format(format!("row {row} in hypercube {cube} of shape {shape}")));
+                return Err(Error::format(format!(
+                    "row {row} refers to hypercube {cube}, which is empty: its shape is {shape}"
+                )));
             }
             at = at.with_axis(rest % extent);
             rest /= extent;

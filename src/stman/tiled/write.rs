@@ -20,7 +20,7 @@ use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Value
 /// Files of tiles of which pages are kept in memory, each a few MB.
 const PAGED_FILES: usize = 4;
 
-/// Of casacore's names, which have three digits.
+/// Most files that casacore's names can number: they have three digits.
 const MAX_FILES: usize = 1000;
 
 /// A tiled manager.
@@ -31,7 +31,7 @@ struct TiledMut {
     sequence: u32,
     columns: Vec<ColumnSpec>,
     roles: Vec<Role>,
-    /// Of each column, in the order of their pixels in a tile; that of columns that are not data is of no use.
+    /// Number of each column among the data columns, in the order of their pixels in a tile; unused for other columns.
     tile_places: Vec<usize>,
     rows: u64,
     cubes: Cubes<dyn WriteAt>,
@@ -199,11 +199,12 @@ impl TiledMut {
     fn extend(&mut self, cube: usize, count: u64) -> Result<u64> {
         let Cubes { header, data_types, .. } = &mut self.cubes;
         let entry = &mut header.cubes[cube];
-        let (cell, position) = entry.shape.split_last().ok_or_else(|| Error::usage("a hypercube without row axis"))?;
+        let (cell, position) = entry.shape.split_last().ok_or_else(|| Error::usage("the hypercube has no row axis"))?;
         let longer = position.checked_add(count).filter(|&rows| rows <= i64::MAX as u64);
         // row maps have 32 bits
         let longer = longer.filter(|&rows| self.kind == Type::Column || rows <= u64::from(u32::MAX));
-        let longer = longer.ok_or_else(|| Error::limit(format!("{count} more than {position} rows in a hypercube")))?;
+        let longer = longer
+            .ok_or_else(|| Error::limit(format!("{count} rows are too many for a hypercube of {position} rows")))?;
         entry.shape = cell.with_axis(longer);
         let end = cube_end(entry, data_types)?;
         if let Some(Some(file)) = entry.file.map(|file| &mut header.files[file]) {
@@ -215,7 +216,10 @@ impl TiledMut {
     /// Puts rows at the end of the cube of cells of this shape.
     fn add_to_cube(&mut self, rows: Range<u64>, cell: &Shape) -> Result<()> {
         if self.kind == Type::Shape && rows.end > u64::from(u32::MAX) + 1 {
-            return Err(Error::limit(format!("row {}; TiledShapeStMan counts rows in 32 bits", rows.end - 1)));
+            return Err(Error::limit(format!(
+                "row {} cannot be added: TiledShapeStMan counts rows in 32 bits",
+                rows.end - 1
+            )));
         }
         let cube = self.growing_cube(cell)?;
         let position = self.extend(cube, rows.end - rows.start)?;
@@ -227,7 +231,7 @@ impl TiledMut {
     fn pages(&mut self, file: usize) -> Result<&PagedMut> {
         let handle = self.cubes.files.get(file).cloned().flatten();
         let (Some(handle), Some(Some(entry))) = (handle, self.cubes.header.files.get(file)) else {
-            return Err(Error::usage("a hypercube without file"));
+            return Err(Error::usage("the hypercube has no file"));
         };
         match self.paged.iter().position(|(known, _)| *known == file) {
             Some(found) => self.paged[found..].rotate_left(1),
@@ -244,7 +248,7 @@ impl TiledMut {
         Ok(pages)
     }
 
-    /// Writes the pages, and lengthens all files for the tiles that nobody wrote.
+    /// Writes the pages, and extends all files for the tiles that were never written.
     fn flush_tiles(&mut self) -> Result<()> {
         for file in 0..self.cubes.files.len() {
             if self.cubes.files[file].is_some() {
@@ -299,7 +303,7 @@ impl TiledMut {
         let mut zeros = Values::new(values.data_type());
         zeros.extend_default(count);
         let Some(place) = self.cubes.locate(row)? else {
-            // what the reader finds where there is no cube
+            // zeros are what the reader finds without a cube
             return if new == zeros { Ok(count) } else { Err(without_shape()) };
         };
         let start = region.start.first().copied().unwrap_or_default() + self.cubes.first_coordinate(axis, &place);
@@ -326,7 +330,7 @@ impl TiledMut {
         Ok(count)
     }
 
-    /// Gives every cube the ids and coordinates that nobody wrote, which are 0.
+    /// Gives every cube the ids and coordinates that were never written, which are 0.
     fn complete_coordinates(&mut self) -> Result<()> {
         for (spec, role) in self.columns.iter().zip(&self.roles) {
             let axis = match *role {
@@ -371,7 +375,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// For errors.
+    /// Context for errors: column and row.
     fn cell(&self, column: usize, row: u64) -> String {
         format!("column {}, row {row}", self.columns[column].name)
     }
@@ -433,9 +437,14 @@ fn cell_ndim(spec: &ColumnSpec) -> usize {
     }
 }
 
-/// The offset of the byte behind the last tile of a cube.
+/// The offset of the end of the last tile of a cube.
 fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
-    let too_large = || Error::limit(format!("a hypercube of shape {} in tiles {}", cube.shape, cube.tile));
+    let too_large = || {
+        Error::limit(format!(
+            "a hypercube of shape {} in tiles of {} is too large: the limit is 2^63 bytes",
+            cube.shape, cube.tile
+        ))
+    };
     let (tile_bytes, _) = cube::layout(cube, columns, i64::MAX as u64).map_err(|_| too_large())?;
     // casacore counts the bytes of a tile in 32 bits
     u32::try_from(tile_bytes).map_err(|_| too_large())?;

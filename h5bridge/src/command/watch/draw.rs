@@ -1,4 +1,4 @@
-//! What `watch` shows: a picture that is drawn anew in its place on a terminal, else a line for each look.
+//! Output of `watch`: a picture that is redrawn in place on a terminal, otherwise a line for each poll.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use console::{Term, style, truncate_str};
 use ctds_hdf5::look::{Alert, Alerts, Amplitudes, AmplitudesBy as Kind, Look, utc};
 
-/// From nothing to the largest amplitude.
+/// Bars for amplitudes from 0 to the largest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 
@@ -18,7 +18,7 @@ const LISTED_TABLES: usize = 4;
 /// Where the picture goes.
 pub(crate) struct Screen {
     is_terminal: bool,
-    /// Lines of the picture that is there.
+    /// Lines of the picture on the screen.
     lines: usize,
 }
 

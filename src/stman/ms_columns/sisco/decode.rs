@@ -26,13 +26,13 @@ pub(super) struct Decoder {
     /// The next chunk.
     chunk: usize,
     values: Vec<Value>,
-    /// In `values`, of the next item.
+    /// Position of the next item in `values`.
     next: usize,
     /// Values of the file that were used.
     used: u64,
     keys: Vec<Key>,
     key_rows: Range<u64>,
-    /// For each key and correlation the parts, real and imaginary.
+    /// Earlier values by key; for each correlation those of the real and the imaginary part.
     history: HashMap<Key, Vec<[History; 2]>>,
 }
 
@@ -121,7 +121,7 @@ impl Decoder {
         self.keys
             .get(index as usize)
             .copied()
-            .ok_or_else(|| Error::usage(format!("row {row} of a table of {} rows", sisco.rows)))
+            .ok_or_else(|| Error::usage(format!("row {row} does not exist, the table has {} rows", sisco.rows)))
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Res
     }
     let values = stored_correlations(mode, correlations)?.checked_mul(channels);
     let values = values.and_then(|values| values.checked_mul(2));
-    values.ok_or_else(|| Error::format(format!("a cell of {correlations} x {channels} elements")))
+    values.ok_or_else(|| Error::format(format!("a cell of {correlations} x {channels} elements exceeds 2^64 elements")))
 }
 
 /// Items that a row of `correlations` has.
@@ -162,7 +162,11 @@ impl History {
             past[0] = *value;
         }
         if let Some(last) = self.0.front().filter(|last| last.len() != row.len()) {
-            return Err(Error::unsupported(format!("{} channels, earlier {}", row.len(), last.len())));
+            return Err(Error::unsupported(format!(
+                "the number of channels changed: found {}, earlier {}",
+                row.len(),
+                last.len()
+            )));
         }
         let known = self.0.len();
         if known > 0 {

@@ -13,7 +13,7 @@ const HEADER_BYTES: u64 = 21;
 const CHUNK_HEADER_BYTES: u64 = 16;
 const PIECE_HEADER_BYTES: u64 = 8;
 
-/// Deflated bytes become at most so many times as many.
+/// Maximum expansion ratio of Deflate; larger declared sizes are refused before memory is allocated.
 const MOST_INFLATED: u64 = 1032;
 
 /// Which correlations are stored.
@@ -43,13 +43,13 @@ pub(super) struct SiscoFile {
     /// -1: no prediction.
     pub(super) level: i8,
     chunks: Vec<Chunk>,
-    /// Of all chunks.
+    /// Number of values in all chunks.
     pub(super) values: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
-    /// Of the deflated bytes.
+    /// Offset of the deflated bytes in the file.
     offset: u64,
     len_bytes: u64,
     values: u64,
@@ -138,7 +138,9 @@ pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
         let [inflated, deflated] = [0, 1].map(|index| u64::from(ByteOrder::Little.u32(header.as_chunks().0[index])));
         let start = offset + PIECE_HEADER_BYTES;
         if inflated > deflated * MOST_INFLATED {
-            return Err(Error::format(format!("piece at byte {offset}: {inflated} bytes from {deflated}")));
+            return Err(Error::format(format!(
+                "the piece at byte {offset} cannot inflate to {inflated} bytes: it has {deflated}"
+            )));
         }
         bytes.extend(inflate(&read_bytes(file, start, deflated)?, inflated)?);
         offset = start + deflated;
@@ -152,7 +154,7 @@ pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
                 (Some(correlations), Some(channels)) => Some([correlations, channels]),
                 _ => return Err(Error::format(format!("row {}: the shape is cut off", shapes.len()))),
             },
-            _ => return Err(Error::format(format!("row {}: a cell of {axes} axes, 2 expected", shapes.len()))),
+            _ => return Err(Error::format(format!("the cell of row {} has {axes} axes, expected 2", shapes.len()))),
         };
         shapes.push(shape);
     }

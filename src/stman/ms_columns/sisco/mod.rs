@@ -37,9 +37,9 @@ struct Sisco {
     /// `None`: no prediction.
     level: Option<Level>,
     shapes: Shapes,
-    /// Of the table.
+    /// Rows of the table.
     rows: u64,
-    /// In the order of [`KEYS`]; none if nothing is predicted.
+    /// Columns in the order of [`KEYS`]; empty without prediction.
     keys: Vec<OtherColumn>,
     /// Every cell must have a value.
     direct: bool,
@@ -48,9 +48,9 @@ struct Sisco {
 
 #[derive(Debug)]
 enum Shapes {
-    /// Of the first rows, as many as were written.
+    /// The one shape of the first `written` rows.
     Fixed { shape: [u64; 2], written: u64 },
-    /// From the file of shapes; rows beyond have no value.
+    /// A shape for each row, from the file of shapes; later rows have no value.
     Each(Vec<Option<[u64; 2]>>),
 }
 
@@ -59,7 +59,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     let file = args.file("")?;
     let open = || {
         let [spec] = args.columns else {
-            return Err(Error::format(format!("{} columns, one expected", args.columns.len())));
+            return Err(Error::format(format!("the manager has {} columns, expected one", args.columns.len())));
         };
         if spec.data_type != DataType::Complex || spec.storage == Storage::Scalar {
             return Err(Error::format(format!("column {} does not have complex arrays", spec.name)));
@@ -149,7 +149,7 @@ impl Sisco {
         // taken, so that an error leaves a decoder at the start
         let mut decoder = std::mem::take(&mut *shared);
         let mut row = rows.start;
-        // the last cell is kept for those who read it in parts
+        // the last cell is kept, because it may be read in parts
         if decoder.row > row + 1 {
             decoder = Decoder::default();
         }

@@ -18,7 +18,7 @@ const SPECIAL: [i8; 2] = [-128, -127];
 const EXCESS: u32 = 0xfe00_0000;
 
 impl Value {
-    /// From a word and an exponent in the file; the word's first bit is the sign.
+    /// Makes a value of a word and an exponent in the file; the word's highest bit is the sign.
     pub(super) fn new(word: u32, exponent: i8) -> Self {
         Value { mantissa: word & 0x7fff_ffff, exponent, negative: word >> 31 != 0 }
     }
@@ -83,7 +83,7 @@ impl Value {
         Value { mantissa: self.mantissa / divisor, ..self }
     }
 
-    /// With another exponent; `None` if the mantissa has no room for that.
+    /// The same value with another exponent; `None` if the mantissa does not fit.
     fn matching(self, exponent: i8) -> Option<Self> {
         let up = i32::from(self.exponent) - i32::from(exponent);
         let mantissa = match up {
@@ -104,19 +104,19 @@ impl Value {
 /// A way to predict a value from those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Predictor {
-    /// The last one.
+    /// The last value.
     Last,
-    /// On the line through the last two.
+    /// Continues the line through the last two values.
     Linear,
-    /// The mean of the last two.
+    /// The mean of the last two values.
     Mean,
-    /// On the parabola through the last three.
+    /// Continues the parabola through the last three values.
     Quadratic,
-    /// On the line that fits the last three best.
+    /// Continues the line that fits the last three values best.
     LinearFit,
-    /// On the cubic through the last four.
+    /// Continues the cubic through the last four values.
     Cubic,
-    /// On the parabola that fits the last four best.
+    /// Continues the parabola that fits the last four values best.
     QuadraticFit,
 }
 
@@ -219,9 +219,9 @@ fn of_four([p4, p3, p2, p1]: [Value; 4], exponent: i8, combine: impl Fn([Value; 
 /// The predictors of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Level {
-    /// Along a row, with 1, 2, 3 and more values before.
+    /// Predictors along a row, after 1, 2, 3 and more values.
     pub(super) frequency: [Predictor; 4],
-    /// From earlier rows, with 1, 2, 3 and more of them.
+    /// Predictors from earlier rows, after 1, 2, 3 and more rows.
     pub(super) time: [Predictor; 4],
 }
 
