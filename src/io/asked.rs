@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// How many blocks are remembered.
 const REMEMBERED: usize = 32;
-/// A block is worth reading after a part of it was asked for for each of so many bytes or elements, wherever the parts lie.
+/// A block of `len` bytes or elements is worth reading once `len / FOR_EACH` parts of it were asked for, wherever they lie.
 const FOR_EACH: u64 = 1 << 10;
 /// The same for parts in a row that are [`NEAR`] each other.
 const MANY_NEAR: u32 = 3;
