@@ -79,10 +79,11 @@ def moved(match):
     return '](' + (COPIED.get(target) or FOLDERS.get(target) or target.removeprefix('docs/'))
 
 
-def outside_code(text, change):
-    """`text` with `change` applied to what is neither in a fence nor in backticks."""
+def outside_code(text, change, instead=None):
+    """`text` with `change` applied to what is neither in a fence nor in backticks, and `instead` in place of code."""
     parts = re.split(r'(^ *```.*?^ *```[^\n]*$|`[^`\n]+`)', text, flags=re.MULTILINE | re.DOTALL)
-    return ''.join(part if number % 2 else change(part) for number, part in enumerate(parts))
+    return ''.join(change(part) if number % 2 == 0 else part if instead is None else instead
+                   for number, part in enumerate(parts))
 
 
 def rust_block(match):
@@ -98,6 +99,7 @@ def on_page_markdown(markdown, page, config, files):
     if here == 'reference/python.md':
         check_names(markdown, here)
 
+    check_lists(markdown, here)
     folder = posixpath.dirname(here) or '.'
 
     def link(match):
@@ -129,6 +131,17 @@ def on_page_markdown(markdown, page, config, files):
         return re.sub(r'(?<![\w/.\[(-])docs/([\w/-]+\.md)(?![\w\]])', link, text)
 
     return outside_code(markdown, change)
+
+
+def check_lists(markdown, page):
+    """Python-Markdown begins a list after an empty line only; GitHub everywhere."""
+    previous, is_list = '', False
+    for line in outside_code(markdown, lambda text: text, '```').splitlines():
+        begins = re.match(r'(?:[-*]|1\.) ', line)
+        if begins and previous.strip() and not is_list and not previous.startswith('#'):
+            LOG.warning("%s: this list needs an empty line before it: '%s'", page, line[:60])
+        is_list = bool(begins) or is_list and bool(line.strip())
+        previous = line
 
 
 def check_names(markdown, page):
