@@ -24,6 +24,7 @@ COPIED = {'README.md': 'readme.md', 'CHANGELOG.md': 'changelog.md', 'CONTRIBUTIN
 # folders to which links lead, and the pages in their place
 FOLDERS = {'docs/formats': 'formats/table.md', 'docs/decisions': 'decisions/0001-digest-while-converting.md'}
 MADE = {}
+TITLES = {}     # of the pages, by path, from the navigation
 
 
 def on_config(config):
@@ -32,7 +33,18 @@ def on_config(config):
     MADE.clear()
     MADE.update({COMMANDS + name + '.md': text for name, text in commands.pages(program).items()})
     config.nav = expanded(config.nav)
+    TITLES.clear()
+    TITLES.update(titles(config.nav))
     return config
+
+
+def titles(entries):
+    """{path: title} of a navigation."""
+    found = {}
+    for entry in entries:
+        for title, value in entry.items() if isinstance(entry, dict) else ():
+            found.update(titles(value) if isinstance(value, list) else {value: title})
+    return found
 
 
 def expanded(entries):
@@ -67,10 +79,11 @@ def moved(match):
     return '](' + (COPIED.get(target) or FOLDERS.get(target) or target.removeprefix('docs/'))
 
 
-def outside_code(text, change):
-    """`text` with `change` applied to what is neither in a fence nor in backticks."""
+def outside_code(text, change, instead=None):
+    """`text` with `change` applied to what is neither in a fence nor in backticks, and `instead` in place of code."""
     parts = re.split(r'(^ *```.*?^ *```[^\n]*$|`[^`\n]+`)', text, flags=re.MULTILINE | re.DOTALL)
-    return ''.join(part if number % 2 else change(part) for number, part in enumerate(parts))
+    return ''.join(change(part) if number % 2 == 0 else part if instead is None else instead
+                   for number, part in enumerate(parts))
 
 
 def rust_block(match):
@@ -86,16 +99,24 @@ def on_page_markdown(markdown, page, config, files):
     if here == 'reference/python.md':
         check_names(markdown, here)
 
+    check_lists(markdown, here)
+    folder = posixpath.dirname(here) or '.'
+
     def link(match):
         target = match[1]
         if not files.get_file_from_path(target):
             return match[0]
-        return '[%s](%s)' % (match[0], posixpath.relpath(target, posixpath.dirname(here) or '.'))
+        return '[%s](%s)' % (TITLES.get(target, match[0]), posixpath.relpath(target, folder))
+
+    def titled(match):
+        # a name of a file says little on a site
+        target = posixpath.normpath(posixpath.join(folder, match[2]))
+        return '[%s](%s' % (TITLES.get(target, match[1]), match[2])
 
     def inside(match):
         # a file outside of docs/ that is on the site
-        copied = COPIED.get(posixpath.normpath(posixpath.join('docs', posixpath.dirname(here), match[1])))
-        return '](' + posixpath.relpath(copied, posixpath.dirname(here) or '.') if copied else match[0]
+        copied = COPIED.get(posixpath.normpath(posixpath.join('docs', folder, match[1])))
+        return '](' + posixpath.relpath(copied, folder) if copied else match[0]
 
     markdown = re.sub(r'^```rust[^\n]*\n(.*?)^```', rust_block, markdown, flags=re.MULTILINE | re.DOTALL)
     # in cells of tables `a\|b` stands for a|b, also in code
@@ -103,12 +124,24 @@ def on_page_markdown(markdown, page, config, files):
         r'`[^`]+`', lambda code: code[0].replace(r'\|', '|'), row[0]), markdown, flags=re.MULTILINE)
 
     def change(text):
+        text = re.sub(r'\[([\w/-]+\.md)\]\(([^)#:\s]+)', titled, text)
         # two pairs of brackets are not a link to GitHub
         text = re.sub(r'\]\(([^)#:\s]+)', inside, text)
         text = re.sub(r'\] \[(?=[^\]]*\](?!\())', r'] \[', text)
         return re.sub(r'(?<![\w/.\[(-])docs/([\w/-]+\.md)(?![\w\]])', link, text)
 
     return outside_code(markdown, change)
+
+
+def check_lists(markdown, page):
+    """Python-Markdown begins a list after an empty line only; GitHub everywhere."""
+    previous, is_list = '', False
+    for line in outside_code(markdown, lambda text: text, '```').splitlines():
+        begins = re.match(r'(?:[-*]|1\.) ', line)
+        if begins and previous.strip() and not is_list and not previous.startswith('#'):
+            LOG.warning("%s: this list needs an empty line before it: '%s'", page, line[:60])
+        is_list = bool(begins) or is_list and bool(line.strip())
+        previous = line
 
 
 def check_names(markdown, page):
