@@ -4,7 +4,7 @@ use ctds_hdf5::ErrorKind;
 use std::io;
 use std::process::ExitCode;
 
-/// How the program ends.
+/// Exit codes of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Everything that was asked for.

@@ -14,7 +14,7 @@ use crate::sync::locked;
 /// A program that runs a verb within its own process, and listens to signals itself.
 #[derive(Clone)]
 pub struct Caller {
-    /// Stops the verb.
+    /// Token that stops the verb.
     pub token: CancelToken,
     /// Where the progress of the verb is reported.
     pub progress: Arc<dyn Progress + Send + Sync>,

@@ -54,18 +54,18 @@ pub struct Export<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExportSummary {
-    /// Arrays.
+    /// Number of arrays written.
     pub arrays: usize,
-    /// Bytes of their elements.
+    /// Bytes of their elements, uncompressed.
     pub bytes: u64,
     /// Length in bytes of all files.
     pub stored_bytes: u64,
-    /// The format.
+    /// Format of the files to write.
     pub format: ArrayFormat,
 }
 
 impl<'a> Export<'a> {
-    /// All of `arrays`.
+    /// Prepares to write all of `arrays`.
     pub fn new(arrays: &'a Arrays) -> Self {
         Export { arrays, format: None, compression: Compression::NONE, call: Call::default() }
     }

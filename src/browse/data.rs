@@ -18,7 +18,7 @@ const PIECE: usize = PIECE_BYTES as usize;
 /// Bytes with which a piece is not made larger: what a source gives at a time is then passed on without being copied.
 const SMALL_PIECE: usize = PIECE / 2;
 
-/// How values are written.
+/// Encoding of the values in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// Lists of lists.
@@ -49,23 +49,23 @@ pub enum Dtype {
 pub struct DataOptions<'a> {
     /// numpy's basic selection, `0,:,2:8:2`; everything without it.
     pub selection: Option<&'a str>,
-    /// How they are written.
+    /// Encoding of the values.
     pub format: Format,
-    /// Which type they have.
+    /// Element type of the values in the answer.
     pub dtype: Dtype,
-    /// JSON is one list.
+    /// Whether JSON is one flat list instead of nested ones.
     pub flatten: bool,
 }
 
-/// Values in a format.
+/// Encoded values, the body of an answer.
 pub struct Data {
-    /// The media type: `application/json`.
+    /// The media type of the values: `application/json`.
     pub content_type: &'static str,
     /// The name of a file to save them as, where they are one.
     pub file_name: Option<&'static str>,
     /// Bytes of all pieces, where that is known before they are made.
     pub length: Option<u64>,
-    /// The bytes.
+    /// The encoded bytes.
     pub pieces: Pieces,
 }
 

@@ -11,7 +11,7 @@ use crate::h5::{AnyObject, File, Group, Link, Served};
 /// Soft and external links on the way to an object.
 const MAX_LINKS: usize = 16;
 
-/// What becomes of a soft or external link.
+/// How soft and external links are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkResolution {
     /// It is shown as a link.

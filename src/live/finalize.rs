@@ -11,7 +11,7 @@ use crate::publishing::IfExists;
 use crate::source::{Comparison, Source, compare};
 use crate::table::{ColumnInfo, OpenOptions};
 
-/// What [`Finalize::write`] has written.
+/// Summary of [`Finalize::write`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FinalizeSummary {

@@ -12,7 +12,7 @@ use crate::native::{COMMITTED_ROWS, Members, open_dataset};
 use crate::progress::Progress;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// What [`repair`] found and did.
+/// Summary of a call of [`repair`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {
@@ -32,7 +32,7 @@ pub struct Repaired {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedTable {
-    /// `MAIN`, `ANTENNA`, `A/B`.
+    /// Name of the table: `MAIN`, `ANTENNA`, `A/B`.
     pub name: String,
     /// Number of committed rows: all of them are kept.
     pub committed: u64,

@@ -24,7 +24,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A schema without tables.
+    /// Makes a schema without tables.
     pub fn new() -> Self {
         Self::default()
     }

@@ -25,19 +25,19 @@ const NAMED: usize = 8;
 pub struct Alert {
     /// Counts the alerts of an [`Alerts`], from one.
     pub number: u64,
-    /// Moment of the look.
+    /// Time of the look at which the alert began or ended.
     pub taken: SystemTime,
-    /// The source, as it was given.
+    /// Path of the source, as it was given.
     pub file: PathBuf,
     /// The rule, as [`Rule`] writes it.
     pub rule: String,
-    /// `false` at the end.
+    /// Whether the alert begins (`true`) or ends (`false`).
     pub active: bool,
-    /// The state in words.
+    /// The state that the rule is about, in words.
     pub text: String,
     /// Moment of the look at which it began.
     pub since: SystemTime,
-    /// Revision of the look.
+    /// Revision of the look at which the alert began or ended.
     pub revision: u64,
 }
 

@@ -3,7 +3,7 @@
 use super::calendar::mjd_of;
 use crate::error::{Error, Result};
 
-/// Names of all parameters.
+/// Names of all parameters of a plot.
 pub const PARAMETERS: [&str; 15] = [
     "column",
     "spw",
@@ -214,7 +214,7 @@ impl Request {
         Ok(request)
     }
 
-    /// The kind of plot.
+    /// The kind of plot that is requested.
     pub fn kind(&self) -> Kind {
         self.kind
     }

@@ -43,7 +43,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// `gone` or `replaced`.
+    /// The name of the reason: `gone` or `replaced`.
     pub fn name(self) -> &'static str {
         match self {
             Ended::Gone => "gone",
@@ -121,7 +121,7 @@ impl Session {
         Self::new(path, Rows::open(path, served)?)
     }
 
-    /// Opens a live file.
+    /// Opens a live file for polling.
     ///
     /// # Errors
     /// `Unsupported` and `Format` if it is another file.
@@ -183,7 +183,7 @@ impl Session {
         self.sample.integration = wanted;
     }
 
-    /// What the source holds, as of the last [`refresh`](Self::refresh).
+    /// Describes the source as of the last [`refresh`](Self::refresh).
     ///
     /// # Errors
     /// None today; a source that cannot be described has failed to open.

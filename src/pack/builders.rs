@@ -56,7 +56,7 @@ impl<'a> Pack<'a> {
         self
     }
 
-    /// Gives each block a checksum.
+    /// Sets whether each block has a checksum.
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.options.checksums = checksums;
         self

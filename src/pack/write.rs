@@ -33,17 +33,17 @@ pub(super) struct PackOptions {
     pub(super) dtype: Option<String>,
 }
 
-/// What was packed or unpacked.
+/// Summary of packing or unpacking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackSummary {
-    /// Files in plain form.
+    /// Number of files in the plain form.
     pub files: usize,
-    /// Their bytes.
+    /// Sum of their lengths in bytes.
     pub bytes: u64,
     /// Bytes of what was made.
     pub stored_bytes: u64,
-    /// What the user should know.
+    /// Warnings for the user, in sentences.
     pub warnings: Vec<String>,
     /// The damaged files, containers and directories that are left out; none but with [`Pack::salvage`](super::Pack::salvage)
     /// and [`Unpack::salvage`](super::Unpack::salvage).

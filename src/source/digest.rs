@@ -28,9 +28,9 @@ use crate::value::{DataType, Record, Shape, Value, Values};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableDigest {
-    /// That of the first data manager, if none can be opened: then casacore cannot open the table either.
+    /// Error of the first data manager, if none can be opened: then casacore cannot open the table either.
     pub error: Option<Error>,
-    /// The number of rows.
+    /// Number of rows of the table.
     pub rows: u64,
     /// SHA-256 of the number of rows and of all columns.
     pub sha256: Sha256,
@@ -46,7 +46,7 @@ pub struct TableDigest {
 pub struct ColumnDigest {
     /// Name of the column.
     pub name: String,
-    /// As [`DataType::name`].
+    /// Element type of the column; [`DataType::name`] gives its name.
     pub data_type: DataType,
     /// Whether the cells are arrays.
     pub is_array: bool,

@@ -89,7 +89,7 @@ pub enum TableKind {
     },
 }
 
-/// What is known of a column besides its cells.
+/// Description, shape and manager of a column.
 #[derive(Debug, Clone)]
 pub struct ColumnInfo {
     /// Description of the column in table.dat.
@@ -109,7 +109,7 @@ pub struct ColumnInfo {
 pub struct ManagerInfo<'a> {
     /// Type name as table.dat records it, for example `TiledShapeStMan`.
     pub type_name: &'a BStr,
-    /// Its files are `table.f<sequence>…`.
+    /// Sequence number of the manager; its files are `table.f<sequence>…`.
     pub sequence: u32,
     /// The name that the user gave it; empty if it cannot be opened.
     pub name: &'a BStr,
@@ -178,7 +178,7 @@ impl Table {
         resolve(stored, &self.base)
     }
 
-    /// The number of rows.
+    /// Number of rows of the table.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -217,12 +217,12 @@ impl Table {
         &self.desc.keywords
     }
 
-    /// Type, subtype and readme.
+    /// Type, subtype and readme of the table, from `table.info`.
     pub fn info(&self) -> &TableInfo {
         &self.info
     }
 
-    /// What is known of each column, in the order of the table description.
+    /// Description, shape and manager of each column, in the order of the table description.
     pub fn columns(&self) -> &[ColumnInfo] {
         &self.columns
     }
@@ -247,7 +247,7 @@ impl Table {
         self.bindings.iter().map(|(manager, _)| is_plain.then_some(*manager)).collect()
     }
 
-    /// A column.
+    /// Gives access to the cells of a column.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name.

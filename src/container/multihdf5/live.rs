@@ -273,7 +273,7 @@ impl LiveContainerReader {
         Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
     }
 
-    /// Goes on to the last commit; whether there is a newer one.
+    /// Advances to the last commit; returns whether it is newer than the previous one.
     ///
     /// # Errors
     /// `Io`, `Format`.

@@ -134,11 +134,11 @@ impl FollowedColumn {
     }
 }
 
-/// What a step has done.
+/// The changes that a step has copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Rows that were appended.
+    /// Number of appended rows.
     pub rows: u64,
     /// Blocks of old cells that were written again.
     pub rewritten: u64,
