@@ -47,7 +47,7 @@ impl SyncPolicy {
     }
 }
 
-/// Both together.
+/// Both options of publishing an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Publishing {
     pub(crate) if_exists: IfExists,

@@ -47,7 +47,7 @@ pub(crate) struct Decoder<'a> {
     window_start: u64,
     /// The objects being read, outermost first.
     open: Vec<Object>,
-    /// What is being read when no object is open.
+    /// Description of the bytes outside of all objects, for errors.
     outside: &'static str,
 }
 
@@ -195,7 +195,7 @@ impl<'a> Decoder<'a> {
         Ok(self.take(field, 1)?[0])
     }
 
-    /// One byte of which only bit 0 counts.
+    /// Decodes one byte, of which only bit 0 counts.
     pub(crate) fn bool(&mut self, field: &str) -> Result<bool> {
         Ok(self.u8(field)? & 1 != 0)
     }

@@ -26,7 +26,7 @@ pub(crate) enum BloscCodec {
 }
 
 impl BloscCodec {
-    /// Name in documents.
+    /// Name of the codec in documents.
     pub(crate) fn name(self) -> &'static str {
         match self {
             BloscCodec::Lz4 => "lz4",
@@ -86,7 +86,7 @@ impl ChunkSettings {
     }
 }
 
-/// What a thread keeps between chunks.
+/// Memory that a thread reuses for the next chunk.
 #[derive(Default)]
 struct Scratch {
     planes: Vec<u8>,

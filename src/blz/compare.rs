@@ -154,7 +154,7 @@ fn compare(arrays: [(&Array, &Context); 2], progress: &dyn Progress) -> Result<O
     })
 }
 
-/// What one side has sent and is not compared yet.
+/// Elements of one side that are not yet compared.
 struct Side {
     from: Receiver<Vec<u8>>,
     bytes: Vec<u8>,

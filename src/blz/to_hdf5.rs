@@ -230,7 +230,7 @@ struct Chunks<'a> {
     fill: Vec<u8>,
     /// Bytes that are not written yet.
     held: Vec<u8>,
-    /// Chunks that are.
+    /// Number of chunks written.
     written: u64,
 }
 

@@ -21,7 +21,7 @@ const SMALL_PIECE: usize = PIECE / 2;
 /// Encoding of the values in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// Lists of lists.
+    /// Nested lists of JSON.
     #[default]
     Json,
     /// The bytes of the elements, last axis fastest.
@@ -37,10 +37,10 @@ pub enum Format {
 /// Which type binary values have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
-    /// That of the file.
+    /// The element type of the file.
     #[default]
     Origin,
-    /// One that JavaScript has arrays of: little-endian, floating-point numbers of 32 or 64 bits.
+    /// A type for which JavaScript has arrays: little-endian, floating-point numbers of 32 or 64 bits.
     Safe,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Debug for Data {
 
 /// Bytes in pieces of at most 1 MiB, read from the file when they are asked for.
 pub struct Pieces {
-    /// What is made already.
+    /// Bytes that are encoded already.
     ready: Vec<u8>,
     /// Bytes of it that were given away.
     given: usize,
@@ -194,7 +194,7 @@ impl Raw {
 /// Bytes as they are.
 struct Binary {
     raw: Raw,
-    /// What comes first.
+    /// Bytes before the values.
     header: Vec<u8>,
 }
 
@@ -211,7 +211,7 @@ impl Source for Binary {
     }
 }
 
-/// Numbers as JSON.
+/// Encoder of numbers as JSON.
 struct JsonNumbers {
     raw: Raw,
     form: Form,
@@ -264,7 +264,7 @@ pub(super) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &
     });
 }
 
-/// Numbers as CSV.
+/// Encoder of numbers as CSV.
 struct Csv {
     raw: Raw,
     form: Form,

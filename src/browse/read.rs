@@ -29,7 +29,7 @@ const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 /// An open dataset, and what is selected of it.
 pub(super) struct Values {
     dataset: AnyDataset,
-    /// Where the elements are, if they are in a table.
+    /// Location of the elements, if they are in a table.
     in_table: Option<TableElements>,
     /// Kept open for the dataset.
     file: Arc<OpenFile>,

@@ -59,7 +59,7 @@ pub trait Container: Debug + Send + Sync {
     /// `Io` if they cannot be listed.
     fn names(&self) -> Result<Vec<String>>;
 
-    /// A file.
+    /// Opens a file of the container.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
@@ -166,7 +166,7 @@ pub struct Damage {
     /// The virtual file that they belong to, with the names of the containers in which it is nested; `None`: what holds
     /// the container together.
     pub file: Option<String>,
-    /// Where they are in the container's file.
+    /// Range of the damaged bytes in the file of the container.
     pub bytes: Range<u64>,
 }
 
@@ -237,7 +237,7 @@ pub trait ContainerMut: Container {
     /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
     fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>>;
 
-    /// Removes a file.
+    /// Removes a file of the container.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, `Io`.

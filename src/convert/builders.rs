@@ -239,7 +239,7 @@ impl<'a> ToHdf5Plan<'a> {
         self.plan.memory(self.options.max_memory)
     }
 
-    /// Estimates of the size of the file and of the time and memory of the conversion.
+    /// Estimates of the size of the file and of the time that the conversion takes.
     pub fn prediction(&self) -> Prediction {
         self.plan.prediction(&self.options)
     }

@@ -1,4 +1,4 @@
-//! What a writer left that did not close its file, brought in order.
+//! Recovery of a live file whose writer exited without closing it.
 
 use std::path::Path;
 
@@ -90,7 +90,7 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
     Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, tables })
 }
 
-/// What is in the file.
+/// The tables and datasets of the file.
 #[derive(Debug, Default)]
 struct Survey {
     datasets: usize,

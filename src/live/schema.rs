@@ -1,4 +1,4 @@
-//! What a live file will hold.
+//! The tables and columns of a live file, declared before it is created.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the subtables of a MeasurementSet say: names, frequencies, correlations.
+//! Names, frequencies and correlations from the subtables of a MeasurementSet.
 
 use bstr::ByteSlice;
 

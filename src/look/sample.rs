@@ -12,7 +12,7 @@ use super::rows::{Rows, SAMPLE_ROWS};
 use crate::error::Result;
 use crate::value::{DataType, Shape};
 
-/// Bytes of the newest cells that are read of a column for a look, if nothing else is said.
+/// Most bytes of the newest cells that are read of a column for a look, by default.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Columns whose amplitudes are shown: the first that exists.
@@ -90,7 +90,7 @@ pub struct Amplitudes {
 pub enum AmplitudesBy {
     /// The number of the antenna in ANTENNA1.
     Antenna,
-    /// Time and channel.
+    /// By time and channel.
     Waterfall,
 }
 
@@ -133,7 +133,7 @@ impl serde::Serialize for Look {
     }
 }
 
-/// How much is read for a look.
+/// Limits on the data that a look reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SampleOptions {
     /// Bytes of the newest cells of a column.
@@ -156,7 +156,7 @@ pub(super) struct Sample {
     pub(super) amplitudes: Option<Amplitudes>,
     pub(super) integration: Option<Integration>,
     pub(super) scan: Option<i64>,
-    /// FIELD_ID.
+    /// Number of the field, from FIELD_ID.
     pub(super) field: Option<i64>,
 }
 

@@ -61,7 +61,7 @@ pub struct Session {
     folds: Vec<Fold>,
     /// Rows of a block, from the first rows.
     layout: Option<BlockLayout>,
-    /// Requests so far.
+    /// Number of requests so far.
     requests: u64,
     /// When it was opened, in milliseconds.
     session: u64,
@@ -89,7 +89,7 @@ struct Before {
     options: SampleOptions,
 }
 
-/// What is known of writes that add no rows.
+/// State that shows writes which add no rows.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct WrittenState {
     /// A write since the newest rows, and when it was seen.

@@ -14,7 +14,7 @@ pub(crate) const RESTORE: &str = "restore";
 pub(crate) const COMMITTED_ROWS: &str = "committed_rows";
 /// The scale of the rows of a table.
 pub(super) const ROW: &str = "row";
-/// What the name of the scale of the positions in a hypercube begins with.
+/// Start of the name of the scale of the positions in a hypercube.
 pub(super) const POSITION: &str = "position";
 
 /// Whether this is the name of the scale of the positions in a hypercube that grows.

@@ -137,7 +137,7 @@ pub(crate) struct NativeTable {
     layout: Layout,
     /// The exact name of the table, where its group has another.
     exact_name: Option<BString>,
-    /// What has changed since the file was written, or cannot be used.
+    /// Sentences about changes since the file was written, and about parts that cannot be used.
     notes: Vec<String>,
     group: Group,
     /// Under `_ctds`; `None` if nothing there describes the table.
@@ -212,7 +212,7 @@ impl NativeTable {
         Ok(table)
     }
 
-    /// What datasets and attributes say of a table.
+    /// Opens a table that only datasets and attributes describe.
     fn open_by_hand(root: &Group, path: &str, source: Arc<dyn ReadAt>) -> Result<Self> {
         let group = root.group(&path[1..])?;
         let mut found = undescribed::table(root, &group)?;

@@ -25,7 +25,7 @@ pub struct ByteComparison {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByteDifference {
-    /// Where the file is below the table: `ANTENNA/table.f0`.
+    /// Path of the file below the table: `ANTENNA/table.f0`.
     pub file: String,
     /// Of the byte; `None`: the file itself.
     pub offset: Option<u64>,

@@ -1,4 +1,4 @@
-//! What is in containers, as it is stored; and whether it is what was stored.
+//! Lists the files in containers as they are stored, and checks them against their checksums.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -87,7 +87,7 @@ pub enum Listed<'a> {
     File {
         /// As stored: it need not be one that a file in a directory can have.
         name: &'a str,
-        /// Length in bytes.
+        /// Length of the file in bytes.
         len: u64,
         /// How the container stores it.
         layout: &'a FileLayout,
@@ -96,7 +96,7 @@ pub enum Listed<'a> {
     LeftOut {
         /// Name of the entry as stored.
         name: &'a str,
-        /// Description.
+        /// Description of the entry.
         what: &'a str,
     },
     /// An earlier state of the last container.
@@ -436,7 +436,7 @@ pub struct Check {
     pub bytes: u64,
     /// Number of files and containers without checksums.
     pub unchecked: u64,
-    /// Where files and containers are, and what is wrong with them.
+    /// Paths of damaged files and containers, with the errors.
     pub damaged: Vec<(String, Error)>,
 }
 

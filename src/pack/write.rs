@@ -27,7 +27,7 @@ pub(super) struct PackOptions {
     pub(super) checksums: bool,
     /// Compression of each block.
     pub(super) compression: Compression,
-    /// One file with everything, subtables included.
+    /// Whether one file holds everything, subtables included.
     pub(super) single_file: bool,
     /// Type of the elements of all files, by numpy's name; HDF5 only.
     pub(super) dtype: Option<String>,
@@ -54,7 +54,7 @@ pub struct PackSummary {
 /// block as a whole.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
 
-/// Smallest such block.
+/// Smallest block size that is chosen for small tables, in bytes.
 pub(super) const SMALLEST_BLOCK: u64 = 4 << 10;
 
 /// Packs the table `source` into `target`, which appears when it is whole.

@@ -9,9 +9,9 @@ use crate::value::{DataType, Element, Record, Shape, Value, Values};
 /// Kind of the cells of a column: scalars, arrays or records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// One element.
+    /// A cell is one element.
     Scalar,
-    /// An array.
+    /// A cell is an array.
     Array,
 }
 

@@ -68,7 +68,7 @@ pub struct SourceTable {
     pub name: String,
     /// The table that names it, by its number; `None` for the main table.
     pub(crate) parent: Option<usize>,
-    /// Where it lies, if it has a place of its own.
+    /// Path of the table, if it has one of its own.
     pub(crate) path: Option<PathBuf>,
     /// The path of its group, if it is in an HDF5 file.
     pub(crate) group: Option<String>,

@@ -12,17 +12,17 @@ use crate::aipsio::{Decoder, Encoder, MAGIC};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, past_end, read_array};
 
-/// What errors call it.
+/// Name of the header in errors.
 const PLACE: &str = "MultiFile header";
 /// The name of the AipsIO object.
 const OBJECT: &str = "MultiFile";
-/// Where it starts in version 1.
+/// Offset of the AipsIO object in version 1.
 const START_V1: u64 = 24;
-/// Where it starts in version 2.
+/// Offset of the AipsIO object in version 2.
 const START_V2: u64 = 64;
-/// Where version 2 has the number of the first continuation block.
+/// Offset of the number of the first continuation block in version 2.
 const FIRST_LINK_AT: u64 = 8;
-/// Where version 2 has its checksum.
+/// Offset of the checksum in version 2.
 const CRC_AT: u64 = 28;
 /// The fields of fixed size and the beginning of the object are in block 0.
 pub(super) const MIN_BLOCK_BYTES: u64 = 128;
@@ -500,7 +500,7 @@ struct Logical<'a> {
     rest: Rest<'a>,
 }
 
-/// Where the bytes after block 0 are.
+/// Location of the bytes after block 0.
 #[derive(Debug)]
 enum Rest<'a> {
     None,

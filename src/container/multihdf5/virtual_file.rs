@@ -25,7 +25,7 @@ pub(super) struct VirtualFile {
     width: u64,
     chunk: Chunk,
     pipeline: Pipeline,
-    /// Where the chunks are, by number; those never written are missing.
+    /// Locations of the chunks, by number; chunks that were never written are missing.
     runs: Vec<Run>,
     fill: u8,
     decoded: Recent<Vec<u8>>,

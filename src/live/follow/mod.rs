@@ -359,12 +359,12 @@ impl Follow {
 /// The tables of a source, as they are when following begins.
 struct FoundTables {
     tables: Vec<FoundTable>,
-    /// What the live file cannot have, in sentences.
+    /// Sentences about content that the live file cannot hold.
     missing: Vec<String>,
 }
 
 struct FoundTable {
-    /// What a live file gets of it.
+    /// Declaration of the table in the live file.
     spec: TableSpec,
     /// Columns that it cannot have.
     absent: Vec<BString>,
