@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub enum Status {
     /// Everything that was asked for.
     Done = 0,
-    /// None of the others.
+    /// Failure of any other kind.
     Failed = 1,
     /// The command line is wrong.
     Usage = 2,

@@ -184,7 +184,7 @@ impl Encoder {
         self.record("TableRecord", record)
     }
 
-    /// Object `Record` or `TableRecord`, as casacore writes those whose fields may change: nested records
+    /// Encodes an object `Record` or `TableRecord`, as casacore writes those whose fields may change: nested records
     /// describe themselves.
     ///
     /// | field       | type         |                       |

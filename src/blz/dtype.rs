@@ -44,7 +44,7 @@ fn unknown(text: &str) -> Error {
 /// Most bytes of an element.
 const MOST_BYTES: usize = 1 << 24;
 
-/// Deepest record in a record.
+/// Most levels of records in records.
 const MOST_DEPTH: usize = 16;
 
 impl Dtype {

@@ -304,7 +304,7 @@ fn chunk_bytes(array: &Array) -> Result<u64> {
         .ok_or_else(|| Error::unsupported("chunks of 2 GiB or more, which Blosc does not have"))
 }
 
-/// A function of the number of a chunk, and the bytes of some from it on.
+/// A function that receives the number of a chunk and the bytes of some chunks from it on.
 type EachChunks<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
 
 /// Calls `each` with the bytes of chunks, some at a time, and the number of the first.

@@ -21,7 +21,7 @@ use crate::value::{Shape, Values};
 /// Chunks of more bytes than this have no more rows than the array.
 const LARGE_CHUNK: u64 = 1 << 20;
 
-/// Level of chunks that cannot be kept.
+/// Compression level of chunks that cannot be kept as they are.
 const LEVEL: u8 = 5;
 
 /// Bytes of whole chunks that are filtered at a time.

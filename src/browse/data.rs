@@ -47,7 +47,7 @@ pub enum Dtype {
 /// Which values of a dataset are asked for, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DataOptions<'a> {
-    /// numpy's basic selection, `0,:,2:8:2`; everything without it.
+    /// The selection in numpy's basic syntax, `0,:,2:8:2`; `None` for the whole dataset.
     pub selection: Option<&'a str>,
     /// Encoding of the values.
     pub format: Format,

@@ -1,4 +1,4 @@
-//! Numbers: which types are numbers, and their bytes in one of the forms that numpy has.
+//! Which types are numbers, and conversion of their bytes to one of numpy's types.
 
 use crate::error::{Error, Result};
 use crate::h5::{AnyClass, AnyType, FloatLayout, IntegerLayout, Order};

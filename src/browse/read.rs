@@ -130,7 +130,7 @@ impl Values {
         self.element.has_pointers()
     }
 
-    /// Fails if a block cannot be what the file stores.
+    /// Fails if the bytes of a block cannot be stored in the file.
     pub(super) fn check_backed(&self) -> Result<()> {
         if self.in_table.is_some() {
             return Ok(());

@@ -8,7 +8,7 @@ use crate::h5::Steps;
 pub(super) struct Selected {
     /// The selected steps of each axis of the dataset, slowest first.
     pub(super) axes: Vec<Steps>,
-    /// The extents of the result: axes with an integer are left out.
+    /// Extents of the result; axes that an integer selects are left out.
     pub(super) shape: Vec<u64>,
 }
 

@@ -74,7 +74,7 @@ pub trait Container: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// A container in this one.
+    /// Opens a nested container.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, those of opening it otherwise.
@@ -186,7 +186,7 @@ pub struct FileLayout {
     pub block_bytes: Option<u64>,
     /// Number of blocks of the file.
     pub blocks: u64,
-    /// The numbers of the blocks in the order of the file's bytes, if blocks have numbers.
+    /// Numbers of the blocks in the order of the file's bytes, if the format numbers blocks.
     pub block_numbers: Vec<Range<u64>>,
     /// Kind of checksum that is verified when the file is read: `crc32`, `fletcher32`.
     pub checksum: Option<&'static str>,

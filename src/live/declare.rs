@@ -58,7 +58,7 @@ impl TableSpec {
 pub struct ColumnSpec {
     /// Name, type, comment, keywords, maximum length of strings, and what else casacore says of a column.
     pub info: ColumnInfo,
-    /// The shapes of the cells.
+    /// Shapes that the cells may have.
     pub cells: CellShapes,
     /// What the axes of a cell mean, first axis fastest: `corr`, `chan` … Without, the names of a MeasurementSet's columns.
     pub axes: Vec<String>,
@@ -153,7 +153,7 @@ impl ColumnSpec {
         self
     }
 
-    /// What the axes of a cell mean, first axis fastest.
+    /// Sets the meanings of the axes of a cell, first axis fastest: `corr`, `chan`.
     #[must_use]
     pub fn axes<S: Into<String>>(mut self, roles: impl IntoIterator<Item = S>) -> Self {
         self.axes = roles.into_iter().map(Into::into).collect();
@@ -167,7 +167,7 @@ impl ColumnSpec {
         self
     }
 
-    /// Rows of a chunk of cells of the first shape.
+    /// Number of rows in a chunk, for cells of the first shape.
     pub fn chunk_rows(&self) -> u64 {
         let shape = match &self.cells {
             CellShapes::One(shape) => Some(shape),

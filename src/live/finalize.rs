@@ -69,7 +69,7 @@ impl<'a> Finalize<'a> {
         self
     }
 
-    /// Sets how datasets are compressed; without, by gzip where it gains.
+    /// Sets how datasets are compressed; by default with gzip where it saves space.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
         self

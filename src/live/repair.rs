@@ -101,7 +101,7 @@ struct Survey {
     tables: Vec<(RepairedTable, Vec<Trim>)>,
 }
 
-/// A dataset, the rows that it has and those that it is to have.
+/// A dataset that is truncated: its number of rows, and the number to keep.
 #[derive(Debug)]
 struct Trim {
     path: String,
@@ -109,7 +109,7 @@ struct Trim {
     rows: u64,
 }
 
-/// Reads all metadata, so that whatever is damaged shows before anything is changed.
+/// Reads all metadata, so that damage is found before anything is changed.
 fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Result<Survey> {
     let file = if was_open { File::open_live(path)? } else { File::open(path)? };
     let root = file.root()?;

@@ -35,7 +35,7 @@ pub(super) struct Vector {
     pub(super) count: u32,
 }
 
-/// Number of flagged cells among all.
+/// Number of flagged cells and of all cells.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Flags {
     pub(super) flagged: u64,

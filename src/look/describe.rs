@@ -96,7 +96,7 @@ pub struct SpectralWindow {
     pub correlations: Vec<String>,
 }
 
-/// Casacore's numbers of correlations, from 1 on.
+/// Names of correlations by casacore's number, from 1 on.
 const STOKES: [&str; 32] = [
     "I",
     "Q",

@@ -439,7 +439,7 @@ fn field<'a>(record: &'a mut Record, path: &[usize]) -> Option<&'a mut Value> {
     }
 }
 
-/// The value of an attribute as the type that a keyword has; `None` if it cannot be that.
+/// Converts an attribute to the type that a keyword has; `None` if it does not fit.
 fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Value> {
     let data_type = match old {
         Value::Scalar(values) | Value::Array(_, values) => values.data_type(),

@@ -166,7 +166,7 @@ impl<'a> AxisNames<'a> {
         self.dimensions.fresh(role, self.taken)
     }
 
-    /// The scale of an axis.
+    /// Makes the dimension scale of an axis.
     pub(crate) fn scale(&self, role: &str, len: u64) -> NewScale<'a> {
         let Some(values) = self.coordinates.of_axis(role, len) else {
             return NewScale { values: None, attributes: &[] };

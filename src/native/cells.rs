@@ -120,7 +120,7 @@ pub(super) struct Cubes {
 }
 
 impl Cubes {
-    /// The cube of a row and the position in it.
+    /// The hypercube of a row and the row's position in it; `None` if the cell is undefined.
     fn locate(&self, row: u64) -> Result<Option<(&Reader, u64)>> {
         let cube = self.row_cube.integers(row..row + 1)?;
         let [cube] = cube.as_slice() else { return Ok(None) };

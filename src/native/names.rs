@@ -17,7 +17,7 @@ pub(super) const ROW: &str = "row";
 /// Start of the name of the scale of the positions in a hypercube.
 pub(super) const POSITION: &str = "position";
 
-/// Whether this is the name of the scale of the positions in a hypercube that grows.
+/// Whether `name` is that of the scale of the positions in a growing hypercube.
 pub(crate) fn is_position(name: &str) -> bool {
     name.strip_prefix(POSITION).is_some_and(|number| number.starts_with('_'))
 }

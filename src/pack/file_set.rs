@@ -133,7 +133,7 @@ impl Stored {
     }
 }
 
-/// The files of a [`FileSet`] as a container, for formats that are written at once.
+/// The files of a [`FileSet`] as a container, for formats that are written as a whole.
 #[derive(Debug)]
 struct Plain {
     /// The directory in which the files lie, if they lie in one.

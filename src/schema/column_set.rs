@@ -33,7 +33,7 @@ pub(crate) struct ManagerEntry {
     pub(crate) info: Vec<u8>,
 }
 
-/// Which manager holds a column.
+/// The manager that stores a column, with its name and shape.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ColumnBinding {
     /// The name at creation; a rename does not change it.

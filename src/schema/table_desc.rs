@@ -25,7 +25,7 @@ pub struct TableDesc {
     pub version: BString,
     /// Comment on the table, free text.
     pub comment: BString,
-    /// The table keywords; subtables are among them.
+    /// Keywords of the table; subtables are among them.
     pub keywords: Record,
     /// Private keywords: definitions of hypercolumns.
     pub private_keywords: Record,

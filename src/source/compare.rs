@@ -350,7 +350,7 @@ fn first_difference(a: &Values, b: &Values, left: &Content, right: &Content) -> 
     }
 }
 
-/// The row and the index in its cell of an element of a block.
+/// The row and the index in its cell of the element number `element` of a block.
 fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     let mut left = element as u64;
     if let Some(part) = &block.part {
@@ -369,7 +369,7 @@ fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     Ok((block.rows.end, Vec::new()))
 }
 
-/// The index of an element, slowest axis first.
+/// The index of an element in an array of `shape`, slowest axis first.
 fn index_of(element: u64, shape: &Shape) -> Vec<u64> {
     let mut index = unravel(element, shape);
     index.reverse();

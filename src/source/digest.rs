@@ -236,7 +236,7 @@ impl<'a> ColumnStream<'a> {
         }
     }
 
-    /// `rows` defined cells of one shape.
+    /// Adds `rows` defined cells of one shape.
     pub(crate) fn update_same(&mut self, shape: &Shape, rows: u64, bytes: &[u8], element: usize) -> Result<()> {
         if self.idle {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a new table is to be: its columns, and the managers that hold them.
+//! Declaration of a new table: its columns, and the managers that store them.
 
 use std::path::Path;
 use std::sync::Arc;

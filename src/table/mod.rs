@@ -1,4 +1,4 @@
-//! What users hold: tables, their columns, their subtables.
+//! Tables, their columns and their subtables: the public interface for reading and writing.
 
 mod column;
 mod column_mut;
@@ -72,19 +72,19 @@ pub struct Table {
     storage: Option<Arc<dyn Container>>,
 }
 
-/// Where the cells of a table come from.
+/// Origin of the cells of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableKind {
-    /// It has its own.
+    /// The table stores its own cells.
     Plain,
     /// Some rows and columns of another table.
     Reference {
-        /// The other table.
+        /// Path of the other table.
         root: PathBuf,
     },
-    /// Several tables, one after the other.
+    /// Several tables, with their rows one after the other.
     Concatenation {
-        /// These tables.
+        /// Paths of these tables.
         parts: Vec<PathBuf>,
     },
 }
@@ -100,7 +100,8 @@ pub struct ColumnInfo {
     pub manager: BString,
     /// The name that the manager was given by the user.
     pub manager_name: BString,
-    /// ColumnCells may be undefined although the kind of the column says otherwise: some were damaged and are left out.
+    /// Whether cells may be undefined although the kind of the column says otherwise: some were damaged and are left
+    /// out.
     pub(crate) may_be_undefined: bool,
 }
 
@@ -163,17 +164,17 @@ impl Table {
         open::open_container(files)
     }
 
-    /// Where the table lies; absolute.
+    /// Absolute path of the table.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the cells come from.
+    /// Origin of the cells of the table.
     pub fn kind(&self) -> &TableKind {
         &self.kind
     }
 
-    /// Where the table that a keyword names as `stored` lies.
+    /// Path of the table that a keyword names as `stored`.
     pub(crate) fn resolve(&self, stored: &[u8]) -> PathBuf {
         resolve(stored, &self.base)
     }

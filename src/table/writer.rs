@@ -41,7 +41,7 @@ pub struct TableWriter {
     /// Files of the managers.
     files: Arc<dyn ContainerMut>,
     order: ByteOrder,
-    /// Without the columns.
+    /// Description of the table without its columns.
     desc: TableDesc,
     info: TableInfo,
     rows: u64,
@@ -126,7 +126,7 @@ impl TableWriter {
         Ok(self.counter - 1)
     }
 
-    /// Where the table will be; absolute.
+    /// Absolute path of the future table.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -31,7 +31,7 @@ pub(super) const MAX_BLOCK_BYTES: u64 = 1 << 30;
 /// Bytes of a continuation block that hold the number of the next one.
 const LINK_BYTES: u64 = 8;
 
-/// Where a MultiFile's bytes are.
+/// Location of the bytes of a MultiFile.
 ///
 /// Version 2, all numbers big endian. Bytes [0, B) of the header are in block 0; the others in continuation blocks, of
 /// which each begins with the number of the next one (0: none) and holds B - 8 bytes of the header:
@@ -390,7 +390,7 @@ impl Header {
         Encoded { head: bytes, pieces }
     }
 
-    /// Up to and including the CRCs of the blocks; what depends on where the header goes is zero.
+    /// Encodes the header up to and including the CRCs of the blocks; fields that depend on its place are zero.
     fn body(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);
         e.u64(0);

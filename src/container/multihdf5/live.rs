@@ -285,7 +285,7 @@ impl LiveContainerReader {
         Ok(newer)
     }
 
-    /// The paths of the files.
+    /// Paths of the files in the container.
     pub fn names(&self) -> &[String] {
         self.commits.names()
     }

@@ -15,7 +15,7 @@ const CACHE_BYTES: u64 = 1 << 22;
 /// HDF5's own limit on what is stored in an object header.
 const MOST_COMPACT: u64 = 1 << 16;
 
-/// A virtual file as it was when it was opened.
+/// Layout of a virtual file when it was opened.
 ///
 /// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width` bytes, whatever its chunks.
 pub(super) struct VirtualFile {

@@ -1,4 +1,4 @@
-//! The bytes of a stream as pieces of a file.
+//! Location of the bytes of a stream, as pieces of a file.
 
 use std::sync::Arc;
 

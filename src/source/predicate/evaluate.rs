@@ -18,7 +18,7 @@ use crate::source::{Source, SourceTable};
 use crate::table::ColumnCells;
 use crate::value::Values;
 
-/// Rows whose cells are held at a time.
+/// Rows whose cells are held in memory at a time.
 const BLOCK_ROWS: u64 = 1 << 14;
 
 impl Source {

@@ -15,7 +15,7 @@ pub(super) enum Condition {
     Compare(Term, Order, Term),
     /// The value is one of these.
     In(Term, Vec<Choice>),
-    /// The value of a Bool column.
+    /// The value of a Bool column is the condition.
     Flag(Term),
 }
 
