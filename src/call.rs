@@ -1,10 +1,10 @@
-//! What the builders of all long calls have in common.
+//! Options that the builders of all long calls share.
 
 use crate::error::Result;
 use crate::progress::{CancelToken, Progress};
 use crate::publishing::Publishing;
 
-/// Where reports go, what stops the call, how the target gets its name.
+/// Options of a call: progress reports, cancellation, publication of the target.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) progress: &'a dyn Progress,

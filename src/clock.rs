@@ -4,7 +4,7 @@
 use std::time::Duration;
 use std::time::{Instant, SystemTime};
 
-/// What time it is.
+/// A source of the current time, which tests can set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Clock {
     #[cfg(test)]

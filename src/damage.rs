@@ -1,6 +1,5 @@
-//! Parts of a source that were damaged and are left out of what is made from it; in a native file, the member `damage` of
-//! the document of the main table.
-//! docs/layout.md, "Salvaged files".
+//! Damaged parts of a source that are left out of the result; in a native file, the member `damage` of the document of
+//! the main table. docs/layout.md, "Salvaged files".
 
 use std::fmt;
 use std::ops::Range;

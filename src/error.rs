@@ -43,7 +43,7 @@ pub enum Context {
     Path(PathBuf),
     /// A file of a table or container.
     Member {
-        /// Its name: `table.f3`.
+        /// Name of the file: `table.f3`.
         file: String,
         /// The type of the data manager that reads it, where that is known: `StandardStMan`.
         manager: Option<String>,
@@ -53,7 +53,7 @@ pub enum Context {
     Table(String),
     /// A subtable that cannot be opened, named as in [`Context::Table`].
     Subtable(String),
-    /// A column.
+    /// A column of a table.
     Column {
         /// The table that it belongs to, as in [`Context::Table`]; empty where only one table is in question.
         table: String,
@@ -185,7 +185,7 @@ struct Inner {
     contexts: Vec<Context>,
     message: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
-    /// What was asked for lies in another file.
+    /// Whether the requested data are in another file that may not be read.
     elsewhere: bool,
 }
 
@@ -282,7 +282,7 @@ impl Error {
         self
     }
 
-    /// What kind of failure this is.
+    /// The kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

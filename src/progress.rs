@@ -86,7 +86,7 @@ impl CancelToken {
     }
 }
 
-/// No reports; the call stops when the token is cancelled.
+/// Reports nothing; stops the call when the token is cancelled.
 impl Progress for CancelToken {
     fn is_cancelled(&self) -> bool {
         CancelToken::is_cancelled(self)

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// What a call does if there is already something at its target.
+/// What a call does with an existing target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IfExists {
     /// The call fails with [`ErrorKind::Exists`](crate::ErrorKind::Exists) before it writes anything.
@@ -33,7 +33,7 @@ pub enum SyncPolicy {
 }
 
 impl SyncPolicy {
-    /// `never`, `end` or `behind`.
+    /// Parses a policy: `never`, `end` or `behind`.
     ///
     /// # Errors
     /// `Usage` for other words.
@@ -47,7 +47,7 @@ impl SyncPolicy {
     }
 }
 
-/// Both together.
+/// Both options of publishing an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Publishing {
     pub(crate) if_exists: IfExists,

@@ -23,7 +23,7 @@ pub(crate) fn shuffle(size: usize, input: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Fills `out`, as long as `input`, with elements of `size` bytes that [`shuffle`] made `input` of.
+/// Reverses [`shuffle`]: fills `out`, as long as `input`, with elements of `size` bytes.
 pub(crate) fn unshuffle(size: usize, input: &[u8], out: &mut [u8]) {
     match size {
         2 => untranspose::<2>(input, out),

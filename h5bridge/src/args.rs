@@ -105,7 +105,7 @@ fn sync_policy() -> impl TypedValueParser<Value = SyncPolicy> {
     PossibleValuesParser::new(["behind", "end", "never"]).try_map(|word| SyncPolicy::parse(&word))
 }
 
-/// What `--overwrite` asks for.
+/// Maps `--overwrite` to the action for an existing target.
 pub(crate) fn if_exists(overwrite: bool) -> IfExists {
     if overwrite { IfExists::Replace } else { IfExists::Fail }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Cli {
     /// Options of every verb.
     #[command(flatten)]
     pub(crate) global: Global,
-    /// What to do.
+    /// The verb to run.
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Ignored {
     words: Vec<std::ffi::OsString>,
 }
 
-/// The verbs.
+/// The verbs and their arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Convert a table and its subtables to a native HDF5 file

@@ -4,12 +4,12 @@ use ctds_hdf5::ErrorKind;
 use std::io;
 use std::process::ExitCode;
 
-/// How the program ends.
+/// Exit codes of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Everything that was asked for.
     Done = 0,
-    /// None of the others.
+    /// Failure of any other kind.
     Failed = 1,
     /// The command line is wrong.
     Usage = 2,

@@ -14,9 +14,9 @@ use crate::sync::locked;
 /// A program that runs a verb within its own process, and listens to signals itself.
 #[derive(Clone)]
 pub struct Caller {
-    /// Stops the verb.
+    /// Token that stops the verb.
     pub token: CancelToken,
-    /// Where the progress of the verb is reported.
+    /// Receiver of progress reports of the verb.
     pub progress: Arc<dyn Progress + Send + Sync>,
 }
 
@@ -26,12 +26,12 @@ impl std::fmt::Debug for Caller {
     }
 }
 
-/// What the first signal does.
+/// Effect of the first signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// It ends the program: nothing is being written.
+    /// The signal ends the program: nothing is being written.
     Idle,
-    /// It stops the call, which returns soon.
+    /// The signal stops the call, which returns soon.
     Working,
 }
 
@@ -130,7 +130,7 @@ impl Drop for Stoppable<'_> {
     }
 }
 
-/// What is printed when a signal ends a verb.
+/// Message when a signal ends a verb.
 pub(crate) const MESSAGE: &str = "h5bridge: interrupted";
 
 /// Set by SIGINT and SIGTERM, for verbs that end in order; the second signal ends the program at once.

@@ -59,7 +59,7 @@ pub fn call(words: impl IntoIterator<Item = OsString>, caller: Caller) -> Result
     Ok((status, String::from_utf8_lossy(&document).into_owned()))
 }
 
-/// What is wrong with a command line, without how it is used.
+/// The error of a command line without the usage that follows it.
 fn first_paragraph(message: &str) -> String {
     let end = message.find("\n\n").unwrap_or(message.len());
     message[..end].trim_start_matches("error: ").to_owned()

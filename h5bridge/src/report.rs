@@ -1,4 +1,4 @@
-//! What all verbs print in the same way.
+//! Output and exit status that all verbs share.
 
 use std::fmt;
 use std::io::Write;
@@ -66,17 +66,17 @@ pub(crate) fn warning(text: &str) {
     eprintln!("h5bridge: warning: {text}");
 }
 
-/// What a verb reports when it has run to its end.
+/// The report of a verb that has finished.
 #[derive(Default)]
 pub(crate) struct Ending<'a> {
-    /// What was found is not as it should be.
+    /// Exit status if the findings are not as they should be.
     pub(crate) failed: Option<Status>,
     pub(crate) warnings: &'a [String],
     /// The damaged parts of the source that are left out; with any the status is `Warnings`.
     pub(crate) damage: &'a [Damage],
     /// Whether the warnings were printed when they arose.
     pub(crate) warned: bool,
-    /// What was found, a line each; it goes to stdout.
+    /// Findings, one on each line, for stdout.
     pub(crate) found: Vec<String>,
     /// The summary, a line each; it goes to stderr, but not with `--quiet`.
     pub(crate) summary: Vec<String>,
@@ -144,7 +144,7 @@ pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     Ok(())
 }
 
-/// Bytes for people.
+/// Formats a number of bytes for people: `12.3 MB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()
 }

@@ -108,7 +108,7 @@ impl Counts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).begun
     }
 
-    /// What was not yet told.
+    /// Progress that was not yet reported.
     fn news(&self) -> Option<(u64, u64, String, String)> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut state.changed).then(|| (state.done, state.total, state.table.clone(), state.part.clone()))

@@ -200,7 +200,7 @@ fn elements<T: Element>(
     py.detach(read).or_raise(py)
 }
 
-/// A new array.
+/// Reads numbers into a new array.
 fn numbers<'py, T: Element + numpy::Element>(
     py: Python<'py>,
     column: &ctds_hdf5::Column<'_>,

@@ -1,4 +1,4 @@
-//! The one interpreter of a process that may hold the extension.
+//! Lock to the one interpreter of the process that may load the extension.
 
 use std::sync::OnceLock;
 

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::value::{DataType, Shape, Values};
 
 impl Decoder<'_> {
-    /// Object `IPosition`.
+    /// Decodes an object `IPosition`, a list of integers.
     ///
     /// | field  | v1       | v2       |
     /// |--------|----------|----------|

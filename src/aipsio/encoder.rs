@@ -13,7 +13,7 @@ const RECORD_CODE: i32 = 25;
 pub(crate) struct Encoder {
     order: ByteOrder,
     bytes: Vec<u8>,
-    /// Where the length fields of the objects being written are, outermost first.
+    /// Offsets of the length fields of the objects being written, outermost first.
     open: Vec<usize>,
 }
 
@@ -22,7 +22,7 @@ impl Encoder {
         Encoder { order, bytes: Vec::new(), open: Vec::new() }
     }
 
-    /// What was written. All objects are ended.
+    /// The encoded bytes. All objects are ended.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         debug_assert!(self.open.is_empty(), "an object was not ended");
         self.bytes
@@ -184,7 +184,7 @@ impl Encoder {
         self.record("TableRecord", record)
     }
 
-    /// Object `Record` or `TableRecord`, as casacore writes those whose fields may change: nested records
+    /// Encodes an object `Record` or `TableRecord`, as casacore writes those whose fields may change: nested records
     /// describe themselves.
     ///
     /// | field       | type         |                       |

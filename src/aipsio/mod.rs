@@ -47,7 +47,7 @@ pub(crate) struct Decoder<'a> {
     window_start: u64,
     /// The objects being read, outermost first.
     open: Vec<Object>,
-    /// What is being read when no object is open.
+    /// Description of the bytes outside of all objects, for errors.
     outside: &'static str,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// An error about what stands at `position`.
+    /// An error about the bytes at `position`.
     pub(crate) fn error_at(&self, position: u64, message: impl Into<String>) -> Error {
         let structure = self.open.last().map_or(self.outside.into(), |object| object.name.to_str_lossy());
         Error::format(message).context(Context::offset(structure, position))
@@ -178,7 +178,7 @@ impl<'a> Decoder<'a> {
         Ok(&self.window[start..start + count])
     }
 
-    /// Whether `expected` stands `ahead` bytes from here.
+    /// Whether the bytes `expected` follow, `ahead` bytes after the current position.
     pub(crate) fn peek(&self, ahead: u64, expected: &[u8]) -> bool {
         let mut found = vec![0; expected.len()];
         self.source.read_at(self.position + ahead, &mut found).is_ok() && found == expected
@@ -195,7 +195,7 @@ impl<'a> Decoder<'a> {
         Ok(self.take(field, 1)?[0])
     }
 
-    /// One byte of which only bit 0 counts.
+    /// Decodes one byte, of which only bit 0 counts.
     pub(crate) fn bool(&mut self, field: &str) -> Result<bool> {
         Ok(self.u8(field)? & 1 != 0)
     }

@@ -11,7 +11,7 @@ use crate::value::{DataType, Field, Record, Value};
 /// Code of a nested record.
 const RECORD_CODE: i32 = 25;
 
-/// What a record holds.
+/// Names and types of the fields of a record.
 ///
 /// | field   | type             | present                                  |
 /// |---------|------------------|------------------------------------------|

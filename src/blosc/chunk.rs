@@ -12,11 +12,11 @@ pub(crate) const HEADER_BYTES: usize = 16;
 /// Version of the chunk format.
 pub(super) const VERSION: u8 = 2;
 
-/// Byte-shuffle.
+/// Flag: bytes are shuffled.
 pub(super) const SHUFFLED: u8 = 1;
 /// The bytes follow the header as they are.
 pub(super) const COPIED: u8 = 2;
-/// Bit-shuffle.
+/// Flag: bits are shuffled.
 const BIT_SHUFFLED: u8 = 4;
 const RESERVED: u8 = 8;
 /// Blocks are compressed as a whole, not in parts of one byte of each element.
@@ -41,7 +41,7 @@ pub(crate) struct ChunkHeader {
 }
 
 impl ChunkHeader {
-    /// Decodes a header.
+    /// Decodes the header of a chunk.
     ///
     /// # Errors
     /// `Format` if it contradicts itself or is of an unknown version.

@@ -7,7 +7,7 @@ use super::chunk::{COPIED, HEADER_BYTES, NOT_SPLIT, SHUFFLED, SPLIT_BYTES, SPLIT
 use crate::error::{Error, Result};
 use crate::shuffle::shuffle;
 
-/// Bytes of a block, or a little fewer.
+/// Largest size of a block in bytes.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Shorter chunks are plain copies.
@@ -26,7 +26,7 @@ pub(crate) enum BloscCodec {
 }
 
 impl BloscCodec {
-    /// Name in documents.
+    /// Name of the codec in documents.
     pub(crate) fn name(self) -> &'static str {
         match self {
             BloscCodec::Lz4 => "lz4",
@@ -70,7 +70,7 @@ pub(crate) struct ChunkSettings {
     /// 0 (plain copies) to 9.
     pub(crate) level: u8,
     pub(crate) shuffle: bool,
-    /// Bytes of an element, of which Blosc knows at most 255.
+    /// Bytes of an element; Blosc stores at most 255.
     pub(crate) typesize: usize,
 }
 
@@ -86,7 +86,7 @@ impl ChunkSettings {
     }
 }
 
-/// What a thread keeps between chunks.
+/// Memory that a thread reuses for the next chunk.
 #[derive(Default)]
 struct Scratch {
     planes: Vec<u8>,

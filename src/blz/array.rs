@@ -22,7 +22,7 @@ pub(super) const ARRAY: &str = "array";
 /// Longest array in Fortran order, which is transposed in memory.
 const MOST_TRANSPOSED: u64 = 1 << 30;
 
-/// An array.
+/// An array of BLZ, bcolz or bloscpack.
 #[derive(Debug)]
 pub(super) struct Array {
     /// Path of the dataset: the name of a column, `array` for an array on its own.
@@ -48,7 +48,7 @@ pub(super) struct Array {
 /// A function of some chunks, the place of the first among the bytes of the array, and how many bytes are left from there on.
 pub(super) type EachBatch<'a> = dyn FnMut(&[StoredChunk], u64, u64) -> Result<()> + 'a;
 
-/// Where the rows are.
+/// How the rows of an array are stored.
 #[derive(Debug)]
 pub(super) enum Stored {
     Files(ChunkFiles),

@@ -46,9 +46,9 @@ pub struct ChunkEntry<'a> {
     pub number: u64,
     /// Bytes of the decoded chunk.
     pub bytes: u64,
-    /// Bytes as stored.
+    /// Bytes of the chunk as stored, compressed.
     pub stored_bytes: u64,
-    /// Codec: `lz4`, `zstd`.
+    /// Name of the codec: `lz4`, `zstd`.
     pub codec: &'static str,
 }
 
@@ -60,11 +60,11 @@ pub struct ArrayInfo {
     pub name: String,
     /// Element type, as the format spells it.
     pub dtype: String,
-    /// Extents, slowest axis first.
+    /// Extents of the array, slowest axis first.
     pub shape: Vec<u64>,
-    /// Rows of a chunk.
+    /// Number of rows in a chunk; the last chunk may have fewer.
     pub chunk_rows: u64,
-    /// Bytes of all elements.
+    /// Bytes of all elements, uncompressed.
     pub bytes: u64,
     /// Codec of the first chunk; `None` for an array without rows.
     pub codec: Option<String>,
@@ -165,7 +165,7 @@ impl Arrays {
         Ok(Arrays { columns: Some(columns), attributes: array::attributes(&*root)?, arrays, format, place })
     }
 
-    /// What is known of each array.
+    /// Name, type, shape and storage of each array.
     ///
     /// # Errors
     /// `Format` if the first file of chunks of one is damaged.
@@ -256,7 +256,7 @@ impl Arrays {
         Ok(())
     }
 
-    /// Bytes of all elements.
+    /// Bytes of all elements of all arrays, uncompressed.
     pub fn bytes(&self) -> u64 {
         self.arrays.iter().map(|array| array.bytes().unwrap_or(0)).fold(0, u64::saturating_add)
     }

@@ -24,7 +24,7 @@ const KINDS: [(&str, usize); 9] = [
 ];
 
 impl Checksum {
-    /// No checksum.
+    /// The kind for files without checksums.
     pub(super) const NONE: Self = Checksum(0);
 
     /// # Errors

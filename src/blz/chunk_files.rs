@@ -15,9 +15,9 @@ pub(super) const BATCH_FILES: usize = 256;
 /// How files are named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Naming {
-    /// `__0.blp`, `__1.blp`, …
+    /// Files `__0.blp`, `__1.blp`, …
     Blp,
-    /// `__1__.bin`, `__2__.bin`, …
+    /// Files `__1__.bin`, `__2__.bin`, …
     Bin,
     One(String),
 }
@@ -45,7 +45,7 @@ impl StoredChunk {
         self.superchunk.stored_whole(&self.place).with_context(|| Context::member(&*self.file))
     }
 
-    /// Decoded.
+    /// The decoded bytes of the chunk.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -75,7 +75,7 @@ impl ChunkFiles {
         Ok(None)
     }
 
-    /// A single file.
+    /// A list of one file.
     pub(super) fn one(folder: Arc<dyn Container>, name: &str) -> Self {
         ChunkFiles { folder, naming: Naming::One(name.to_owned()) }
     }
@@ -95,7 +95,7 @@ impl ChunkFiles {
         Superchunk::open(file).with_context(|| Context::member(name))
     }
 
-    /// The first file.
+    /// Opens the first file.
     pub(super) fn first(&self) -> Result<Superchunk> {
         self.open(&self.name(0))
     }

@@ -8,11 +8,11 @@ use super::arrays::Arrays;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::progress::Progress;
 
-/// What a comparison of arrays found.
+/// Result of a comparison of arrays.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ArrayComparison {
-    /// Arrays that both have.
+    /// Number of arrays that both sides have.
     pub arrays: usize,
     /// Bytes of elements that were compared.
     pub bytes: u64,
@@ -24,13 +24,13 @@ pub struct ArrayComparison {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArrayDifference {
-    /// Name of the array.
+    /// Name of the array that differs.
     pub array: String,
     /// The element, slowest axis first; `None` if type or shape differ, or one side has no such array.
     pub index: Option<Vec<u64>>,
-    /// What the first has there, in words or as the bytes of the element.
+    /// Value of the first side at the difference, as a description or as the bytes of the element.
     pub left: String,
-    /// What the second has there.
+    /// Value of the second side at the difference.
     pub right: String,
 }
 
@@ -154,7 +154,7 @@ fn compare(arrays: [(&Array, &Context); 2], progress: &dyn Progress) -> Result<O
     })
 }
 
-/// What one side has sent and is not compared yet.
+/// Elements of one side that are not yet compared.
 struct Side {
     from: Receiver<Vec<u8>>,
     bytes: Vec<u8>,

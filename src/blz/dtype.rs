@@ -15,7 +15,7 @@ pub(super) struct Dtype {
     big: bool,
 }
 
-/// What an element is.
+/// Kind of an element: number, string, record …
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Bool,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Void,
     /// Integers that count a unit of time: the code of `datetime64` or `timedelta64` with the unit, `M8[D]`.
     Time(String),
-    /// Named fields, packed.
+    /// Named fields, stored without padding.
     Record(Vec<(String, Dtype)>),
     /// Elements of an array with these extents, slowest axis first.
     Array(Vec<u64>, Box<Dtype>),
@@ -41,10 +41,10 @@ fn unknown(text: &str) -> Error {
     Error::format(format!("the element type {text:?} is not known"))
 }
 
-/// Longest element.
+/// Most bytes of an element.
 const MOST_BYTES: usize = 1 << 24;
 
-/// Deepest record in a record.
+/// Most levels of records in records.
 const MOST_DEPTH: usize = 16;
 
 impl Dtype {
@@ -443,7 +443,7 @@ impl Literal<'_> {
         if self.eat(token) { Ok(()) } else { Err(unknown(self.rest)) }
     }
 
-    /// `[('a', '<i4'), …]`
+    /// Parses a list of fields: `[('a', '<i4'), …]`
     fn fields(&mut self) -> Result<Dtype> {
         self.expect('[')?;
         self.depth += 1;
@@ -477,7 +477,7 @@ impl Literal<'_> {
         Ok(Dtype { kind: Kind::Record(fields), size, big: false })
     }
 
-    /// `'a'`, `u'a'`
+    /// Parses a string literal: `'a'`, `u'a'`
     fn string(&mut self) -> Result<String> {
         self.rest = self.rest.trim_start();
         self.rest = self.rest.strip_prefix(['u', 'b']).unwrap_or(self.rest);

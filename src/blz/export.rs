@@ -54,18 +54,18 @@ pub struct Export<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExportSummary {
-    /// Arrays.
+    /// Number of arrays written.
     pub arrays: usize,
-    /// Bytes of their elements.
+    /// Bytes of their elements, uncompressed.
     pub bytes: u64,
     /// Length in bytes of all files.
     pub stored_bytes: u64,
-    /// The format.
+    /// Format of the files to write.
     pub format: ArrayFormat,
 }
 
 impl<'a> Export<'a> {
-    /// All of `arrays`.
+    /// Prepares to write all of `arrays`.
     pub fn new(arrays: &'a Arrays) -> Self {
         Export { arrays, format: None, compression: Compression::NONE, call: Call::default() }
     }
@@ -304,7 +304,7 @@ fn chunk_bytes(array: &Array) -> Result<u64> {
         .ok_or_else(|| Error::unsupported("chunks of 2 GiB or more, which Blosc does not have"))
 }
 
-/// A function of the number of a chunk, and the bytes of some from it on.
+/// A function that receives the number of a chunk and the bytes of some chunks from it on.
 type EachChunks<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
 
 /// Calls `each` with the bytes of chunks, some at a time, and the number of the first.

@@ -26,7 +26,7 @@ pub enum ArrayFormat {
 }
 
 impl ArrayFormat {
-    /// All formats.
+    /// All formats of arrays.
     pub const ALL: [Self; 3] = [ArrayFormat::Blz, ArrayFormat::Bcolz, ArrayFormat::Bloscpack];
 
     /// Name on the command line.

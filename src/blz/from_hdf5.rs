@@ -36,7 +36,8 @@ pub(super) const STORAGE: &str = "blz_storage_json";
 /// Attribute of a dataset, or of the root for a table: the text of the attributes of the user.
 pub(super) const ATTRIBUTES: &str = "blz_attributes_json";
 
-/// The HDF5 file that `path` is, or leads into, and the path in it; `None` if there is none, or it is a container of files.
+/// The HDF5 file at `path` or above it, and the rest of the path inside; `None` if it is not an HDF5 file, or is a
+/// container of files.
 pub(super) fn hdf5_at(path: &Path) -> Option<(PathBuf, String)> {
     let file = path.ancestors().find(|prefix| prefix.is_file())?;
     let inside = path.strip_prefix(file).ok()?.to_str()?;

@@ -29,7 +29,7 @@ pub(super) struct Rows {
     row_bytes: u64,
     /// Rows that are read at a time.
     rows: u64,
-    /// Where chunks are that need libhdf5 no more.
+    /// Locations of the chunks, where libhdf5 is not needed to read them.
     direct: Option<Direct>,
     _file: Arc<h5::File>,
 }

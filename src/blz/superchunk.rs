@@ -94,7 +94,7 @@ impl Superchunk {
         Walk { file: self, number: 0, at: self.first, offsets: Vec::new(), is_over: false }
     }
 
-    /// The first chunk.
+    /// The first chunk of the file.
     ///
     /// # Errors
     /// As [`walk`](Self::walk).

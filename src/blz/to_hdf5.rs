@@ -21,13 +21,13 @@ use crate::value::{Shape, Values};
 /// Chunks of more bytes than this have no more rows than the array.
 const LARGE_CHUNK: u64 = 1 << 20;
 
-/// Level of chunks that cannot be kept.
+/// Compression level of chunks that cannot be kept as they are.
 const LEVEL: u8 = 5;
 
 /// Bytes of whole chunks that are filtered at a time.
 const BATCH_BYTES: usize = 32 << 20;
 
-/// Writes datasets of arrays.
+/// Converts arrays to datasets of an HDF5 file.
 #[must_use = "`write` writes"]
 pub struct ToHdf5<'a> {
     arrays: &'a Arrays,
@@ -40,16 +40,16 @@ pub struct ToHdf5<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToHdf5Summary {
-    /// Datasets.
+    /// Number of datasets written.
     pub arrays: usize,
-    /// Bytes of their elements.
+    /// Bytes of their elements, uncompressed.
     pub bytes: u64,
     /// Length in bytes of the file.
     pub file_bytes: u64,
 }
 
 impl<'a> ToHdf5<'a> {
-    /// All of `arrays`.
+    /// Prepares to convert all of `arrays`.
     pub fn new(arrays: &'a Arrays) -> Self {
         ToHdf5 { arrays, compression: Compression::NONE, keep: false, call: Call::default() }
     }
@@ -230,7 +230,7 @@ struct Chunks<'a> {
     fill: Vec<u8>,
     /// Bytes that are not written yet.
     held: Vec<u8>,
-    /// Chunks that are.
+    /// Number of chunks written.
     written: u64,
 }
 

@@ -18,10 +18,10 @@ const PIECE: usize = PIECE_BYTES as usize;
 /// Bytes with which a piece is not made larger: what a source gives at a time is then passed on without being copied.
 const SMALL_PIECE: usize = PIECE / 2;
 
-/// How values are written.
+/// Encoding of the values in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// Lists of lists.
+    /// Nested lists of JSON.
     #[default]
     Json,
     /// The bytes of the elements, last axis fastest.
@@ -37,35 +37,35 @@ pub enum Format {
 /// Which type binary values have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
-    /// That of the file.
+    /// The element type of the file.
     #[default]
     Origin,
-    /// One that JavaScript has arrays of: little-endian, floating-point numbers of 32 or 64 bits.
+    /// A type for which JavaScript has arrays: little-endian, floating-point numbers of 32 or 64 bits.
     Safe,
 }
 
 /// Which values of a dataset are asked for, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DataOptions<'a> {
-    /// numpy's basic selection, `0,:,2:8:2`; everything without it.
+    /// The selection in numpy's basic syntax, `0,:,2:8:2`; `None` for the whole dataset.
     pub selection: Option<&'a str>,
-    /// How they are written.
+    /// Encoding of the values.
     pub format: Format,
-    /// Which type they have.
+    /// Element type of the values in the answer.
     pub dtype: Dtype,
-    /// JSON is one list.
+    /// Whether JSON is one flat list instead of nested ones.
     pub flatten: bool,
 }
 
-/// Values in a format.
+/// Encoded values, the body of an answer.
 pub struct Data {
-    /// The media type: `application/json`.
+    /// The media type of the values: `application/json`.
     pub content_type: &'static str,
     /// The name of a file to save them as, where they are one.
     pub file_name: Option<&'static str>,
     /// Bytes of all pieces, where that is known before they are made.
     pub length: Option<u64>,
-    /// The bytes.
+    /// The encoded bytes.
     pub pieces: Pieces,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Debug for Data {
 
 /// Bytes in pieces of at most 1 MiB, read from the file when they are asked for.
 pub struct Pieces {
-    /// What is made already.
+    /// Bytes that are encoded already.
     ready: Vec<u8>,
     /// Bytes of it that were given away.
     given: usize,
@@ -194,7 +194,7 @@ impl Raw {
 /// Bytes as they are.
 struct Binary {
     raw: Raw,
-    /// What comes first.
+    /// Bytes before the values.
     header: Vec<u8>,
 }
 
@@ -211,7 +211,7 @@ impl Source for Binary {
     }
 }
 
-/// Numbers as JSON.
+/// Encoder of numbers as JSON.
 struct JsonNumbers {
     raw: Raw,
     form: Form,
@@ -264,7 +264,7 @@ pub(super) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &
     });
 }
 
-/// Numbers as CSV.
+/// Encoder of numbers as CSV.
 struct Csv {
     raw: Raw,
     form: Form,

@@ -7,7 +7,7 @@ use crate::h5::{AnyClass, AnyType, ReferenceKind, Visitor};
 /// Writes elements one after the other; lists within them have commas, the elements themselves have not.
 pub(super) struct JsonElements<'a> {
     out: &'a mut Vec<u8>,
-    /// Where each element ended.
+    /// Offsets of the ends of the elements.
     ends: &'a mut Vec<usize>,
     depth: usize,
     /// Lists around each element that are left out, and those of them that are open.

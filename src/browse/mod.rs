@@ -49,18 +49,18 @@ pub use table::TableFile;
 /// Bytes of a piece of values at most.
 pub const PIECE_BYTES: u64 = 1 << 20;
 
-/// Limits of one answer.
+/// Limits on the size of one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of binary values and of CSV.
     pub binary_bytes: u64,
-    /// Bytes of JSON.
+    /// Most bytes of JSON in an answer.
     pub json_bytes: u64,
     /// Numbers in the values that are JSON; a complex number counts as two.
     pub json_numbers: u64,
-    /// Members of a group.
+    /// Most members of a group in an answer.
     pub children: u64,
-    /// Objects below a group.
+    /// Most objects below a group in an answer.
     pub paths: u64,
 }
 

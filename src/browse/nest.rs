@@ -1,6 +1,6 @@
 //! The brackets and commas of arrays in JSON, around elements that come in pieces.
 
-/// Where in an array the next element is.
+/// Position of the next element in an array, for nested lists.
 #[derive(Debug, Clone)]
 pub(super) struct Nest {
     shape: Vec<u64>,

@@ -1,16 +1,16 @@
-//! Numbers: which types are numbers, and their bytes in one of the forms that numpy has.
+//! Which types are numbers, and conversion of their bytes to one of numpy's types.
 
 use crate::error::{Error, Result};
 use crate::h5::{AnyClass, AnyType, FloatLayout, IntegerLayout, Order};
 
-/// What a number is.
+/// Kind of a number: integer, float, complex …
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Bool,
     Int,
     UInt,
     Float,
-    /// Two floating-point numbers.
+    /// Complex: two floating-point numbers.
     Complex,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Number {
 }
 
 impl Form {
-    /// Numpy's name.
+    /// Name of the type in numpy: `<f4`.
     pub(super) fn dtype(self) -> String {
         let letter = match self.kind {
             Kind::Bool => return "|b1".to_owned(),

@@ -29,7 +29,7 @@ const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 /// An open dataset, and what is selected of it.
 pub(super) struct Values {
     dataset: AnyDataset,
-    /// Where the elements are, if they are in a table.
+    /// Location of the elements, if they are in a table.
     in_table: Option<TableElements>,
     /// Kept open for the dataset.
     file: Arc<OpenFile>,
@@ -130,7 +130,7 @@ impl Values {
         self.element.has_pointers()
     }
 
-    /// Fails if a block cannot be what the file stores.
+    /// Fails if the bytes of a block cannot be stored in the file.
     pub(super) fn check_backed(&self) -> Result<()> {
         if self.in_table.is_some() {
             return Ok(());

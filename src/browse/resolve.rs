@@ -11,26 +11,26 @@ use crate::h5::{AnyObject, File, Group, Link, Served};
 /// Soft and external links on the way to an object.
 const MAX_LINKS: usize = 16;
 
-/// What becomes of a soft or external link.
+/// How soft and external links are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkResolution {
-    /// It is shown as a link.
+    /// Links are shown as links.
     None,
-    /// It is followed if it leads to an object, else shown as a link.
+    /// A link is followed if it leads to an object, otherwise shown as a link.
     #[default]
     OnlyValid,
-    /// It is followed; one that leads nowhere is an error.
+    /// Links are followed; one that leads nowhere is an error.
     All,
 }
 
-/// An open file.
+/// An open file, with the name that messages use.
 pub(super) struct OpenFile {
     file: File,
-    /// Where the elements of columns are, if the file has none.
+    /// Location of the elements of columns, if the file does not hold them.
     pub(super) table: Option<Unwritten>,
     /// Of the file, canonical: where it looks for others.
     directory: PathBuf,
-    /// Its name for people.
+    /// Name of the file in messages.
     pub(super) name: String,
     /// Another process may append to it.
     pub(super) grows: bool,
@@ -79,7 +79,7 @@ impl OpenFile {
     }
 }
 
-/// Where a path leads.
+/// The object to which a path leads.
 pub(super) enum Target {
     Root(Arc<OpenFile>),
     Member(Member),
@@ -103,14 +103,14 @@ impl Member {
     }
 }
 
-/// What a path names.
+/// The object or link that a path names.
 pub(super) enum Found {
     Target(Target),
     /// A link that is not followed, and why it could not be.
     Link(Link, Option<Error>),
 }
 
-/// Follows paths.
+/// Follows paths and links from group to group.
 pub(super) struct Resolver<'a> {
     pub(super) file: Arc<OpenFile>,
     pub(super) is_served: &'a (dyn Fn(&Path) -> bool + Sync),

@@ -6,9 +6,9 @@ use crate::h5::Steps;
 /// The elements that a selection takes of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Selected {
-    /// One for each axis of the dataset, slowest first.
+    /// The selected steps of each axis of the dataset, slowest first.
     pub(super) axes: Vec<Steps>,
-    /// The extents of the result: axes with an integer are left out.
+    /// Extents of the result; axes that an integer selects are left out.
     pub(super) shape: Vec<u64>,
 }
 

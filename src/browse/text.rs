@@ -58,7 +58,7 @@ pub(super) trait Text: Copy {
     fn json(self, out: &mut Vec<u8>);
     /// Text with 18 digits after the point, as C's `%.18e`.
     fn csv(self, out: &mut Vec<u8>);
-    /// The number for statistics.
+    /// The number as a float, for statistics.
     fn value(self) -> f64;
     /// The number itself if it is an integer.
     fn integer(self) -> i128;
@@ -144,7 +144,7 @@ pub(super) fn longest(form: Form) -> u64 {
     }
 }
 
-/// Writes numbers with commas between them.
+/// Writes numbers as JSON, with commas between them.
 pub(super) fn push_json(form: Form, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     if form.kind == Kind::Complex {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 /// Bytes before the numbers.
 pub(super) const HEADER: usize = 144;
 
-/// Types of fields.
+/// Type codes of TIFF fields.
 const SHORT: u16 = 3;
 const LONG: u16 = 4;
 

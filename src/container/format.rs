@@ -1,4 +1,4 @@
-//! What a kind of container is.
+//! A kind of container, and how it is recognised, opened and written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(crate) struct Format {
     pub(crate) parts: OfFile<Vec<String>>,
     /// Compares the container's files with the checksums that they have as a whole, if they have any.
     pub(crate) damage: OfFile<Vec<Damage>>,
-    /// Opens the container.
+    /// Opens a container of this kind.
     pub(crate) open: OfFile<Arc<dyn Container>>,
     /// Opens a container of which [`open`](Self::open) says that it is damaged; `None` if nothing can be read then.
     pub(crate) salvage: Option<OfFile<Salvaged>>,

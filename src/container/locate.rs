@@ -34,7 +34,7 @@ pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<
     }
 }
 
-/// What a path leads to.
+/// The object to which a path leads.
 pub(crate) enum Found {
     /// A directory or a container.
     Container(Arc<dyn Container>),

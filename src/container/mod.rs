@@ -59,7 +59,7 @@ pub trait Container: Debug + Send + Sync {
     /// `Io` if they cannot be listed.
     fn names(&self) -> Result<Vec<String>>;
 
-    /// A file.
+    /// Opens a file of the container.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
@@ -74,7 +74,7 @@ pub trait Container: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// A container in this one.
+    /// Opens a nested container.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, those of opening it otherwise.
@@ -152,11 +152,11 @@ pub struct ContainerInfo {
     pub block_bytes: Option<u64>,
     /// Blocks that it is made of, those of the header and free ones included.
     pub blocks: Option<u64>,
-    /// Blocks that hold nothing.
+    /// Number of blocks that are not in use.
     pub free_blocks: Option<u64>,
-    /// How often its header was written.
+    /// Number of times that the header was written.
     pub changes: Option<u64>,
-    /// What its bytes are checked with: `crc32`, `fletcher32`.
+    /// Kind of checksum of the bytes: `crc32`, `fletcher32`.
     pub checksum: Option<&'static str>,
 }
 
@@ -166,7 +166,7 @@ pub struct Damage {
     /// The virtual file that they belong to, with the names of the containers in which it is nested; `None`: what holds
     /// the container together.
     pub file: Option<String>,
-    /// Where they are in the container's file.
+    /// Range of the damaged bytes in the file of the container.
     pub bytes: Range<u64>,
 }
 
@@ -177,22 +177,22 @@ impl fmt::Display for Damage {
     }
 }
 
-/// How one file of a container is stored.
+/// How one file of a container is stored: blocks, checksum, filters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileLayout {
     /// Bytes that it takes in the container: whole blocks, after the filters.
     pub stored_bytes: u64,
     /// Size of its blocks in bytes, if it has any.
     pub block_bytes: Option<u64>,
-    /// How many blocks it has.
+    /// Number of blocks of the file.
     pub blocks: u64,
-    /// The numbers of the blocks in the order of the file's bytes, if blocks have numbers.
+    /// Numbers of the blocks in the order of the file's bytes, if the format numbers blocks.
     pub block_numbers: Vec<Range<u64>>,
-    /// What its bytes are checked with when they are read: `crc32`, `fletcher32`.
+    /// Kind of checksum that is verified when the file is read: `crc32`, `fletcher32`.
     pub checksum: Option<&'static str>,
-    /// What its bytes go through when they are written, first applied first.
+    /// Filters through which the bytes pass when they are written, first applied first.
     pub filters: Vec<String>,
-    /// How HDF5 finds its blocks: `btree_v1`, `fixed_array` …
+    /// Kind of index by which HDF5 finds the blocks: `btree_v1`, `fixed_array` …
     pub index: Option<String>,
     /// The SHA-256 that the container says the file has, in hexadecimal digits.
     pub sha256: Option<String>,
@@ -237,7 +237,7 @@ pub trait ContainerMut: Container {
     /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
     fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>>;
 
-    /// Removes a file.
+    /// Removes a file of the container.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, `Io`.
@@ -256,10 +256,10 @@ pub trait ContainerMut: Container {
     fn commit(&self) -> Result<()>;
 }
 
-/// How a container is made.
+/// Options with which a container is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormatOptions {
-    /// Size of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
     /// Whether each block has a checksum.
     pub checksums: bool,

@@ -15,18 +15,18 @@ pub struct Properties {
 /// The value of a property.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Property {
-    /// One integer.
+    /// An integer.
     Int(i64),
     /// A list of integers.
     Ints(Vec<i64>),
-    /// One floating-point number.
+    /// A floating-point number.
     Float(f64),
-    /// Text.
+    /// A text in UTF-8.
     Text(String),
 }
 
 impl Properties {
-    /// Appends a property.
+    /// Appends a property to the list.
     pub(crate) fn push(&mut self, name: &str, value: Property) {
         self.values.push((name.to_owned(), value));
     }
@@ -66,7 +66,7 @@ impl Properties {
 pub(crate) struct Announced {
     /// Properties of the source.
     pub(crate) properties: Properties,
-    /// Its files, in the order in which they are going to be written.
+    /// Files of the container, in the order in which they will be written.
     pub(crate) files: Vec<AnnouncedFile>,
     /// The containers in it, which are written after its files.
     pub(crate) nested: Vec<(String, Announced)>,
@@ -76,7 +76,7 @@ pub(crate) struct Announced {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AnnouncedFile {
     pub(crate) name: String,
-    /// Length in bytes.
+    /// Length of the file in bytes.
     pub(crate) len: u64,
     pub(crate) properties: Properties,
 }

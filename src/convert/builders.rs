@@ -103,7 +103,7 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Takes only these rows of the main table.
+    /// Converts only these rows of the main table.
     pub fn rows(mut self, rows: Range<u64>) -> Self {
         self.options.rows = Some(rows);
         self
@@ -130,7 +130,7 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Lets all datasets grow along `row`.
+    /// Makes all datasets appendable along the row axis.
     pub fn appendable(mut self, appendable: bool) -> Self {
         self.options.appendable = appendable;
         self
@@ -192,7 +192,7 @@ impl<'a> ToHdf5<'a> {
     }
 }
 
-/// What a conversion will do, from [`ToHdf5::plan`]. It keeps the source open, and locked if it is a table directory.
+/// The plan of a conversion, from [`ToHdf5::plan`]. It keeps the source open, and locked if it is a table directory.
 #[must_use = "`write` converts"]
 pub struct ToHdf5Plan<'a> {
     source: Source,
@@ -204,7 +204,7 @@ pub struct ToHdf5Plan<'a> {
 impl<'a> ToHdf5Plan<'a> {
     call_setters!(target);
 
-    /// What is converted.
+    /// The source that is converted.
     pub fn source(&self) -> &Source {
         &self.source
     }
@@ -219,12 +219,12 @@ impl<'a> ToHdf5Plan<'a> {
         &self.plan.missing_tables
     }
 
-    /// What is left out because it is damaged; none but with [`ToHdf5::salvage`].
+    /// Damaged parts that are left out; empty without [`ToHdf5::salvage`].
     pub fn damage(&self) -> &[Damage] {
         self.source.damage()
     }
 
-    /// What the user should know, in sentences.
+    /// Warnings for the user, in sentences.
     pub fn warnings(&self) -> &[String] {
         &self.plan.warnings
     }
@@ -239,7 +239,7 @@ impl<'a> ToHdf5Plan<'a> {
         self.plan.memory(self.options.max_memory)
     }
 
-    /// How large the file will be and how long it will take, about.
+    /// Estimates of the size of the file and of the time that the conversion takes.
     pub fn prediction(&self) -> Prediction {
         self.plan.prediction(&self.options)
     }
@@ -307,7 +307,7 @@ impl<'a> ToTable<'a> {
         self
     }
 
-    /// Lets engines compute their columns again where that gives the same values; without, the values are stored.
+    /// Restores engines for columns where they compute the same values; otherwise the values are stored.
     pub fn engines(mut self, engines: bool) -> Self {
         self.options.engines = engines;
         self

@@ -1,4 +1,4 @@
-//! Whether the digests that a native file holds of its own content are still right. docs/layout.md, "Digests".
+//! Checks a native file against its stored digests. docs/layout.md, "Digests".
 
 use std::path::Path;
 

@@ -16,13 +16,13 @@ use crate::publishing::Publishing;
 use crate::sha::Sha256;
 use crate::source::Source;
 
-/// What a conversion to HDF5 has written.
+/// Summary of a conversion to HDF5.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ToHdf5Summary {
-    /// Tables written.
+    /// Number of tables written.
     pub tables: usize,
-    /// Columns written.
+    /// Number of columns written.
     pub columns: usize,
     /// Columns that are not converted.
     pub missing: usize,
@@ -30,13 +30,13 @@ pub struct ToHdf5Summary {
     pub rows: u64,
     /// Bytes of all elements, uncompressed.
     pub bytes: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub file_bytes: u64,
     /// CTFP-1 digest of the main table, if it was wanted.
     pub digest: Option<Sha256>,
-    /// What was left out because it is damaged; none but with [`ToHdf5::salvage`](super::ToHdf5::salvage).
+    /// Damaged parts that were left out; empty without [`ToHdf5::salvage`](super::ToHdf5::salvage).
     pub damage: Vec<Damage>,
-    /// What the user should know.
+    /// Warnings for the user, in sentences.
     pub warnings: Vec<String>,
 }
 

@@ -109,7 +109,7 @@ impl Group {
         self.inner().len()
     }
 
-    /// The link by which the group reaches its member `name`, which is not followed; `None` if there is none.
+    /// Finds the link to the member `name` without following it; `None` if the group has no such member.
     pub(crate) fn any_link(&self, name: &str) -> Result<Option<Link>> {
         if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) || !self.inner().link_exists(name) {
             return Ok(None);

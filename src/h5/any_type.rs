@@ -174,7 +174,7 @@ pub(crate) trait Visitor {
     /// A string of variable length.
     fn text(&mut self, text: &[u8]);
     fn reference(&mut self, kind: ReferenceKind, is_null: bool);
-    /// The members of a compound, or the elements of an array or of a sequence, follow.
+    /// Begins a compound, an array or a sequence, whose members or elements follow.
     fn begin(&mut self);
     fn end(&mut self);
 }

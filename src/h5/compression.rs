@@ -72,7 +72,7 @@ impl Compression {
         Ok(Compression(Some((codec, level))))
     }
 
-    /// What [`parse`](Self::parse) accepts, as a list for people: `none, gzip[:1-9], …`.
+    /// The texts that [`parse`](Self::parse) accepts, as a list for people: `none, gzip[:1-9], …`.
     pub fn forms() -> String {
         let of_codec = |codec: &dyn Codec| match codec.levels() {
             Some(levels) => format!("{}[:{}-{}]", codec.name(), levels.range.start(), levels.range.end()),

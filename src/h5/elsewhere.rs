@@ -142,7 +142,7 @@ impl Reach {
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
     }
 
-    /// The root of another file at `path`, which was admitted, and what that file may open in turn.
+    /// Opens the root of another file at `path`, which was admitted, and the rules for files that it may open in turn.
     pub(super) fn open(&self, path: &Path) -> Result<(hdf5::Group, Self)> {
         match self {
             Reach::File => Err(Error::usage("no other files may be opened")),

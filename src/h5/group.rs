@@ -193,7 +193,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates a dataset in this group whose chunks are written as they are to be stored.
+    /// Creates a dataset in this group, of which the caller writes the chunks in their stored form.
     pub(crate) fn create_elements(&self, name: &str, spec: &ElementSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {

@@ -82,7 +82,7 @@ impl LiveSpec<'_> {
 /// An HDF5 file that rows are appended to while others read it.
 #[derive(Debug)]
 pub(crate) struct LiveFile {
-    /// Taken by `close` and `drop` only.
+    /// The open file; `None` only after `close` or `drop`.
     file: Option<hdf5::File>,
     path: PathBuf,
 }

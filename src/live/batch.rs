@@ -24,7 +24,7 @@ pub struct Batch<'w, 'b> {
 }
 
 impl Writer {
-    /// A table, to append rows to it or to overwrite cells: `MAIN`, `ANTENNA`, `A/B`.
+    /// Gives access to a table (`MAIN`, `ANTENNA`, `A/B`), to append rows or to overwrite cells.
     ///
     /// # Errors
     /// `Usage` if the file does not have the table.

@@ -113,7 +113,7 @@ macro_rules! numbers {
         }
 
         impl<'a, D: Dimension> From<ArrayView<'a, $rust, D>> for Block<'a> {
-            /// Borrows what lies in order.
+            /// Borrows the elements of an array that is in standard order.
             fn from(view: ArrayView<'a, $rust, D>) -> Self {
                 let extents = view.shape().iter().map(|&extent| extent as u64).collect();
                 let elements = match view.to_slice() {

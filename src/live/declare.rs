@@ -22,23 +22,23 @@ pub struct TableSpec {
     pub name: String,
     /// Type, subtype and readme; a MeasurementSet's main table has the type `Measurement Set`.
     pub info: TableInfo,
-    /// The table keywords.
+    /// The table keywords, which become attributes of the group.
     pub keywords: Record,
-    /// The columns.
+    /// The columns of the table, in their order.
     pub columns: Vec<ColumnSpec>,
     /// Coordinate values of axes: role and values. Every axis of this role and length shows them.
     pub coordinates: Vec<(String, Values)>,
 }
 
 impl TableSpec {
-    /// A table without columns.
+    /// Declares a table without columns.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let (info, keywords) = (TableInfo::default(), Record::default());
         TableSpec { name, info, keywords, columns: Vec::new(), coordinates: Vec::new() }
     }
 
-    /// Adds a column.
+    /// Adds a column to the table.
     #[must_use]
     pub fn column(mut self, column: ColumnSpec) -> Self {
         self.columns.push(column);
@@ -58,7 +58,7 @@ impl TableSpec {
 pub struct ColumnSpec {
     /// Name, type, comment, keywords, maximum length of strings, and what else casacore says of a column.
     pub info: ColumnInfo,
-    /// The shapes of the cells.
+    /// Shapes that the cells may have.
     pub cells: CellShapes,
     /// What the axes of a cell mean, first axis fastest: `corr`, `chan` … Without, the names of a MeasurementSet's columns.
     pub axes: Vec<String>,
@@ -80,7 +80,7 @@ const CHUNK_BYTES: u64 = 1 << 20;
 const CHUNK_ROWS: u64 = 4096;
 
 impl ColumnSpec {
-    /// A column of scalars.
+    /// Declares a column of scalars.
     pub fn new(name: impl Into<BString>, data_type: DataType) -> Self {
         let desc = ColumnDesc::new(name.into(), data_type, ColumnKind::Scalar);
         let info = ColumnInfo {
@@ -98,7 +98,7 @@ impl ColumnSpec {
         ColumnSpec { info: info.clone(), cells, axes: Vec::new(), chunk_rows: None }
     }
 
-    /// All cells are arrays of this shape, first axis fastest.
+    /// Declares that all cells are arrays of this shape, first axis fastest.
     #[must_use]
     pub fn cell(mut self, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
@@ -132,28 +132,28 @@ impl ColumnSpec {
         self
     }
 
-    /// Sets the comment.
+    /// Sets the comment of the column.
     #[must_use]
     pub fn comment(mut self, text: impl Into<BString>) -> Self {
         self.info.desc.comment = text.into();
         self
     }
 
-    /// Sets the keyword `QuantumUnits`.
+    /// Sets the keyword `QuantumUnits`, the unit of the column: `s`, `m`.
     #[must_use]
     pub fn unit(self, unit: impl Into<BString>) -> Self {
         let units = Values::String(vec![unit.into()]);
         self.keyword("QuantumUnits", crate::value::Value::Array(Shape::from([1]), units))
     }
 
-    /// Sets a keyword.
+    /// Sets a keyword of the column.
     #[must_use]
     pub fn keyword(mut self, name: impl Into<BString>, value: crate::value::Value) -> Self {
         self.info.desc.keywords.set(name, value);
         self
     }
 
-    /// What the axes of a cell mean, first axis fastest.
+    /// Sets the meanings of the axes of a cell, first axis fastest: `corr`, `chan`.
     #[must_use]
     pub fn axes<S: Into<String>>(mut self, roles: impl IntoIterator<Item = S>) -> Self {
         self.axes = roles.into_iter().map(Into::into).collect();
@@ -167,7 +167,7 @@ impl ColumnSpec {
         self
     }
 
-    /// Rows of a chunk of cells of the first shape.
+    /// Number of rows in a chunk, for cells of the first shape.
     pub fn chunk_rows(&self) -> u64 {
         let shape = match &self.cells {
             CellShapes::One(shape) => Some(shape),

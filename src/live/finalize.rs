@@ -11,7 +11,7 @@ use crate::publishing::IfExists;
 use crate::source::{Comparison, Source, compare};
 use crate::table::{ColumnInfo, OpenOptions};
 
-/// What [`Finalize::write`] has written.
+/// Summary of [`Finalize::write`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FinalizeSummary {
@@ -69,7 +69,7 @@ impl<'a> Finalize<'a> {
         self
     }
 
-    /// Sets how datasets are compressed; without, by gzip where it gains.
+    /// Sets how datasets are compressed; by default with gzip where it saves space.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
         self

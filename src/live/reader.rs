@@ -86,7 +86,7 @@ impl Part {
 }
 
 impl Reader {
-    /// Opens a live file.
+    /// Opens a live file for reading.
     ///
     /// # Errors
     /// `Unsupported` if it is none of this program's.
@@ -148,12 +148,12 @@ impl TableReader {
         Ok(table)
     }
 
-    /// `MAIN`, `ANTENNA`, `A/B`.
+    /// Name of the table: `MAIN`, `ANTENNA`, `A/B`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What is known of each column.
+    /// Name, type, shape and keywords of each column.
     pub fn columns(&self) -> impl Iterator<Item = &ColumnInfo> {
         self.columns.iter().map(|column| &column.info)
     }

@@ -1,4 +1,4 @@
-//! What a writer left that did not close its file, brought in order.
+//! Recovery of a live file whose writer exited without closing it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::native::{COMMITTED_ROWS, Members, open_dataset};
 use crate::progress::Progress;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// What [`repair`] found and did.
+/// Summary of a call of [`repair`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {
@@ -32,7 +32,7 @@ pub struct Repaired {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedTable {
-    /// `MAIN`, `ANTENNA`, `A/B`.
+    /// Name of the table: `MAIN`, `ANTENNA`, `A/B`.
     pub name: String,
     /// Number of committed rows: all of them are kept.
     pub committed: u64,
@@ -90,7 +90,7 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
     Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, tables })
 }
 
-/// What is in the file.
+/// The tables and datasets of the file.
 #[derive(Debug, Default)]
 struct Survey {
     datasets: usize,
@@ -101,7 +101,7 @@ struct Survey {
     tables: Vec<(RepairedTable, Vec<Trim>)>,
 }
 
-/// A dataset, the rows that it has and those that it is to have.
+/// A dataset that is truncated: its number of rows, and the number to keep.
 #[derive(Debug)]
 struct Trim {
     path: String,
@@ -109,7 +109,7 @@ struct Trim {
     rows: u64,
 }
 
-/// Reads all metadata, so that whatever is damaged shows before anything is changed.
+/// Reads all metadata, so that damage is found before anything is changed.
 fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Result<Survey> {
     let file = if was_open { File::open_live(path)? } else { File::open(path)? };
     let root = file.root()?;

@@ -1,4 +1,4 @@
-//! What a live file will hold.
+//! The tables and columns of a live file, declared before it is created.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A schema without tables.
+    /// Makes a schema without tables.
     pub fn new() -> Self {
         Self::default()
     }

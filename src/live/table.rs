@@ -35,7 +35,7 @@ enum Parts {
     Cubes {
         /// The cells and their positions.
         cubes: Vec<(Stream, Stream)>,
-        /// `row_cube` and `row_index`.
+        /// The datasets `row_cube` and `row_index`.
         map: Box<(Stream, Stream)>,
     },
 }

@@ -96,7 +96,7 @@ impl Writer {
         })
     }
 
-    /// What the user should know: the file is on a network file system.
+    /// Warnings for the user: the file is on a network file system.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

@@ -19,7 +19,7 @@ pub(super) const UNITY: usize = MAP / 2;
 /// Speed of light in metres per second.
 pub(super) const LIGHT: f64 = 299_792_458.;
 
-/// Sum of amplitudes.
+/// Sum of amplitudes and their number.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Amplitude {
     pub(super) sum: f64,
@@ -35,7 +35,7 @@ pub(super) struct Vector {
     pub(super) count: u32,
 }
 
-/// Number of flagged cells among all.
+/// Number of flagged cells and of all cells.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Flags {
     pub(super) flagged: u64,
@@ -127,7 +127,7 @@ pub(super) struct Row<'a> {
     pub(super) uvw: [f64; 3],
     /// Empty where visibilities are not needed.
     pub(super) data: &'a [Complex32],
-    /// Empty without FLAG.
+    /// Flags of the cells; empty without FLAG.
     pub(super) flags: &'a [bool],
     pub(super) correlations: usize,
     pub(super) channels: usize,
@@ -138,9 +138,9 @@ pub(super) struct Row<'a> {
 pub(super) struct Part {
     /// Correlations and channels of a cell.
     cell: (usize, usize),
-    /// Numbers of correlations.
+    /// Numbers of the selected correlations.
     pub(super) correlations: Vec<usize>,
-    /// Numbers of channels.
+    /// Numbers of the selected channels.
     pub(super) channels: std::ops::Range<usize>,
     /// Channels that share a place.
     pub(super) each: usize,
@@ -227,7 +227,7 @@ pub(super) enum State {
         map: Map,
         reach: f64,
     },
-    /// Both axes reach from -`reach` to `reach`, in metres.
+    /// A plane of uv; both axes reach from -`reach` to `reach`, in metres.
     Uv {
         map: Map,
         reach: f64,

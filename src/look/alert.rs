@@ -25,19 +25,19 @@ const NAMED: usize = 8;
 pub struct Alert {
     /// Counts the alerts of an [`Alerts`], from one.
     pub number: u64,
-    /// Moment of the look.
+    /// Time of the look at which the alert began or ended.
     pub taken: SystemTime,
-    /// The source, as it was given.
+    /// Path of the source, as it was given.
     pub file: PathBuf,
     /// The rule, as [`Rule`] writes it.
     pub rule: String,
-    /// `false` at the end.
+    /// Whether the alert begins (`true`) or ends (`false`).
     pub active: bool,
-    /// The state in words.
+    /// The state that the rule is about, in words.
     pub text: String,
     /// Moment of the look at which it began.
     pub since: SystemTime,
-    /// Revision of the look.
+    /// Revision of the look at which the alert began or ended.
     pub revision: u64,
 }
 
@@ -70,7 +70,7 @@ impl serde::Serialize for Alert {
 #[derive(Debug, Clone, Default)]
 pub struct Alerts {
     rules: Vec<Watched>,
-    /// Alerts so far.
+    /// Number of alerts so far.
     count: u64,
     history: History,
 }
@@ -84,11 +84,11 @@ struct Watched {
     antennas: Vec<String>,
 }
 
-/// What is remembered of the looks before.
+/// Values of earlier looks that rules need.
 #[derive(Debug, Clone, Default)]
 struct History {
     rates: Rates,
-    /// Rows per second.
+    /// Rows per second over the last looks.
     rate: Option<f64>,
     /// Rows of the main table, and when they became as many.
     rows: Option<(u64, SystemTime)>,
@@ -99,7 +99,7 @@ struct History {
 
 /// A state that a rule judges.
 enum Finding {
-    /// It cannot be known at this look: the alert stays as it is.
+    /// The value is unknown at this look: the alert stays as it is.
     Unknown,
     /// The source does not grow any more: the alert ends.
     Ended,

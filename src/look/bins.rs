@@ -14,7 +14,7 @@ pub(super) struct Times<T> {
     capacity: usize,
     /// Sums of a line.
     width: usize,
-    /// Ascending, and disjoint.
+    /// Lines in ascending order, without overlap.
     lines: Vec<Line>,
     sums: Vec<T>,
     free: Vec<usize>,

@@ -32,7 +32,7 @@ fn calendar(unix: f64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{}Z", tenths % 10)
 }
 
-/// Year, month and day of a day since 1970-01-01.
+/// Year, month and day of the month of a day, counted from 1970-01-01.
 fn date(days: i64) -> (i64, i64, i64) {
     // years that begin in March end with the leap day; 719468 days are from 0000-03-01 to 1970-01-01
     let days = days + 719_468;

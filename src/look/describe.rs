@@ -1,4 +1,4 @@
-//! What the subtables of a MeasurementSet say: names, frequencies, correlations.
+//! Names, frequencies and correlations from the subtables of a MeasurementSet.
 
 use bstr::ByteSlice;
 
@@ -26,19 +26,19 @@ const VISIBILITIES: [&str; 8] = [
     "LAG_DATA",
 ];
 
-/// What a source holds, as plots need it. Serialized, it is the document of `/live/describe`.
+/// The parts of a source that plots can select. Serialized, it is the document of `/live/describe`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Description {
-    /// `live`, `hdf5` or `table`.
+    /// Kind of source: `live`, `hdf5` or `table`.
     pub kind: &'static str,
     /// Reason why nothing can be plotted, in words; `None`: plots can be made.
     pub missing: Option<String>,
     /// Name of the telescope in OBSERVATION; empty if it has none.
     pub telescope: String,
-    /// The antennas, by number.
+    /// The antennas in the order of their numbers.
     pub antennas: Vec<Antenna>,
-    /// The fields, by number.
+    /// The fields in the order of their numbers.
     pub fields: Vec<Field>,
     /// The spectral windows with their correlations, by DATA_DESC_ID.
     pub spectral_windows: Vec<SpectralWindow>,
@@ -58,19 +58,19 @@ pub struct Description {
     pub plots: Vec<&'static str>,
 }
 
-/// An antenna.
+/// An antenna of the array.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Antenna {
     /// NAME; its number if that is empty.
     pub name: String,
-    /// STATION.
+    /// Name of the station, from the column STATION.
     pub station: String,
     /// POSITION: x, y, z in metres.
     pub position: Option<[f64; 3]>,
 }
 
-/// A field.
+/// A field of the sky that was observed.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Field {
@@ -82,11 +82,11 @@ pub struct Field {
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct SpectralWindow {
-    /// DATA_DESC_ID.
+    /// Number of the spectral window with its polarization: DATA_DESC_ID.
     pub id: i64,
-    /// Row of SPECTRAL_WINDOW.
+    /// Row of the spectral window in the table SPECTRAL_WINDOW.
     pub window: i64,
-    /// NAME.
+    /// Name of the spectral window, from the column NAME.
     pub name: String,
     /// CHAN_FREQ in Hz; empty if unknown.
     pub frequencies: Vec<f64>,
@@ -96,7 +96,7 @@ pub struct SpectralWindow {
     pub correlations: Vec<String>,
 }
 
-/// Casacore's numbers of correlations, from 1 on.
+/// Names of correlations by casacore's number, from 1 on.
 const STOKES: [&str; 32] = [
     "I",
     "Q",

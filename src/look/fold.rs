@@ -53,9 +53,9 @@ pub(super) struct Fold {
 /// The scans of rows that were read for a selection of scans.
 #[derive(Debug)]
 struct Scans {
-    /// Those that are selected and that no row has had.
+    /// Selected numbers that no row has had.
     missing: Vec<i64>,
-    /// Some of the others.
+    /// Some of the numbers that rows have had, for messages.
     seen: BTreeSet<i64>,
 }
 

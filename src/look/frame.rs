@@ -9,7 +9,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::output::Output;
 use crate::publishing::IfExists;
 
-/// Elements of an array.
+/// The elements of an array of a frame.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each variant is named for the type of its elements in safetensors")]
 pub enum Numbers {
@@ -70,9 +70,9 @@ impl Numbers {
 pub struct Array {
     /// `raster`, `x`, `y`, `low`, `high`, `phase`.
     pub name: &'static str,
-    /// Extents, slowest axis first.
+    /// Extents of the array, slowest axis first.
     pub shape: Vec<usize>,
-    /// Elements, last axis fastest.
+    /// Elements of the array, last axis fastest.
     pub numbers: Numbers,
 }
 
@@ -88,13 +88,13 @@ impl Array {
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Axis {
-    /// `frequency`.
+    /// Quantity along the axis, for example `frequency`.
     pub label: String,
     /// `MHz`; empty if there is none.
     pub unit: String,
     /// `linear`, `log`, `time` (seconds of MJD) or `category` (numbers that `names` gives names to).
     pub scale: &'static str,
-    /// Names of the categories.
+    /// Names of the categories; `None` for an axis of numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
     /// Of colours: the value below which 0.5 % of all are; `None` without values.
@@ -106,7 +106,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis of numbers.
+    /// Makes an axis of numbers.
     pub fn new(label: &str, unit: &str, scale: &'static str) -> Self {
         Axis { label: label.to_owned(), unit: unit.to_owned(), scale, ..Axis::default() }
     }
@@ -122,17 +122,17 @@ impl Axis {
 pub struct Plot {
     /// Name of the kind: `waterfall`.
     pub kind: &'static str,
-    /// `Amplitude`.
+    /// Title of the plot, for example `Amplitude`.
     pub title: String,
-    /// What is averaged, and what is left out.
+    /// Note on the averages and on the cells that are left out.
     pub note: String,
     /// Counts changes of the source since it was opened.
     pub revision: u64,
-    /// Rows of the source.
+    /// Number of rows of the source.
     pub rows: u64,
     /// Rows that the plot has seen, whether or not they are selected.
     pub rows_used: u64,
-    /// All rows are used.
+    /// Whether all rows are used.
     pub complete: bool,
     /// Reading has stopped, until a request with a larger `more`.
     pub stopped: bool,
@@ -140,9 +140,9 @@ pub struct Plot {
     pub stale: bool,
     /// The parameters, with their defaults.
     pub selection: Json,
-    /// The horizontal axis.
+    /// The horizontal axis of the plot.
     pub x: Axis,
-    /// The vertical axis.
+    /// The vertical axis of the plot.
     pub y: Axis,
     /// Scale of the colours of a raster; `None` for lines.
     pub z: Option<Axis>,
@@ -154,9 +154,9 @@ pub struct Plot {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frame {
-    /// The words.
+    /// Title, axes and labels of the plot.
     pub plot: Plot,
-    /// The numbers.
+    /// Numbers of the plot.
     pub arrays: Vec<Array>,
     /// When the session began, to tell its revisions from those of another.
     pub(super) session: u64,

@@ -28,9 +28,9 @@ pub struct Integration {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AntennaFlags {
-    /// The antenna's number.
+    /// Number of the antenna, from 0.
     pub number: usize,
-    /// Its name; the number in digits if it has none.
+    /// Name of the antenna; the number in digits if it has none.
     pub name: String,
     /// The fraction that is flagged.
     pub fraction: f64,

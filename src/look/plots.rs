@@ -8,7 +8,7 @@ use super::frame::{Array, Axis, Frame, Numbers, Plot};
 use super::request::{Average, Kind, Quantity, Request, Statistic};
 use super::selection::{Baselines, Selection};
 
-/// What a frame says besides the plot itself.
+/// State of the session that a frame reports beside the plot.
 pub(super) struct Progress {
     pub(super) session: u64,
     pub(super) revision: u64,

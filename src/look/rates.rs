@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime};
 
 use super::sample::Look;
 
-/// Rates are means over this time, or between two looks if those are further apart.
+/// Time over which rates are averaged; the time between two looks if that is longer.
 const RATE_TIME: Duration = Duration::from_secs(5);
 
 /// Shorter times give no rate.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Rows and bytes of all tables per second, as means over five seconds.
+/// Rows and bytes per second, summed over all tables, as means over five seconds.
 #[derive(Debug, Clone, Default)]
 pub struct Rates {
     /// Moments of looks with the numbers of rows and bytes, the newest last.

@@ -3,7 +3,7 @@
 use super::calendar::mjd_of;
 use crate::error::{Error, Result};
 
-/// Names of all parameters.
+/// Names of all parameters of a plot.
 pub const PARAMETERS: [&str; 15] = [
     "column",
     "spw",
@@ -29,11 +29,11 @@ const MAX_WORDS: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Frequency, time, amplitude.
+    /// Plot of amplitude by frequency and time.
     Waterfall,
-    /// Amplitude against time.
+    /// Plot of amplitude against time.
     AmpTime,
-    /// Phase against time.
+    /// Plot of phase against time.
     PhaseTime,
     /// Amplitude and phase against frequency.
     Spectrum,
@@ -96,7 +96,7 @@ impl Kind {
     }
 }
 
-/// What is shown of visibilities.
+/// Quantity of visibilities that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
     Amp,
@@ -119,7 +119,7 @@ impl Quantity {
     }
 }
 
-/// What becomes of several values in one place.
+/// How several values in one place are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Statistic {
     Mean,
@@ -129,7 +129,7 @@ pub(super) enum Statistic {
 /// How means are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Average {
-    /// Mean of amplitudes.
+    /// Mean of the amplitudes.
     Scalar,
     /// Mean of complex numbers.
     Vector,
@@ -165,7 +165,7 @@ pub struct Request {
     pub(super) average: Average,
     /// Flagged cells count as others.
     pub(super) include_flagged: bool,
-    /// uv in kilowavelengths.
+    /// Whether uv is in kilowavelengths.
     pub(super) kilowavelengths: bool,
     /// How often reading goes on after it has stopped at the limit.
     pub(super) more: u32,
@@ -214,7 +214,7 @@ impl Request {
         Ok(request)
     }
 
-    /// The kind of plot.
+    /// The kind of plot that is requested.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -275,7 +275,7 @@ fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T> 
     found.map(|(_, choice)| *choice).ok_or_else(wrong)
 }
 
-/// `A,B,C`
+/// Splits a list of words: `A,B,C`
 fn words(value: &str) -> Result<Vec<String>> {
     let words: Vec<String> = value.split(',').map(|word| word.trim().to_owned()).collect();
     if words.len() > MAX_WORDS {

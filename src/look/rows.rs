@@ -41,10 +41,10 @@ enum Place {
     Table { source: Source, watch: Option<Watch>, seen: Option<Sync> },
 }
 
-/// What has become of a source since the last look.
+/// Changes of a source since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Change {
-    /// Rows were added.
+    /// Whether rows were added.
     pub(super) grew: bool,
     /// A table wrote cells, and added no row.
     pub(super) rewritten: bool,
@@ -236,7 +236,7 @@ impl Rows {
         result
     }
 
-    /// What is known of a column.
+    /// Description of a column.
     pub(super) fn column(&self, name: &str) -> Option<&ColumnInfo> {
         self.columns().into_iter().find(|info| info.desc.name == name)
     }

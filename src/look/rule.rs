@@ -50,7 +50,7 @@ pub struct Rule {
     pub(super) limit: f64,
 }
 
-/// What a rule compares with its limit.
+/// Quantity that a rule compares with its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Quantity {
     Flagged,
@@ -72,10 +72,10 @@ const QUANTITIES: [(&str, Quantity); 5] = [
     ("amplitude step", Quantity::AmplitudeStep),
 ];
 
-/// What stands before the limit of a silence.
+/// Words before the limit in a rule about silence.
 const SILENCE: &str = "no rows for";
 
-/// What stands before the name of an antenna.
+/// Words before the name of an antenna in a rule.
 const ANTENNA: &str = "for antenna";
 
 impl Quantity {

@@ -12,7 +12,7 @@ use super::rows::{Rows, SAMPLE_ROWS};
 use crate::error::Result;
 use crate::value::{DataType, Shape};
 
-/// Bytes of the newest cells that are read of a column for a look, if nothing else is said.
+/// Most bytes of the newest cells that are read of a column for a look, by default.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Columns whose amplitudes are shown: the first that exists.
@@ -28,15 +28,15 @@ const LONGEST_LAG: f64 = 86400.;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Look {
-    /// Moment of the look.
+    /// Time at which the look was taken.
     pub taken: SystemTime,
-    /// The source, as it was given.
+    /// Path of the source, as it was given.
     pub file: PathBuf,
-    /// `live`, `hdf5` or `table`.
+    /// Kind of source: `live`, `hdf5` or `table`.
     pub kind: &'static str,
     /// Counts changes since the session began.
     pub revision: u64,
-    /// Its writer has not closed it.
+    /// Whether the file is marked as open for writing: its writer has not closed it.
     pub is_open: bool,
     /// Committed rows of each table, the main one first.
     pub rows: Vec<(String, u64)>,
@@ -68,9 +68,9 @@ pub struct Look {
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct NewestTime {
-    /// Seconds of MJD.
+    /// Time in seconds of MJD.
     pub mjd_seconds: f64,
-    /// Date in UTC.
+    /// Date and time in UTC.
     pub utc: String,
 }
 
@@ -79,23 +79,23 @@ pub struct NewestTime {
 pub struct Amplitudes {
     /// The column with the visibilities.
     pub column: &'static str,
-    /// What the means are by.
+    /// Quantity by which the means are grouped.
     pub by: AmplitudesBy,
-    /// One line by antenna, or several with the newest last; `None` where nothing is good.
+    /// Means: one line by antenna, or several with the newest last; `None` where no value is usable.
     pub means: Vec<Vec<Option<f64>>>,
 }
 
-/// What amplitudes are by.
+/// Quantity by which amplitudes are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmplitudesBy {
     /// The number of the antenna in ANTENNA1.
     Antenna,
-    /// Time and channel.
+    /// By time and channel.
     Waterfall,
 }
 
 impl Look {
-    /// Rows of all tables.
+    /// Sum of the rows of all tables.
     pub fn all_rows(&self) -> u64 {
         self.rows.iter().map(|(_, rows)| rows).sum()
     }
@@ -133,7 +133,7 @@ impl serde::Serialize for Look {
     }
 }
 
-/// How much is read for a look.
+/// Limits on the data that a look reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SampleOptions {
     /// Bytes of the newest cells of a column.
@@ -156,7 +156,7 @@ pub(super) struct Sample {
     pub(super) amplitudes: Option<Amplitudes>,
     pub(super) integration: Option<Integration>,
     pub(super) scan: Option<i64>,
-    /// FIELD_ID.
+    /// Number of the field, from FIELD_ID.
     pub(super) field: Option<i64>,
 }
 

@@ -23,14 +23,14 @@ pub(super) struct Selection {
     pub(super) column: String,
     /// DATA_DESC_ID; `None`: the table has no such column.
     pub(super) spw: Option<i64>,
-    /// FIELD_ID; empty: all.
+    /// Selected values of FIELD_ID; empty for all.
     pub(super) fields: Vec<i64>,
-    /// SCAN_NUMBER; empty: all.
+    /// Selected values of SCAN_NUMBER; empty for all.
     pub(super) scans: Vec<i64>,
     /// Numbers of correlations in a cell; `None`: the defaults of the kind.
     pub(super) corr: Option<Vec<usize>>,
     pub(super) baselines: Baselines,
-    /// One of the two antennas; empty: any.
+    /// Antennas of which a baseline must have one; empty for any.
     pub(super) antennas: Vec<i64>,
     /// First TIME and the one after the last, as bits of doubles are compared.
     pub(super) time: (Option<f64>, Option<f64>),
@@ -38,7 +38,7 @@ pub(super) struct Selection {
     pub(super) include_flagged: bool,
 }
 
-/// What rows are folded into.
+/// The sums to which rows are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sums {
     /// Sums by time and channel.
@@ -58,7 +58,7 @@ pub(super) enum Sums {
     Pairs(Measure),
 }
 
-/// What is added up of the cells in one place.
+/// Quantity of the cells in one place that is added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
     Amplitude,

@@ -43,7 +43,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// `gone` or `replaced`.
+    /// The name of the reason: `gone` or `replaced`.
     pub fn name(self) -> &'static str {
         match self {
             Ended::Gone => "gone",
@@ -61,7 +61,7 @@ pub struct Session {
     folds: Vec<Fold>,
     /// Rows of a block, from the first rows.
     layout: Option<BlockLayout>,
-    /// Requests so far.
+    /// Number of requests so far.
     requests: u64,
     /// When it was opened, in milliseconds.
     session: u64,
@@ -89,7 +89,7 @@ struct Before {
     options: SampleOptions,
 }
 
-/// What is known of writes that add no rows.
+/// State that shows writes which add no rows.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct WrittenState {
     /// A write since the newest rows, and when it was seen.
@@ -121,7 +121,7 @@ impl Session {
         Self::new(path, Rows::open(path, served)?)
     }
 
-    /// Opens a live file.
+    /// Opens a live file for polling.
     ///
     /// # Errors
     /// `Unsupported` and `Format` if it is another file.
@@ -183,7 +183,7 @@ impl Session {
         self.sample.integration = wanted;
     }
 
-    /// What the source holds, as of the last [`refresh`](Self::refresh).
+    /// Describes the source as of the last [`refresh`](Self::refresh).
     ///
     /// # Errors
     /// None today; a source that cannot be described has failed to open.

@@ -69,7 +69,7 @@ pub(crate) struct Readable {
     pub(crate) origin: Origin,
 }
 
-/// What an attribute says.
+/// The origin of an attribute: a keyword, a shape, or the table itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Something of the object besides its keywords, by the name that the attribute has if it is free.
@@ -99,7 +99,7 @@ impl Attributes {
         attributes
     }
 
-    /// Those of a column.
+    /// Attributes of a column: its comment and keywords.
     pub(crate) fn of_column(
         exact_name: Option<&BStr>,
         comment: &BStr,
@@ -204,7 +204,7 @@ pub(crate) struct Edited {
     pub(crate) keywords: Record,
     /// Comment and keywords of each column.
     pub(crate) columns: Vec<(BString, Record)>,
-    /// What differs from what was converted, in words.
+    /// Sentences about differences from the converted content.
     pub(crate) notes: Vec<String>,
 }
 
@@ -246,10 +246,10 @@ impl Object {
     }
 }
 
-/// What the attributes of an object say that its exact keywords do not.
+/// Changes that the attributes of an object have and its exact keywords do not.
 pub(crate) struct Changes {
     pub(crate) keywords: Record,
-    /// What there is besides keywords: `table_type`, `units` …, and its new value.
+    /// Attributes that are not keywords (`table_type`, `units`, …) and their new values.
     pub(crate) own: Vec<(&'static str, BString)>,
     pub(crate) notes: Vec<String>,
 }
@@ -283,7 +283,7 @@ impl Found {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
     }
 
-    /// What the attribute beside it says of the shape of the keyword `name`.
+    /// Shape of the keyword `name`, from the attribute that records it.
     fn shape(&self, name: &str) -> Option<Shape> {
         self.get(&shape_of(name))?.as_ref().and_then(extents)
     }
@@ -351,12 +351,12 @@ impl Changes {
     }
 }
 
-/// What became of the new value of an attribute.
+/// Outcome of applying the new value of an attribute.
 enum Edit {
     Done,
     /// The value was set together with another attribute.
     DoneBefore,
-    /// The old one stays.
+    /// The old value is kept: the new one cannot stand for it.
     Impossible,
 }
 
@@ -439,7 +439,7 @@ fn field<'a>(record: &'a mut Record, path: &[usize]) -> Option<&'a mut Value> {
     }
 }
 
-/// The value of an attribute as the type that a keyword has; `None` if it cannot be that.
+/// Converts an attribute to the type that a keyword has; `None` if it does not fit.
 fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Value> {
     let data_type = match old {
         Value::Scalar(values) | Value::Array(_, values) => values.data_type(),

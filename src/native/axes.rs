@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{Region, Shape, Values};
 
-/// What the axes of a column mean; first axis fastest, the row axis not among them.
+/// Meanings of the axes of a column, first axis fastest, without the row axis.
 pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<&'static str> {
     let known: &[&str] = match column {
         "DATA"
@@ -75,7 +75,7 @@ impl Dimensions {
 pub(crate) struct TreeDimensions(BTreeMap<String, Dimensions>);
 
 impl TreeDimensions {
-    /// Those that the group at `path` takes part in.
+    /// Dimensions that apply to the group at `path`.
     pub(crate) fn of_group(&mut self, path: &str) -> &mut Dimensions {
         let top = path.split('/').nth(1).unwrap_or_default();
         self.0.entry(top.to_owned()).or_default()
@@ -110,11 +110,11 @@ impl Coordinates {
 pub(crate) enum NewAxis {
     /// The rows of the table.
     Rows,
-    /// It has a scale in the group of the dataset.
+    /// An axis with a scale in the group of the dataset.
     Named {
         /// Name of the scale.
         name: String,
-        /// What the axis means.
+        /// Meaning of the axis: `chan`, `corr`.
         role: String,
         len: u64,
     },
@@ -166,7 +166,7 @@ impl<'a> AxisNames<'a> {
         self.dimensions.fresh(role, self.taken)
     }
 
-    /// The scale of an axis.
+    /// Makes the dimension scale of an axis.
     pub(crate) fn scale(&self, role: &str, len: u64) -> NewScale<'a> {
         let Some(values) = self.coordinates.of_axis(role, len) else {
             return NewScale { values: None, attributes: &[] };
@@ -180,11 +180,11 @@ impl<'a> AxisNames<'a> {
     }
 }
 
-/// What a scale holds.
+/// A dimension scale to be written: its values and attributes.
 pub(crate) struct NewScale<'a> {
     /// `None` if it only names the axis.
     pub(crate) values: Option<&'a Values>,
-    /// Names and texts.
+    /// Names and values of string attributes.
     pub(crate) attributes: &'a [(&'static str, &'static str)],
 }
 

@@ -120,7 +120,7 @@ pub(super) struct Cubes {
 }
 
 impl Cubes {
-    /// The cube of a row and the position in it.
+    /// The hypercube of a row and the row's position in it; `None` if the cell is undefined.
     fn locate(&self, row: u64) -> Result<Option<(&Reader, u64)>> {
         let cube = self.row_cube.integers(row..row + 1)?;
         let [cube] = cube.as_slice() else { return Ok(None) };
@@ -204,14 +204,14 @@ pub(super) struct Ragged {
     pub(super) known: Mutex<Arc<RaggedRows>>,
 }
 
-/// Where the cells of consecutive rows are, and their shapes.
+/// Offsets and shapes of the cells of consecutive rows.
 #[derive(Debug, Default)]
 pub(super) struct RaggedRows {
     rows: Range<u64>,
     defined: Vec<i64>,
     /// Extents of the cells, the same number for each row; -1 for an axis that the cell does not have.
     extents: Vec<i32>,
-    /// One more than rows.
+    /// Offsets of the cells, one more than rows.
     offsets: Vec<i64>,
 }
 

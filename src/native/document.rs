@@ -32,7 +32,7 @@ pub(crate) const SOURCE_DIGEST: &str = "source_digest";
 /// The attribute with the document of a table.
 const TABLE: &str = "table";
 
-/// What the name of an attribute with the document of a column begins with, before the name of its dataset or group.
+/// Start of the name of an attribute with the document of a column; the name of its dataset or group follows.
 const COLUMN: &str = "column.";
 
 /// Gives the last component of a stored table name.
@@ -97,7 +97,7 @@ fn string(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Decodes a document.
+/// Decodes a JSON document in a string attribute.
 pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
     json::decode(string(attribute).ok_or_else(|| Error::format("the attribute is not a string"))?.as_bytes())
 }
@@ -120,7 +120,7 @@ impl DescribedTable {
         decode::<Named>(&self.document).ok().map(|document| document.name)
     }
 
-    /// Decodes the document.
+    /// Decodes the document of the table.
     pub(crate) fn document(&self) -> Result<TableDocument> {
         decode(&self.document).with_context(|| format!("{CTDS} attribute {TABLE}"))
     }
@@ -219,7 +219,7 @@ pub(crate) struct Layout {
 }
 
 impl TableDocument {
-    /// The document of a table of which nothing is known but what any table has.
+    /// The document of a table without columns, managers and keywords.
     pub(crate) fn new(name: &str, row: &str, info: &TableInfo, keywords: &Record, table_names: TableNames<'_>) -> Self {
         TableDocument {
             name: name.to_owned(),
@@ -427,7 +427,7 @@ impl ColumnDocument {
 /// A column that `_ctds` describes.
 pub(crate) struct DescribedColumn {
     pub(crate) info: ColumnInfo,
-    /// Where its cells are.
+    /// How the cells are stored.
     pub(crate) form: StoredForm,
     /// The number of its data manager in the list of the table's.
     pub(crate) manager: Option<usize>,

@@ -229,7 +229,7 @@ impl<'de> Deserialize<'de> for JsonString {
 pub(crate) struct JsonRecord(Json);
 
 impl Default for JsonRecord {
-    /// An empty record.
+    /// The document of an empty record.
     fn default() -> Self {
         JsonRecord(Json::Array(Vec::new()))
     }
@@ -241,7 +241,7 @@ impl JsonRecord {
         JsonRecord(from_record(record, table_name))
     }
 
-    /// The record.
+    /// Decodes the record.
     pub(crate) fn record(&self) -> Result<Record> {
         to_record(&self.0)
     }

@@ -14,10 +14,10 @@ pub(crate) const RESTORE: &str = "restore";
 pub(crate) const COMMITTED_ROWS: &str = "committed_rows";
 /// The scale of the rows of a table.
 pub(super) const ROW: &str = "row";
-/// What the name of the scale of the positions in a hypercube begins with.
+/// Start of the name of the scale of the positions in a hypercube.
 pub(super) const POSITION: &str = "position";
 
-/// Whether this is the name of the scale of the positions in a hypercube that grows.
+/// Whether `name` is that of the scale of the positions in a growing hypercube.
 pub(crate) fn is_position(name: &str) -> bool {
     name.strip_prefix(POSITION).is_some_and(|number| number.starts_with('_'))
 }

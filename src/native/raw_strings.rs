@@ -24,7 +24,7 @@ pub(crate) fn can_hold(string: &[u8]) -> bool {
     !string.contains(&0) && std::str::from_utf8(string).is_ok()
 }
 
-/// A string attribute.
+/// A string attribute with the bytes of `string`.
 pub(crate) fn text_attribute(string: &BStr) -> Attribute {
     Attribute::string(text(string).0)
 }

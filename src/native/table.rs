@@ -137,7 +137,7 @@ pub(crate) struct NativeTable {
     layout: Layout,
     /// The exact name of the table, where its group has another.
     exact_name: Option<BString>,
-    /// What has changed since the file was written, or cannot be used.
+    /// Sentences about changes since the file was written, and about parts that cannot be used.
     notes: Vec<String>,
     group: Group,
     /// Under `_ctds`; `None` if nothing there describes the table.
@@ -212,7 +212,7 @@ impl NativeTable {
         Ok(table)
     }
 
-    /// What datasets and attributes say of a table.
+    /// Opens a table that only datasets and attributes describe.
     fn open_by_hand(root: &Group, path: &str, source: Arc<dyn ReadAt>) -> Result<Self> {
         let group = root.group(&path[1..])?;
         let mut found = undescribed::table(root, &group)?;
@@ -486,21 +486,21 @@ impl NativeTable {
 /// How a dataset is stored. Shapes are in casacore's order, first axis fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetInfo {
-    /// Relative to the group of its table.
+    /// Path of the dataset, relative to the group of its table.
     pub name: String,
-    /// The extents. Empty, as all that follows, if the elements lie in other files and are not followed there.
+    /// Shape of the dataset. Empty, like the following fields, if the elements are in other files that are not read.
     pub shape: Shape,
-    /// `None` if it is not chunked.
+    /// Shape of the chunks; `None` if the dataset is not chunked.
     pub chunk: Option<Shape>,
-    /// `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit` or `none`.
+    /// Kind of chunk index: `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit` or `none`.
     pub index: String,
-    /// It can grow along its rows.
+    /// Whether the dataset can grow along its rows.
     pub appendable: bool,
-    /// First applied first.
+    /// Names of the filters, first applied first.
     pub filters: Vec<String>,
     /// The plugins that HDF5 readers need for the filters.
     pub plugins: Vec<Plugin>,
-    /// Bytes in the file.
+    /// Bytes of the chunks as stored in the file.
     pub stored_bytes: u64,
     /// Where the elements are if the dataset itself does not have them; `None` for all datasets that this program writes.
     pub elsewhere: Option<Elsewhere>,
@@ -511,12 +511,12 @@ pub struct DatasetInfo {
 /// [`OpenOptions::follow_external`] says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// `external storage`, `virtual dataset`, `external link` or `user-defined link`.
+    /// Kind of reference: `external storage`, `virtual dataset`, `external link` or `user-defined link`.
     pub kind: &'static str,
     /// The files, as the native file names them: `raw.bin`; with the path of an object in them where there is one:
     /// `other.h5:/MAIN/DATA`. The file `.` is the native file itself.
     pub targets: Vec<String>,
-    /// Both, in words.
+    /// Kind and targets in words.
     pub text: String,
 }
 

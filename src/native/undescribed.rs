@@ -20,13 +20,13 @@ use crate::value::{DataType, Record, Shape, Value, Values};
 /// Most elements of a fixed-shape cell that is stored in the rows of the manager.
 const DIRECT_ELEMENTS: u64 = 16;
 
-/// What the attributes of a table's group say.
+/// A table described by the attributes of its group.
 pub(super) struct HandmadeTable {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     /// The paths of the groups of subtables, by the names that the keywords store now.
     pub(super) groups: HashMap<BString, String>,
-    /// What cannot be used.
+    /// Sentences about parts that cannot be used.
     pub(super) notes: Vec<String>,
 }
 
@@ -139,7 +139,7 @@ fn several(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<
     Ok(Some((info, kind, rows)))
 }
 
-/// What the attributes of a column say of it.
+/// Describes a column by its attributes.
 fn describe(
     object: &Object,
     link: &str,

@@ -50,13 +50,13 @@ impl<'a> Pack<'a> {
         self
     }
 
-    /// Sets the size of a block in bytes; without, 1 MiB, and less for small tables.
+    /// Sets the size of a block in bytes; by default 1 MiB, less for small tables.
     pub fn block_bytes(mut self, bytes: u64) -> Self {
         self.options.block_bytes = Some(bytes);
         self
     }
 
-    /// Gives each block a checksum.
+    /// Sets whether each block has a checksum.
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.options.checksums = checksums;
         self

@@ -7,17 +7,17 @@ use super::file_set::{FileSet, SetFile};
 use crate::error::{Context, Result, ResultExt};
 use crate::progress::Progress;
 
-/// What was compared, and where it differs.
+/// Result of a comparison byte by byte.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByteComparison {
-    /// Files in both.
+    /// Number of files that both sides have.
     pub files: u64,
-    /// Bytes compared.
+    /// Number of bytes compared.
     pub bytes: u64,
     /// The first difference of each file.
     pub differences: Vec<ByteDifference>,
-    /// What the user should know of the two tables.
+    /// Warnings for the user about the two tables.
     pub warnings: Vec<String>,
 }
 
@@ -25,13 +25,13 @@ pub struct ByteComparison {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByteDifference {
-    /// Where the file is below the table: `ANTENNA/table.f0`.
+    /// Path of the file below the table: `ANTENNA/table.f0`.
     pub file: String,
     /// Of the byte; `None`: the file itself.
     pub offset: Option<u64>,
-    /// What one side has.
+    /// Description of the left side at the difference.
     pub left: String,
-    /// What the other has.
+    /// Description of the right side at the difference.
     pub right: String,
 }
 

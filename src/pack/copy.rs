@@ -1,4 +1,4 @@
-//! Copies virtual files.
+//! Copies the virtual files of a set into a container.
 
 use super::file_set::{Folder, SetFile};
 use crate::container::ContainerMut;

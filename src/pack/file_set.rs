@@ -41,12 +41,12 @@ pub(super) struct FileSet {
     damage: Vec<Damage>,
 }
 
-/// What a source has to be.
+/// The kind of source that is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// A table, or a container of a format that is not for tables only.
     Table,
-    /// Any files.
+    /// Any files, whether or not they are those of a table.
     Files,
 }
 
@@ -62,13 +62,13 @@ struct Search {
 /// The files of one table or directory.
 #[derive(Debug)]
 pub(super) struct Folder {
-    /// Where it is in the source: `ANTENNA/`; empty for the source itself.
+    /// Path of the folder in the source: `ANTENNA/`; empty for the source itself.
     pub(super) prefix: String,
     /// The directory that it is; `None` in a container.
     path: Option<PathBuf>,
     pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
-    /// Where its files were found; those of a table may be in a container in this one.
+    /// The container in which the files were found; those of a table may be in a container inside it.
     container: Arc<dyn Container>,
     /// The sequence numbers of the managers whose files can be in a container; `None` if it has no managers at all.
     packable: Option<Vec<u32>>,
@@ -78,7 +78,7 @@ pub(super) struct Folder {
     _lock: Option<ReadLock>,
 }
 
-/// One file, unpacked.
+/// One file of the plain form.
 #[derive(Debug)]
 pub(super) struct SetFile {
     pub(super) name: String,
@@ -102,7 +102,7 @@ impl SetFile {
         self.stored.open(&self.name)
     }
 
-    /// What the format of its container says of it.
+    /// Properties that the format of the container records for the file.
     fn properties(&self) -> Result<Properties> {
         match &self.stored {
             Stored::In(container) => container.file_properties(&self.name),
@@ -133,7 +133,7 @@ impl Stored {
     }
 }
 
-/// The files of a [`FileSet`] as a container, for formats that are written at once.
+/// The files of a [`FileSet`] as a container, for formats that are written as a whole.
 #[derive(Debug)]
 struct Plain {
     /// The directory in which the files lie, if they lie in one.
@@ -309,7 +309,7 @@ impl FileSet {
         self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
     }
 
-    /// What is left out, and what is taken as something else than it is.
+    /// Sentences about files that are left out or replaced.
     pub(super) fn warnings(&self) -> Vec<String> {
         self.root.all().iter().flat_map(|folder| folder.warnings.clone()).collect()
     }
@@ -417,7 +417,7 @@ impl Folder {
         self.warnings.push(format!("{}{name}: {what}", self.prefix));
     }
 
-    /// What of a directory is left out.
+    /// Sentences about the files of a directory that are left out.
     fn look_around(&mut self, path: Option<PathBuf>) -> Result<Vec<String>> {
         let Some(path) = path else { return Ok(Vec::new()) };
         let mut left_out = Vec::new();
@@ -526,7 +526,7 @@ impl Folder {
         self.packable.as_ref().map(|list| !list.is_empty())
     }
 
-    /// Where it is in the source; `.` for the source itself.
+    /// Path of the folder in the source; `.` for the source itself.
     pub(super) fn name(&self) -> &str {
         self.prefix.strip_suffix('/').unwrap_or(".")
     }

@@ -32,7 +32,7 @@ impl PackFormat {
     /// A dataset of bytes for each file, in an HDF5 file that every HDF5 reader opens.
     pub const HDF5: Self = PackFormat(&container::HDF5_FILES);
 
-    /// All formats that can be written.
+    /// All formats of containers that can be written.
     pub fn all() -> impl Iterator<Item = Self> {
         container::FORMATS.iter().filter(|format| format.is_written()).map(|format| PackFormat(format))
     }

@@ -1,4 +1,4 @@
-//! What is in containers, as it is stored; and whether it is what was stored.
+//! Lists the files in containers as they are stored, and checks them against their checksums.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -21,11 +21,11 @@ use crate::sha::Sha256;
 pub struct Listing {
     /// Name in the directory or container around it; the path of the outermost.
     pub name: String,
-    /// What it is.
+    /// Format and properties of the container.
     pub info: ContainerInfo,
     /// Properties that only its format knows.
     pub properties: Properties,
-    /// Sorted by name.
+    /// Files of the container, sorted by name.
     pub files: Vec<ListedFile>,
     /// Directories, containers, and files of directories that are containers; sorted by name.
     pub nested: Vec<Listing>,
@@ -40,17 +40,17 @@ pub struct Listing {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ListedFile {
-    /// As stored: it need not be one that a file in a directory can have.
+    /// Name as stored: it need not be one that a file in a directory can have.
     pub name: String,
     /// Length of the file in bytes.
     pub len: u64,
-    /// How the container stores it.
+    /// How the container stores the file.
     pub layout: FileLayout,
     /// Properties that only the format of the container knows.
     pub properties: Properties,
 }
 
-/// What a path leads to.
+/// The object to which a path leads.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Contents {
@@ -87,7 +87,7 @@ pub enum Listed<'a> {
     File {
         /// As stored: it need not be one that a file in a directory can have.
         name: &'a str,
-        /// Length in bytes.
+        /// Length of the file in bytes.
         len: u64,
         /// How the container stores it.
         layout: &'a FileLayout,
@@ -96,7 +96,7 @@ pub enum Listed<'a> {
     LeftOut {
         /// Name of the entry as stored.
         name: &'a str,
-        /// Description.
+        /// Description of the entry.
         what: &'a str,
     },
     /// An earlier state of the last container.
@@ -182,7 +182,7 @@ impl StoredFiles {
         totals(&*self.container, 0)
     }
 
-    /// All files in it and below.
+    /// All files of the object and below it.
     ///
     /// # Errors
     /// Those of opening the files and the containers in it.
@@ -424,19 +424,19 @@ fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&
     named.map_or_else(|| container::recognise(directory, name), |format| Ok(Some(format)))
 }
 
-/// What was checked, and what is damaged.
+/// Result of a check against checksums.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Check {
     /// The files found; `None` if the source is one damaged container.
     pub listing: Option<Listing>,
-    /// Files with checksums.
+    /// Number of files with checksums.
     pub files: u64,
-    /// Their bytes.
+    /// Sum of their lengths in bytes.
     pub bytes: u64,
-    /// Files and containers without.
+    /// Number of files and containers without checksums.
     pub unchecked: u64,
-    /// Where files and containers are, and what is wrong with them.
+    /// Paths of damaged files and containers, with the errors.
     pub damaged: Vec<(String, Error)>,
 }
 

@@ -1,4 +1,4 @@
-//! What lies in a directory besides files and directories.
+//! Entries of a directory that are neither files nor directories.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,9 +13,9 @@ pub(super) enum Special {
     FollowedLink,
     /// Leads to nothing, or to a directory that is not a table.
     OtherLink,
-    /// Socket, pipe, device.
+    /// A socket, a pipe or a device.
     NoFile,
-    /// Its name cannot be the name of a virtual file.
+    /// An entry whose name cannot be the name of a virtual file.
     OddName,
 }
 
@@ -30,7 +30,7 @@ impl Special {
     }
 }
 
-/// All such things in a directory, sorted by name.
+/// All special entries of a directory, sorted by name.
 pub(super) fn find(directory: &Path) -> Result<Vec<(OsString, Special)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {

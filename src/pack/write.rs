@@ -27,23 +27,23 @@ pub(super) struct PackOptions {
     pub(super) checksums: bool,
     /// Compression of each block.
     pub(super) compression: Compression,
-    /// One file with everything, subtables included.
+    /// Whether one file holds everything, subtables included.
     pub(super) single_file: bool,
     /// Type of the elements of all files, by numpy's name; HDF5 only.
     pub(super) dtype: Option<String>,
 }
 
-/// What was packed or unpacked.
+/// Summary of packing or unpacking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackSummary {
-    /// Files in plain form.
+    /// Number of files in the plain form.
     pub files: usize,
-    /// Their bytes.
+    /// Sum of their lengths in bytes.
     pub bytes: u64,
     /// Bytes of what was made.
     pub stored_bytes: u64,
-    /// What the user should know.
+    /// Warnings for the user, in sentences.
     pub warnings: Vec<String>,
     /// The damaged files, containers and directories that are left out; none but with [`Pack::salvage`](super::Pack::salvage)
     /// and [`Unpack::salvage`](super::Unpack::salvage).
@@ -54,7 +54,7 @@ pub struct PackSummary {
 /// block as a whole.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
 
-/// Smallest such block.
+/// Smallest block size that is chosen for small tables, in bytes.
 pub(super) const SMALLEST_BLOCK: u64 = 4 << 10;
 
 /// Packs the table `source` into `target`, which appears when it is whole.

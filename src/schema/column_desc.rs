@@ -6,12 +6,12 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Context, Error, Result};
 use crate::value::{DataType, Element, Record, Shape, Value, Values};
 
-/// What a cell of a column is.
+/// Kind of the cells of a column: scalars, arrays or records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// One element.
+    /// A cell is one element.
     Scalar,
-    /// An array.
+    /// A cell is an array.
     Array,
 }
 
@@ -36,9 +36,9 @@ pub enum ColumnKind {
 /// | default       | element       | scalars; arrays: a Bool, always False  |
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnDesc {
-    /// Unique within the table.
+    /// Name of the column, unique within the table.
     pub name: BString,
-    /// Free text.
+    /// Comment on the column, free text.
     pub comment: BString,
     /// The data manager suggested when the column was described; its binding may be another.
     pub manager_type: BString,
@@ -56,7 +56,7 @@ pub struct ColumnDesc {
     pub shape: Shape,
     /// Longest string in bytes, 0 for any.
     pub max_length: u32,
-    /// The column keywords.
+    /// Keywords of the column.
     pub keywords: Record,
     /// The described value of never-written cells; storage managers ignore it.
     pub default: Option<Values>,
@@ -74,7 +74,7 @@ pub struct ColumnDesc {
 /// # let _ = (time, uvw, data, flags);
 /// ```
 impl ColumnDesc {
-    /// A column of elements.
+    /// Describes a column of scalars of type `T`.
     pub fn scalar<T: Element>(name: impl Into<BString>) -> Self {
         Self::new(name.into(), T::DATA_TYPE, ColumnKind::Scalar)
     }
@@ -140,7 +140,7 @@ impl ColumnDesc {
         self.keyword("QuantumUnits", Value::Array(Shape::from([1]), Values::String(vec![unit.into()])))
     }
 
-    /// Sets a column keyword.
+    /// Sets a keyword of the column.
     pub fn keyword(mut self, name: impl Into<BString>, value: Value) -> Self {
         self.keywords.set(name, value);
         self

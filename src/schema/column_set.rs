@@ -12,7 +12,7 @@ use crate::value::{Record, Shape};
 /// Block size that casacore stores when the table has no container.
 pub(crate) const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 
-/// Where the files of the managers are.
+/// Where the files of the data managers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StorageOption {
     /// All in the container `table.mf`.
@@ -29,11 +29,11 @@ pub(crate) struct ManagerEntry {
     pub(crate) type_name: BString,
     /// Its files are `table.f<sequence>…`; survives the removal of other managers.
     pub(crate) sequence: u32,
-    /// What the manager keeps in table.dat; an AipsIO stream of its own, or empty.
+    /// Data of the manager in table.dat: an AipsIO stream of its own, or empty.
     pub(crate) info: Vec<u8>,
 }
 
-/// Which manager holds a column.
+/// The manager that stores a column, with its name and shape.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ColumnBinding {
     /// The name at creation; a rename does not change it.
@@ -42,7 +42,7 @@ pub(crate) struct ColumnBinding {
     pub(crate) sequence: u32,
     /// The fixed shape of all cells, which may be known here only.
     pub(crate) shape: Option<Shape>,
-    /// Its bytes in table.dat.
+    /// Bytes of the binding in table.dat.
     pub(crate) bytes: Range<u64>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct ColumnSet {
     pub(crate) storage: StorageOption,
     /// Block size of the container in bytes, as stored.
     pub(crate) block_bytes: Option<u32>,
-    /// Its bytes in table.dat from the version up to the counter, which depend on the version.
+    /// Bytes in table.dat from the version up to the counter; their number depends on the version.
     pub(crate) head: Range<u64>,
     /// The next manager's sequence number.
     pub(crate) counter: u32,

@@ -2,12 +2,12 @@
 
 use bstr::{BString, ByteSlice};
 
-/// What `table.info` says; empty if there is none.
+/// Content of `table.info`; empty if the file is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableInfo {
-    /// `Measurement Set`, `Image` …
+    /// Type of the table: `Measurement Set`, `Image` …
     pub table_type: BString,
-    /// Free text.
+    /// Subtype of the table, free text.
     pub sub_type: BString,
     /// Lines, each ending in LF.
     pub readme: BString,

@@ -7,7 +7,7 @@ use crate::io::{ByteOrder, ReadAt};
 /// Offset of the length of the sync record, after the list of lock requests.
 const LENGTH_OFFSET: u64 = 260;
 
-/// What the last writer left for others.
+/// The sync record that the last writer left for other processes.
 ///
 /// | field   | v1          | v2          | meaning                                                  |
 /// |---------|-------------|-------------|----------------------------------------------------------|
@@ -24,7 +24,7 @@ pub(crate) struct Sync {
     pub(crate) counters: Option<Counters>,
 }
 
-/// What a sync record of casacore's own counts.
+/// Change counters of casacore's sync record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counters {
     /// Columns of the table.

@@ -5,7 +5,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::io::{ByteOrder, ReadAt};
 
-/// What a table is.
+/// Content of `table.dat`.
 ///
 /// | field  | v1, v2 | v3     | meaning                                                         |
 /// |--------|--------|--------|-----------------------------------------------------------------|

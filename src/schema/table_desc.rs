@@ -19,15 +19,15 @@ use crate::value::Record;
 /// | columns          | u32, then each  |           |
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableDesc {
-    /// Often empty.
+    /// Name of the description, often empty.
     pub name: BString,
     /// A text; not a format version.
     pub version: BString,
-    /// Free text.
+    /// Comment on the table, free text.
     pub comment: BString,
-    /// The table keywords; subtables are among them.
+    /// Keywords of the table; subtables are among them.
     pub keywords: Record,
-    /// Hypercolumn definitions.
+    /// Private keywords: definitions of hypercolumns.
     pub private_keywords: Record,
     /// Columns in the order of their addition.
     pub columns: Vec<ColumnDesc>,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice};
 
-/// Where the table `name`, stored in the table at `parent`, lies.
+/// Path of the table `name`, as stored in the table at `parent`.
 ///
 /// | stored     | means                                        |
 /// |------------|----------------------------------------------|

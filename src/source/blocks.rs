@@ -78,11 +78,11 @@ impl RowBlock {
 pub(crate) struct RowBlocks<'a> {
     cells: &'a dyn ColumnCells,
     data_type: DataType,
-    /// That of all cells, if the kind of the column says so.
+    /// Shape of all cells, if the column declares one.
     shape: Option<Shape>,
     rows: Range<u64>,
     bytes: u64,
-    /// What is left of a large cell: its shape, and where the next part starts on the slowest axis.
+    /// Rest of a large cell: its shape, and the start of the next part on the slowest axis.
     cell: Option<(Shape, u64)>,
 }
 

@@ -16,15 +16,15 @@ use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
 
-/// What was compared, and where it differs.
+/// Result of a comparison value by value.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// Tables in both.
+    /// Number of tables that both sides have.
     pub tables: u64,
-    /// Columns in both.
+    /// Number of columns that both sides have.
     pub columns: u64,
-    /// ColumnCells compared.
+    /// Number of cells compared.
     pub cells: u64,
     /// Original files compared byte for byte, by the stored digests.
     pub files: u64,
@@ -43,15 +43,15 @@ pub struct Comparison {
 pub struct Difference {
     /// `.` is the main table.
     pub table: String,
-    /// `None`: the table itself.
+    /// Name of the column; `None` for the table itself.
     pub column: Option<String>,
     /// `None`: the column, or table, itself.
     pub row: Option<u64>,
     /// In the cell, slowest axis first; `None`: the cell itself.
     pub index: Option<Vec<u64>>,
-    /// What one side has.
+    /// Description of the left side at the difference.
     pub left: String,
-    /// What the other has.
+    /// Description of the right side at the difference.
     pub right: String,
 }
 
@@ -350,7 +350,7 @@ fn first_difference(a: &Values, b: &Values, left: &Content, right: &Content) -> 
     }
 }
 
-/// The row and the index in its cell of an element of a block.
+/// The row and the index in its cell of the element number `element` of a block.
 fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     let mut left = element as u64;
     if let Some(part) = &block.part {
@@ -369,7 +369,7 @@ fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     Ok((block.rows.end, Vec::new()))
 }
 
-/// The index of an element, slowest axis first.
+/// The index of an element in an array of `shape`, slowest axis first.
 fn index_of(element: u64, shape: &Shape) -> Vec<u64> {
     let mut index = unravel(element, shape);
     index.reverse();

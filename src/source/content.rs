@@ -1,4 +1,4 @@
-//! What a table holds, wherever it is stored.
+//! Content of a table, wherever it is stored.
 
 use super::chosen::Chosen;
 use super::intact::{ColumnDamage, Intact};
@@ -60,7 +60,7 @@ impl Content {
         }
     }
 
-    /// The table keywords.
+    /// The keywords of the table.
     pub(crate) fn keywords(&self) -> &Record {
         match self {
             Content::Casacore(table) => table.keywords(),

@@ -28,9 +28,9 @@ use crate::value::{DataType, Record, Shape, Value, Values};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableDigest {
-    /// That of the first data manager, if none can be opened: then casacore cannot open the table either.
+    /// Error of the first data manager, if none can be opened: then casacore cannot open the table either.
     pub error: Option<Error>,
-    /// The number of rows.
+    /// Number of rows of the table.
     pub rows: u64,
     /// SHA-256 of the number of rows and of all columns.
     pub sha256: Sha256,
@@ -46,7 +46,7 @@ pub struct TableDigest {
 pub struct ColumnDigest {
     /// Name of the column.
     pub name: String,
-    /// As [`DataType::name`].
+    /// Element type of the column; [`DataType::name`] gives its name.
     pub data_type: DataType,
     /// Whether the cells are arrays.
     pub is_array: bool,
@@ -95,7 +95,7 @@ fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync, progres
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellDigest {
     Wanted,
-    /// Only keywords are.
+    /// Only the keywords are digested.
     Skipped,
 }
 
@@ -196,7 +196,7 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(content) }
     }
 
-    /// The next block and its elements.
+    /// Adds the elements of the next block.
     pub(crate) fn update(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
         if self.idle {
             return Ok(());
@@ -236,7 +236,7 @@ impl<'a> ColumnStream<'a> {
         }
     }
 
-    /// `rows` defined cells of one shape.
+    /// Adds `rows` defined cells of one shape.
     pub(crate) fn update_same(&mut self, shape: &Shape, rows: u64, bytes: &[u8], element: usize) -> Result<()> {
         if self.idle {
             return Ok(());
@@ -265,7 +265,7 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// Strings and records.
+    /// Adds strings or records, whose size differs.
     fn update_unsized(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
         self.buffer.clear();
         let mut next = 0;
@@ -302,7 +302,7 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// The fingerprint.
+    /// Returns the fingerprint.
     ///
     /// # Errors
     /// `Format` if the column has none: strings must be UTF-8.
@@ -314,7 +314,7 @@ impl<'a> ColumnStream<'a> {
     }
 }
 
-/// What stands for the digest of a column that was not to be digested.
+/// Placeholder error for columns that are excluded from digesting.
 pub(crate) fn not_selected() -> Error {
     Error::usage("no digest was asked for")
 }

@@ -36,11 +36,11 @@ pub(crate) fn changed_columns(
     Ok(names)
 }
 
-/// What is not as the digests say.
+/// A difference from the stored digests.
 pub(crate) struct Change {
     /// `None`: the table itself.
     pub(crate) column: Option<String>,
-    /// What it is, and its value.
+    /// Kind of the value, and the stored value.
     pub(crate) stored: String,
     pub(crate) found: String,
 }

@@ -68,7 +68,7 @@ pub struct SourceTable {
     pub name: String,
     /// The table that names it, by its number; `None` for the main table.
     pub(crate) parent: Option<usize>,
-    /// Where it lies, if it has a place of its own.
+    /// Path of the table, if it has one of its own.
     pub(crate) path: Option<PathBuf>,
     /// The path of its group, if it is in an HDF5 file.
     pub(crate) group: Option<String>,
@@ -83,9 +83,9 @@ pub struct RefusedTable {
     pub name: String,
     /// The number of the table that names it, in [`Source::tables`].
     pub parent: usize,
-    /// Its path as the keyword stores it.
+    /// Path of the table as the keyword stores it.
     pub stored: String,
-    /// What it answers to those who need it.
+    /// Error that reading the table returns.
     pub error: Error,
 }
 
@@ -344,7 +344,7 @@ impl SourceTable {
         Ok(self.content()?.keywords())
     }
 
-    /// The number of rows.
+    /// Number of rows of the table.
     ///
     /// # Errors
     /// That of opening the table.
@@ -352,7 +352,7 @@ impl SourceTable {
         Ok(self.content()?.rows())
     }
 
-    /// What is known of each column, in the order of the table description.
+    /// Description, shape and manager of each column, in the order of the table description.
     ///
     /// # Errors
     /// That of opening the table.
@@ -360,7 +360,7 @@ impl SourceTable {
         Ok(self.content()?.columns())
     }
 
-    /// Type, subtype and readme.
+    /// Type, subtype and readme of the table, from `table.info`.
     ///
     /// # Errors
     /// That of opening the table.

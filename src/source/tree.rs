@@ -1,4 +1,4 @@
-//! All files of an original directory.
+//! The files of an original directory, for restorable files.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use bstr::{BString, ByteSlice, ByteVec};
 use crate::error::Result;
 use crate::limits;
 
-/// What of a directory is restored.
+/// Directories and files to be restored.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) directories: Vec<BString>,
     /// Each file by its path below the root, with its path in the file system.
     pub(crate) files: Vec<(BString, PathBuf)>,
-    /// What is not restored as it is, and why.
+    /// Sentences about entries that are not restored as they are.
     notes: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl Tree {
         Ok((self.files.len() as u64, lens.sum::<std::io::Result<u64>>()?))
     }
 
-    /// What the user should know.
+    /// Warnings for the user, in sentences.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

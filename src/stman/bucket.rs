@@ -131,7 +131,7 @@ pub(super) fn link(bucket: Option<u32>) -> i32 {
     bucket.map_or(-1, |bucket| bucket as i32)
 }
 
-/// What casacore's `SPEC` records say of a manager with buckets.
+/// Parameters of a manager with buckets, under the names of casacore's `SPEC` records.
 pub(super) fn parameters(bucket_bytes: u32, cached: u32) -> Record {
     let mut record = Record::default();
     for (name, value) in [("BUCKETSIZE", bucket_bytes), (CACHE_PARAMETER, cached)] {

@@ -95,7 +95,7 @@ pub(super) fn check_removal(row: u64, table_rows: u64) -> Result<()> {
     Err(Error::usage(format!("row {row} is to be removed, the table has {table_rows} rows")))
 }
 
-/// The rows of a table that gets `count` more.
+/// Number of rows of a table after `count` rows are added.
 ///
 /// # Errors
 /// `Limit` if 63 bits do not count them.

@@ -72,13 +72,13 @@ pub(crate) struct OpenArgs<'a> {
     pub(crate) order: ByteOrder,
     /// The manager's columns, in the order of the table description.
     pub(crate) columns: &'a [ColumnSpec],
-    /// The manager's own bytes in table.dat.
+    /// Data of the manager in table.dat.
     pub(crate) info: &'a [u8],
     /// The table's private keywords: hypercolumn definitions.
     pub(crate) private_keywords: &'a Record,
     /// The keywords of each of the columns.
     pub(crate) column_keywords: &'a [&'a Record],
-    /// The rest of the table, for managers whose values come from other columns.
+    /// Access to the other columns of the table, for managers that compute their values.
     pub(crate) table: &'a dyn TableContext,
 }
 
@@ -95,7 +95,7 @@ impl OpenArgs<'_> {
         })
     }
 
-    /// `table.f<sequence><suffix>`.
+    /// Name of a file of the manager: `table.f<sequence><suffix>`.
     pub(crate) fn file_name(&self, suffix: &str) -> String {
         format!("table.f{}{suffix}", self.sequence)
     }
@@ -124,7 +124,7 @@ impl CreateArgs<'_> {
         self.files.create(&self.file_name(suffix))
     }
 
-    /// `table.f<sequence><suffix>`.
+    /// Name of a file of the manager: `table.f<sequence><suffix>`.
     pub(crate) fn file_name(&self, suffix: &str) -> String {
         format!("table.f{}{suffix}", self.sequence)
     }
@@ -135,10 +135,10 @@ pub(crate) trait Columns {
     /// The number of rows.
     fn rows(&self) -> u64;
 
-    /// The table keywords.
+    /// Keywords of the table.
     fn keywords(&self) -> &Record;
 
-    /// A column by its name, or else by the one it was created with.
+    /// Opens a column by its name, or else by the name it was created with.
     ///
     /// # Errors
     /// `Format` if there is none, or it comes from itself; those of opening its manager.
@@ -187,7 +187,7 @@ pub(crate) struct ColumnSpec {
 /// How managers store a column's cells. formats/stman.md 0.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// One element in the manager's rows.
+    /// One element in each row of the manager.
     Scalar,
     /// An array of fixed shape in the manager's rows.
     Direct,
@@ -261,7 +261,7 @@ pub(crate) trait ManagerMut: Debug + Send {
         Ok(())
     }
 
-    /// Writes all elements of a cell, or those of a region of it. The cell has its shape.
+    /// Writes all elements of a cell, or those of a region of it. The cell must have its shape already.
     fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()>;
 
     /// Writes all elements of the cells of `rows`, one after the other; each has its shape.

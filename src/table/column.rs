@@ -62,7 +62,7 @@ impl<'a> Column<'a> {
         Column { info, rows, place, cells: Cells::Opened(cells) }
     }
 
-    /// What is known of the column besides its cells.
+    /// Description, shape and manager of the column.
     pub fn info(&self) -> &'a ColumnInfo {
         self.info
     }

@@ -57,12 +57,12 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { path, info, rows, manager, index }
     }
 
-    /// What is known of the column besides its cells.
+    /// Description, shape and manager of the column.
     pub fn info(&self) -> &ColumnInfo {
         self.info
     }
 
-    /// The column keywords.
+    /// Keywords of the column, to be changed.
     pub fn keywords(&mut self) -> &mut Record {
         &mut self.info.desc.keywords
     }
@@ -88,7 +88,7 @@ impl<'a> ColumnMut<'a> {
         self.put_values(rows, &Shape::scalar(), &T::values(values))
     }
 
-    /// Puts a scalar.
+    /// Writes one scalar cell.
     ///
     /// # Errors
     /// As [`put_scalars`](Self::put_scalars).
@@ -130,7 +130,7 @@ impl<'a> ColumnMut<'a> {
         self.put_part_values(row, region, &values)
     }
 
-    /// Gives a cell a shape; what it held is lost if it had another.
+    /// Sets the shape of a cell; the old value is lost if it had another shape.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell).
@@ -269,7 +269,7 @@ fn flatten<T: Element>(array: &ArrayD<T>) -> (Shape, Values) {
 pub struct Hypercube<'a>(Box<dyn ChunkWrite + 'a>);
 
 impl Hypercube<'_> {
-    /// Elements on each axis.
+    /// Shape of the hypercube, fastest axis first.
     pub fn shape(&self) -> &Shape {
         &self.0.grid().shape
     }

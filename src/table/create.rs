@@ -1,4 +1,4 @@
-//! What a new table is to be: its columns, and the managers that hold them.
+//! Declaration of a new table: its columns, and the managers that store them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct NewTable {
 /// A data manager that is to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManagerSpec {
-    /// As table.dat stores it: `StandardStMan` …
+    /// Type of the manager, as table.dat stores it: `StandardStMan` …
     pub type_name: BString,
     /// The name that distinguishes it from the other managers of the table.
     pub name: BString,
@@ -94,7 +94,7 @@ impl ManagerSpec {
         self.parameter("DEFAULTTILESHAPE", Value::Array(Shape::from([tile.len() as u64]), Values::Int(extents)))
     }
 
-    /// Any parameter.
+    /// Sets any parameter of the manager.
     pub fn parameter(mut self, name: impl Into<BString>, value: Value) -> Self {
         self.parameters.set(name, value);
         self
@@ -126,13 +126,13 @@ impl NewTable {
         self
     }
 
-    /// `Measurement Set`, `Antenna` …
+    /// Sets the type of the table: `Measurement Set`, `Antenna` …
     pub fn table_type(mut self, table_type: impl Into<BString>) -> Self {
         self.info.table_type = table_type.into();
         self
     }
 
-    /// Type, subtype and readme.
+    /// Sets type, subtype and readme of the table.
     pub fn info(mut self, info: TableInfo) -> Self {
         self.info = info;
         self
@@ -145,7 +145,7 @@ impl NewTable {
         columns.into_iter().fold(self, NewTable::column)
     }
 
-    /// Sets a table keyword.
+    /// Sets a keyword of the table.
     pub fn keyword(mut self, name: impl Into<BString>, value: Value) -> Self {
         self.desc.keywords.set(name, value);
         self
@@ -158,7 +158,7 @@ impl NewTable {
         self
     }
 
-    /// Adds a column.
+    /// Adds a column to the table.
     pub fn column(mut self, desc: ColumnDesc) -> Self {
         self.columns.push(column_info(desc));
         self

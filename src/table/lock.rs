@@ -32,7 +32,7 @@ const MAX_REQUESTS: usize = 32;
 /// Pause between two attempts to acquire a lock.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// How tables are opened.
+/// Options with which tables are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenOptions {
     /// How long to wait for a program that is writing to the table; `None`: take no lock at all, as for read-only media or

@@ -1,4 +1,4 @@
-//! What users hold: tables, their columns, their subtables.
+//! Tables, their columns and their subtables: the public interface for reading and writing.
 
 mod column;
 mod column_mut;
@@ -72,24 +72,24 @@ pub struct Table {
     storage: Option<Arc<dyn Container>>,
 }
 
-/// Where the cells of a table come from.
+/// Origin of the cells of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableKind {
-    /// It has its own.
+    /// The table stores its own cells.
     Plain,
     /// Some rows and columns of another table.
     Reference {
-        /// The other table.
+        /// Path of the other table.
         root: PathBuf,
     },
-    /// Several tables, one after the other.
+    /// Several tables, with their rows one after the other.
     Concatenation {
-        /// These tables.
+        /// Paths of these tables.
         parts: Vec<PathBuf>,
     },
 }
 
-/// What is known of a column besides its cells.
+/// Description, shape and manager of a column.
 #[derive(Debug, Clone)]
 pub struct ColumnInfo {
     /// Description of the column in table.dat.
@@ -100,7 +100,8 @@ pub struct ColumnInfo {
     pub manager: BString,
     /// The name that the manager was given by the user.
     pub manager_name: BString,
-    /// ColumnCells may be undefined although the kind of the column says otherwise: some were damaged and are left out.
+    /// Whether cells may be undefined although the kind of the column says otherwise: some were damaged and are left
+    /// out.
     pub(crate) may_be_undefined: bool,
 }
 
@@ -109,7 +110,7 @@ pub struct ColumnInfo {
 pub struct ManagerInfo<'a> {
     /// Type name as table.dat records it, for example `TiledShapeStMan`.
     pub type_name: &'a BStr,
-    /// Its files are `table.f<sequence>…`.
+    /// Sequence number of the manager; its files are `table.f<sequence>…`.
     pub sequence: u32,
     /// The name that the user gave it; empty if it cannot be opened.
     pub name: &'a BStr,
@@ -163,22 +164,22 @@ impl Table {
         open::open_container(files)
     }
 
-    /// Where the table lies; absolute.
+    /// Absolute path of the table.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the cells come from.
+    /// Origin of the cells of the table.
     pub fn kind(&self) -> &TableKind {
         &self.kind
     }
 
-    /// Where the table that a keyword names as `stored` lies.
+    /// Path of the table that a keyword names as `stored`.
     pub(crate) fn resolve(&self, stored: &[u8]) -> PathBuf {
         resolve(stored, &self.base)
     }
 
-    /// The number of rows.
+    /// Number of rows of the table.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -217,12 +218,12 @@ impl Table {
         &self.desc.keywords
     }
 
-    /// Type, subtype and readme.
+    /// Type, subtype and readme of the table, from `table.info`.
     pub fn info(&self) -> &TableInfo {
         &self.info
     }
 
-    /// What is known of each column, in the order of the table description.
+    /// Description, shape and manager of each column, in the order of the table description.
     pub fn columns(&self) -> &[ColumnInfo] {
         &self.columns
     }
@@ -247,7 +248,7 @@ impl Table {
         self.bindings.iter().map(|(manager, _)| is_plain.then_some(*manager)).collect()
     }
 
-    /// A column.
+    /// Gives access to the cells of a column.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name.

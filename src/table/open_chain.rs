@@ -26,7 +26,7 @@ pub(crate) fn admit(admits: Option<Admits<'_>>, path: &Path, name: &str) -> Resu
     }
 }
 
-/// One of those tables, and those before it.
+/// A table that is being opened, and the tables that led to it.
 ///
 /// Damaged tables can lead to each other in a circle, and in more ways than there is time to follow: a table with four
 /// engines, each of whose tables has four engines again.

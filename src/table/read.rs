@@ -48,7 +48,7 @@ pub(super) fn common_shape(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Ro
 #[derive(Debug, Clone)]
 pub(super) enum Rows<'a> {
     Range(Range<u64>),
-    /// Rows in any order.
+    /// A list of rows in any order.
     List(&'a [u64]),
 }
 

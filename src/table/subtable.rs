@@ -12,7 +12,7 @@ use crate::value::{Record, Value};
 /// A table named by a keyword of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subtable {
-    /// The keyword.
+    /// Name of the keyword that refers to the subtable.
     pub name: BString,
     /// The name as the keyword stores it.
     pub stored: BString,
@@ -21,7 +21,7 @@ pub struct Subtable {
 }
 
 impl Subtable {
-    /// Opens the table.
+    /// Opens the subtable.
     ///
     /// # Errors
     /// Those of [`Table::open`].

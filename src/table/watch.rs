@@ -82,7 +82,7 @@ fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
     now.duration_since(time).is_ok_and(|elapsed| elapsed >= age)
 }
 
-/// What a writer does, as far as locks and times of files show.
+/// State of a writer, as far as locks and times of files show it.
 #[derive(Debug, PartialEq)]
 enum Writer {
     /// No process holds the lock for writing.

@@ -41,7 +41,7 @@ pub struct TableWriter {
     /// Files of the managers.
     files: Arc<dyn ContainerMut>,
     order: ByteOrder,
-    /// Without the columns.
+    /// Description of the table without its columns.
     desc: TableDesc,
     info: TableInfo,
     rows: u64,
@@ -126,27 +126,27 @@ impl TableWriter {
         Ok(self.counter - 1)
     }
 
-    /// Where the table will be; absolute.
+    /// Absolute path of the future table.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The number of rows.
+    /// Number of rows of the table.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// What is known of each column, in the order of their addition.
+    /// Description, shape and manager of each column, in the order of their addition.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = &ColumnInfo> {
         self.columns.iter().map(|column| &column.info)
     }
 
-    /// The table keywords.
+    /// Keywords of the table, to be changed.
     pub fn keywords(&mut self) -> &mut Record {
         &mut self.desc.keywords
     }
 
-    /// Type, subtype and readme.
+    /// Type, subtype and readme of the table, to be changed.
     pub fn info(&mut self) -> &mut TableInfo {
         &mut self.info
     }

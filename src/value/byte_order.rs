@@ -10,10 +10,10 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// That of this machine.
+    /// Byte order of this machine.
     pub(crate) const NATIVE: Self = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
 
-    /// `big` or `little`.
+    /// Name of the byte order: `big` or `little`.
     pub fn name(self) -> &'static str {
         match self {
             ByteOrder::Big => "big",

@@ -7,17 +7,17 @@ use std::fmt;
 pub enum DataType {
     /// Truth value; a bit or a byte on disk.
     Bool,
-    /// Unsigned 8 bits.
+    /// Unsigned integer of 8 bits.
     UChar,
-    /// Signed 16 bits.
+    /// Signed integer of 16 bits.
     Short,
-    /// Unsigned 16 bits.
+    /// Unsigned integer of 16 bits.
     UShort,
-    /// Signed 32 bits.
+    /// Signed integer of 32 bits.
     Int,
-    /// Unsigned 32 bits.
+    /// Unsigned integer of 32 bits.
     UInt,
-    /// Signed 64 bits.
+    /// Signed integer of 64 bits.
     Int64,
     /// IEEE 754, 32 bits.
     Float,

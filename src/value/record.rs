@@ -20,11 +20,11 @@ pub enum Value {
 /// A named value and its comment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// Unique within the record.
+    /// Name of the field, unique within the record.
     pub name: BString,
-    /// Usually empty.
+    /// Comment on the field, usually empty.
     pub comment: BString,
-    /// What the name stands for.
+    /// Value of the field.
     pub value: Value,
 }
 
@@ -90,7 +90,7 @@ impl Record {
 }
 
 impl Value {
-    /// A string.
+    /// Makes a string value.
     pub fn string(value: impl Into<BString>) -> Self {
         Value::Scalar(Values::String(vec![value.into()]))
     }

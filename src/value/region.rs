@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub struct Region {
     /// First element on each axis.
     pub start: Shape,
-    /// Extent on each axis.
+    /// Extent on each axis, fastest axis first.
     pub shape: Shape,
 }
 
@@ -29,7 +29,7 @@ impl Region {
         Region { start: reversed(start), shape: reversed(shape) }
     }
 
-    /// All of an array of `shape`.
+    /// The region that covers a whole array of `shape`.
     pub fn whole(shape: &Shape) -> Self {
         Region { start: shape.iter().map(|_| 0).collect(), shape: shape.clone() }
     }

@@ -90,7 +90,7 @@ impl Values {
         }
     }
 
-    /// The number of elements.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         for_each_type!(self, v => v.len())
     }

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     dir: PathBuf,
 }
 
-/// What can be written.
+/// The kinds of generated files.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum What {
     /// A manual page of the program and one for each verb
@@ -86,7 +86,7 @@ fn page_name(command: &Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
-/// The page of the program or of a verb, which refers to the pages `related`.
+/// Formats the manual page of the program or of a verb; it refers to the pages `related`.
 fn page(command: &Command, related: &[String]) -> Result<Vec<u8>> {
     let man = Man::new(command.clone());
     let mut page = Vec::new();

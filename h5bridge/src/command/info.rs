@@ -170,7 +170,7 @@ struct TableJson {
     casacore: Option<CasacoreJson>,
 }
 
-/// What only a casacore table has.
+/// Details that only a casacore table has.
 #[derive(Serialize)]
 struct CasacoreJson {
     kind: String,
@@ -216,7 +216,7 @@ struct ColumnJson {
     hypercubes: Vec<HypercubeJson>,
 }
 
-/// How a column is stored, where datasets or the files of a container hold it.
+/// How a column is stored, for columns in datasets or in files of a container.
 #[derive(Serialize)]
 struct StoredJson {
     chunk: Option<Vec<u64>>,
@@ -242,7 +242,7 @@ struct DatasetJson {
     elsewhere: Option<ElsewhereJson>,
 }
 
-/// Where the elements are that the dataset itself does not have.
+/// Location of the elements, if the dataset itself does not hold them.
 #[derive(Serialize)]
 struct ElsewhereJson {
     kind: &'static str,

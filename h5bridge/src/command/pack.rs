@@ -58,7 +58,7 @@ pub(crate) struct Args {
     salvage: bool,
 }
 
-/// What is written.
+/// The kind of output: a container of files, or arrays.
 #[derive(Debug, Clone, Copy)]
 enum Format {
     /// A container of files.
@@ -66,7 +66,7 @@ enum Format {
     Arrays(ArrayFormat),
 }
 
-/// The names of all formats that the library writes.
+/// Parser of the names of all formats that the library writes.
 fn formats() -> impl TypedValueParser<Value = Format> {
     let names = PackFormat::all().map(PackFormat::name).chain(ArrayFormat::ALL.map(ArrayFormat::name));
     PossibleValuesParser::new(names).try_map(|name| {

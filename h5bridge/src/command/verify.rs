@@ -41,7 +41,7 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Compares or checks.
+/// Compares two sources, or checks one.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     match &args.right {

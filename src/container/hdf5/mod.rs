@@ -38,7 +38,7 @@ const MARK: &str = "ctds_files";
 /// Version of the layout.
 const VERSION: i64 = 1;
 
-/// Attribute with the identity of the bytes of a file.
+/// Name of the attribute with the identity of the bytes of a file.
 const CONTENT: &str = "hash";
 
 /// Attribute of a group with the properties of a file that shares its dataset.

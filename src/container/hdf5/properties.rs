@@ -1,4 +1,4 @@
-//! Properties as attributes.
+//! Properties of files, stored as attributes of HDF5.
 
 use serde_json::Value as Json;
 

@@ -14,7 +14,7 @@ use crate::limits;
 use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The open file.
+/// The open HDF5 file.
 #[derive(Debug)]
 struct Opened {
     _file: h5::File,

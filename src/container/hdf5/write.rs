@@ -30,7 +30,7 @@ struct Open {
     first: HashMap<String, (String, AnnouncedFile)>,
 }
 
-/// What the container and those in it have in common; `None` after the commit.
+/// State that the container and its nested containers share; `None` after the commit.
 type Shared = Arc<Mutex<Option<Open>>>;
 
 /// The container, or one in it.
@@ -39,7 +39,7 @@ pub(super) struct FilesMut {
     shared: Shared,
     group: Group,
     announced: Announced,
-    /// Where the files are in the announcement, by name.
+    /// Positions of the files in the announcement, by name.
     by_name: HashMap<String, usize>,
     compression: Compression,
     is_outermost: bool,

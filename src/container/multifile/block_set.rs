@@ -65,7 +65,7 @@ impl BlockSet {
         self.ranges.iter().map(|(&start, &end)| start..end)
     }
 
-    /// How many.
+    /// Number of blocks in the set.
     pub(super) fn len(&self) -> u64 {
         self.ranges().map(|range| range.end - range.start).sum()
     }

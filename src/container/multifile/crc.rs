@@ -7,7 +7,7 @@ pub(super) struct Crc(u32);
 /// Bytes done in one step.
 const STEP: usize = 16;
 
-/// What a byte does to the checksum that many bytes later.
+/// The effect of a byte on the checksum after 0 to `STEP` - 1 further bytes.
 static TABLES: [[u32; 256]; STEP] = tables();
 
 const fn tables() -> [[u32; 256]; STEP] {
@@ -67,7 +67,7 @@ impl Crc {
         self.0 = crc;
     }
 
-    /// `count` zeros.
+    /// Appends `count` zeros.
     pub(super) fn zeros(&mut self, mut count: u64) {
         const ZEROS: [u8; 4096] = [0; 4096];
         while count > 0 {

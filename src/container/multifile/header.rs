@@ -12,17 +12,17 @@ use crate::aipsio::{Decoder, Encoder, MAGIC};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, past_end, read_array};
 
-/// What errors call it.
+/// Name of the header in errors.
 const PLACE: &str = "MultiFile header";
 /// The name of the AipsIO object.
 const OBJECT: &str = "MultiFile";
-/// Where it starts in version 1.
+/// Offset of the AipsIO object in version 1.
 const START_V1: u64 = 24;
-/// Where it starts in version 2.
+/// Offset of the AipsIO object in version 2.
 const START_V2: u64 = 64;
-/// Where version 2 has the number of the first continuation block.
+/// Offset of the number of the first continuation block in version 2.
 const FIRST_LINK_AT: u64 = 8;
-/// Where version 2 has its checksum.
+/// Offset of the checksum in version 2.
 const CRC_AT: u64 = 28;
 /// The fields of fixed size and the beginning of the object are in block 0.
 pub(super) const MIN_BLOCK_BYTES: u64 = 128;
@@ -31,7 +31,7 @@ pub(super) const MAX_BLOCK_BYTES: u64 = 1 << 30;
 /// Bytes of a continuation block that hold the number of the next one.
 const LINK_BYTES: u64 = 8;
 
-/// Where a MultiFile's bytes are.
+/// Location of the bytes of a MultiFile.
 ///
 /// Version 2, all numbers big endian. Bytes [0, B) of the header are in block 0; the others in continuation blocks, of
 /// which each begins with the number of the next one (0: none) and holds B - 8 bytes of the header:
@@ -390,7 +390,7 @@ impl Header {
         Encoded { head: bytes, pieces }
     }
 
-    /// Up to and including the CRCs of the blocks; what depends on where the header goes is zero.
+    /// Encodes the header up to and including the CRCs of the blocks; fields that depend on its place are zero.
     fn body(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);
         e.u64(0);
@@ -500,7 +500,7 @@ struct Logical<'a> {
     rest: Rest<'a>,
 }
 
-/// Where the bytes after block 0 are.
+/// Location of the bytes after block 0.
 #[derive(Debug)]
 enum Rest<'a> {
     None,

@@ -11,14 +11,14 @@ use crate::error::Result;
 /// that follow the last one. Kept as runs, so that a damaged file which claims 2^60 blocks takes no memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Index {
-    /// None is empty.
+    /// Runs of consecutive blocks; none is empty.
     runs: Vec<Run>,
 }
 
 /// Consecutive entries in consecutive blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Run {
-    /// The first one.
+    /// First entry of the run.
     entry: u64,
     blocks: Range<u64>,
 }
@@ -81,7 +81,7 @@ impl Index {
         Ok(())
     }
 
-    /// The packed form.
+    /// Encodes the packed form.
     pub(super) fn encode(&self, e: &mut Encoder) {
         let items: usize = self.runs.iter().map(|run| if run.len() == 1 { 1 } else { 2 }).sum();
         e.u64(items as u64);
@@ -93,7 +93,7 @@ impl Index {
         }
     }
 
-    /// Number of entries.
+    /// Number of entries, one for each block of the file.
     pub(super) fn len(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
@@ -110,7 +110,7 @@ impl Index {
         self.runs.iter().map(|run| run.blocks.clone())
     }
 
-    /// Appends entries.
+    /// Appends entries for `blocks`.
     pub(super) fn push(&mut self, blocks: Range<u64>) {
         let entry = self.len();
         append(&mut self.runs, Run { entry, blocks });

@@ -105,7 +105,7 @@ struct Opened {
     header: Header,
     /// The slot of each file by its name.
     slots: BTreeMap<String, usize>,
-    /// One bit for each block whose bytes were compared with its checksum.
+    /// One bit for each block, set when its bytes were compared with its checksum.
     checked: Vec<AtomicU64>,
 }
 

@@ -15,10 +15,10 @@ use crate::io::{Raw, WriteAt, past_end};
 /// Copied or zeroed at once.
 const PIECE_BYTES: u64 = 1 << 18;
 
-/// What the container will be with the next commit.
+/// State of the container with the next commit.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Its free blocks are those of the last commit; `free` is kept instead.
+    /// Header of the next commit, but with the free blocks of the last one; see `free`.
     pub(super) header: Header,
     /// The slot of each file by its name.
     pub(super) slots: BTreeMap<String, usize>,
@@ -45,7 +45,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// That of the header in the file.
+    /// The state for the header in the file, without changes.
     pub(super) fn new(header: Header, slack: Option<Range<u64>>) -> Self {
         let mut free = BlockSet::default();
         header.free.ranges().for_each(|range| free.insert(range));
@@ -341,7 +341,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Some bytes of a fresh block change.
+    /// Records that bytes of a fresh block change.
     fn note_change(&mut self, block: u64) {
         if self.header.checksums.is_some() {
             self.zeros.remove(block..block + 1);

@@ -72,7 +72,7 @@ enum EntryKind {
     Nested(Option<Arc<MultiHdf5Mut>>),
 }
 
-/// What happens if the name of a new entry is taken.
+/// Action if the name of a new entry is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfTaken {
     Fail,

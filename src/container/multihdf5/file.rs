@@ -50,7 +50,7 @@ struct Block {
     dirty: bool,
 }
 
-/// Where a file is between its creation and its removal.
+/// State of a file between its creation and its removal.
 enum Phase {
     /// Nothing is stored, and the length can change: blocks of a small file stay in memory, so that its dataset can get
     /// the right size at once.
@@ -74,9 +74,9 @@ struct StoredRows {
     form: RowForm,
 }
 
-/// What is known of the rows of a dataset.
+/// Layout of the rows of a dataset, as far as it is known.
 enum RowForm {
-    /// Those of any writer, and as it left them: chunks may have any shape. They are only read.
+    /// Rows of any writer, with chunks of any shape. They are only read.
     Found(VirtualFile),
     /// Our own: a chunk for each block, none after the end of the file. Nothing was stored since they were opened.
     Ours(VirtualFile),
@@ -138,7 +138,7 @@ impl StoredFile {
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
     }
 
-    /// An existing file.
+    /// Opens an existing file of the container.
     pub(super) fn existing(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }

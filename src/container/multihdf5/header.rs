@@ -8,10 +8,10 @@ use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Bounds, Group};
 use crate::value::Values;
 
-/// More names than this casacore cuts off.
+/// Most names that casacore reads; it cuts off further ones.
 const MOST_NAMES: usize = 4000;
 
-/// What the group `__MultiHDF5_Header__` holds.
+/// Content of the group `__MultiHDF5_Header__`.
 ///
 /// | attribute    | type                                                                  |
 /// |--------------|-----------------------------------------------------------------------|

@@ -273,7 +273,7 @@ impl LiveContainerReader {
         Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
     }
 
-    /// Goes on to the last commit; whether there is a newer one.
+    /// Advances to the last commit; returns whether it is newer than the previous one.
     ///
     /// # Errors
     /// `Io`, `Format`.
@@ -285,7 +285,7 @@ impl LiveContainerReader {
         Ok(newer)
     }
 
-    /// The paths of the files.
+    /// Paths of the files in the container.
     pub fn names(&self) -> &[String] {
         self.commits.names()
     }

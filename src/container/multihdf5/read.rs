@@ -43,7 +43,7 @@ impl Opened {
         Ok(Arc::new(open().context(Context::path(path))?))
     }
 
-    /// The outermost container.
+    /// Opens the outermost container.
     ///
     /// # Errors
     /// `Format` if this is another kind of HDF5 file.

@@ -27,9 +27,9 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Group};
 use crate::io::{ReadAt, WriteAt, read_bytes};
 
-/// Longest region.
+/// Most bytes of a region.
 const REGION_BYTES: u64 = 1 << 22;
-/// Read at once.
+/// Number of bytes that are read at a time.
 const PIECE_BYTES: u64 = 1 << 16;
 
 /// Which bytes of an HDF5 file belong to virtual files.
@@ -48,7 +48,7 @@ struct Extent {
 }
 
 impl Owners {
-    /// Those of a container that is written.
+    /// Finds the owners of all bytes of a container that is being written.
     pub(super) fn of(root: &Group) -> Result<Self> {
         let mut owners = Owners { paths: file_paths(root)?, extents: Vec::new() };
         for (owner, path) in owners.paths.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Owners {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Region {
     bytes: Range<u64>,
-    /// 0: HDF5 itself.
+    /// Number of the virtual file that owns the bytes; 0 for HDF5 itself.
     owner: u32,
     /// 0 before it is known.
     checksum: u32,

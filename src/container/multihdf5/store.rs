@@ -38,7 +38,7 @@ struct StoreState {
     generation: u64,
     /// HDF5's own lock on an existing container, shared: other processes may read it, but not change it.
     lock: Option<Flock<fs::File>>,
-    /// A new file.
+    /// A new file, as the operating system sees it; `None` for an existing container.
     disk: Option<NewFile>,
 }
 
@@ -214,7 +214,7 @@ type AtMoment = Box<dyn FnMut(&'static str)>;
 
 #[cfg(test)]
 thread_local! {
-    /// What a test does at each moment between two steps of a commit at which a process may be killed.
+    /// Hook for tests: a moment between two steps of a commit at which a process may be killed.
     pub(super) static AT_MOMENT: std::cell::RefCell<Option<AtMoment>> = std::cell::RefCell::default();
 }
 

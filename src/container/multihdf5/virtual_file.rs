@@ -15,7 +15,7 @@ const CACHE_BYTES: u64 = 1 << 22;
 /// HDF5's own limit on what is stored in an object header.
 const MOST_COMPACT: u64 = 1 << 16;
 
-/// A virtual file as it was when it was opened.
+/// Layout of a virtual file when it was opened.
 ///
 /// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width` bytes, whatever its chunks.
 pub(super) struct VirtualFile {
@@ -25,7 +25,7 @@ pub(super) struct VirtualFile {
     width: u64,
     chunk: Chunk,
     pipeline: Pipeline,
-    /// Where the chunks are, by number; those never written are missing.
+    /// Locations of the chunks, by number; chunks that were never written are missing.
     runs: Vec<Run>,
     fill: u8,
     decoded: Recent<Vec<u8>>,

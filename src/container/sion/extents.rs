@@ -1,4 +1,4 @@
-//! The bytes of a stream as pieces of a file.
+//! Location of the bytes of a stream, as pieces of a file.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::io::{FileTarget, Raw, ReadAt, WriteAt, past_end};
 /// Pieces of a file that follow each other in a stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Extents {
-    /// Where each piece begins in the stream and in the file; none is empty.
+    /// Start of each piece in the stream and in the file; no piece is empty.
     starts: Vec<(u64, u64)>,
     /// Length of the stream.
     pub(super) len: u64,

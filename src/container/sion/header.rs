@@ -21,7 +21,7 @@ const WITH_KEY_VALUES: i32 = 5;
 /// the format.
 const NOMINAL_BYTES: u64 = 1088;
 
-/// META1.
+/// The first metadata block (META1) of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Meta1 {
     /// Bytes 4 to 7 as they are in the file.
@@ -51,7 +51,7 @@ pub(super) struct Meta1 {
     pub(super) meta2: u64,
 }
 
-/// Numbers in sequence.
+/// Reads numbers in sequence.
 struct Numbers<'a> {
     bytes: &'a [u8],
     order: ByteOrder,

@@ -1,4 +1,4 @@
-//! One physical file: META1, META2, and where the chunks of each task are.
+//! One physical file: META1, META2, and the locations of the chunks of each task.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::value::ByteOrder;
 /// Numbers of META2 that are read at a time.
 const NUMBERS_AT_A_TIME: u64 = 1 << 17;
 
-/// A physical file.
+/// A physical file of a SION set.
 #[derive(Debug)]
 pub(super) struct Physical {
     pub(super) file: Arc<dyn ReadAt>,
@@ -29,7 +29,7 @@ pub(super) struct Physical {
     pub(super) unused: i64,
 }
 
-/// Where chunks are.
+/// Locations of the chunks.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
     /// Space in bytes of a chunk of each task.
@@ -62,7 +62,7 @@ impl Places {
         block.checked_mul(self.skip)?.checked_add(self.starts[task])
     }
 
-    /// Where the bytes of a stream are; `written` is the number of bytes in each of its chunks.
+    /// Location of the bytes of a stream; `written` is the number of bytes in each of its chunks.
     pub(super) fn extents(&self, task: usize, written: impl IntoIterator<Item = u64>) -> Result<Extents> {
         let mut extents = Extents::default();
         for (block, written) in (0..).zip(written) {
@@ -278,7 +278,7 @@ impl Physical {
             .collect()
     }
 
-    /// Where the stream of a task is.
+    /// Location of the stream of a task.
     pub(super) fn extents(&self, task: usize) -> Result<Extents> {
         self.places.extents(task, self.written(task)?)
     }

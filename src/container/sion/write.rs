@@ -42,11 +42,11 @@ struct OpenFile {
     path: PathBuf,
     file: Arc<FileTarget>,
     meta1: Vec<u8>,
-    /// Position and bytes.
+    /// Offset and bytes of META2.
     meta2: (u64, Vec<u8>),
 }
 
-/// What the container and those nested in it have in common.
+/// State that the container and its nested containers share.
 #[derive(Debug)]
 struct Shared {
     files: Vec<OpenFile>,

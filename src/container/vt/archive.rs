@@ -18,7 +18,7 @@ pub(super) const HEAD_BYTES: u64 = 4096;
 pub(super) struct Line {
     /// Date and time in ISO form, as written.
     pub(super) date: String,
-    /// What was archived.
+    /// The archived entry.
     pub(super) entry: Result<Dirent>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn is_archive(head: &[u8]) -> bool {
     date.starts_with(b"0000-00-00T00:00") && seconds.parse::<f64>().is_ok() && is_entry
 }
 
-/// All lines of an archive, the current one last.
+/// Parses all lines of an archive, the current one last.
 ///
 /// # Errors
 /// `Format` if the text is not one of whole lines, has no entry, or the current one cannot be parsed.

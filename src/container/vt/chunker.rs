@@ -12,7 +12,7 @@ const MASK: u64 = 0x1fff << 40;
 /// How files are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// Where the content says.
+    /// Boundaries depend on the content.
     Content,
     /// Into blocks of this number of bytes.
     Fixed(usize),

@@ -31,7 +31,7 @@ const KEPT_REFERENCES: usize = 1 << 12;
 #[derive(Debug)]
 struct Children {
     references: Vec<BlockRef>,
-    /// Where the data of each ends.
+    /// Ends of the data of each reference.
     ends: Vec<u64>,
 }
 
@@ -48,7 +48,7 @@ struct Wanted<'o> {
     hash: BlockHash,
     span: Option<u64>,
     offset: u64,
-    /// Where the block is in the file; `None`: it is not a file's.
+    /// Location of the block in a file; `None` if it is not in a file.
     place: Option<InFile>,
     out: &'o mut [u8],
 }

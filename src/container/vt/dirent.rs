@@ -21,7 +21,7 @@ const UUID: u64 = 8;
 const EARLIER: u64 = 16;
 const EXTENDED: u64 = 32;
 
-/// What an entry is.
+/// Kind of an entry: file, directory, link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     File,
@@ -38,9 +38,9 @@ pub(super) struct Dirent {
     pub(super) name: String,
     pub(super) meta: Meta,
     pub(super) uuid: Option<[u8; 16]>,
-    /// `None`: without data.
+    /// Reference to the data; `None` without data.
     pub(super) block: Option<BlockRef>,
-    /// Its data is an earlier entry of the same object.
+    /// Reference to an earlier entry of the same object.
     pub(super) earlier: Option<BlockRef>,
 }
 
@@ -61,7 +61,7 @@ impl EntryKind {
 }
 
 impl Dirent {
-    /// The next entry.
+    /// Decodes the next entry.
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         let place = cursor.place();
         Self::decode_here(cursor).context(place)

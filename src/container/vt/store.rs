@@ -117,7 +117,7 @@ struct Found {
 /// What an index of the whole store is made of.
 pub(super) struct Known {
     found: Arc<Found>,
-    /// The data files, as far as they are known.
+    /// The data files of the store, with their indices as far as they are known.
     pub(super) files: Vec<Indexed>,
     /// Bytes that no index covers.
     pub(super) unindexed_bytes: u64,
@@ -254,7 +254,8 @@ impl Store {
         self.block_of_file(hash, None)
     }
 
-    /// As [`block`](Self::block), of a file of the archive: a Platonic store may have it in a file of its own.
+    /// Reads a block like [`block`](Self::block), for a file of the archive: a Platonic store may have it in a file of
+    /// its own.
     pub(super) fn block_of_file(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Arc<Vec<u8>>> {
         if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
             return Ok(block);

@@ -376,7 +376,7 @@ impl Container for BareStore {
         ContainerInfo { format: STORE_NAME, checksum: Some("zlib, sha1"), ..ContainerInfo::default() }
     }
 
-    /// Reads every block. Data files that end in an incomplete block, or have a damaged one, are damaged.
+    /// Reads and checks every block. A data file with an incomplete or damaged block counts as damaged.
     fn check(&self) -> Result<bool> {
         let (_, damage) = self.store.survey_all(HashKind::Sha1)?;
         match damage.first() {

@@ -77,7 +77,7 @@ pub(super) struct Placing<'a> {
     form: StoredForm,
     /// The path of the group of the table.
     group: String,
-    /// Whether the column is a hypercube that is its dataset.
+    /// Whether the column is one hypercube, stored as one dataset.
     is_cube: bool,
     /// Of a column of differing shapes: where each row begins in `values`; and those of the rows from the first one on.
     offsets: Option<Reader>,

@@ -98,7 +98,7 @@ impl Segment {
     }
 }
 
-/// An original file.
+/// Recipe of an original file: path, length, digest, segments.
 #[derive(Debug, Clone)]
 pub(super) struct File {
     /// Relative to the directory, with `/`; empty if the source was this file alone.
@@ -238,7 +238,7 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// `None` if the file has no recipes.
+    /// Opens the recipes of a file; `None` if it has none.
     pub(super) fn open(root: &Group, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         let exact = root.group(CTDS)?;
         if !exact.has(RESTORE) {

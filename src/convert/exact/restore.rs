@@ -18,13 +18,13 @@ use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::stored_digests::changed_columns;
 
-/// What [`ToOriginal::write`](super::super::ToOriginal::write) has written.
+/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToOriginalSummary {
-    /// Files written.
+    /// Number of files written.
     pub files: u64,
-    /// Bytes of all files.
+    /// Sum of the lengths of all files, in bytes.
     pub bytes: u64,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct ToTableOptions {
     pub(crate) byte_order: Option<ByteOrder>,
     /// Threads that read and write; 0: one for each processor.
     pub(crate) threads: usize,
-    /// Columns that engines computed are computed by them again, where that gives the same; otherwise they are stored.
+    /// Whether engines compute columns where they give the same values; otherwise the values are stored.
     pub(crate) engines: bool,
 }
 
@@ -185,7 +185,7 @@ fn has(content: &Content, column: &BStr) -> bool {
     content.columns().iter().any(|info| info.desc.name == column)
 }
 
-/// The elements of a column, as far as their number is known before they are read; else 0.
+/// Number of elements of a column, if it is known before they are read; otherwise 0.
 fn elements(content: &Content, index: usize) -> Result<u64> {
     let (info, cells, rows) = (&content.columns()[index], content.cells(index)?, content.rows());
     if let Some(shape) = info.shape.clone().or_else(|| cells.same_shape(&(0..rows))) {

@@ -16,13 +16,13 @@ use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
 use crate::table::{OpenOptions, Table, TableWriter};
 
-/// What [`ToTable::write`](super::super::ToTable::write) has written.
+/// Summary of [`ToTable::write`](super::super::ToTable::write).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ToTableSummary {
-    /// Tables written.
+    /// Number of tables written.
     pub tables: usize,
-    /// Columns written.
+    /// Number of columns written.
     pub columns: usize,
     /// Columns that the source lacks.
     pub missing: usize,
@@ -30,9 +30,9 @@ pub struct ToTableSummary {
     pub rows: u64,
     /// Bytes of all elements; strings are counted at 16 each.
     pub bytes: u64,
-    /// What was left out because it is damaged; none but with [`ToTable::salvage`](super::super::ToTable::salvage).
+    /// Damaged parts that were left out; empty without [`ToTable::salvage`](super::super::ToTable::salvage).
     pub damage: Vec<Damage>,
-    /// What the user should know.
+    /// Warnings for the user, in sentences.
     pub warnings: Vec<String>,
 }
 

@@ -36,17 +36,17 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 /// How long a pause lasts before the token is asked.
 const TOKEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// How a table is followed.
+/// Options of [`Follow`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// How long to wait for a state of the tables that can be read, at the start.
+    /// Longest time to wait at the start for tables that can be read.
     pub timeout: Duration,
     /// Whether commits wait for the disk.
     pub durability: Durability,
     /// Whether a live file that exists is replaced; by default it is resumed.
     pub overwrite: bool,
-    /// How often [`Follow::run`] looks for changes.
+    /// Interval at which [`Follow::run`] checks for changes.
     pub poll: Duration,
     /// Whether [`Follow::run`] ends when no other program has the table open.
     pub until_closed: bool,
@@ -135,7 +135,7 @@ impl FollowOptions {
     }
 }
 
-/// What [`Follow::run`] reports.
+/// Events that [`Follow::run`] reports.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FollowEvent<'a> {
@@ -175,15 +175,15 @@ pub struct Follow {
     rewritten: u64,
 }
 
-/// What has become of a table that was followed.
+/// Summary of following a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowSummary {
     /// Rows of each table of the live file.
     pub tables: Vec<(String, u64)>,
-    /// As [`Follow::notes`] gives them, all of them.
+    /// All notes of [`Follow::notes`].
     pub notes: Vec<String>,
-    /// How often new rows were committed.
+    /// Number of commits with new rows.
     pub commits: u64,
     /// Blocks of old rows that were overwritten because they had changed.
     pub rewritten: u64,
@@ -337,7 +337,7 @@ impl Follow {
         warnings.chain(self.tables.iter().flat_map(counted)).collect()
     }
 
-    /// Takes what is left, as far as the tables can be read now, and closes the live file.
+    /// Copies the remaining rows, as far as the tables can be read now, and closes the live file.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -359,12 +359,12 @@ impl Follow {
 /// The tables of a source, as they are when following begins.
 struct FoundTables {
     tables: Vec<FoundTable>,
-    /// What the live file cannot have, in sentences.
+    /// Sentences about content that the live file cannot hold.
     missing: Vec<String>,
 }
 
 struct FoundTable {
-    /// What a live file gets of it.
+    /// Declaration of the table in the live file.
     spec: TableSpec,
     /// Columns that it cannot have.
     absent: Vec<BString>,

@@ -1,4 +1,4 @@
-//! One table that is followed: its new rows, and old ones that were written again.
+//! One table that is followed: its new rows, and old rows that were overwritten.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,13 +36,13 @@ pub(super) struct Followed {
     columns: Vec<FollowedColumn>,
     /// Columns that the live file cannot have, which was said at the start.
     absent: Vec<BString>,
-    /// What a live file could not take, or is not to: a sentence, and how often.
+    /// Notes on content that the live file does not hold: a sentence, and its number of occurrences.
     pub(super) notes: BTreeMap<String, u64>,
     /// The sync record of the newest look.
     seen: Option<Sync>,
     /// Rows read at a time.
     batch: u64,
-    /// What a doubtful look has shown: if the next one shows the same, it is so.
+    /// Result of a poll that may have seen a write in progress; it counts if the next poll agrees.
     doubtful: Option<(Range<u64>, Vec<CellBlock>)>,
     /// Columns that may have been written again.
     suspects: BTreeMap<usize, Suspect>,
@@ -72,7 +72,7 @@ impl SeenTable {
 /// A column of the table as it was last seen.
 struct SeenColumn {
     name: BString,
-    /// None of its own, if it comes from another table.
+    /// Number of the column's manager; `None` if the values come from another table.
     manager: Option<usize>,
     /// Whether an engine computes the cells from other columns.
     computed: bool,
@@ -134,11 +134,11 @@ impl FollowedColumn {
     }
 }
 
-/// What a step has done.
+/// The changes that a step has copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Rows that were appended.
+    /// Number of appended rows.
     pub rows: u64,
     /// Blocks of old cells that were written again.
     pub rewritten: u64,
@@ -259,7 +259,7 @@ impl Followed {
         Ok(())
     }
 
-    /// What a live file does not get of what is new.
+    /// Notes on new tables, columns and keywords that the live file does not get.
     fn news(&self, table: &SeenTable) -> Vec<String> {
         let is_first_look = self.seen.is_none();
         let mut news = Vec::new();

@@ -18,7 +18,7 @@ use crate::source::{Source, SourceTable};
 use crate::table::ColumnCells;
 use crate::value::Values;
 
-/// Rows whose cells are held at a time.
+/// Rows whose cells are held in memory at a time.
 const BLOCK_ROWS: u64 = 1 << 14;
 
 impl Source {
@@ -74,7 +74,7 @@ impl Source {
     }
 }
 
-/// Some cells of a column.
+/// Values of a column in some rows.
 struct Block<'a> {
     name: String,
     cells: Box<dyn ColumnCells + 'a>,
@@ -82,7 +82,7 @@ struct Block<'a> {
     is_defined: bool,
     /// Values of the defined cells.
     values: Values,
-    /// Where the value of each cell is; `None`: all are defined.
+    /// Position of the value of each cell; `None` if all cells are defined.
     places: Option<Vec<Option<usize>>>,
 }
 

@@ -56,7 +56,7 @@ pub struct Predicate {
 impl FromStr for Predicate {
     type Err = Error;
 
-    /// Reads a condition.
+    /// Parses a condition.
     ///
     /// # Errors
     /// `Usage`, with the number of the character, if the text is not a condition.

@@ -7,19 +7,19 @@ use crate::limits::MAX_DEPTH;
 /// A condition as it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition {
-    /// One of them holds.
+    /// At least one of the conditions holds.
     Any(Vec<Condition>),
-    /// All of them hold.
+    /// All of the conditions hold.
     All(Vec<Condition>),
     Not(Box<Condition>),
     Compare(Term, Order, Term),
     /// The value is one of these.
     In(Term, Vec<Choice>),
-    /// The value of a Bool column.
+    /// The value of a Bool column is the condition.
     Flag(Term),
 }
 
-/// What is compared.
+/// One side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Term {
     Column(String),
@@ -52,7 +52,7 @@ pub(super) enum Choice {
     },
 }
 
-/// Reads a condition.
+/// Parses a condition.
 pub(super) fn parse(text: &str) -> Result<Condition> {
     let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0 };
     let condition = parser.any()?;

@@ -27,7 +27,7 @@ pub(super) enum Test {
     Between(Operand, Operand, Order, Operand),
 }
 
-/// What is compared.
+/// One side of a comparison, after names are resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Operand {
     /// The number in [`Resolved::columns`].
@@ -38,7 +38,7 @@ pub(super) enum Operand {
     Text(BString),
 }
 
-/// What can be compared with each other.
+/// Class of values that can be compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Bool,

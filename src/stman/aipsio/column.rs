@@ -14,7 +14,7 @@ use crate::stman::indirect::ArrayFile;
 use crate::stman::{ColumnCells, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// A column of the manager.
+/// A column of StManAipsIO, for reading.
 #[derive(Debug)]
 pub(super) struct AipsIoColumn {
     pub(super) shared: Arc<Shared>,
@@ -27,7 +27,7 @@ pub(super) struct AipsIoColumn {
 pub(super) enum Cell {
     /// The elements of a cell.
     Elements { shape: Shape, count: u64 },
-    /// The offset of an array in this file, 0 if undefined.
+    /// Each row has the offset of its array in this file, 0 if undefined.
     Array(ArrayFile),
 }
 

@@ -11,7 +11,7 @@ use crate::io::{ReadAt, Recent};
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 
-/// One column's parts of the blocks.
+/// The parts of one column in the blocks.
 ///
 /// ```text
 /// header_bytes      + offset                              + block_bytes
@@ -35,7 +35,7 @@ pub(super) struct Blocks {
     recent: Recent<Vec<f64>>,
 }
 
-/// What a part consists of.
+/// Layout of a column's part of a block.
 pub(super) struct Part {
     pub(super) symbols_per_row: u64,
     pub(super) scales: Option<u64>,

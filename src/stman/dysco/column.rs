@@ -53,7 +53,7 @@ struct Lazy {
     values: OnceLock<Box<Dictionary>>,
 }
 
-/// What one thread needs memory for.
+/// Buffers of one thread.
 #[derive(Debug, Default)]
 struct Scratch {
     packed: Packed,

@@ -1,4 +1,4 @@
-//! The header of the file. formats/engines.md 2.2.
+//! The header of a DyscoStMan file. formats/engines.md 2.2.
 
 use bstr::BString;
 
@@ -45,7 +45,7 @@ pub(super) struct Header {
     pub(super) parts: Vec<u32>,
 }
 
-/// What data is expected to be distributed like.
+/// Distribution for which the quantisation of the data was optimised.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Distribution {
     Gaussian,
@@ -54,7 +54,7 @@ pub(super) enum Distribution {
     TruncatedGaussian { truncation: f64 },
 }
 
-/// What data is scaled by.
+/// Normalisation of the data: the kind of scale factors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Normalization {
     /// A scale per channel and polarisation, and one per antenna and polarisation.
@@ -206,7 +206,7 @@ impl Fields<'_> {
         self.take(what).map(f64::from_le_bytes)
     }
 
-    /// An error of the field that starts `back` bytes before the next one.
+    /// An error about the field that starts `back` bytes before the next one to be read.
     fn error(&self, back: u64, found: String) -> Error {
         Error::format(found).context(format!("header: byte {}", self.at - back))
     }

@@ -20,7 +20,7 @@ pub(super) struct DataScale {
     pub(super) antennas: usize,
 }
 
-/// Which row is scaled.
+/// Row and antennas that select the scale factor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowScale {
     /// Number of the row in its block.

@@ -56,7 +56,7 @@ impl Student {
         self.peak * (-0.5 * (self.nu + 1.0) * (t * t / self.nu).ln_1p()).exp()
     }
 
-    /// Where the probability of 0 to t is `q`: Newton's method from below, where the probability is concave.
+    /// Finds t for which the probability of 0 to t is `q`, by Newton's method from below, where it is concave.
     fn solve_centre(&self, q: f64, near: f64) -> f64 {
         let mut t = near.max(q / self.peak);
         for _ in 0..STEPS {
@@ -69,7 +69,8 @@ impl Student {
         t
     }
 
-    /// Where the probability of more than t is `p`: Newton's method on logarithms, which are nearly linear.
+    /// Finds t for which the probability of more than t is `p`, by Newton's method on logarithms, which are nearly
+    /// linear.
     fn solve_tail(&self, p: f64, near: f64) -> f64 {
         let mut t = if near > 0.0 { near } else { 1.0 };
         for _ in 0..STEPS {

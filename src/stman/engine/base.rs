@@ -19,9 +19,9 @@ pub(crate) const STORED_COLUMN: &str = "_BaseMappedArrayEngine_Name";
 /// The names of all keywords of a [`Coding`]'s base class begin with this.
 pub(super) const STORED_COLUMN_PREFIX: &str = "_BaseMappedArrayEngine_";
 
-/// What an engine makes of stored elements.
+/// Conversion of stored elements by an engine.
 pub(super) trait Coding: Debug + Send + Sync + 'static {
-    /// What may differ from row to row.
+    /// Parameters that may differ from row to row.
     type Row: Copy;
 
     /// Stored elements for each virtual one; 2 where the stored cells have a leading axis of that length more.
@@ -41,7 +41,7 @@ pub(super) enum Rows<R> {
     Each(Vec<R>),
 }
 
-/// What an engine is made from: its column and the one below.
+/// The column of an engine and the stored column below it.
 pub(super) struct Mapping<'a> {
     pub(super) args: &'a OpenArgs<'a>,
     pub(super) spec: &'a ColumnSpec,

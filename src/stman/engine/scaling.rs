@@ -7,7 +7,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{OtherColumn, Storage};
 use crate::value::{Complex32, Complex64, Element, Record, Value, Values};
 
-/// Where the scale and the offset come from.
+/// Sources of the scale and the offset.
 #[derive(Debug)]
 pub(super) struct Scaling<T> {
     scale: Source<T>,
@@ -74,7 +74,7 @@ impl<T: Number> Source<T> {
     }
 }
 
-/// A Bool keyword.
+/// Reads a Bool keyword.
 pub(super) fn flag(keywords: &Record, key: &str) -> Result<bool> {
     match keywords.get(key) {
         Some(Value::Scalar(Values::Bool(value))) if value.len() == 1 => Ok(value[0]),

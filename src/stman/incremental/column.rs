@@ -17,7 +17,7 @@ use crate::value::{Region, Shape, Values};
 #[derive(Debug)]
 pub(super) struct IncrementalColumn {
     pub(super) shared: Arc<Shared>,
-    /// Its place among the manager's columns.
+    /// Number of the column in the manager.
     pub(super) number: usize,
     pub(super) cell: Cell<Arc<ArrayFile>>,
 }

@@ -1,4 +1,4 @@
-//! Changing a bucket.
+//! Changes to the values in a bucket.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::cell::{Cell, Stored};
 use crate::error::Result;
 use crate::io::ByteOrder;
 
-/// What casacore reckons for the row and the offset of a value, also where rows have 32 bits.
+/// Bytes that casacore counts for the row and the offset of a value, also where rows have 32 bits.
 const ENTRY_BYTES: usize = 12;
 
 /// Bytes of the number of values of a column.
@@ -61,7 +61,7 @@ impl BucketMut {
         Ok(Self::of(columns))
     }
 
-    /// All `bucket_bytes` of it, which suffice.
+    /// Encodes the bucket in `bucket_bytes` bytes, which must suffice.
     pub(super) fn encode(&self, order: ByteOrder, bucket_bytes: u32) -> Vec<u8> {
         let mut entries: Vec<_> = (0..)
             .zip(&self.columns)

@@ -18,7 +18,7 @@ use crate::stman::bucket::Buckets;
 pub(super) struct Index {
     /// Offset of the index in the file.
     offset: u64,
-    /// One more than there are buckets.
+    /// First row of each bucket, and the number of all rows at the end.
     pub(super) rows: Vec<u64>,
     pub(super) buckets: Vec<u32>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Index {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) bucket: u32,
-    /// The bucket's first.
+    /// First row of the bucket.
     pub(super) start: u64,
     /// The row after the bucket's last.
     pub(super) end: u64,

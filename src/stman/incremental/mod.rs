@@ -48,7 +48,7 @@ struct Incremental {
     columns: Vec<IncrementalColumn>,
 }
 
-/// What all columns need.
+/// State that all columns of the manager share.
 #[derive(Debug)]
 struct Shared {
     /// For errors: file and manager.

@@ -43,7 +43,7 @@ struct Standard {
     columns: Vec<StandardColumn>,
 }
 
-/// What all columns need.
+/// State that all columns of the manager share.
 #[derive(Debug)]
 struct Shared {
     /// For errors: file and manager.

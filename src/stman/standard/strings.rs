@@ -14,7 +14,7 @@ use crate::value::{Region, Shape, Values};
 /// Bytes before the data of a bucket.
 pub(super) const HEADER_BYTES: u64 = 16;
 
-/// What a bucket of the heap begins with.
+/// Header of a bucket of the string heap.
 ///
 /// | field   | type | meaning                                                        |
 /// |---------|------|----------------------------------------------------------------|
@@ -43,13 +43,13 @@ impl Header {
     }
 }
 
-/// Strings up to this length are in the cell itself.
+/// Longest string that is stored in the cell itself, in bytes.
 pub(super) const INLINE_BYTES: usize = 8;
 
 /// Bytes of the cell of a string or an array of strings.
 pub(super) const CELL_BYTES: usize = 12;
 
-/// Where an item is: the content of a cell, in the byte order of the table.
+/// Location of a string or array of strings in the heap: the content of a cell, in the byte order of the table.
 ///
 /// | field  | type | meaning                                              |
 /// |--------|------|------------------------------------------------------|
@@ -198,7 +198,7 @@ pub(super) fn read_shape<F: ReadAt>(item: &Item, buckets: &Buckets<F>) -> Result
     read().with_context(|| item.place())
 }
 
-/// Appends an array of strings that has its own shape.
+/// Appends an array of strings whose shape is stored with it.
 pub(super) fn read_variable<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,

@@ -1,4 +1,4 @@
-//! Writing a new StandardStMan.
+//! Writing of tables with StandardStMan.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -93,7 +93,7 @@ trait TiledColumn: ColumnCells + std::fmt::Debug {}
 impl TiledColumn for DataColumn {}
 impl TiledColumn for CoordinateColumn {}
 
-/// What the columns of a manager share.
+/// State that the columns of a tiled manager share.
 #[derive(Debug)]
 struct Cubes<F: ?Sized = dyn ReadAt> {
     header: Header,
@@ -110,7 +110,7 @@ struct Cubes<F: ?Sized = dyn ReadAt> {
 #[derive(Debug)]
 struct DataColumn {
     cubes: Arc<Cubes>,
-    /// In [`Cubes::data_types`].
+    /// Number of the column in [`Cubes::data_types`].
     index: usize,
     cache: ChunkCache,
 }
@@ -176,7 +176,7 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
     Ok(Box::new(Tiled { kind, default_tile, cubes, columns }))
 }
 
-/// What a column is to the hypercubes.
+/// Role of a column in the hypercubes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// A data column, with its number among the data columns.

@@ -24,13 +24,13 @@ pub(super) enum RowMap {
 pub(super) struct Interval {
     pub(super) first_row: u64,
     pub(super) end_row: u64,
-    /// `None`: undefined cells.
+    /// Number of the hypercube; `None` for undefined cells.
     pub(super) cube: Option<usize>,
     /// Position of `first_row` on the cube's last axis.
     pub(super) position: u64,
 }
 
-/// Where a row is.
+/// Location of a row: hypercube and position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cube: usize,
@@ -209,7 +209,7 @@ impl RowMap {
         }
     }
 
-    /// Where `row` is; `None` if its cells are undefined.
+    /// Location of `row`; `None` if its cells are undefined.
     pub(super) fn locate(&self, row: u64, cubes: &[CubeEntry], cell_axes: usize) -> Result<Option<Place>> {
         let (cube, ahead, position, left) = match self {
             RowMap::Column => (0, row, 0, u64::MAX),

@@ -23,7 +23,7 @@ const PAGED_FILES: usize = 4;
 /// Most files that casacore's names can number: they have three digits.
 const MAX_FILES: usize = 1000;
 
-/// A tiled manager.
+/// A tiled manager that is being written.
 #[derive(Debug)]
 struct TiledMut {
     kind: Type,
@@ -35,7 +35,7 @@ struct TiledMut {
     tile_places: Vec<usize>,
     rows: u64,
     cubes: Cubes<dyn WriteAt>,
-    /// That all cells have.
+    /// Shape of all cells, if it is fixed.
     fixed: Option<Shape>,
     /// The cubes that rows can be added to, by the shape of their cells.
     growing: HashMap<Shape, usize>,

@@ -10,7 +10,7 @@ type Colour = [u8; 3];
 const PAPER: Colour = [255, 255, 255];
 const INK: Colour = [40, 40, 40];
 const FAINT: Colour = [225, 225, 225];
-/// Where a raster has no value.
+/// Colour where a raster has no value.
 const NOTHING: Colour = [240, 240, 240];
 
 /// Viridis at even steps (Smith and van der Walt, CC0): lightness grows steadily, also for colour-blind readers.

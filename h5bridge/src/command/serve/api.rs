@@ -31,7 +31,7 @@ const SETTLED: Duration = Duration::from_millis(50);
 
 type Pieces = Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>;
 
-/// What a worker makes of a request.
+/// Answer that a worker makes of a request.
 struct Made {
     content_type: &'static str,
     disposition: Option<String>,

@@ -54,7 +54,7 @@ struct Line {
     event: Arc<str>,
 }
 
-/// What is followed, and when it was searched for.
+/// Files that the board follows, and the time of the last search for them.
 struct Followed {
     files: Vec<(String, PathBuf)>,
     left_out: usize,

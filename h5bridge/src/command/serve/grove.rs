@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ctds_hdf5::browse::{self, Browser, Data, DataOptions, Dtype, Format, LinkResolution, TableFile};
 use ctds_hdf5::{Context, Error, ErrorKind};
 
-/// What every JSON answer is.
+/// Media type of every JSON answer.
 const JSON: &str = "application/json";
 
 /// Bytes of JSON that H5Web can show.
@@ -26,7 +26,7 @@ pub(super) enum Body {
     Pieces(Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>),
 }
 
-/// A refusal.
+/// An error answer.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: u16,
@@ -35,7 +35,7 @@ pub(super) struct Refusal {
 
 /// Limits of an answer.
 pub(super) struct Limits {
-    /// Bytes.
+    /// Most bytes of an answer.
     pub(super) response: u64,
 }
 
@@ -155,7 +155,7 @@ fn values(mut data: Data, name: &str) -> Result<Answer, Refusal> {
     Ok(Answer { content_type, disposition, length, body })
 }
 
-/// What a client is told of an error: nothing of where the server keeps its files.
+/// Message of an error for a client, without the paths of the server.
 pub(super) fn refusal(error: &Error, name: &str) -> Refusal {
     let is_denied = error.kind() == ErrorKind::Io && error.message().contains("Permission denied");
     // what leads to the message; the path of the file comes first, and is the server's

@@ -12,7 +12,8 @@ use super::reply::{Body, Reply, message, set, set_text, text};
 /// Bytes of a token, before they are written as hexadecimal digits.
 const TOKEN_BYTES: usize = 16;
 
-/// What every page may load: its own files. Data addresses and blobs are pictures that the page makes itself.
+/// Content security policy: a page may load only its own files, and pictures that it makes itself (data addresses,
+/// blobs).
 const POLICY: &str =
     "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
@@ -22,7 +23,7 @@ const EVALUATING_PAGE: &str = "/explore.html";
 /// Pages: addresses that a person opens, with or without a token.
 const PAGES: [&str; 4] = ["/", "/index.html", "/explore.html", "/ms.html"];
 
-/// What is known of the clients that may ask.
+/// Rules by which requests are accepted: token, hosts, origins.
 pub(super) struct Guard {
     /// Hash of the token; `None`: everyone who reaches the port may ask.
     token: Option<blake3::Hash>,
@@ -30,7 +31,7 @@ pub(super) struct Guard {
     port: u16,
     /// Names, or names with a port, of this server as others see it.
     hosts: Vec<String>,
-    /// Origins, as browsers write them, whose pages may ask.
+    /// Origins whose pages may send requests, as browsers write them.
     origins: Vec<String>,
     /// `/P` before every address, or nothing.
     base: String,
@@ -44,7 +45,7 @@ pub(super) fn new_token() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What the guard decides.
+/// Decision of the guard on a request.
 pub(super) enum Verdict {
     /// The request is answered by `path`, which lies below the base path. An origin is one that may read the answer.
     Go { path: String, origin: Option<HeaderValue> },
@@ -232,7 +233,7 @@ fn redirect(path: &str, query: &str) -> Reply {
     reply
 }
 
-/// What a browser asks before a page of another site sends a token.
+/// Answer to the request that a browser sends before a page of another site sends a token.
 fn preflight(origin: &HeaderValue) -> Reply {
     let mut reply = Response::new(Body::empty());
     *reply.status_mut() = StatusCode::NO_CONTENT;

@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// Pause after a look that has failed.
 const POLL_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-/// A look is sent this often, also when nothing has changed.
+/// Longest pause between two looks that are sent to a client, even if nothing has changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
 /// A file that its writer has closed is said to have ended after this time without a change.
@@ -37,14 +37,14 @@ const PERSISTENT: Duration = Duration::from_secs(2);
 const SAMPLE: u64 = 4 << 20;
 const BOARD_SAMPLE: u64 = 64 << 10;
 
-/// One reader of a file, for all clients.
+/// A live file with one reader for all clients.
 pub(super) struct LiveFile {
     path: PathBuf,
     /// Which tables may be opened because the file names them.
     served: Served,
     /// Name of the file in addresses.
     pub(super) name: String,
-    /// `None`: not open.
+    /// The open session; `None` while the file is not open.
     session: Arc<tokio::sync::Mutex<Option<Session>>>,
     news: watch::Sender<News>,
     /// A task looks at the file while it has listeners.
@@ -53,7 +53,7 @@ pub(super) struct LiveFile {
     state: Mutex<State>,
 }
 
-/// What is remembered of the looks before.
+/// State that is kept from earlier looks.
 #[derive(Default)]
 struct State {
     rates: Rates,
@@ -69,7 +69,7 @@ struct State {
     line: Option<Json>,
 }
 
-/// What a look at a file finds.
+/// The result of polling a file.
 enum Tick {
     /// Its revision, and the state as JSON.
     Look(u64, Arc<str>),
@@ -331,7 +331,7 @@ impl LiveFile {
         Some(line)
     }
 
-    /// One look, for listeners or for the board.
+    /// Takes a look, for listeners or for the board.
     fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
         let looked = self.refresh(session, sample);
         let mut state = locked(&self.state);

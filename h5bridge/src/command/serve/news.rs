@@ -44,7 +44,7 @@ pub(super) struct Progress {
     pub(super) rows: u64,
 }
 
-/// What one client has been sent.
+/// Events that one client has been sent.
 struct Client {
     has_begun: bool,
     looks: u64,
@@ -88,7 +88,7 @@ impl Client {
     }
 }
 
-/// A server-sent event.
+/// Formats a server-sent event.
 pub(super) fn event(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }

@@ -100,7 +100,7 @@ pub(super) fn message(status: StatusCode, text: impl AsRef<str>) -> Reply {
     reply
 }
 
-/// Sets a header.
+/// Sets a header of the answer.
 pub(super) fn set(reply: &mut Reply, name: HeaderName, value: HeaderValue) {
     reply.headers_mut().insert(name, value);
 }

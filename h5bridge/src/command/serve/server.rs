@@ -40,11 +40,11 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Pause after a connection that could not be accepted, for want of file descriptors for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a connection above the limit is told.
+/// Answer to a connection above the limit.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
     Connection: close\r\nContent-Length: 34\r\n\r\n{\"message\":\"too many connections\"}";
 
-/// The server: its guard, its sources, and the files that grow.
+/// The server: its guard, its sources, and the live files that clients watch.
 pub(super) struct Server {
     pub(super) guard: Guard,
     pub(super) shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! What all requests use.
+//! State and limits that all requests share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

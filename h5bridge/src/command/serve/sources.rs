@@ -61,13 +61,13 @@ pub(super) struct Listed {
     /// Whether its plots can be shown; `None`: not opened yet.
     measurement_set: Option<bool>,
     bytes: u64,
-    /// Seconds since 1970.
+    /// Time of the last change, in seconds since 1970.
     modified: f64,
     /// Rows of the main table; `None` if it has none, or was not opened yet.
     rows: Option<u64>,
 }
 
-/// What is learned by opening a file.
+/// Facts that are learned by opening a file.
 #[derive(Debug, Clone, Copy)]
 struct Facts {
     kind: &'static str,

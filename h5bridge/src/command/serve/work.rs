@@ -53,7 +53,7 @@ pub(super) enum Admission {
 pub(super) enum Lost {
     /// Too many wait, or the server ends.
     Busy,
-    /// The job panicked.
+    /// The job failed with a panic.
     Failed,
 }
 

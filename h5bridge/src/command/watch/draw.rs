@@ -15,7 +15,7 @@ const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 /// Tables besides the main one that are listed.
 const LISTED_TABLES: usize = 4;
 
-/// Where the picture goes.
+/// The terminal or stream on which the picture is drawn.
 pub(crate) struct Screen {
     is_terminal: bool,
     /// Lines of the picture on the screen.
@@ -132,7 +132,7 @@ fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     std::iter::once(style(title).dim().to_string()).chain(amplitudes.means.iter().map(row)).collect()
 }
 
-/// At most `width` numbers: means of neighbours.
+/// Reduces `means` to at most `width` numbers, each the mean of neighbours.
 fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     let each = means.len().div_ceil(width.max(1)).max(1);
     let mean = |group: &[Option<f64>]| {

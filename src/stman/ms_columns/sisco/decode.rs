@@ -16,14 +16,14 @@ const STEP_ROWS: u64 = 1 << 14;
 /// Of a baseline: what the four key columns have in common for all its rows.
 type Key = [i32; KEYS.len()];
 
-/// Where decoding has got to.
+/// State of the sequential decoding of a file.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// The next row.
+    /// The next row to be decoded.
     pub(super) row: u64,
     /// The cell of the row before that.
     pub(super) cell: Vec<Complex32>,
-    /// The next chunk.
+    /// The next chunk to be inflated.
     chunk: usize,
     values: Vec<Value>,
     /// Position of the next item in `values`.

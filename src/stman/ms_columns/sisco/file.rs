@@ -40,7 +40,7 @@ pub(super) enum Mode {
 pub(super) struct SiscoFile {
     file: Arc<dyn ReadAt>,
     pub(super) mode: Mode,
-    /// -1: no prediction.
+    /// Prediction level of the file; -1 for no prediction.
     pub(super) level: i8,
     chunks: Vec<Chunk>,
     /// Number of values in all chunks.

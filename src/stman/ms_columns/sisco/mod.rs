@@ -34,7 +34,7 @@ struct Sisco {
     /// For errors: file and manager.
     place: Context,
     file: SiscoFile,
-    /// `None`: no prediction.
+    /// Prediction level; `None` for no prediction.
     level: Option<Level>,
     shapes: Shapes,
     /// Rows of the table.
