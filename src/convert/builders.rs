@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::conversion::{ToHdf5Summary, to_hdf5};
 use super::exact::{self, ToOriginalSummary};
-use super::to_hdf5::{Compress, Plan, Prediction, TablePlan, ToHdf5Options};
+use super::to_hdf5::{Compress, Plan, Prediction, Sharing, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
+use crate::clone::Reflink;
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::io::ByteOrder;
+use crate::output::directory_of;
 use crate::source::{Comparison, Predicate, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
@@ -130,6 +132,13 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
+    /// Sets whether the file shares bytes with the source (reflink) where [`Compress::Shared`] keeps tiles as they are; without, where
+    /// the file system can.
+    pub fn reflink(mut self, reflink: Reflink) -> Self {
+        self.options.reflink = reflink;
+        self
+    }
+
     /// Lets all datasets grow along `row`.
     pub fn appendable(mut self, appendable: bool) -> Self {
         self.options.appendable = appendable;
@@ -242,6 +251,19 @@ impl<'a> ToHdf5Plan<'a> {
     /// How large the file will be and how long it will take, about.
     pub fn prediction(&self) -> Prediction {
         self.plan.prediction(&self.options)
+    }
+
+    /// How much of a file at `target` would share its bytes with the source; `None` without [`Compress::Shared`]. A file without a
+    /// name is made beside `target` to try.
+    ///
+    /// # Errors
+    /// `Unsupported` with [`Reflink::Always`] if bytes cannot be shared; those of opening columns.
+    pub fn sharing(&self, target: impl AsRef<Path>) -> Result<Option<Sharing>> {
+        if self.options.compress != Compress::Shared {
+            return Ok(None);
+        }
+        let directory = directory_of(target.as_ref());
+        Sharing::expect(&self.source, &self.plan, self.options.reflink, directory).map(Some)
     }
 
     /// Whether the datasets can grow along `row`.

@@ -83,7 +83,7 @@ const CHUNK_PREEMPTION: f64 = 0.75;
 const READ_ATTEMPTS: u32 = 30;
 
 /// Blocks of at least this many bytes are aligned in a file from [`File::create_aligned`].
-const ALIGNED_BYTES: u64 = 4 << 20;
+pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
 /// Their addresses are multiples of this: the largest unit in which common file systems share bytes is the record of ZFS, 128 KiB
 /// by default and seldom more than 1 MiB.
 const ALIGNMENT: u64 = 1 << 20;

@@ -49,12 +49,12 @@ pub(crate) use dataset::IndexKind;
 pub(crate) use dataset::{Allocation, ChunkInfo, Dataset, DatasetSpec, Header, Storage};
 pub(crate) use element::ElementSpec;
 pub(crate) use elsewhere::{Elsewhere, Reach};
-pub(crate) use file::{Bounds, File, is_hdf5};
+pub(crate) use file::{ALIGNED_BYTES, Bounds, File, is_hdf5};
 pub(crate) use filter::{Filter, FilterScratch, Pipeline};
 pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use repair::Superblock;
-pub(crate) use sys::Link;
+pub(crate) use sys::{Link, clone_range};
 
 #[cfg(test)]
 mod tests;

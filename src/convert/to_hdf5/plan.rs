@@ -6,6 +6,7 @@ use bstr::ByteSlice;
 
 use super::compression::{Choice, Compress, Sample};
 use super::layout_choice::{ColumnForm, Growth, Selection, Survey, TileUse};
+use crate::clone::Reflink;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::h5::{Allocation, Compression};
 use crate::limits;
@@ -33,6 +34,8 @@ pub(crate) struct ToHdf5Options {
     pub(crate) tables: Vec<String>,
     /// Filters of the datasets.
     pub(crate) compress: Compress,
+    /// Whether blocks share their bytes with the source.
+    pub(crate) reflink: Reflink,
     /// Datasets can grow along `row`.
     pub(crate) appendable: bool,
     /// Threads that decode and compress; 0: one for each processor.
@@ -89,6 +92,7 @@ impl Default for ToHdf5Options {
             predicate: None,
             tables: Vec::new(),
             compress: Compress::Auto,
+            reflink: Reflink::Auto,
             appendable: false,
             threads: 0,
             max_memory: 256 << 20,
