@@ -208,7 +208,7 @@ impl<'a> Sharer<'a> {
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// Whether bytes of `from` can be shared with files in `directory`.
+    /// Whether the first bytes of `from` can be shared with files in `directory`.
     pub(crate) fn can_share(&self, from: &dyn ReadAt, directory: &Path) -> bool {
         self.reflink != Reflink::Never
             && from.raw(0).is_some_and(|raw| probe(raw, directory).is_ok_and(|probed| probed.is_ok()))
@@ -248,6 +248,20 @@ impl RawCopy for Sharer<'_> {
                 copy_between(Raw { len: from.len.min(RAW_BYTES), ..from }, to, offset)
             }
         }
+    }
+}
+
+/// Shares ranges by a [`Sharer`], and leaves to the caller what cannot be shared.
+pub(crate) struct SharedOnly<'a>(pub(crate) &'a Sharer<'a>);
+
+impl RawCopy for SharedOnly<'_> {
+    fn most_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn copy(&self, from: Raw<'_>, to: &File, offset: u64) -> u64 {
+        // whatever went wrong, the caller sees it by reading and writing
+        matches!(self.0.share(from, to, offset), Ok(Ok(_))).then_some(from.len).unwrap_or(0)
     }
 }
 

@@ -8,7 +8,7 @@ mod region;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::io::{ByteOrder, ReadAt};
+use crate::io::{ByteOrder, Raw, RawCopy, ReadAt};
 use crate::value::{DataType, Shape, Values, swap_bytes, swap_width};
 
 pub(crate) use cache::ChunkCache;
@@ -170,6 +170,10 @@ pub(crate) trait ChunkWrite: Send + Sync {
 
     /// Writes a whole chunk, edge padding included.
     fn write_chunk(&self, index: &[u64], values: &Values) -> Result<()>;
+
+    /// Lets `by` copy bytes of another file to the chunks as they are stored, from byte `at` on; returns how many. 0 if none, or if the
+    /// chunks are not one after the other as plain elements.
+    fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64;
 
     /// Writes consecutive whole chunks from linear number `first` on, as they are stored.
     ///

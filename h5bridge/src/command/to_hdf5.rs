@@ -2,15 +2,16 @@
 
 use std::io::Write;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Predicate, Prediction, ReadStrategy, Sha256,
-    TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
+    ColumnForm, ColumnPlan, ColumnSharing, Compress, Compression, DigestPolicy, Predicate, Prediction, ReadStrategy,
+    Reflink, Sha256, Sharing, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::{Value as Json, json};
@@ -21,6 +22,9 @@ use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
+
+/// Columns of fewer bytes are not named for not being shared.
+const NOTABLE_BYTES: u64 = 1 << 20;
 
 /// Arguments of `to-hdf5`.
 #[derive(Debug, clap::Args)]
@@ -52,6 +56,10 @@ pub(crate) struct Args {
     tables: Vec<String>,
     #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
     compress: CompressOrKeep,
+    /// With --compress shared: share bytes with the source where the file system can (auto), fail where it cannot (always), or copy
+    /// (never); the file is the same
+    #[arg(long, default_value = "auto", value_parser = reflink(), value_name = "WHEN")]
+    reflink: Reflink,
     /// Let all datasets grow along row
     #[arg(long)]
     appendable: bool,
@@ -86,6 +94,15 @@ pub(crate) struct Args {
     no_digest: bool,
     #[command(flatten)]
     external: External,
+}
+
+/// When bytes are shared, by the word on the command line.
+fn reflink() -> impl TypedValueParser<Value = Reflink> {
+    PossibleValuesParser::new(["auto", "always", "never"]).map(|word| match word.as_str() {
+        "always" => Reflink::Always,
+        "never" => Reflink::Never,
+        _ => Reflink::Auto,
+    })
 }
 
 fn row_range(text: &str) -> Result<Range<u64>> {
@@ -153,6 +170,7 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
         (!args.tables.is_empty(), "--tables"),
         (args.appendable, "--appendable"),
         (args.restorable, "--restorable"),
+        (args.reflink != Reflink::Auto, "--reflink"),
         (args.dry_run, "--dry-run"),
         (args.digest, "--digest"),
     ];
@@ -254,6 +272,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
     }
     let compress = without_keep(&args)?;
+    if args.reflink == Reflink::Always && compress != Compress::Shared {
+        let message = "--reflink always: only a file made with --compress shared shares bytes with its source";
+        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
+    }
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let digest = match (args.digest, args.no_digest) {
         (true, _) => DigestPolicy::Always,
@@ -266,6 +288,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .exclude(args.exclude)
         .tables(args.tables)
         .compression(compress)
+        .reflink(args.reflink)
         .appendable(args.appendable)
         .restorable(args.restorable)
         .digest(digest)
@@ -291,7 +314,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     };
     let plan = plan.map_err(go_on)?;
     if args.dry_run {
-        return print_plan(&plan, global, out);
+        return print_plan(&plan, &args.out, global, out);
     }
     let left = left_uncompressed(&plan);
     let expected = plan.prediction();
@@ -318,28 +341,34 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             expected.seconds
         ),
     ];
+    let sharing = summary.sharing.as_ref();
+    lines.extend(sharing.into_iter().flat_map(|sharing| sharing_lines(sharing, *file_bytes)));
     if !left.is_empty() {
         lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
     }
     let condition = condition.unwrap_or_default();
     lines.push(format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()));
+    let mut fields = json!({
+        "out": args.out.display().to_string(),
+        "tables": tables,
+        "columns": columns,
+        "columns_missing": missing,
+        "rows": rows,
+        "bytes": bytes,
+        "file_bytes": file_bytes,
+        "seconds": seconds,
+        "peak_memory": report::peak_memory(),
+        "digest": digest,
+        "not_compressed": left,
+        "expected": expected_json(&expected),
+    });
+    if let Some(sharing) = sharing {
+        fields["sharing"] = sharing_json(sharing, *file_bytes);
+    }
     Ending {
         warnings,
         summary: lines,
-        fields: json!({
-            "out": args.out.display().to_string(),
-            "tables": tables,
-            "columns": columns,
-            "columns_missing": missing,
-            "rows": rows,
-            "bytes": bytes,
-            "file_bytes": file_bytes,
-            "seconds": seconds,
-            "peak_memory": report::peak_memory(),
-            "digest": digest,
-            "not_compressed": left,
-            "expected": expected_json(&expected),
-        }),
+        fields,
         plugins: compress.plugin().into_iter().collect(),
         damage: &summary.damage,
         ..Ending::default()
@@ -376,7 +405,7 @@ fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
 }
 
 /// Prints what a conversion would write.
-fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
+fn print_plan(plan: &ToHdf5Plan<'_>, target: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let memory = plan.peak_memory();
     let restorable = plan.restorable()?;
     let mut fields = json!({
@@ -391,6 +420,10 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
         "the file: about {} for {bytes} of data, in about {seconds:.1} s; peak memory about {memory}",
         report::bytes(file_bytes)
     ));
+    if let Some(sharing) = plan.sharing(target)? {
+        fields["sharing"] = sharing_json(&sharing, file_bytes);
+        found.extend(sharing_lines(&sharing, file_bytes));
+    }
     if let Some((files, bytes)) = restorable {
         fields["restorable"] = json!({"files": files, "bytes": bytes});
         let bytes = report::bytes(bytes);
@@ -399,6 +432,36 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
         ));
     }
     Ending { warnings: plan.warnings(), damage: plan.damage(), found, fields, ..Ending::default() }.print(global, out)
+}
+
+/// What a file of `file_bytes` bytes shares with the source.
+fn sharing_json(sharing: &Sharing, file_bytes: u64) -> Json {
+    let column = |column: &ColumnSharing| {
+        let reason = column.not_shared?;
+        Some(json!({"column": column_path(column), "bytes": column.bytes, "reason": reason.describe()}))
+    };
+    json!({
+        "shared_bytes": sharing.shared_bytes,
+        "copied_bytes": file_bytes.saturating_sub(sharing.shared_bytes),
+        "not_shared": sharing.columns.iter().filter_map(column).collect::<Vec<_>>(),
+    })
+}
+
+fn column_path(column: &ColumnSharing) -> String {
+    format!("{}/{}", column.group.trim_start_matches('/'), column.link)
+}
+
+/// The same for people, who are told of columns of a size that matters.
+fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
+    let (shared, own) = (sharing.shared_bytes, file_bytes.saturating_sub(sharing.shared_bytes));
+    let mut lines = vec![format!("shared with the source: {}; copied: {}", report::bytes(shared), report::bytes(own))];
+    let large: Vec<_> = sharing.columns.iter().filter(|column| column.bytes >= NOTABLE_BYTES).collect();
+    let named = |column: &&ColumnSharing| Some(format!("{} ({})", column_path(column), column.not_shared?));
+    let named: Vec<_> = large.iter().filter_map(named).collect();
+    if !named.is_empty() {
+        lines.push(format!("not shared: {}", named.join(", ")));
+    }
+    lines
 }
 
 fn expected_json(expected: &Prediction) -> Json {
