@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::exact;
 use super::to_hdf5::{ColumnPlan, Compress, Plan, Sharing, ToHdf5Options, Writer};
+use crate::clone::trim;
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::File;
@@ -86,6 +87,9 @@ pub(crate) fn to_hdf5(
     warnings.append(&mut writer.warnings);
     drop(writer);
     file.close()?;
+    if sharing.is_some() {
+        trim(output.partial())?;
+    }
     let file_bytes = output.partial().metadata()?.len();
     output.commit()?;
     Ok(ToHdf5Summary {

@@ -1,5 +1,9 @@
 """Tables in tiles of many shapes, made by python-casacore, and where HDF5 has what they hold."""
+import fcntl
 import os
+import shutil
+import struct
+import subprocess
 
 import casacore.tables as ct
 import h5py
@@ -133,3 +137,70 @@ def check_block(dataset):
     assert chunk * number < ALIGNED or base % MIB == 0, '%s at %d' % (dataset.name, base)
     assert base + chunk * number <= os.path.getsize(dataset.file.filename)
     return base, chunk * number
+
+
+# ---- file systems that share ---------------------------------------------------------------------------------------
+
+FS_IOC_FIEMAP = 0xC020660B
+FIEMAP_FLAG_SYNC, FIEMAP_EXTENT_LAST, FIEMAP_EXTENT_SHARED = 1, 1, 0x2000
+
+
+def shared_extents(path):
+    """[(offset, bytes)] of the parts of a file that it shares with other files, as the file system knows them."""
+    found, start = [], 0
+    with open(path, 'rb') as f:
+        while True:
+            buffer = bytearray(struct.pack('=QQLLLL', start, (1 << 64) - 1 - start, FIEMAP_FLAG_SYNC, 0, 128, 0) + bytes(56 * 128))
+            fcntl.ioctl(f, FS_IOC_FIEMAP, buffer)
+            count = struct.unpack_from('=L', buffer, 20)[0]
+            for number in range(count):
+                logical, _, length, _, _, flags = struct.unpack_from('=QQQQQL', buffer, 32 + 56 * number)
+                if flags & FIEMAP_EXTENT_SHARED:
+                    found.append((logical, length))
+                if flags & FIEMAP_EXTENT_LAST:
+                    return found
+                start = logical + length
+            if count == 0:
+                return found
+
+
+def is_shared(path, start, size):
+    """Whether whole blocks of 4 KiB from START on are shared; the last block may not be whole."""
+    end = (start + size) // 4096 * 4096
+    for logical, length in sorted(shared_extents(path)):
+        if logical <= start < logical + length:
+            start = logical + length
+    return start >= end
+
+
+class FileSystem:
+    """A file system in an image below FOLDER, mounted; `why` says why it is not."""
+
+    def __init__(self, folder, kind, size):
+        self.image, self.path, self.mounted = folder / (kind + '.img'), folder / kind, False
+        self.why = self.mount(kind, size)
+
+    def mount(self, kind, size):
+        if os.geteuid() != 0:
+            return 'only root may mount a %s image' % kind
+        if shutil.which('mkfs.' + kind) is None:
+            return 'mkfs.%s is missing (%s)' % (kind, 'xfsprogs' if kind == 'xfs' else 'btrfs-progs')
+        self.path.mkdir()
+        with open(self.image, 'wb') as f:
+            f.truncate(size)
+        for words in (['mkfs.' + kind, '-q', self.image], ['mount', '-o', 'loop', self.image, self.path]):
+            done = subprocess.run(words, capture_output=True, text=True)
+            if done.returncode:
+                return '%s may not be used here: %s' % (words[0], done.stderr.strip().splitlines()[-1:])
+        self.mounted = True
+        return None
+
+    def used(self):
+        """Bytes in use."""
+        subprocess.run(['sync', '-f', self.path], check=True)
+        state = os.statvfs(self.path)
+        return (state.f_blocks - state.f_bfree) * state.f_frsize
+
+    def unmount(self):
+        if self.mounted:
+            subprocess.run(['umount', self.path], check=True)

@@ -1,5 +1,6 @@
 //! `to-hdf5`: a native HDF5 file from a table and its subtables.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    ColumnForm, ColumnPlan, ColumnSharing, Compress, Compression, DigestPolicy, Predicate, Prediction, ReadStrategy,
-    Reflink, Sha256, Sharing, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
+    ColumnForm, ColumnPlan, ColumnSharing, Compress, Compression, DigestPolicy, NotShared, Predicate, Prediction,
+    ReadStrategy, Reflink, Sha256, Sharing, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::{Value as Json, json};
@@ -25,6 +26,8 @@ use crate::report::{self, Ending};
 
 /// Columns of fewer bytes are not named for not being shared.
 const NOTABLE_BYTES: u64 = 1 << 20;
+/// Nor are those of a smaller part of all bytes: one of this many.
+const NOTABLE_PART: u64 = 100;
 
 /// Arguments of `to-hdf5`.
 #[derive(Debug, clap::Args)]
@@ -455,12 +458,14 @@ fn column_path(column: &ColumnSharing) -> String {
 fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     let (shared, own) = (sharing.shared_bytes, file_bytes.saturating_sub(sharing.shared_bytes));
     let mut lines = vec![format!("shared with the source: {}; copied: {}", report::bytes(shared), report::bytes(own))];
-    let large: Vec<_> = sharing.columns.iter().filter(|column| column.bytes >= NOTABLE_BYTES).collect();
-    let named = |column: &&ColumnSharing| Some(format!("{} ({})", column_path(column), column.not_shared?));
-    let named: Vec<_> = large.iter().filter_map(named).collect();
-    if !named.is_empty() {
-        lines.push(format!("not shared: {}", named.join(", ")));
+    let all: u64 = sharing.columns.iter().map(|column| column.bytes).sum();
+    let mut reasons = BTreeMap::<NotShared, Vec<String>>::new();
+    for column in sharing.columns.iter().filter(|column| column.bytes >= NOTABLE_BYTES.max(all / NOTABLE_PART)) {
+        if let Some(reason) = column.not_shared {
+            reasons.entry(reason).or_default().push(column_path(column));
+        }
     }
+    lines.extend(reasons.iter().map(|(reason, columns)| format!("not shared, {reason}: {}", columns.join(", "))));
     lines
 }
 

@@ -316,7 +316,7 @@ fn try_range(
     let raw = Raw { len: raw.len.min(bytes), ..raw };
     // what cannot be tried is tried when it is written
     let permission = |_| NotShared::Permission;
-    if raw.offset % 4096 != 0 {
+    if !raw.offset.is_multiple_of(4096) {
         return Err(NotShared::Misaligned);
     }
     probe(raw, directory).map_err(permission)?.map(|()| bytes / 4096 * 4096)
