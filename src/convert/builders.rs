@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 
 use super::conversion::{ToHdf5Summary, to_hdf5};
 use super::exact::{self, ToOriginalSummary};
-use super::to_hdf5::{Compress, Plan, Prediction, TablePlan, ToHdf5Options};
+use super::to_hdf5::{Compress, Plan, Prediction, Sharing, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
+use crate::clone::Reflink;
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::io::ByteOrder;
+use crate::output::directory_of;
 use crate::source::{Comparison, Predicate, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
 /// Whether a conversion computes the CTFP-1 digests of what it reads and keeps them in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
-    /// Digests are computed with compression, and for files from which the originals can be restored. Without compression
-    /// they would take as long as everything else.
+    /// Digests are computed with compression, and for files from which the originals can be restored. Where large columns are not
+    /// compressed (`none`, `shared`) they would take as long as everything else.
     #[default]
     Auto,
     /// Always.
@@ -127,6 +129,13 @@ impl<'a> ToHdf5<'a> {
     /// Sets how datasets are compressed; without, by gzip where it gains.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
+        self
+    }
+
+    /// Sets whether the file shares bytes with the source (reflink) where [`Compress::Shared`] keeps tiles as they are; without, where
+    /// the file system can.
+    pub fn reflink(mut self, reflink: Reflink) -> Self {
+        self.options.reflink = reflink;
         self
     }
 
@@ -242,6 +251,19 @@ impl<'a> ToHdf5Plan<'a> {
     /// Estimates of the size of the file and of the time that the conversion takes.
     pub fn prediction(&self) -> Prediction {
         self.plan.prediction(&self.options)
+    }
+
+    /// How much of a file at `target` would share its bytes with the source; `None` without [`Compress::Shared`]. A file without a
+    /// name is made beside `target` to try.
+    ///
+    /// # Errors
+    /// `Unsupported` with [`Reflink::Always`] if bytes cannot be shared; those of opening columns.
+    pub fn sharing(&self, target: impl AsRef<Path>) -> Result<Option<Sharing>> {
+        if self.options.compress != Compress::Shared {
+            return Ok(None);
+        }
+        let directory = directory_of(target.as_ref());
+        Sharing::expect(&self.source, &self.plan, self.options.reflink, directory).map(Some)
     }
 
     /// Whether the datasets can grow along `row`.

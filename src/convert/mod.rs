@@ -37,6 +37,7 @@ mod exact;
 mod to_hdf5;
 mod to_table;
 
+pub use crate::clone::{NotShared, Reflink};
 pub use crate::damage::Damage;
 pub use crate::h5::{Compression, Plugin};
 pub use crate::native::{DatasetInfo, Elsewhere, Part as DatasetPart, display_name};
@@ -49,8 +50,8 @@ pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;
 pub use exact::{SpaceUsage, ToOriginalSummary};
 pub use to_hdf5::{
-    ColumnForm, ColumnOutline, ColumnPlan, Compress, CoordinateOutline, DatasetOutline, MissingColumn, Outline,
-    Prediction, ReadStrategy, TableOutline, TablePlan,
+    ColumnForm, ColumnOutline, ColumnPlan, ColumnSharing, Compress, CoordinateOutline, DatasetOutline, MissingColumn,
+    Outline, Prediction, ReadStrategy, Sharing, TableOutline, TablePlan,
 };
 pub(crate) use to_hdf5::{Place, Plan, ToHdf5Options, Unwritten};
 pub use to_table::ToTableSummary;

@@ -1,16 +1,18 @@
 //! `to-hdf5`: a native HDF5 file from a table and its subtables.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Predicate, Prediction, ReadStrategy, Sha256,
-    TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
+    ColumnForm, ColumnPlan, ColumnSharing, Compress, Compression, DigestPolicy, NotShared, Predicate, Prediction,
+    ReadStrategy, Reflink, Sha256, Sharing, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::{Value as Json, json};
@@ -21,6 +23,11 @@ use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
+
+/// Columns of fewer bytes are not named for not being shared.
+const NOTABLE_BYTES: u64 = 1 << 20;
+/// Nor are those of a smaller part of all bytes: one of this many.
+const NOTABLE_PART: u64 = 100;
 
 /// Arguments of `to-hdf5`.
 #[derive(Debug, clap::Args)]
@@ -52,6 +59,10 @@ pub(crate) struct Args {
     tables: Vec<String>,
     #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
     compress: CompressOrKeep,
+    /// With --compress shared: share bytes with the source where the file system can (auto), fail where it cannot (always), or copy
+    /// (never); the file is the same
+    #[arg(long, default_value = "auto", value_parser = reflink(), value_name = "WHEN")]
+    reflink: Reflink,
     /// Let all datasets grow along row
     #[arg(long)]
     appendable: bool,
@@ -78,7 +89,7 @@ pub(crate) struct Args {
     /// Leave out what is damaged, name it, and convert the rest; the exit code is then 6
     #[arg(long, conflicts_with = "restorable")]
     salvage: bool,
-    /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none
+    /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none and shared
     #[arg(long)]
     digest: bool,
     /// Do not digest the content on the way
@@ -86,6 +97,15 @@ pub(crate) struct Args {
     no_digest: bool,
     #[command(flatten)]
     external: External,
+}
+
+/// When bytes are shared, by the word on the command line.
+fn reflink() -> impl TypedValueParser<Value = Reflink> {
+    PossibleValuesParser::new(["auto", "always", "never"]).map(|word| match word.as_str() {
+        "always" => Reflink::Always,
+        "never" => Reflink::Never,
+        _ => Reflink::Auto,
+    })
 }
 
 fn row_range(text: &str) -> Result<Range<u64>> {
@@ -97,12 +117,15 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 /// How data is compressed, by the word on the command line.
 pub(crate) fn compress(text: &str) -> Result<Compress, String> {
     // the words of a usage error are a sentence of their own
-    Compress::parse(text).map_err(|error| format!("{}; or auto", error.message()))
+    Compress::parse(text).map_err(|error| format!("{}; or auto, or shared", error.message()))
 }
 
 /// The help of `--compress`.
 pub(crate) fn compress_help() -> String {
-    format!("{}; or auto: what every HDF5 reader has, where it gains", Compression::forms())
+    format!(
+        "{}; auto: what every HDF5 reader has, where it gains; shared: auto, but tiles of numbers stay as they are",
+        Compression::forms()
+    )
 }
 
 /// How data is compressed, or that chunks stay as they are.
@@ -150,6 +173,7 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
         (!args.tables.is_empty(), "--tables"),
         (args.appendable, "--appendable"),
         (args.restorable, "--restorable"),
+        (args.reflink != Reflink::Auto, "--reflink"),
         (args.dry_run, "--dry-run"),
         (args.digest, "--digest"),
     ];
@@ -165,6 +189,10 @@ fn compression(args: &Args) -> Result<Compression> {
     Ok(match without_keep(args)? {
         Compress::With(compression) => compression,
         Compress::Auto => Compression::NONE,
+        Compress::Shared => {
+            let message = format!("--compress shared is for tables; {} is none", args.source.display());
+            return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
+        }
     })
 }
 
@@ -247,6 +275,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
     }
     let compress = without_keep(&args)?;
+    if args.reflink == Reflink::Always && compress != Compress::Shared {
+        let message = "--reflink always: only a file made with --compress shared shares bytes with its source";
+        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
+    }
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let digest = match (args.digest, args.no_digest) {
         (true, _) => DigestPolicy::Always,
@@ -259,6 +291,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .exclude(args.exclude)
         .tables(args.tables)
         .compression(compress)
+        .reflink(args.reflink)
         .appendable(args.appendable)
         .restorable(args.restorable)
         .digest(digest)
@@ -284,7 +317,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     };
     let plan = plan.map_err(go_on)?;
     if args.dry_run {
-        return print_plan(&plan, global, out);
+        return print_plan(&plan, &args.out, global, out);
     }
     let left = left_uncompressed(&plan);
     let expected = plan.prediction();
@@ -311,28 +344,34 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             expected.seconds
         ),
     ];
+    let sharing = summary.sharing.as_ref();
+    lines.extend(sharing.into_iter().flat_map(|sharing| sharing_lines(sharing, *file_bytes)));
     if !left.is_empty() {
         lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
     }
     let condition = condition.unwrap_or_default();
     lines.push(format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()));
+    let mut fields = json!({
+        "out": args.out.display().to_string(),
+        "tables": tables,
+        "columns": columns,
+        "columns_missing": missing,
+        "rows": rows,
+        "bytes": bytes,
+        "file_bytes": file_bytes,
+        "seconds": seconds,
+        "peak_memory": report::peak_memory(),
+        "digest": digest,
+        "not_compressed": left,
+        "expected": expected_json(&expected),
+    });
+    if let Some(sharing) = sharing {
+        fields["sharing"] = sharing_json(sharing, *file_bytes);
+    }
     Ending {
         warnings,
         summary: lines,
-        fields: json!({
-            "out": args.out.display().to_string(),
-            "tables": tables,
-            "columns": columns,
-            "columns_missing": missing,
-            "rows": rows,
-            "bytes": bytes,
-            "file_bytes": file_bytes,
-            "seconds": seconds,
-            "peak_memory": report::peak_memory(),
-            "digest": digest,
-            "not_compressed": left,
-            "expected": expected_json(&expected),
-        }),
+        fields,
         plugins: compress.plugin().into_iter().collect(),
         damage: &summary.damage,
         ..Ending::default()
@@ -369,7 +408,7 @@ fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
 }
 
 /// Prints what a conversion would write.
-fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
+fn print_plan(plan: &ToHdf5Plan<'_>, target: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let memory = plan.peak_memory();
     let restorable = plan.restorable()?;
     let mut fields = json!({
@@ -384,6 +423,10 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
         "the file: about {} for {bytes} of data, in about {seconds:.1} s; peak memory about {memory}",
         report::bytes(file_bytes)
     ));
+    if let Some(sharing) = plan.sharing(target)? {
+        fields["sharing"] = sharing_json(&sharing, file_bytes);
+        found.extend(sharing_lines(&sharing, file_bytes));
+    }
     if let Some((files, bytes)) = restorable {
         fields["restorable"] = json!({"files": files, "bytes": bytes});
         let bytes = report::bytes(bytes);
@@ -392,6 +435,38 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
         ));
     }
     Ending { warnings: plan.warnings(), damage: plan.damage(), found, fields, ..Ending::default() }.print(global, out)
+}
+
+/// What a file of `file_bytes` bytes shares with the source.
+fn sharing_json(sharing: &Sharing, file_bytes: u64) -> Json {
+    let column = |column: &ColumnSharing| {
+        let reason = column.not_shared?;
+        Some(json!({"column": column_path(column), "bytes": column.bytes, "reason": reason.describe()}))
+    };
+    json!({
+        "shared_bytes": sharing.shared_bytes,
+        "copied_bytes": file_bytes.saturating_sub(sharing.shared_bytes),
+        "not_shared": sharing.columns.iter().filter_map(column).collect::<Vec<_>>(),
+    })
+}
+
+fn column_path(column: &ColumnSharing) -> String {
+    format!("{}/{}", column.group.trim_start_matches('/'), column.link)
+}
+
+/// The same for people, who are told of columns of a size that matters.
+fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
+    let (shared, own) = (sharing.shared_bytes, file_bytes.saturating_sub(sharing.shared_bytes));
+    let mut lines = vec![format!("shared with the source: {}; copied: {}", report::bytes(shared), report::bytes(own))];
+    let all: u64 = sharing.columns.iter().map(|column| column.bytes).sum();
+    let mut reasons = BTreeMap::<NotShared, Vec<String>>::new();
+    for column in sharing.columns.iter().filter(|column| column.bytes >= NOTABLE_BYTES.max(all / NOTABLE_PART)) {
+        if let Some(reason) = column.not_shared {
+            reasons.entry(reason).or_default().push(column_path(column));
+        }
+    }
+    lines.extend(reasons.iter().map(|(reason, columns)| format!("not shared, {reason}: {}", columns.join(", "))));
+    lines
 }
 
 fn expected_json(expected: &Prediction) -> Json {

@@ -1,5 +1,6 @@
 //! How a column becomes a dataset: a plan, the structure of the file, then the data.
 
+mod blocks;
 mod budget;
 mod column;
 mod compression;
@@ -13,6 +14,7 @@ mod stored;
 mod structure;
 mod unwritten;
 
+pub use blocks::{ColumnSharing, Sharing};
 pub use compression::Compress;
 pub use layout_choice::{ColumnForm, ReadStrategy};
 pub use outline::{ColumnOutline, CoordinateOutline, DatasetOutline, Outline, TableOutline};
