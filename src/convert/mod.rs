@@ -42,7 +42,7 @@ pub use crate::h5::{Compression, Plugin};
 pub use crate::native::{DatasetInfo, Elsewhere, Part as DatasetPart, display_name};
 pub use crate::sha::Sha256;
 pub use crate::source::{
-    ColumnDigest, Comparison, Difference, Predicate, RefusedTable, Source, SourceTable, TableDigest,
+    Averaged, Averaging, ColumnDigest, Comparison, Difference, Predicate, RefusedTable, Source, SourceTable, TableDigest,
 };
 pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal, ToTable};
 pub use conversion::ToHdf5Summary;

@@ -14,7 +14,7 @@ use crate::native::{
     table_path,
 };
 use crate::source::tree::Tree;
-use crate::source::{Content, Predicate, Source};
+use crate::source::{Averaging, Content, Predicate, Source};
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
 
@@ -29,6 +29,8 @@ pub(crate) struct ToHdf5Options {
     pub(crate) rows: Option<Range<u64>>,
     /// A condition on the rows of the main table. The source has been reduced to the rows that satisfy it.
     pub(crate) predicate: Option<Predicate>,
+    /// How the main table is averaged. The source has been averaged.
+    pub(crate) average: Option<Averaging>,
     /// Tables to take: `MAIN`, or a subtable's name; empty: all.
     pub(crate) tables: Vec<String>,
     /// Filters of the datasets.
@@ -82,6 +84,7 @@ impl Default for ToHdf5Options {
             exclude: Vec::new(),
             rows: None,
             predicate: None,
+            average: None,
             tables: Vec::new(),
             compress: Compress::Auto,
             appendable: false,
