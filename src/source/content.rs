@@ -8,10 +8,10 @@ use super::row_set::RowSet;
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::Attribute;
-use crate::native::{DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
+use crate::native::{AVERAGED, DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
-use crate::value::{DataType, Record, Shape};
+use crate::value::{DataType, Record, Shape, Values};
 
 /// The content of one table: of a table directory, or of a group in a native HDF5 file.
 pub(crate) enum Content {
@@ -60,6 +60,32 @@ impl Content {
     /// The attributes of the root, if the table is in an HDF5 file.
     pub(crate) fn root_attributes(&self) -> Result<Option<Vec<(String, Attribute)>>> {
         self.as_native().map(NativeTable::root_attributes).transpose()
+    }
+
+    /// How the rows were averaged, in this call or when the file was made.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub(crate) fn averaging(&self) -> Result<Option<String>> {
+        let of_file = match self.as_native() {
+            Some(native) => native.root_attributes()?.into_iter().find(|(name, _)| name == AVERAGED),
+            None => None,
+        };
+        let of_file = of_file.and_then(|(_, attribute)| match attribute.values() {
+            Values::String(strings) => strings.first().map(ToString::to_string),
+            _ => None,
+        });
+        let now = match self {
+            Content::Averaged(table) => match &table.how {
+                HowAveraged::Rows(plan) => Some(plan.averaging().to_string()),
+                HowAveraged::Windows(_) => None,
+            },
+            _ => None,
+        };
+        Ok(match (of_file, now) {
+            (Some(before), Some(now)) => Some(format!("{before}; {now}")),
+            (before, now) => before.or(now),
+        })
     }
 
     /// The numbers that all rows have there; `None` if they count from 0.
@@ -299,11 +325,11 @@ impl ColumnCells for Borrowed<'_> {
         self.0.cell_shape(row)
     }
 
-    fn read_cell(&self, row: u64, region: Option<&crate::value::Region>, out: &mut crate::value::Values) -> Result<()> {
+    fn read_cell(&self, row: u64, region: Option<&crate::value::Region>, out: &mut Values) -> Result<()> {
         self.0.read_cell(row, region, out)
     }
 
-    fn read_rows(&self, rows: std::ops::Range<u64>, out: &mut crate::value::Values) -> Result<()> {
+    fn read_rows(&self, rows: std::ops::Range<u64>, out: &mut Values) -> Result<()> {
         self.0.read_rows(rows, out)
     }
 

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Predicate, Prediction, ReadStrategy, Sha256,
+    Averaged, Averaging, ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Predicate, Prediction, ReadStrategy, Sha256,
     TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
@@ -28,6 +28,7 @@ use crate::report::{self, Ending};
   h5bridge to-hdf5 my.ms my.h5
   h5bridge to-hdf5 my.ms my.h5 --columns TIME,UVW,DATA --rows 0..10000
   h5bridge to-hdf5 my.ms my.h5 --where 'DATA_DESC_ID == 0 && TIME > \"2014-04-22T10:30:00\"'
+  h5bridge to-hdf5 my.ms my.h5 --average time=10s,chan=4
   h5bridge to-hdf5 my.ms my.h5 --dry-run")]
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
@@ -47,6 +48,10 @@ pub(crate) struct Args {
     /// 'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'
     #[arg(long = "where", value_name = "CONDITION")]
     predicate: Option<Predicate>,
+    /// Average the visibilities of a MeasurementSet, weighted and without flagged samples: rows of a baseline in bins of
+    /// time, neighbouring channels, or both
+    #[arg(long, value_name = "time=10s,chan=4", conflicts_with_all = ["restorable", "salvage"])]
+    average: Option<Averaging>,
     /// Take only these tables; MAIN is the main one
     #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
     tables: Vec<String>,
@@ -147,6 +152,7 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
         (!args.exclude.is_empty(), "--exclude"),
         (args.rows.is_some(), "--rows"),
         (args.predicate.is_some(), "--where"),
+        (args.average.is_some(), "--average"),
         (!args.tables.is_empty(), "--tables"),
         (args.appendable, "--appendable"),
         (args.restorable, "--restorable"),
@@ -275,7 +281,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     if let Some(predicate) = args.predicate {
         to_hdf5 = to_hdf5.rows_where(predicate);
     }
-    // a search for damage takes long
+    if let Some(averaging) = args.average {
+        to_hdf5 = to_hdf5.average(averaging);
+    }
+    // a search for damage and for bins takes long
     let stoppable = interrupts.stoppable(&());
     let plan = to_hdf5.progress(&stoppable).plan();
     let go_on = |error: ctds_hdf5::Error| {
@@ -290,7 +299,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let expected = plan.prediction();
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
-    let summary = plan.progress(&stoppable).write(&args.out);
+    let plan = plan.progress(&stoppable);
+    let summary = plan.write(&args.out);
     bar.finish();
     let summary = summary.map_err(go_on)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -311,11 +321,18 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             expected.seconds
         ),
     ];
+    let averaged = plan.averaged();
+    lines.extend(averaged.map(averaged_lines).unwrap_or_default());
     if !left.is_empty() {
         lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
     }
     let condition = condition.unwrap_or_default();
-    lines.push(format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()));
+    // averages have nothing to be compared with but their digests
+    lines.push(match averaged {
+        Some(_) => format!("next: h5bridge verify {}", args.out.display()),
+        None => format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()),
+    });
+    let averaged = averaged.map(averaged_json);
     Ending {
         warnings,
         summary: lines,
@@ -332,6 +349,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             "digest": digest,
             "not_compressed": left,
             "expected": expected_json(&expected),
+            "averaged": averaged,
         }),
         plugins: compress.plugin().into_iter().collect(),
         damage: &summary.damage,
@@ -384,6 +402,10 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
         "the file: about {} for {bytes} of data, in about {seconds:.1} s; peak memory about {memory}",
         report::bytes(file_bytes)
     ));
+    if let Some(averaged) = plan.averaged() {
+        fields["averaged"] = averaged_json(averaged);
+        found.extend(averaged_lines(averaged));
+    }
     if let Some((files, bytes)) = restorable {
         fields["restorable"] = json!({"files": files, "bytes": bytes});
         let bytes = report::bytes(bytes);
@@ -392,6 +414,35 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
         ));
     }
     Ending { warnings: plan.warnings(), damage: plan.damage(), found, fields, ..Ending::default() }.print(global, out)
+}
+
+/// What an average did, for people.
+fn averaged_lines(averaged: &Averaged) -> Vec<String> {
+    let mut channels: Vec<String> =
+        averaged.channels.iter().map(|(before, after)| format!("{before} to {after}")).collect();
+    channels.dedup();
+    let channels = match channels.as_slice() {
+        [] => String::new(),
+        all => format!("; channels: {}", all.join(", ")),
+    };
+    let weights = averaged.weights.as_ref().map_or("without weights".to_owned(), |name| format!("weights: {name}"));
+    let Averaged { averaging, rows_before, rows, .. } = averaged;
+    let mut lines = vec![format!("averaged, {averaging}: rows: {rows_before} to {rows}{channels}; {weights}")];
+    if !averaged.first_values.is_empty() {
+        lines.push(format!("not averaged, the value of the first row is kept: {}", averaged.first_values.join(", ")));
+    }
+    if !averaged.left_undefined.is_empty() {
+        lines.push(format!("not averaged, left undefined: {}", averaged.left_undefined.join(", ")));
+    }
+    lines
+}
+
+fn averaged_json(averaged: &Averaged) -> Json {
+    json!({
+        "averaging": averaged.averaging.to_string(), "rows_before": averaged.rows_before, "rows": averaged.rows,
+        "channels": averaged.channels, "weights": averaged.weights, "first_values": averaged.first_values,
+        "left_undefined": averaged.left_undefined,
+    })
 }
 
 fn expected_json(expected: &Prediction) -> Json {

@@ -17,7 +17,7 @@ use super::stored::Place;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::native::{
-    self, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
+    self, AVERAGED, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
     StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, missing_link,
 };
 use crate::pool::thread_pool;
@@ -55,6 +55,9 @@ impl<'a> Writer<'a> {
     pub(crate) fn new(source: &'a Source, plan: &'a Plan, options: &'a ToHdf5Options, file: &File) -> Result<Self> {
         let root = file.root()?;
         let exact = native::begin(&root, &source.name)?;
+        if let Some(averaging) = source.tables.first().map_or(Ok(None), |main| main.content()?.averaging())? {
+            root.set_attribute(AVERAGED, &Attribute::string(averaging))?;
+        }
         Ok(Writer {
             source,
             plan,
@@ -202,6 +205,7 @@ impl<'a> Writer<'a> {
         }
         if table.source == 0 {
             document.damage = self.source.damage().to_vec();
+            document.averaged = content.averaging()?;
         }
         document.write(exact)
     }

@@ -9,7 +9,7 @@ use super::time_bins::{self, BYTES_PER_ROW, Bins, KeyCells, Numbers};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
-use crate::value::{DataType, Shape};
+use crate::value::Shape;
 
 /// Columns that a table to be averaged needs.
 const NEEDED: [&str; 4] = ["TIME", "ANTENNA1", "ANTENNA2", "DATA_DESC_ID"];
@@ -20,7 +20,7 @@ pub(in crate::source) type OpenCells<'a, 'b> = &'b dyn Fn(usize) -> Result<Box<d
 /// How a main table is averaged.
 #[derive(Debug)]
 pub(crate) struct AveragePlan {
-    pub(super) averaging: Averaging,
+    averaging: Averaging,
     bins: Bins,
     rules: Vec<Rule>,
     /// Columns as they are after averaging.
@@ -124,6 +124,10 @@ impl AveragePlan {
         &self.columns
     }
 
+    pub(in crate::source) fn averaging(&self) -> Averaging {
+        self.averaging
+    }
+
     /// Whether rows keep the numbers that they had.
     pub(crate) fn keeps_rows(&self) -> bool {
         matches!(self.bins, Bins::EachRow(_))
@@ -165,11 +169,11 @@ impl AveragePlan {
             Rule::Undefined => Ok(Box::new(Nothing)),
             _ if rule.is_of_samples() => {
                 let source = if rule.has_channels() { index } else { self.samples.unwrap_or(index) };
-                let input = self.input(source, data_type, open)?;
+                let input = self.input(source, open)?;
                 Ok(Box::new(AveragedSamples::new(input, rule, factor, data_type)))
             }
             Rule::Time | Rule::RowMean | Rule::Interval | Rule::Exposure if !self.keeps_rows() => {
-                let input = self.input(index, data_type, open)?;
+                let input = self.input(index, open)?;
                 Ok(Box::new(AveragedRows { input, rule }))
             }
             _ if self.keeps_rows() => open(index),
@@ -178,7 +182,7 @@ impl AveragePlan {
     }
 
     /// The rows of bins with the cells of a column, flags and weights.
-    fn input<'a>(&'a self, index: usize, _: DataType, open: OpenCells<'a, '_>) -> Result<Input<'a>> {
+    fn input<'a>(&'a self, index: usize, open: OpenCells<'a, '_>) -> Result<Input<'a>> {
         let other = |number: Option<usize>| -> Result<Option<Box<dyn ColumnCells + 'a>>> {
             let Some(number) = number else { return Ok(None) };
             open(number).map(Some).with_context(|| Context::column(&self.columns[number].desc.name))
