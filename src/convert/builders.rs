@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::conversion::{ToHdf5Summary, to_hdf5};
 use super::exact::{self, ToOriginalSummary};
-use super::to_hdf5::{Compress, Plan, Prediction, TablePlan, ToHdf5Options};
+use super::to_hdf5::{Compress, Plan, Prediction, Profile, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
 use crate::damage::Damage;
@@ -151,6 +151,12 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
+    /// Sets where the file will be read; without, on a disk.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.options.profile = profile;
+        self
+    }
+
     /// Lets all datasets grow along `row`.
     pub fn appendable(mut self, appendable: bool) -> Self {
         self.options.appendable = appendable;
@@ -277,6 +283,11 @@ impl<'a> ToHdf5Plan<'a> {
     /// How large the file will be and how long it will take, about.
     pub fn prediction(&self) -> Prediction {
         self.plan.prediction(&self.options)
+    }
+
+    /// Where the file will be read.
+    pub fn profile(&self) -> Profile {
+        self.options.profile
     }
 
     /// Whether the datasets can grow along `row`.

@@ -58,7 +58,10 @@ pub(crate) fn to_hdf5(
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
     progress.expect(plan.bytes());
     let output = Output::create(target, publishing, needed)?;
-    let file = File::create(output.partial())?;
+    let file = match options.profile.page_bytes() {
+        Some(page_bytes) => File::create_paged(output.partial(), page_bytes)?,
+        None => File::create(output.partial())?,
+    };
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;
     let syncing = output.sync_behind();

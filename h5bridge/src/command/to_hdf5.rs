@@ -9,8 +9,8 @@ use anyhow::{Result, anyhow};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    Averaged, Averaging, ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Predicate, Prediction, ReadStrategy, Sha256,
-    TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
+    Averaged, Averaging, ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Predicate, Prediction, Profile,
+    ReadStrategy, Sha256, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::{Value as Json, json};
@@ -57,6 +57,9 @@ pub(crate) struct Args {
     tables: Vec<String>,
     #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
     compress: CompressOrKeep,
+    /// Where the file will be read: default, or cloud, an object store: chunks of 4 MiB, metadata together in pages
+    #[arg(long, value_enum, default_value_t = ProfileName::Default, hide_possible_values = true, value_name = "default|cloud")]
+    profile: ProfileName,
     /// Let all datasets grow along row
     #[arg(long)]
     appendable: bool,
@@ -91,6 +94,22 @@ pub(crate) struct Args {
     no_digest: bool,
     #[command(flatten)]
     external: External,
+}
+
+/// A profile, by the word on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ProfileName {
+    Default,
+    Cloud,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Self {
+        match name {
+            ProfileName::Default => Profile::Disk,
+            ProfileName::Cloud => Profile::Cloud,
+        }
+    }
 }
 
 fn row_range(text: &str) -> Result<Range<u64>> {
@@ -154,6 +173,7 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
         (args.predicate.is_some(), "--where"),
         (args.average.is_some(), "--average"),
         (!args.tables.is_empty(), "--tables"),
+        (args.profile != ProfileName::Default, "--profile"),
         (args.appendable, "--appendable"),
         (args.restorable, "--restorable"),
         (args.dry_run, "--dry-run"),
@@ -265,6 +285,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .exclude(args.exclude)
         .tables(args.tables)
         .compression(compress)
+        .profile(args.profile.into())
         .appendable(args.appendable)
         .restorable(args.restorable)
         .digest(digest)
@@ -322,6 +343,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         ),
     ];
     let averaged = plan.averaged();
+    lines.extend(profile_line(&plan));
     lines.extend(averaged.map(averaged_lines).unwrap_or_default());
     if !left.is_empty() {
         lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
@@ -332,11 +354,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         Some(_) => format!("next: h5bridge verify {}", args.out.display()),
         None => format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()),
     });
-    let averaged = averaged.map(averaged_json);
-    Ending {
-        warnings,
-        summary: lines,
-        fields: json!({
+    let mut fields = json!({
             "out": args.out.display().to_string(),
             "tables": tables,
             "columns": columns,
@@ -347,10 +365,19 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
             "digest": digest,
-            "not_compressed": left,
-            "expected": expected_json(&expected),
-            "averaged": averaged,
-        }),
+        "not_compressed": left,
+        "expected": expected_json(&expected),
+    });
+    if let Some(averaged) = averaged {
+        fields["averaged"] = averaged_json(averaged);
+    }
+    if plan.profile() == Profile::Cloud {
+        fields["profile"] = "cloud".into();
+    }
+    Ending {
+        warnings,
+        summary: lines,
+        fields,
         plugins: compress.plugin().into_iter().collect(),
         damage: &summary.damage,
         ..Ending::default()
@@ -402,6 +429,10 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
         "the file: about {} for {bytes} of data, in about {seconds:.1} s; peak memory about {memory}",
         report::bytes(file_bytes)
     ));
+    if let Some(line) = profile_line(plan) {
+        fields["profile"] = "cloud".into();
+        found.push(line);
+    }
     if let Some(averaged) = plan.averaged() {
         fields["averaged"] = averaged_json(averaged);
         found.extend(averaged_lines(averaged));
@@ -414,6 +445,12 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
         ));
     }
     Ending { warnings: plan.warnings(), damage: plan.damage(), found, fields, ..Ending::default() }.print(global, out)
+}
+
+/// What a profile other than the default does, for people.
+fn profile_line(plan: &ToHdf5Plan<'_>) -> Option<String> {
+    let pages = report::bytes(plan.profile().page_bytes()?);
+    Some(format!("profile cloud: pages of {pages}, chunks of about 4 MiB"))
 }
 
 /// What an average did, for people.

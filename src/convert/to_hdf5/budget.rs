@@ -1,7 +1,7 @@
 //! The memory that a conversion takes.
 
-use super::layout_choice::CHUNK_BYTES;
 use super::plan::Plan;
+use super::profile::CHUNK_BYTES;
 use crate::source::blocks::WRITE_BYTES;
 
 /// Chunks that wait for the writer, for each lane.

@@ -6,6 +6,7 @@ use bstr::ByteSlice;
 
 use super::compression::{Choice, Compress, Sample};
 use super::layout_choice::{ColumnForm, Growth, Selection, Survey};
+use super::profile::Profile;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::h5::Compression;
 use crate::limits;
@@ -35,6 +36,8 @@ pub(crate) struct ToHdf5Options {
     pub(crate) tables: Vec<String>,
     /// Filters of the datasets.
     pub(crate) compress: Compress,
+    /// Where the file will be read.
+    pub(crate) profile: Profile,
     /// Datasets can grow along `row`.
     pub(crate) appendable: bool,
     /// Threads that decode and compress; 0: one for each processor.
@@ -87,6 +90,7 @@ impl Default for ToHdf5Options {
             average: None,
             tables: Vec::new(),
             compress: Compress::Auto,
+            profile: Profile::Disk,
             appendable: false,
             threads: 0,
             max_memory: 256 << 20,
@@ -407,7 +411,8 @@ impl ColumnPlan {
         if options.tries_cells {
             touch_last_row(info, &*cells, rows)?;
         }
-        let form = Survey { info, cells: &*cells, rows, selection, growth: options.growth() }.form()?;
+        let form = Survey { info, cells: &*cells, rows, selection, growth: options.growth(), profile: options.profile }
+            .form()?;
         form.check_axes()?;
         let link = names.unique(group, &name);
         let data_type = info.data_type();

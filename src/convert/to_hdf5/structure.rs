@@ -17,8 +17,8 @@ use super::stored::Place;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::native::{
-    self, AVERAGED, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
-    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, missing_link,
+    self, AVERAGED, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST,
+    Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, missing_link,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;

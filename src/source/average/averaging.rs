@@ -82,9 +82,8 @@ impl FromStr for Averaging {
     fn from_str(text: &str) -> Result<Self> {
         let mut averaging = Averaging::new();
         for part in text.split(',').map(str::trim) {
-            let expected = || {
-                Error::usage(format!("{part:?} in {text:?}: expected time=10s or chan=4, units ms, s, min, h"))
-            };
+            let expected =
+                || Error::usage(format!("{part:?} in {text:?}: expected time=10s or chan=4, units ms, s, min, h"));
             let (name, value) = part.split_once('=').ok_or_else(expected)?;
             let value = value.trim();
             match name.trim() {

@@ -159,7 +159,10 @@ impl Input<'_> {
                 cell: cells.cell(number),
                 values: &cells.values,
                 flags: flags.as_ref().and_then(|cells| cells.bools(number)),
-                is_flagged: flag_row.as_ref().and_then(|cells| cells.bools(number)).is_some_and(|(_, flag)| flag == [true]),
+                is_flagged: flag_row
+                    .as_ref()
+                    .and_then(|cells| cells.bools(number))
+                    .is_some_and(|(_, flag)| flag == [true]),
                 weights,
             })?;
         }

@@ -3,7 +3,7 @@
 use super::Averaging;
 use super::input::Input;
 use super::rows::{AveragedRows, First, Nothing};
-use super::rules::{Rule, probe};
+use super::rules::{Rule, probe, shapes};
 use super::samples::AveragedSamples;
 use super::time_bins::{self, BYTES_PER_ROW, Bins, KeyCells, Numbers};
 use crate::error::{Context, Error, Result, ResultExt};
@@ -69,12 +69,13 @@ impl AveragePlan {
         let is = |rule: Rule| named.iter().position(|found| *found == Some(rule));
         let flag = is(Rule::Flag);
         // the shape of samples: that of flags, or else of the first column of visibilities
-        let candidates = flag.into_iter().chain(["DATA", "FLOAT_DATA", "CORRECTED_DATA", "MODEL_DATA"].into_iter().filter_map(find));
+        let candidates =
+            flag.into_iter().chain(["DATA", "FLOAT_DATA", "CORRECTED_DATA", "MODEL_DATA"].into_iter().filter_map(find));
         let mut samples = None;
         for index in candidates {
             let Ok(cells) = open(index) else { continue };
-            if let Some((row, shape)) = probe(&*cells, rows).filter(|(_, shape)| shape.len() == 2) {
-                samples = Some((index, row, shape));
+            if probe(&*cells, rows).is_some_and(|shape| shape.len() == 2) {
+                samples = Some(index);
                 break;
             }
         }
@@ -85,21 +86,17 @@ impl AveragePlan {
                 // the reason is known when it is read
                 (None, Err(_)) => Rule::First,
                 (None, Ok(cells)) => {
-                    let cell = probe(&*cells, rows);
-                    let of_samples = match (&cell, &samples) {
-                        (Some((row, _)), Some((index, _, shape))) => {
-                            Some(open(*index)?.cell_shape(*row)?.unwrap_or_else(|| shape.clone()))
-                        }
-                        _ => None,
+                    let shapes = match &samples {
+                        Some(index) => shapes(&*cells, &*open(*index)?, rows),
+                        None => Vec::new(),
                     };
-                    Rule::by_cells(info, cell.map(|(_, shape)| shape).as_ref(), of_samples.as_ref(), factor)
+                    Rule::by_cells(info, &shapes, factor)
                 }
             };
             rules.push(rule);
         }
         let columns = infos.iter().zip(&rules).map(|(info, rule)| after(info, *rule, factor)).collect();
         let (spectrum, weight, flag_row) = (is(Rule::WeightSpectrum), is(Rule::Weight), is(Rule::FlagRow));
-        let samples = samples.map(|(index, ..)| index);
         let mut plan = AveragePlan { averaging, bins, rules, columns, flag, flag_row, spectrum, weight, samples };
         plan.forget_impossible();
         Ok(plan)
@@ -110,7 +107,8 @@ impl AveragePlan {
         let (no_samples, no_weights) = (self.samples.is_none(), self.spectrum.is_none() && self.weight.is_none());
         for rule in &mut self.rules {
             let of_weights = matches!(rule, Rule::Sigma | Rule::SigmaSpectrum);
-            if (no_samples && matches!(rule, Rule::FlagRow | Rule::Weight | Rule::Sigma)) || (no_weights && of_weights) {
+            if (no_samples && matches!(rule, Rule::FlagRow | Rule::Weight | Rule::Sigma)) || (no_weights && of_weights)
+            {
                 *rule = Rule::First;
             }
         }

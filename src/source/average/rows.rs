@@ -65,7 +65,13 @@ impl RowSums {
             let sum = self.all[index] + self.count * first;
             out.push(match rule {
                 Rule::Interval => sum,
-                Rule::Exposure => if self.has_good { self.good[index] } else { sum },
+                Rule::Exposure => {
+                    if self.has_good {
+                        self.good[index]
+                    } else {
+                        sum
+                    }
+                }
                 _ if self.weight > 0.0 => first + self.weighted[index] / self.weight,
                 _ => first + self.all[index] / self.count,
             });

@@ -8,14 +8,16 @@ use crate::value::{DataType, Shape};
 const BASELINE: [&str; 6] = ["ANTENNA1", "ANTENNA2", "ANTENNA3", "FEED1", "FEED2", "FEED3"];
 /// Columns of other numbers whose rows are never averaged together, besides those whose names end in `_ID`.
 const OTHERS: [&str; 2] = ["SCAN_NUMBER", "PULSAR_BIN"];
-/// Rows among which a defined cell is looked for.
+/// Rows whose cells are looked at to find the rule of a column.
 const PROBED_ROWS: u64 = 4096;
 
 /// What a column of the main table becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     /// The same number in all rows of a bin, and for all baselines of it or not.
-    Key { of_baseline: bool },
+    Key {
+        of_baseline: bool,
+    },
     /// The value of the first row of a bin.
     First,
     /// The weighted mean of samples.
@@ -84,20 +86,32 @@ impl Rule {
         })
     }
 
-    /// The rule of an array column that its name does not give: complex numbers of the shape of the samples are samples, and
-    /// other cells with an axis as long as the channels cannot be kept where these become fewer.
-    pub(super) fn by_cells(info: &ColumnInfo, cell: Option<&Shape>, samples: Option<&Shape>, factor: u64) -> Rule {
+    /// The rule of an array column that its name does not give, from cells with those of the samples in the same rows: complex
+    /// numbers of the same shape are samples, and other cells with an axis as long as the channels cannot be kept where these
+    /// become fewer.
+    pub(super) fn by_cells(info: &ColumnInfo, cells: &[(Shape, Shape)], factor: u64) -> Rule {
         let is_complex = matches!(info.data_type(), DataType::Complex | DataType::DComplex);
-        let (Some(cell), Some(samples)) = (cell, samples) else { return Rule::First };
-        if is_complex && cell == samples {
+        if is_complex && !cells.is_empty() && cells.iter().all(|(cell, samples)| cell == samples) {
             return Rule::Mean;
         }
-        let channels = samples.last().copied().unwrap_or(0);
-        if factor > 1 && channels > 1 && cell.contains(&channels) { Rule::LeftOut } else { Rule::First }
+        let has_channels = |(cell, samples): &(Shape, Shape)| {
+            samples.last().is_some_and(|channels| *channels > 1 && cell.contains(channels))
+        };
+        if factor > 1 && cells.iter().any(has_channels) { Rule::LeftOut } else { Rule::First }
     }
 }
 
-/// The first of the first rows with a defined cell, and its shape.
-pub(super) fn probe(cells: &dyn ColumnCells, rows: u64) -> Option<(u64, Shape)> {
-    (0..rows.min(PROBED_ROWS)).find_map(|row| Some((row, cells.cell_shape(row).ok()??)))
+/// The shapes of defined cells of a column and of samples in the same rows, all over the table.
+pub(super) fn shapes(cells: &dyn ColumnCells, samples: &dyn ColumnCells, rows: u64) -> Vec<(Shape, Shape)> {
+    let step = rows.div_ceil(PROBED_ROWS).max(1);
+    let shapes = |row| Some((cells.cell_shape(row).ok()??, samples.cell_shape(row).ok()??));
+    let mut found: Vec<_> = (0..rows).step_by(step as usize).filter_map(shapes).collect();
+    found.dedup();
+    found
+}
+
+/// The shape of the first defined cell among rows all over the table.
+pub(super) fn probe(cells: &dyn ColumnCells, rows: u64) -> Option<Shape> {
+    let step = rows.div_ceil(PROBED_ROWS).max(1);
+    (0..rows).step_by(step as usize).find_map(|row| cells.cell_shape(row).ok()?)
 }

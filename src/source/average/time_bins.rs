@@ -164,14 +164,7 @@ pub(super) fn find(keys: &KeyCells<'_>, rows: u64, seconds: f64, progress: &dyn 
 }
 
 /// The shared bin of a row, which may be a new one.
-fn assign(
-    shared: &mut Vec<SharedBin>,
-    open: &mut Vec<u32>,
-    frame: u32,
-    time: f64,
-    interval: f64,
-    seconds: f64,
-) -> u32 {
+fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f64, interval: f64, seconds: f64) -> u32 {
     let frame = frame as usize;
     if open.len() <= frame {
         open.resize(frame + 1, u32::MAX);

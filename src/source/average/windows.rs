@@ -116,7 +116,9 @@ impl ColumnCells for AveragedWindows<'_> {
             self.cells.read_cell(row, None, out)?;
             if let Values::Int(counts) = out {
                 let factor = self.factor as i64;
-                counts[before..].iter_mut().for_each(|count| *count = (i64::from(*count) + factor - 1).div_euclid(factor) as i32);
+                counts[before..]
+                    .iter_mut()
+                    .for_each(|count| *count = (i64::from(*count) + factor - 1).div_euclid(factor) as i32);
             }
             return Ok(());
         }
