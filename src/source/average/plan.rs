@@ -5,7 +5,7 @@ use super::input::Input;
 use super::rows::{AveragedRows, First, Nothing};
 use super::rules::{Rule, probe, shapes};
 use super::samples::AveragedSamples;
-use super::time_bins::{self, BYTES_PER_ROW, Bins, KeyCells, Numbers};
+use super::time_bins::{self, Bins, KeyCells, Numbers};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
@@ -58,12 +58,7 @@ impl AveragePlan {
         let bins = match averaging.seconds() {
             None => Bins::EachRow(rows),
             Some(seconds) => {
-                if rows.saturating_mul(BYTES_PER_ROW) > max_memory {
-                    return Err(Error::limit(format!(
-                        "averaging {rows} rows in time needs {BYTES_PER_ROW} bytes of memory for each, and {max_memory} bytes are allowed; allow more, or average parts of the rows"
-                    )));
-                }
-                Bins::Time(time_bins::find(&keys(infos, &named, open)?, rows, seconds, progress)?)
+                Bins::Time(time_bins::find(&keys(infos, &named, open)?, rows, seconds, max_memory, progress)?)
             }
         };
         let is = |rule: Rule| named.iter().position(|found| *found == Some(rule));

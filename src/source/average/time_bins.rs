@@ -12,8 +12,10 @@ use crate::value::{DataType, Values};
 const BLOCK_ROWS: u64 = 1 << 14;
 /// Most combinations of numbers that are told apart.
 const MAX_COMBINATIONS: usize = 1 << 20;
-/// Bytes of memory for a row while bins are found.
-pub(super) const BYTES_PER_ROW: u64 = 40;
+/// Bytes of memory for a row while bins are found, the rows being in the order of time.
+const BYTES_PER_ROW: u64 = 20;
+/// The same for rows in another order.
+const BYTES_PER_UNORDERED_ROW: u64 = 48;
 /// A row whose time is this part of its interval before the end of a bin belongs to the next one: times are rounded.
 const TOLERANCE: f64 = 1e-3;
 
@@ -122,12 +124,20 @@ struct SharedBin {
 /// Finds the bins of `seconds` in a table of `rows` rows.
 ///
 /// # Errors
-/// `Limit` if the table has too many rows or combinations of numbers; `Interrupted`; those of reading.
-pub(super) fn find(keys: &KeyCells<'_>, rows: u64, seconds: f64, progress: &dyn Progress) -> Result<TimeBins> {
+/// `Limit` if the table has too many rows or combinations of numbers, or the bins need more than `max_memory` bytes;
+/// `Interrupted`; those of reading.
+pub(super) fn find(
+    keys: &KeyCells<'_>,
+    rows: u64,
+    seconds: f64,
+    max_memory: u64,
+    progress: &dyn Progress,
+) -> Result<TimeBins> {
     if rows >= u64::from(u32::MAX) {
         return Err(Error::limit(format!("averaging {rows} rows; the limit is {}", u32::MAX)));
     }
-    let order = time_order(keys, rows, progress)?;
+    check_memory(rows, BYTES_PER_ROW, max_memory)?;
+    let order = time_order(keys, rows, max_memory, progress)?;
     let (mut frames, mut baselines) = (Numbering::default(), Numbering::default());
     let mut frame_of: Vec<u32> = Vec::with_capacity(rows as usize);
     let mut baseline_of: Vec<u32> = Vec::with_capacity(rows as usize);
@@ -237,7 +247,7 @@ fn gather(
 }
 
 /// The rows in the order of time; `None` if they are in it already.
-fn time_order(keys: &KeyCells<'_>, rows: u64, progress: &dyn Progress) -> Result<Option<Vec<u32>>> {
+fn time_order(keys: &KeyCells<'_>, rows: u64, max_memory: u64, progress: &dyn Progress) -> Result<Option<Vec<u32>>> {
     let (mut last, mut is_ordered) = (f64::NEG_INFINITY, true);
     for block in blocks(rows) {
         progress.go_on()?;
@@ -252,6 +262,7 @@ fn time_order(keys: &KeyCells<'_>, rows: u64, progress: &dyn Progress) -> Result
     if is_ordered {
         return Ok(None);
     }
+    check_memory(rows, BYTES_PER_UNORDERED_ROW, max_memory)?;
     let mut times = Vec::with_capacity(rows as usize);
     for block in blocks(rows) {
         times.extend(doubles(&*keys.time, block)?);
@@ -259,6 +270,17 @@ fn time_order(keys: &KeyCells<'_>, rows: u64, progress: &dyn Progress) -> Result
     let mut order: Vec<u32> = (0..rows as u32).collect();
     order.sort_by(|&a, &b| times[a as usize].total_cmp(&times[b as usize]));
     Ok(Some(order))
+}
+
+/// Refuses to find bins that need more memory than is allowed.
+fn check_memory(rows: u64, row_bytes: u64, max_memory: u64) -> Result<()> {
+    let needed = rows.saturating_mul(row_bytes);
+    if needed > max_memory {
+        return Err(Error::limit(format!(
+            "averaging {rows} rows in time needs {needed} bytes of memory, {row_bytes} for each row, and {max_memory} are allowed; allow more, or average parts of the rows"
+        )));
+    }
+    Ok(())
 }
 
 fn blocks(rows: u64) -> impl Iterator<Item = Range<u64>> {
@@ -329,4 +351,66 @@ fn too_many() -> Error {
     Error::limit(format!(
         "averaging more than {MAX_COMBINATIONS} combinations of antennas, or of fields, scans and other numbers; a condition on the rows reduces them"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::value::{Region, Shape};
+
+    /// A column of scalars in memory.
+    struct Column(Values);
+
+    impl ColumnCells for Column {
+        fn cell_shape(&self, _: u64) -> Result<Option<Shape>> {
+            Ok(Some(Shape::scalar()))
+        }
+
+        fn read_cell(&self, row: u64, _: Option<&Region>, out: &mut Values) -> Result<()> {
+            out.extend_from(&self.0, row as usize..row as usize + 1)
+        }
+    }
+
+    /// The rows of each bin of 10 s, and their middles; each row has a time, a baseline and a scan.
+    fn bins(rows: &[(f64, i32, i32)], max_memory: u64) -> Result<Vec<(Vec<u32>, f64)>> {
+        let numbers = |values: Vec<i32>| {
+            vec![Numbers { cells: Box::new(Column(Values::Int(values))), data_type: DataType::Int }]
+        };
+        let doubles = |values: Vec<f64>| Box::new(Column(Values::Double(values)));
+        let keys = KeyCells {
+            time: doubles(rows.iter().map(|row| row.0).collect()),
+            interval: Some(doubles(vec![4.0; rows.len()])),
+            baseline: numbers(rows.iter().map(|row| row.1).collect()),
+            others: numbers(rows.iter().map(|row| row.2).collect()),
+        };
+        let found = find(&keys, rows.len() as u64, 10.0, max_memory, &())?;
+        Ok((0..found.times.len()).map(|bin| (found.members(bin as u64).to_vec(), found.times[bin])).collect())
+    }
+
+    #[test]
+    fn rows_of_a_baseline_within_the_time_become_one() {
+        // the bin begins at 98: 108 is after its end, although it is less than 10 s after the first time
+        let rows = [(100.0, 7, 1), (100.0, 8, 1), (104.0, 7, 1), (107.9, 8, 1), (108.0, 7, 1), (108.0, 7, 2)];
+        let expected = [(vec![0, 2], 103.95), (vec![1, 3], 103.95), (vec![4], 108.0), (vec![5], 108.0)];
+        assert_eq!(bins(&rows, 1 << 20).unwrap(), expected);
+    }
+
+    #[test]
+    fn rows_need_no_order() {
+        let rows = [(108.0, 7, 1), (104.0, 7, 1), (100.0, 8, 1), (100.0, 7, 1)];
+        let expected = [(vec![2], 102.0), (vec![3, 1], 102.0), (vec![0], 108.0)];
+        assert_eq!(bins(&rows, 1 << 20).unwrap(), expected);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let rows: Vec<_> = (0..100).map(|row| (f64::from(row), row % 3, 1)).collect();
+        let kind = |rows: &[(f64, i32, i32)], memory| bins(rows, memory).err().map(|error| error.kind());
+        assert_eq!(kind(&rows, 1999), Some(ErrorKind::Limit));
+        assert_eq!(kind(&rows, 2000), None);
+        let reversed: Vec<_> = rows.iter().rev().copied().collect();
+        assert_eq!(kind(&reversed, 2000), Some(ErrorKind::Limit));
+        assert_eq!(kind(&reversed, 4800), None);
+    }
 }
