@@ -264,7 +264,7 @@ def to_hdf5(
 
     `columns` and `exclude` are names: `DATA` of the main table, `ANTENNA/NAME` of a subtable. `rows` are rows of
     the main table, `where` a condition on its scalar columns: `'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'`.
-    `average`, `"time=10s,chan=4"`, averages visibilities; `profile` is `default`, or `cloud` for a file in an object store.
+    `average`, `"time=10s,chan=4"`, averages visibilities. `profile` is `default`, or `cloud` for an object store.
     `compress` is `auto`, `none`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`. `restorable` keeps
     what `to_ms(exact=True)` needs. `salvage` leaves out what is damaged. `digest` None: as the command line decides.
     `threads` 0: one for each processor.

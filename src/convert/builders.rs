@@ -277,7 +277,8 @@ impl<'a> ToHdf5Plan<'a> {
 
     /// About how many bytes of memory the conversion will hold.
     pub fn peak_memory(&self) -> u64 {
-        self.plan.memory(self.options.max_memory)
+        let bins = self.averaged.as_ref().map_or(0, Averaged::memory);
+        self.plan.memory(self.options.max_memory) + bins
     }
 
     /// How large the file will be and how long it will take, about.

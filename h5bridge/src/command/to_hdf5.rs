@@ -447,13 +447,13 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
     Ending { warnings: plan.warnings(), damage: plan.damage(), found, fields, ..Ending::default() }.print(global, out)
 }
 
-/// What a profile other than the default does, for people.
+/// The line of the summary about a profile that is not the default.
 fn profile_line(plan: &ToHdf5Plan<'_>) -> Option<String> {
     let pages = report::bytes(plan.profile().page_bytes()?);
     Some(format!("profile cloud: pages of {pages}, chunks of about 4 MiB"))
 }
 
-/// What an average did, for people.
+/// Lines of the summary about averages.
 fn averaged_lines(averaged: &Averaged) -> Vec<String> {
     let mut channels: Vec<String> =
         averaged.channels.iter().map(|(before, after)| format!("{before} to {after}")).collect();

@@ -19,6 +19,9 @@ use crate::source::{Averaging, Content, Predicate, Source};
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
 
+/// Sums of averaged samples, and the samples, flags and weights that are added to them.
+const AVERAGING_BYTES: u64 = 12 << 20;
+
 /// What to convert, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct ToHdf5Options {
@@ -116,6 +119,8 @@ pub(crate) struct Plan {
     pub(crate) tree: Option<Tree>,
     /// Of everything in each group but the dimension scales.
     pub(crate) names: Names,
+    /// Bytes that a column takes while it is averaged.
+    pub(super) averaging_bytes: u64,
 }
 
 /// A table that becomes a group.
@@ -194,6 +199,7 @@ impl Plan {
             refused_tables: Vec::new(),
             tree: None,
             names: Names::default(),
+            averaging_bytes: if options.average.is_some() { AVERAGING_BYTES } else { 0 },
         };
         plan.find_tree(source, options)?;
         // the path of the group of each table of the source, if it is taken

@@ -12,10 +12,10 @@ const CLOUD_PAGE_BYTES: u64 = 128 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Profile {
-    /// On a disk: chunks of about 1 MiB, tiles as they are.
+    /// A disk: chunks of about 1 MiB, tiles as they are.
     #[default]
     Disk,
-    /// In an object store, by HTTP requests for ranges of bytes: chunks of about 4 MiB, and metadata together in pages.
+    /// An object store, read by HTTP requests for ranges of bytes: chunks of about 4 MiB, and metadata together in pages.
     Cloud,
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Averaging;
+use super::averaging::Averaging;
 use super::plan::AveragePlan;
 use super::windows::WindowPlan;
 use crate::error::{Error, Result};
@@ -30,6 +30,16 @@ pub struct Averaged {
     pub left_undefined: Vec<String>,
     /// The number of channels of each spectral window, before and after.
     pub channels: Vec<(u64, u64)>,
+}
+
+impl Averaged {
+    /// Bytes that the bins take during a conversion.
+    pub(crate) fn memory(&self) -> u64 {
+        match self.averaging.seconds() {
+            Some(_) => 4 * self.rows_before + 12 * self.rows,
+            None => 0,
+        }
+    }
 }
 
 impl Source {
@@ -111,5 +121,5 @@ fn channels(windows: &Content, factor: u64) -> Result<Vec<(u64, u64)>> {
     };
     let shapes = windows.cells(index)?.shapes(0..windows.rows())?;
     let count = |shape: Option<crate::value::Shape>| shape.and_then(|shape| shape.last().copied()).unwrap_or(0);
-    Ok(shapes.into_iter().map(|shape| count(shape)).map(|count| (count, count.div_ceil(factor))).collect())
+    Ok(shapes.into_iter().map(count).map(|count| (count, count.div_ceil(factor))).collect())
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
+use crate::value::Shape;
 
 /// How the visibilities of a MeasurementSet are averaged: over how many seconds, over how many channels.
 ///
@@ -69,6 +70,14 @@ impl Averaging {
             return Err(Error::usage("averaging needs time=SECONDS, chan=COUNT or both"));
         }
         Ok(())
+    }
+}
+
+/// The shape of a cell `[corr, chan]` after its channels were averaged.
+pub(super) fn fewer_channels(shape: &Shape, factor: u64) -> Shape {
+    match shape.split_last() {
+        Some((others, channels)) => others.with_axis(channels.div_ceil(factor)),
+        None => shape.clone(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How a main table is averaged: its bins, what becomes of its columns, and where flags and weights are.
 
-use super::Averaging;
+use super::averaging::{Averaging, fewer_channels};
 use super::input::Input;
 use super::rows::{AveragedRows, First, Nothing};
 use super::rules::{Rule, probe, shapes};
@@ -219,12 +219,4 @@ fn after(info: &ColumnInfo, rule: Rule, factor: u64) -> ColumnInfo {
         }
     }
     info
-}
-
-/// The shape of a cell `[corr, chan]` after its channels were averaged.
-pub(super) fn fewer_channels(shape: &Shape, factor: u64) -> Shape {
-    match shape.split_last() {
-        Some((others, channels)) => others.with_axis(channels.div_ceil(factor)),
-        None => shape.clone(),
-    }
 }

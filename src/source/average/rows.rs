@@ -27,7 +27,7 @@ struct RowSums {
     /// All rows, and their number.
     all: Vec<f64>,
     count: f64,
-    /// By weights, and the sum of these.
+    /// Sums by weights.
     weighted: Vec<f64>,
     weight: f64,
     /// Rows with a sample that is not flagged.

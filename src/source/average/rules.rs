@@ -42,7 +42,7 @@ pub(super) enum Rule {
     Exposure,
     /// No cell is defined.
     Undefined,
-    /// The column has channels, and what their mean is nobody knows.
+    /// The column has channels, and no rule for their mean is known.
     LeftOut,
 }
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use super::averaging::fewer_channels;
 use super::input::{Input, InputRow};
-use super::plan::fewer_channels;
 use super::rules::Rule;
 use super::sums::{Sums, has_mean, sigma};
 use crate::error::{Error, Result};

@@ -374,9 +374,8 @@ mod tests {
 
     /// The rows of each bin of 10 s, and their middles; each row has a time, a baseline and a scan.
     fn bins(rows: &[(f64, i32, i32)], max_memory: u64) -> Result<Vec<(Vec<u32>, f64)>> {
-        let numbers = |values: Vec<i32>| {
-            vec![Numbers { cells: Box::new(Column(Values::Int(values))), data_type: DataType::Int }]
-        };
+        let numbers =
+            |values: Vec<i32>| vec![Numbers { cells: Box::new(Column(Values::Int(values))), data_type: DataType::Int }];
         let doubles = |values: Vec<f64>| Box::new(Column(Values::Double(values)));
         let keys = KeyCells {
             time: doubles(rows.iter().map(|row| row.0).collect()),

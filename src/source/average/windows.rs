@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::plan::{OpenCells, fewer_channels};
+use super::averaging::fewer_channels;
+use super::plan::OpenCells;
 use crate::error::{Error, Result};
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
