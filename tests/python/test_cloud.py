@@ -103,18 +103,17 @@ def test_requests_and_bytes(grown):
 def test_ros3(grown):
     """HDF5's own driver for object stores, if a tool here has it: h5py and netCDF4 from PyPI have not."""
     tool = shutil.which('h5ls')
-    help_text = subprocess.run([tool, '--help'], capture_output=True, text=True).stderr if tool else ''
+    listed = subprocess.run([tool, '--help'], capture_output=True, text=True) if tool else None
+    help_text = listed.stdout + listed.stderr if listed else ''
     if 'ros3' not in help_text:
         pytest.skip('no h5ls with the driver ros3')
     _, files = grown
     with RangeServer(os.path.dirname(files['cloud'])) as server:
-        done = subprocess.run([tool, '--vfd=ros3', '--s3-cred=(,,)', '-r', server.url('cloud.h5')],
+        done = subprocess.run([tool, '--vfd=ros3', '-r', server.url('cloud.h5')],
                               capture_output=True, text=True, timeout=120)
         local = subprocess.run([tool, '-r', files['cloud']], capture_output=True, text=True, timeout=120)
         print('h5ls with ros3: %d requests, %.3f MB' % (server.requests, server.bytes / 1e6))
-    if 'unable to open' in done.stderr + done.stdout:
-        pytest.skip('this h5ls cannot open http addresses by ros3: ' + (done.stderr or done.stdout).strip())
-    assert done.stdout == local.stdout
+    assert done.stdout == local.stdout and server.requests > 0
 
 
 def test_space(grown):

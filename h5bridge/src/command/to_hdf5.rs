@@ -349,7 +349,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
     }
     let condition = condition.unwrap_or_default();
-    // averages have nothing to be compared with but their digests
+    // averages are compared with their digests only
     lines.push(match averaged {
         Some(_) => format!("next: h5bridge verify {}", args.out.display()),
         None => format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()),

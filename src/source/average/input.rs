@@ -178,7 +178,7 @@ pub(super) struct Cells {
 
 enum CellShapes {
     Same(Shape, usize),
-    /// With the place of the first element.
+    /// The place of the first element, and the shape.
     Each(Vec<Option<(usize, Shape)>>),
 }
 
