@@ -66,9 +66,10 @@ pub(crate) fn to_hdf5(
     let needed = needed.saturating_sub(expected);
     progress.expect(plan.bytes());
     let output = Output::create(target, publishing, needed)?;
-    let file = match options.compress {
-        Compress::Shared => File::create_aligned(output.partial())?,
-        Compress::With(_) | Compress::Auto => File::create(output.partial())?,
+    let file = match (options.compress, options.profile.page_bytes()) {
+        (Compress::Shared, _) => File::create_aligned(output.partial())?,
+        (Compress::With(_) | Compress::Auto, Some(page_bytes)) => File::create_paged(output.partial(), page_bytes)?,
+        (Compress::With(_) | Compress::Auto, None) => File::create(output.partial())?,
     };
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, LibraryVersion};
+use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, FileCreateBuilder, LibraryVersion};
+use hdf5::plist::file_create::FileSpaceStrategy;
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
@@ -54,12 +55,16 @@ impl Bounds {
 impl Bounds {
     /// How files are created.
     fn creation(self) -> hdf5::Result<FileCreate> {
+        self.creation_builder().finish()
+    }
+
+    fn creation_builder(self) -> FileCreateBuilder {
         let mut creation = FileCreate::build();
         creation.obj_track_times(false);
         if self == Bounds::V110 {
             creation.attr_creation_order(AttrCreationOrder::Indexed).link_creation_order(LinkCreationOrder::Indexed);
         }
-        creation.finish()
+        creation
     }
 }
 
@@ -130,6 +135,19 @@ impl File {
     /// [`ALIGNMENT`], where file systems can share what they hold with other files. Everything else is packed.
     pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(ALIGNED_BYTES, ALIGNMENT))
+    }
+
+    /// As [`create`](Self::create), with space given out in pages of `page_bytes`: metadata share a few of them, and what is
+    /// larger begins at one.
+    pub(crate) fn create_paged(path: &Path, page_bytes: u64) -> Result<Self> {
+        let create = || {
+            let mut creation = Bounds::V110.creation_builder();
+            let strategy = FileSpaceStrategy::FreeSpaceManager { paged: true, persist: false, threshold: 1 };
+            creation.file_space_strategy(strategy).file_space_page_size(page_bytes);
+            sys::create_file(path, &creation.finish()?, &Bounds::V110.access().finish()?)
+        };
+        let file = Some(create().context(Context::path(path))?);
+        Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File })
     }
 
     /// As [`create`](Self::create), for a file that goes live.

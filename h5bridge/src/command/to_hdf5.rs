@@ -11,8 +11,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    ColumnForm, ColumnPlan, ColumnSharing, Compress, Compression, DigestPolicy, NotShared, Predicate, Prediction,
-    ReadStrategy, Reflink, Sha256, Sharing, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
+    Averaged, Averaging, ColumnForm, ColumnPlan, ColumnSharing, Compress, Compression, DigestPolicy, NotShared,
+    Predicate, Prediction, Profile, ReadStrategy, Reflink, Sha256, Sharing, TablePlan, ToHdf5, ToHdf5Plan,
+    ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::{Value as Json, json};
@@ -35,6 +36,7 @@ const NOTABLE_PART: u64 = 100;
   h5bridge to-hdf5 my.ms my.h5
   h5bridge to-hdf5 my.ms my.h5 --columns TIME,UVW,DATA --rows 0..10000
   h5bridge to-hdf5 my.ms my.h5 --where 'DATA_DESC_ID == 0 && TIME > \"2014-04-22T10:30:00\"'
+  h5bridge to-hdf5 my.ms my.h5 --average time=10s,chan=4
   h5bridge to-hdf5 my.ms my.h5 --dry-run")]
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
@@ -54,6 +56,10 @@ pub(crate) struct Args {
     /// 'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'
     #[arg(long = "where", value_name = "CONDITION")]
     predicate: Option<Predicate>,
+    /// Average the visibilities of a MeasurementSet, weighted and without flagged samples: rows of a baseline in bins of
+    /// time, neighbouring channels, or both
+    #[arg(long, value_name = "time=10s,chan=4", conflicts_with_all = ["restorable", "salvage"])]
+    average: Option<Averaging>,
     /// Take only these tables; MAIN is the main one
     #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
     tables: Vec<String>,
@@ -63,6 +69,9 @@ pub(crate) struct Args {
     /// (never); the file is the same
     #[arg(long, default_value = "auto", value_parser = reflink(), value_name = "WHEN")]
     reflink: Reflink,
+    /// Where the file will be read: default, or cloud, an object store: chunks of 4 MiB, metadata together in pages
+    #[arg(long, value_enum, default_value_t = ProfileName::Default, hide_possible_values = true, value_name = "default|cloud")]
+    profile: ProfileName,
     /// Let all datasets grow along row
     #[arg(long)]
     appendable: bool,
@@ -106,6 +115,22 @@ fn reflink() -> impl TypedValueParser<Value = Reflink> {
         "never" => Reflink::Never,
         _ => Reflink::Auto,
     })
+}
+
+/// A profile, by the word on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ProfileName {
+    Default,
+    Cloud,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Self {
+        match name {
+            ProfileName::Default => Profile::Disk,
+            ProfileName::Cloud => Profile::Cloud,
+        }
+    }
 }
 
 fn row_range(text: &str) -> Result<Range<u64>> {
@@ -170,7 +195,9 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
         (!args.exclude.is_empty(), "--exclude"),
         (args.rows.is_some(), "--rows"),
         (args.predicate.is_some(), "--where"),
+        (args.average.is_some(), "--average"),
         (!args.tables.is_empty(), "--tables"),
+        (args.profile != ProfileName::Default, "--profile"),
         (args.appendable, "--appendable"),
         (args.restorable, "--restorable"),
         (args.reflink != Reflink::Auto, "--reflink"),
@@ -292,6 +319,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .tables(args.tables)
         .compression(compress)
         .reflink(args.reflink)
+        .profile(args.profile.into())
         .appendable(args.appendable)
         .restorable(args.restorable)
         .digest(digest)
@@ -308,7 +336,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     if let Some(predicate) = args.predicate {
         to_hdf5 = to_hdf5.rows_where(predicate);
     }
-    // a search for damage takes long
+    if let Some(averaging) = args.average {
+        to_hdf5 = to_hdf5.average(averaging);
+    }
+    // a search for damage and for bins takes long
     let stoppable = interrupts.stoppable(&());
     let plan = to_hdf5.progress(&stoppable).plan();
     let go_on = |error: ctds_hdf5::Error| {
@@ -323,7 +354,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let expected = plan.prediction();
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
-    let summary = plan.progress(&stoppable).write(&args.out);
+    let plan = plan.progress(&stoppable);
+    let summary = plan.write(&args.out);
     bar.finish();
     let summary = summary.map_err(go_on)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -346,11 +378,18 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     ];
     let sharing = summary.sharing.as_ref();
     lines.extend(sharing.into_iter().flat_map(|sharing| sharing_lines(sharing, *file_bytes)));
+    let averaged = plan.averaged();
+    lines.extend(profile_line(&plan));
+    lines.extend(averaged.map(averaged_lines).unwrap_or_default());
     if !left.is_empty() {
         lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
     }
     let condition = condition.unwrap_or_default();
-    lines.push(format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()));
+    // averages are compared with their digests only
+    lines.push(match averaged {
+        Some(_) => format!("next: h5bridge verify {}", args.out.display()),
+        None => format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()),
+    });
     let mut fields = json!({
         "out": args.out.display().to_string(),
         "tables": tables,
@@ -365,6 +404,12 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         "not_compressed": left,
         "expected": expected_json(&expected),
     });
+    if let Some(averaged) = averaged {
+        fields["averaged"] = averaged_json(averaged);
+    }
+    if plan.profile() == Profile::Cloud {
+        fields["profile"] = "cloud".into();
+    }
     if let Some(sharing) = sharing {
         fields["sharing"] = sharing_json(sharing, *file_bytes);
     }
@@ -427,6 +472,14 @@ fn print_plan(plan: &ToHdf5Plan<'_>, target: &Path, global: &Global, out: &mut i
         fields["sharing"] = sharing_json(&sharing, file_bytes);
         found.extend(sharing_lines(&sharing, file_bytes));
     }
+    if let Some(line) = profile_line(plan) {
+        fields["profile"] = "cloud".into();
+        found.push(line);
+    }
+    if let Some(averaged) = plan.averaged() {
+        fields["averaged"] = averaged_json(averaged);
+        found.extend(averaged_lines(averaged));
+    }
     if let Some((files, bytes)) = restorable {
         fields["restorable"] = json!({"files": files, "bytes": bytes});
         let bytes = report::bytes(bytes);
@@ -467,6 +520,41 @@ fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     }
     lines.extend(reasons.iter().map(|(reason, columns)| format!("not shared, {reason}: {}", columns.join(", "))));
     lines
+}
+
+/// The line of the summary about a profile that is not the default.
+fn profile_line(plan: &ToHdf5Plan<'_>) -> Option<String> {
+    let pages = report::bytes(plan.profile().page_bytes()?);
+    Some(format!("profile cloud: pages of {pages}, chunks of about 4 MiB"))
+}
+
+/// Lines of the summary about averages.
+fn averaged_lines(averaged: &Averaged) -> Vec<String> {
+    let mut channels: Vec<String> =
+        averaged.channels.iter().map(|(before, after)| format!("{before} to {after}")).collect();
+    channels.dedup();
+    let channels = match channels.as_slice() {
+        [] => String::new(),
+        all => format!("; channels: {}", all.join(", ")),
+    };
+    let weights = averaged.weights.as_ref().map_or("without weights".to_owned(), |name| format!("weights: {name}"));
+    let Averaged { averaging, rows_before, rows, .. } = averaged;
+    let mut lines = vec![format!("averaged, {averaging}: rows: {rows_before} to {rows}{channels}; {weights}")];
+    if !averaged.first_values.is_empty() {
+        lines.push(format!("not averaged, the value of the first row is kept: {}", averaged.first_values.join(", ")));
+    }
+    if !averaged.left_undefined.is_empty() {
+        lines.push(format!("not averaged, left undefined: {}", averaged.left_undefined.join(", ")));
+    }
+    lines
+}
+
+fn averaged_json(averaged: &Averaged) -> Json {
+    json!({
+        "averaging": averaged.averaging.to_string(), "rows_before": averaged.rows_before, "rows": averaged.rows,
+        "channels": averaged.channels, "weights": averaged.weights, "first_values": averaged.first_values,
+        "left_undefined": averaged.left_undefined,
+    })
 }
 
 fn expected_json(expected: &Prediction) -> Json {

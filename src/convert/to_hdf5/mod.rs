@@ -10,6 +10,7 @@ mod layout_choice;
 mod outline;
 mod plan;
 mod prediction;
+mod profile;
 mod stored;
 mod structure;
 mod unwritten;
@@ -21,6 +22,7 @@ pub use outline::{ColumnOutline, CoordinateOutline, DatasetOutline, Outline, Tab
 pub use plan::{ColumnPlan, MissingColumn, TablePlan};
 pub(crate) use plan::{Plan, ToHdf5Options};
 pub use prediction::Prediction;
+pub use profile::Profile;
 pub(crate) use stored::Place;
 pub(super) use structure::Writer;
 pub(crate) use unwritten::Unwritten;

@@ -6,6 +6,7 @@ use bstr::ByteSlice;
 
 use super::compression::{Choice, Compress, Sample};
 use super::layout_choice::{ColumnForm, Growth, Selection, Survey, TileUse};
+use super::profile::Profile;
 use crate::clone::Reflink;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::h5::{Allocation, Compression};
@@ -15,9 +16,12 @@ use crate::native::{
     stored_size, table_path,
 };
 use crate::source::tree::Tree;
-use crate::source::{Content, Predicate, Source};
+use crate::source::{Averaging, Content, Predicate, Source};
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
+
+/// Sums of averaged samples, and the samples, flags and weights that are added to them.
+const AVERAGING_BYTES: u64 = 12 << 20;
 
 /// What to convert, and how.
 #[derive(Debug, Clone)]
@@ -30,12 +34,16 @@ pub(crate) struct ToHdf5Options {
     pub(crate) rows: Option<Range<u64>>,
     /// A condition on the rows of the main table. The source has been reduced to the rows that satisfy it.
     pub(crate) predicate: Option<Predicate>,
+    /// How the main table is averaged. The source has been averaged.
+    pub(crate) average: Option<Averaging>,
     /// Tables to take: `MAIN`, or a subtable's name; empty: all.
     pub(crate) tables: Vec<String>,
     /// Filters of the datasets.
     pub(crate) compress: Compress,
     /// Whether blocks share their bytes with the source.
     pub(crate) reflink: Reflink,
+    /// Where the file will be read.
+    pub(crate) profile: Profile,
     /// Datasets can grow along `row`.
     pub(crate) appendable: bool,
     /// Threads that decode and compress; 0: one for each processor.
@@ -90,9 +98,11 @@ impl Default for ToHdf5Options {
             exclude: Vec::new(),
             rows: None,
             predicate: None,
+            average: None,
             tables: Vec::new(),
             compress: Compress::Auto,
             reflink: Reflink::Auto,
+            profile: Profile::Disk,
             appendable: false,
             threads: 0,
             max_memory: 256 << 20,
@@ -118,6 +128,8 @@ pub(crate) struct Plan {
     pub(crate) tree: Option<Tree>,
     /// Of everything in each group but the dimension scales.
     pub(crate) names: Names,
+    /// Bytes that a column takes while it is averaged.
+    pub(super) averaging_bytes: u64,
 }
 
 /// A table that becomes a group.
@@ -198,9 +210,16 @@ impl Plan {
             refused_tables: Vec::new(),
             tree: None,
             names: Names::default(),
+            averaging_bytes: if options.average.is_some() { AVERAGING_BYTES } else { 0 },
         };
         if options.compress == Compress::Shared && options.appendable {
             return Err(Error::usage("datasets that can grow do not share bytes: --appendable or --compress shared"));
+        }
+        if options.compress == Compress::Shared && options.profile == Profile::Cloud {
+            return Err(Error::usage("an object store does not share bytes: --profile cloud or --compress shared"));
+        }
+        if options.compress == Compress::Shared && options.average.is_some() {
+            return Err(Error::usage("averages do not share bytes with the source: --average or --compress shared"));
         }
         plan.find_tree(source, options)?;
         // the path of the group of each table of the source, if it is taken
@@ -418,8 +437,8 @@ impl ColumnPlan {
         if options.tries_cells {
             touch_last_row(info, &*cells, rows)?;
         }
-        let (growth, tiles) = (options.growth(), options.tiles());
-        let form = Survey { info, cells: &*cells, rows, selection, growth, tiles }.form()?;
+        let (growth, tiles, profile) = (options.growth(), options.tiles(), options.profile);
+        let form = Survey { info, cells: &*cells, rows, selection, growth, tiles, profile }.form()?;
         form.check_axes()?;
         let link = names.unique(group, &name);
         let data_type = info.data_type();

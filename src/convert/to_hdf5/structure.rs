@@ -22,8 +22,8 @@ use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Allocation, Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::io::FileTarget;
 use crate::native::{
-    self, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
-    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, missing_link,
+    self, AVERAGED, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST,
+    Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, missing_link,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -62,6 +62,9 @@ impl<'a> Writer<'a> {
     pub(crate) fn new(source: &'a Source, plan: &'a Plan, options: &'a ToHdf5Options, file: &File) -> Result<Self> {
         let root = file.root()?;
         let exact = native::begin(&root, &source.name)?;
+        if let Some(averaging) = source.tables.first().map_or(Ok(None), |main| main.content()?.averaging())? {
+            root.set_attribute(AVERAGED, &Attribute::string(averaging))?;
+        }
         Ok(Writer {
             source,
             plan,
@@ -264,6 +267,7 @@ impl<'a> Writer<'a> {
         }
         if table.source == 0 {
             document.damage = self.source.damage().to_vec();
+            document.averaged = content.averaging()?;
         }
         document.write(exact)
     }
