@@ -9,7 +9,7 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    digest, finalize, follow, generate, info, ls, pack, plot, repair, to_hdf5, to_ms, unpack, verify, watch,
+    digest, finalize, follow, generate, info, ls, manifest, pack, plot, repair, to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 
@@ -40,6 +40,7 @@ impl Cli {
             Verb::Digest(args) => digest::run(args, global, out),
             Verb::Finalize(args) => finalize::run(args, global, out),
             Verb::Follow(args) => follow::run(args, global, out),
+            Verb::Manifest(args) => manifest::run(args, global, out),
             Verb::Repair(args) => repair::run(args, global, out),
             Verb::Verify(args) => verify::run(args, global, out),
             Verb::Pack(args) => pack::run(args, global, out),
@@ -81,6 +82,8 @@ pub(crate) enum Verb {
     Info(info::Args),
     /// Print the CTFP-1 fingerprints of the content
     Digest(digest::Args),
+    /// Write references to the chunks of an unconverted table, which xarray and zarr open (kerchunk)
+    Manifest(manifest::Args),
     /// Keep a live HDF5 file in step with a table that another program is writing
     Follow(follow::Args),
     /// Make a file for the archive from a live file

@@ -34,6 +34,7 @@ mod builders;
 mod check;
 mod conversion;
 mod exact;
+mod manifest;
 mod to_hdf5;
 mod to_table;
 
@@ -48,6 +49,7 @@ pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal
 pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;
 pub use exact::{SpaceUsage, ToOriginalSummary};
+pub use manifest::{ChangedFile, CheckManifest, LeftOutColumn, ManifestCheck, ManifestSummary, ToManifest};
 pub use to_hdf5::{
     ColumnForm, ColumnOutline, ColumnPlan, Compress, CoordinateOutline, DatasetOutline, MissingColumn, Outline,
     Prediction, ReadStrategy, TableOutline, TablePlan,

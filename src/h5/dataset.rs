@@ -13,7 +13,7 @@ use super::sys::{self, Foreign, StoredFilter, Strings, Target};
 use super::{Attribute, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, attribute, datatype, group};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
-use crate::value::{DataType, Region, Shape, Values, for_each_type};
+use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
 
 /// Elements may take this many times the bytes stored for them, whatever filters a dataset has: chunks that were never
 /// written take none.
@@ -287,6 +287,25 @@ impl Dataset {
         Ok(self.layout()?.filters.iter().map(ToString::to_string).collect())
     }
 
+    /// The numbers of the filters and their parameters, first applied first.
+    pub(crate) fn filter_parameters(&self) -> Result<Vec<(i32, Vec<u32>)>> {
+        Ok(self.layout()?.filters.iter().map(|filter| (filter.id, filter.parameters.clone())).collect())
+    }
+
+    /// The byte order in which the bytes of the elements are those of [`data_type`](Self::data_type), packed; `None` where they
+    /// are not.
+    pub(crate) fn raw_order(&self) -> Result<Option<ByteOrder>> {
+        let element = self.data_type()?;
+        if self.is_plain()? {
+            return Ok(Some(ByteOrder::Little));
+        }
+        let datatype = &self.layout()?.datatype;
+        let is_number = !matches!(element, DataType::Complex | DataType::DComplex | DataType::String);
+        let is_swapped =
+            is_number && (element.size() == 1 || datatype.byte_order() == hdf5::datatype::ByteOrder::BigEndian);
+        Ok((is_swapped && datatype.size() == element.size()).then_some(ByteOrder::Big))
+    }
+
     /// The plugins that readers need for the filters.
     pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
         Ok(self.layout()?.filters.iter().filter_map(StoredFilter::plugin).collect())
@@ -546,7 +565,7 @@ impl Dataset {
     }
 
     /// Whether elements that were never written are zeros.
-    pub(super) fn fills_with_zeros(&self) -> Result<bool> {
+    pub(crate) fn fills_with_zeros(&self) -> Result<bool> {
         let read = || -> Result<_> { Ok(self.dataset.dcpl()?.get_fill_value_defined()? != FillValue::UserDefined) };
         read().with_context(|| self.place())
     }

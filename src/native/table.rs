@@ -10,7 +10,7 @@ use super::attributes::{self, Attributes, Edited, Object, TABLE_SUBTYPE, TABLE_T
 use super::cells::{Cubes, Dense, Ragged, Records};
 use super::digests::StoredDigests;
 use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
-use super::form::{FormKind, Members, StoredForm};
+use super::form::{FormKind, Members, Part, StoredForm};
 use super::names::{MAIN_TABLE, ROW, defined_flags, last_part, row_name, table_of_path, table_path};
 use super::raw_strings::RawStrings;
 use super::reader::Reader;
@@ -407,6 +407,18 @@ impl NativeTable {
         let StoredForm { kind, link, .. } = &self.forms[index];
         let only = *kind == FormKind::Dense && self.flags(link).is_none();
         only.then(|| format!("{}/{link}", self.group.path()))
+    }
+
+    /// The paths of the datasets of a column from the root, with what each holds; none of a column that is missing.
+    pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
+        let form = &self.forms[index];
+        if form.kind == FormKind::Missing {
+            return Ok(Vec::new());
+        }
+        let flags = self.flags(&form.link).filter(|_| form.kind == FormKind::Dense);
+        let path = |path: &str| Ok(format!("{}/{path}", self.group.path()));
+        let members = form.open(form.cubes(&self.group)?, flags.as_deref(), path)?;
+        Ok(members.parts().into_iter().map(|(part, path)| (part, path.clone())).collect())
     }
 
     pub(crate) fn layout(&self) -> Layout {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::blz::{ArrayDifference, ArrayInfo, Arrays};
-use ctds_hdf5::convert::{Compare, Comparison, Difference, Predicate, display_name};
+use ctds_hdf5::convert::{ChangedFile, CheckManifest, Compare, Comparison, Difference, Predicate, display_name};
 use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Contents, Listing};
 use serde_json::json;
 
@@ -23,11 +23,13 @@ use crate::report::{self, Ending};
   h5bridge verify my.h5
   h5bridge verify my.ms packed.ms --bytes
   h5bridge verify archive.h5 --bytes
-  h5bridge verify data.bcolz data.h5")]
+  h5bridge verify data.bcolz data.h5
+  h5bridge verify my.json")]
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
     left: PathBuf,
-    /// What to compare it with, any of the same; without it, LEFT is checked against the digests and checksums stored in it
+    /// What to compare it with, any of the same; without it, LEFT is checked against the digests and checksums stored in it, or,
+    /// if it is a manifest, the files that it refers to are compared with their recorded sizes and modification times
     right: Option<PathBuf>,
     /// Compare the files of two tables byte by byte, whatever their containers; or check all files of one source with
     /// their checksums. Containers without tables are always compared like this
@@ -58,6 +60,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             }
             report_comparison(compare.progress(&interrupts.stoppable(&())).run()?, global, out)
         }
+        None if CheckManifest::is_at(&args.left) => check_manifest(&args.left, global, out),
         None if Arrays::are_at(&args.left) => check_arrays(&args.left, global, out),
         None if args.bytes || holds_files(&args.left) => check(&args.left, global, out),
         None => {
@@ -99,6 +102,33 @@ fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Wri
             "equal": equal,
             "compared": {"arrays": result.arrays, "bytes": result.bytes},
             "differences": differences,
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}
+
+/// Prints the files that are missing or changed since a manifest was made.
+fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let interrupts = Interrupts::of_caller(global.caller.as_ref());
+    let check = CheckManifest::new(manifest).progress(&interrupts.stoppable(&())).run()?;
+    let unchanged = check.changed.is_empty();
+    let (files, bytes) = (check.files, report::bytes(check.bytes));
+    let path = |file: &ChangedFile| file.path.display().to_string();
+    let summary = match check.changed.len() {
+        0 => format!("unchanged: {files} files, {bytes}"),
+        count => format!("changed: {count} of {files} files; `h5bridge manifest` again"),
+    };
+    let changed = check.changed.iter().map(|file| json!({"path": path(file), "change": file.change}));
+    let changed: Vec<_> = changed.collect();
+    Ending {
+        failed: (!unchanged).then_some(Status::Different),
+        found: check.changed.iter().map(|file| format!("{}: {}", path(file), file.change)).collect(),
+        summary: vec![summary],
+        fields: json!({
+            "unchanged": unchanged,
+            "checked": {"files": files, "bytes": check.bytes},
+            "changed": changed,
         }),
         ..Ending::default()
     }

@@ -20,5 +20,6 @@ pub use plan::{ColumnPlan, MissingColumn, TablePlan};
 pub(crate) use plan::{Plan, ToHdf5Options};
 pub use prediction::Prediction;
 pub(crate) use stored::Place;
+pub(super) use stored::StoredColumn;
 pub(super) use structure::Writer;
 pub(crate) use unwritten::Unwritten;
