@@ -170,7 +170,9 @@ impl<'a> Arrays<'a> {
             }
             let path = known.iter().find(|(part, _)| *part == dataset.part).map(|(_, path)| path.clone());
             let path = path.unwrap_or_else(|| format!("{}/{}", of_table.group, dataset.path));
-            let is_stored = tiles.is_none() && dataset.data_type.is_fixed_size();
+            // the companion lacks columns of strings, of which some datasets are numbers
+            let is_in_file = !known.is_empty() || tiles.is_none() && column.data_type.is_fixed_size();
+            let is_stored = is_in_file && dataset.data_type.is_fixed_size();
             let reason = match is_stored.then(|| self.find(&path, &dataset.shape, dataset.data_type)).transpose()? {
                 Some(Ok(array)) => {
                     found.push((dataset, Elements::Stored(array)));
