@@ -19,6 +19,7 @@ use crate::report::{self, Ending};
 #[command(before_help = "Examples:
   h5bridge manifest my.ms my.json
   h5bridge manifest my.h5 my.json
+  h5bridge manifest my.ms main.json --table MAIN
   h5bridge manifest my.ms my.json --base s3://archive/2026
   h5bridge verify my.json")]
 pub(crate) struct Args {
@@ -26,6 +27,9 @@ pub(crate) struct Args {
     source: PathBuf,
     /// The kerchunk JSON to write; its name should end in .json. Of a table, what is not in tiles goes to OUT.rest.h5
     out: PathBuf,
+    /// Take this table only (MAIN, ANTENNA): its columns are at the root, where xarray's kerchunk engine finds them
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
     /// The directory or URL in which readers find SOURCE and OUT.rest.h5; without it, references have absolute paths
     #[arg(long, value_name = "URL")]
     base: Option<String>,
@@ -54,6 +58,9 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .progress(&stoppable);
     if let Some(base) = args.base {
         manifest = manifest.base(base);
+    }
+    if let Some(table) = args.table {
+        manifest = manifest.table(table);
     }
     let written = manifest.write(&args.out);
     bar.finish();

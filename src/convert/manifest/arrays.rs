@@ -12,7 +12,7 @@ use super::chunks::{Found, StoredArray, StoredIn};
 use super::files::Files;
 use super::inline::InlineArray;
 use super::metadata::{self, ArrayMetadata};
-use super::references::References;
+use super::references::{References, join};
 use super::tiles::Tiles;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::ChunkCache;
@@ -39,6 +39,8 @@ pub(super) struct Arrays<'a> {
     /// The root of the HDF5 file with the other elements, and the file: the native source or the companion.
     pub(super) stored: (Group, StoredIn),
     pub(super) files: &'a Files,
+    /// The only table is the root.
+    pub(super) is_flat: bool,
 }
 
 /// What the arrays of a manifest are.
@@ -95,13 +97,19 @@ impl<'a> Arrays<'a> {
         progress: &dyn Progress,
     ) -> Result<Counts> {
         let mut counts = Counts { left_out, ..Counts::default() };
-        out.document("", ".zgroup", &metadata::group())?;
-        out.document("", ".zattrs", &metadata::attributes(&self.outline.attributes).into())?;
+        if !self.is_flat {
+            write_group(out, "", &self.outline.attributes)?;
+        }
         for (number, (table, outline)) in self.plan.tables.iter().zip(&self.outline.tables).enumerate() {
             let written = self.write_table(number, table, outline, out, &mut counts, progress);
             written.with_context(|| Context::table(&table.name))?;
         }
         Ok(counts)
+    }
+
+    /// The path of the group of a table in the manifest.
+    fn group<'b>(&self, outline: &'b TableOutline) -> &'b str {
+        if self.is_flat { "" } else { outline.group.trim_start_matches('/') }
     }
 
     fn write_table<W: Write>(
@@ -113,7 +121,7 @@ impl<'a> Arrays<'a> {
         counts: &mut Counts,
         progress: &dyn Progress,
     ) -> Result<()> {
-        let group = outline.group.trim_start_matches('/');
+        let group = self.group(outline);
         write_group(out, group, &outline.attributes)?;
         self.write_row_numbers(table, outline, out, progress)?;
         let mut groups = Vec::new();
@@ -124,7 +132,7 @@ impl<'a> Arrays<'a> {
                 counts.columns += 1;
                 counts.inline_columns += usize::from(datasets.iter().any(|(_, at)| matches!(at, Elements::Inline(_))));
                 if columns.is_group {
-                    write_group(out, &format!("{group}/{}", columns.link), &columns.attributes)?;
+                    write_group(out, &join(group, &columns.link), &columns.attributes)?;
                     groups.push(columns.link.as_str());
                 }
                 for (number, (dataset, elements)) in datasets.iter().enumerate() {
@@ -209,7 +217,7 @@ impl<'a> Arrays<'a> {
         out: &mut References<W>,
         progress: &dyn Progress,
     ) -> Result<()> {
-        let array = format!("{}/{}", outline.group.trim_start_matches('/'), dataset.path);
+        let array = join(self.group(outline), &dataset.path);
         write_array(out, &array, &elements.metadata(), attributes, &dataset.dims)?;
         let cache = ChunkCache::new(CACHE_BYTES);
         let stored = StoredColumn { source: self.source, table, column, cache: &cache };
@@ -258,7 +266,7 @@ impl<'a> Arrays<'a> {
                 Elements::Inline(InlineArray::new(shape, Some(chunk), DataType::Int64))
             }
         };
-        let array = format!("{}/{}", outline.group.trim_start_matches('/'), outline.row);
+        let array = join(self.group(outline), &outline.row);
         write_array(out, &array, &elements.metadata(), None, std::slice::from_ref(&outline.row))?;
         let numbers = &outline.row_numbers;
         self.write_elements(&array, &elements, out, progress, &mut |region| {
@@ -297,7 +305,7 @@ impl<'a> Arrays<'a> {
             None => Elements::Inline(InlineArray::new(shape, None, data_type)),
         };
         let dim = coordinate.path.rsplit('/').next().unwrap_or_default().to_owned();
-        let array = format!("{}/{}", outline.group.trim_start_matches('/'), coordinate.path);
+        let array = join(self.group(outline), &coordinate.path);
         write_array(out, &array, &elements.metadata(), Some(&coordinate.attributes), &[dim])?;
         self.write_elements(&array, &elements, out, progress, &mut |_| Ok(values.clone()))
     }
@@ -327,8 +335,8 @@ fn inline<'a>(dataset: &DatasetOutline, chunk: Option<Shape>) -> Elements<'a> {
 }
 
 fn write_group<W: Write>(out: &mut References<W>, path: &str, attributes: &Record) -> Result<()> {
-    out.document(path, ".zgroup", &metadata::group())?;
-    out.document(path, ".zattrs", &metadata::attributes(attributes).into())
+    out.document(path, ".zgroup", metadata::group())?;
+    out.document(path, ".zattrs", metadata::attributes(attributes).into())
 }
 
 fn write_array<W: Write>(
@@ -338,6 +346,6 @@ fn write_array<W: Write>(
     attributes: Option<&Record>,
     dims: &[String],
 ) -> Result<()> {
-    out.document(path, ".zarray", &metadata.to_json())?;
-    out.document(path, ".zattrs", &metadata::array_attributes(attributes, dims))
+    out.document(path, ".zarray", metadata.to_json())?;
+    out.document(path, ".zattrs", metadata::array_attributes(attributes, dims))
 }

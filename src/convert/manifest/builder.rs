@@ -50,6 +50,7 @@ const REFERENCE_BYTES: u64 = 64;
 pub struct ToManifest<'a> {
     source: PathBuf,
     open: OpenOptions,
+    table: Option<String>,
     base: Option<String>,
     threads: usize,
     call: Call<'a>,
@@ -101,6 +102,7 @@ impl<'a> ToManifest<'a> {
         ToManifest {
             source: source.as_ref().to_owned(),
             open: OpenOptions::default(),
+            table: None,
             base: None,
             threads: 0,
             call: Call::default(),
@@ -110,6 +112,13 @@ impl<'a> ToManifest<'a> {
     call_setters!(target);
 
     open_setters!();
+
+    /// Takes only this table, `MAIN` or `ANTENNA`: its columns are arrays of the root, and not of a group. Readers that know no groups
+    /// need that.
+    pub fn table(mut self, name: impl Into<String>) -> Self {
+        self.table = Some(name.into());
+        self
+    }
 
     /// Sets the directory or URL in which readers find the source and the companion, `s3://archive/2026`; without, references
     /// have the absolute paths of today.
@@ -173,7 +182,8 @@ impl<'a> ToManifest<'a> {
         let bytes = stored_at.metadata()?.len();
         let file = h5::File::open_shared(&stored_at)?;
         let stored = (file.root()?, StoredIn { file: stored_in, bytes });
-        let arrays = Arrays { source, plan: &plan, outline: &outline, tiles: &tiles, stored, files: &files };
+        let is_flat = self.table.is_some();
+        let arrays = Arrays { source, plan: &plan, outline: &outline, tiles: &tiles, stored, files: &files, is_flat };
         let left_out = arrays.left_out()?;
         let missing = left_out
             .iter()
@@ -210,7 +220,8 @@ impl<'a> ToManifest<'a> {
     }
 
     fn options(&self, compress: Compress) -> ToHdf5Options {
-        ToHdf5Options { compress, digest: false, threads: self.threads, ..ToHdf5Options::default() }
+        let tables = self.table.iter().cloned().collect();
+        ToHdf5Options { compress, tables, digest: false, threads: self.threads, ..ToHdf5Options::default() }
     }
 
     /// For each table and column of the plan, the tiles that are referred to.
@@ -237,6 +248,7 @@ impl<'a> ToManifest<'a> {
                 tiles.with_context(|| column_context(&table.name, &column.name))
             };
             found.push(table.columns.iter().map(of_column).collect::<Result<_>>()?);
+            root.add_files(content, files)?;
         }
         Ok(found)
     }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, Result};
 use crate::grid::Grid;
@@ -16,6 +16,16 @@ pub(super) struct References<W> {
     count: u64,
     /// Of chunks.
     chunks: u64,
+    /// All documents once more: zarr finds the members of groups only here, because it cannot list references.
+    consolidated: Vec<Document>,
+}
+
+/// A document of a group or array.
+struct Document {
+    /// The path of the group that contains the group or array.
+    parent: String,
+    key: String,
+    document: Json,
 }
 
 /// A file as references name it.
@@ -32,19 +42,26 @@ impl<W: Write> References<W> {
     /// Begins with what is recorded, which a check finds without reading on.
     pub(super) fn begin(mut out: W, record: &Json) -> Result<Self> {
         write!(out, "{{\"version\":1,\"templates\":{{}},\"{RECORD}\":{record},\"refs\":{{")?;
-        Ok(References { out, count: 0, chunks: 0 })
+        Ok(References { out, count: 0, chunks: 0, consolidated: Vec::new() })
     }
 
-    fn key(&mut self, array: &str, rest: &str) -> Result<()> {
+    fn key(&mut self, path: &str, name: &str) -> Result<()> {
         let separator = if self.count == 0 { "\n" } else { ",\n" };
         self.count += 1;
         // names of groups and datasets may have any character
-        let key = Json::from(if array.is_empty() { rest.to_owned() } else { format!("{array}/{rest}") });
+        let key = Json::from(join(path, name));
         Ok(write!(self.out, "{separator}{key}:")?)
     }
 
     /// A document of the group or array at a path, `.zarray` say, as text.
-    pub(super) fn document(&mut self, path: &str, name: &str, document: &Json) -> Result<()> {
+    pub(super) fn document(&mut self, path: &str, name: &str, document: Json) -> Result<()> {
+        self.text(path, name, &document)?;
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
+        self.consolidated.push(Document { parent, key: join(path, name), document });
+        Ok(())
+    }
+
+    fn text(&mut self, path: &str, name: &str, document: &Json) -> Result<()> {
         self.key(path, name)?;
         let text = Json::from(document.to_string());
         Ok(write!(self.out, "{text}")?)
@@ -68,10 +85,20 @@ impl<W: Write> References<W> {
 
     /// Ends the document; returns the number of chunks in it.
     pub(super) fn end(mut self) -> Result<(W, u64)> {
+        let mut documents = std::mem::take(&mut self.consolidated);
+        // zarr expects the members of a group one after the other
+        documents.sort_by(|one, other| one.parent.cmp(&other.parent));
+        let documents: Map<String, Json> = documents.into_iter().map(|entry| (entry.key, entry.document)).collect();
+        self.text("", ".zmetadata", &json!({ "zarr_consolidated_format": 1, "metadata": documents }))?;
         self.out.write_all(b"\n}}\n")?;
         self.out.flush()?;
         Ok((self.out, self.chunks))
     }
+}
+
+/// The path of a member of a group or array; that of the root is empty.
+pub(super) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
 /// The name of a chunk: its place on each axis, slowest first.
@@ -132,8 +159,8 @@ mod tests {
 
     #[test]
     fn a_document_is_json() {
-        let mut references = References::begin(Vec::new(), &serde_json::json!({ "files": [] })).unwrap();
-        references.document("", ".zgroup", &super::super::metadata::group()).unwrap();
+        let mut references = References::begin(Vec::new(), &json!({ "files": [] })).unwrap();
+        references.document("", ".zgroup", super::super::metadata::group()).unwrap();
         let file = FileName::new("/data/\"my\".ms/table.f3_TSM0");
         references.range("MAIN/A\"B", &[0, 0, 12], &file, 4096, 512).unwrap();
         references.inline("MAIN/NAME", &[1], b"foo").unwrap();
@@ -143,5 +170,7 @@ mod tests {
         assert_eq!(json["refs"]["MAIN/A\"B/12.0.0"][0], "/data/\"my\".ms/table.f3_TSM0");
         assert_eq!(json["refs"]["MAIN/NAME/1"], "base64:Zm9v");
         assert_eq!(json["refs"][".zgroup"], r#"{"zarr_format":2}"#);
+        let consolidated = r#"{"zarr_consolidated_format":1,"metadata":{".zgroup":{"zarr_format":2}}}"#;
+        assert_eq!(json["refs"][".zmetadata"], consolidated);
     }
 }

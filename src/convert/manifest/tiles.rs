@@ -25,6 +25,29 @@ pub(super) struct TableDirectory {
     pub(super) name: String,
 }
 
+impl TableDirectory {
+    /// Adds the files in which a table of this directory has its cells and keywords: copies of their content are out of date when
+    /// they change.
+    pub(super) fn add_files(&self, content: &Content, files: &mut Files) -> Result<()> {
+        let Some(table) = content.as_table() else { return Ok(()) };
+        let directory = table.path().canonicalize().with_context(|| Context::path(table.path()))?;
+        if !directory.starts_with(&self.path) {
+            return Ok(());
+        }
+        let mut names = Vec::new();
+        for entry in directory.read_dir().with_context(|| Context::path(&directory))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let has_content = name == "table.dat" || name.as_encoded_bytes().starts_with(b"table.f");
+            if has_content && entry.path().is_file() {
+                names.push(name);
+            }
+        }
+        names.sort();
+        names.iter().try_for_each(|name| files.add(&directory.join(name), "").map(drop))
+    }
+}
+
 /// The tiles of a hypercube, of one column.
 #[derive(Debug)]
 pub(super) struct Tiles {
