@@ -17,8 +17,8 @@ use crate::table::OpenOptions;
 /// Whether a conversion computes the CTFP-1 digests of what it reads and keeps them in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
-    /// Digests are computed with compression, and for files from which the originals can be restored. Without compression
-    /// they would take as long as everything else.
+    /// Digests are computed with compression, and for files from which the originals can be restored. Where large columns are not
+    /// compressed (`none`, `shared`) they would take as long as everything else.
     #[default]
     Auto,
     /// Always.

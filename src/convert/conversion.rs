@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::exact;
-use super::to_hdf5::{ColumnPlan, Plan, ToHdf5Options, Writer};
+use super::to_hdf5::{ColumnPlan, Compress, Plan, ToHdf5Options, Writer};
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::File;
@@ -58,7 +58,10 @@ pub(crate) fn to_hdf5(
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
     progress.expect(plan.bytes());
     let output = Output::create(target, publishing, needed)?;
-    let file = File::create(output.partial())?;
+    let file = match options.compress {
+        Compress::Shared => File::create_aligned(output.partial())?,
+        Compress::With(_) | Compress::Auto => File::create(output.partial())?,
+    };
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;
     let syncing = output.sync_behind();

@@ -82,6 +82,12 @@ const CHUNK_PREEMPTION: f64 = 0.75;
 /// on: one second in all, and not for ages, before it is called damaged.
 const READ_ATTEMPTS: u32 = 30;
 
+/// Blocks of at least this many bytes are aligned in a file from [`File::create_aligned`].
+const ALIGNED_BYTES: u64 = 4 << 20;
+/// Their addresses are multiples of this: the largest unit in which common file systems share bytes is the record of ZFS, 128 KiB
+/// by default and seldom more than 1 MiB.
+const ALIGNMENT: u64 = 1 << 20;
+
 /// Bytes by which a file in memory grows.
 const MEMORY_INCREMENT: usize = 64 << 10;
 
@@ -118,6 +124,12 @@ impl File {
         let file = sys::create_memory_file(Path::new(&name), &Bounds::V110.creation()?, &access.finish()?)?;
         // no lock has to be given back at the end
         Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File })
+    }
+
+    /// As [`create`](Self::create), for datasets that are one block: those of at least [`ALIGNED_BYTES`] begin at a multiple of
+    /// [`ALIGNMENT`], where file systems can share what they hold with other files. Everything else is packed.
+    pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
+        Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(ALIGNED_BYTES, ALIGNMENT))
     }
 
     /// As [`create`](Self::create), for a file that goes live.

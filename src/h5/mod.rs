@@ -46,7 +46,7 @@ pub(crate) use compression::Effort;
 pub use compression::{Compression, Plugin};
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;
-pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Header, Storage};
+pub(crate) use dataset::{Allocation, ChunkInfo, Dataset, DatasetSpec, Header, Storage};
 pub(crate) use element::ElementSpec;
 pub(crate) use elsewhere::{Elsewhere, Reach};
 pub(crate) use file::{Bounds, File, is_hdf5};

@@ -78,7 +78,7 @@ pub(crate) struct Args {
     /// Leave out what is damaged, name it, and convert the rest; the exit code is then 6
     #[arg(long, conflicts_with = "restorable")]
     salvage: bool,
-    /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none
+    /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none and shared
     #[arg(long)]
     digest: bool,
     /// Do not digest the content on the way
@@ -97,12 +97,15 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 /// How data is compressed, by the word on the command line.
 pub(crate) fn compress(text: &str) -> Result<Compress, String> {
     // the words of a usage error are a sentence of their own
-    Compress::parse(text).map_err(|error| format!("{}; or auto", error.message()))
+    Compress::parse(text).map_err(|error| format!("{}; or auto, or shared", error.message()))
 }
 
 /// The help of `--compress`.
 pub(crate) fn compress_help() -> String {
-    format!("{}; or auto: what every HDF5 reader has, where it gains", Compression::forms())
+    format!(
+        "{}; auto: what every HDF5 reader has, where it gains; shared: auto, but tiles of numbers stay as they are",
+        Compression::forms()
+    )
 }
 
 /// How data is compressed, or that chunks stay as they are.
@@ -165,6 +168,10 @@ fn compression(args: &Args) -> Result<Compression> {
     Ok(match without_keep(args)? {
         Compress::With(compression) => compression,
         Compress::Auto => Compression::NONE,
+        Compress::Shared => {
+            let message = format!("--compress shared is for tables; {} is none", args.source.display());
+            return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
+        }
     })
 }
 

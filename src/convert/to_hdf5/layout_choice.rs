@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::grid::{ChunkRead, Grid};
-use crate::h5;
+use crate::h5::{self, Allocation};
 use crate::native::{MAX_CUBES, stored_size};
 use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{DataType, Shape};
@@ -17,6 +17,8 @@ const LARGE_CELL_BYTES: u64 = 4 << 20;
 const LARGE_TILE_BYTES: u64 = 16 << 20;
 /// Tiles smaller than this that do not join are no chunks if there are many.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
+/// The same limit where datasets keep the tiles in any case: chunks in one block have no index.
+const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
 /// Rows that an appendable dataset is expected to get at least.
 const APPENDABLE_ROWS: u64 = 1024;
@@ -73,13 +75,18 @@ impl ColumnForm {
         }
     }
 
+    /// Whether chunks are tiles.
+    pub(super) fn is_of_tiles(&self) -> bool {
+        matches!(self, ColumnForm::Dense { route: ReadStrategy::Tiles, .. } | ColumnForm::Cubes { .. })
+    }
+
     /// How the cells of a dense column are read; of others it does not matter.
     pub(super) fn route(&self) -> ReadStrategy {
         if let ColumnForm::Dense { route, .. } = self { *route } else { ReadStrategy::Rows }
     }
 
     /// The index that HDF5 will have for the chunks, as `H5Dget_chunk_index_type` calls it.
-    pub(super) fn chunk_index(&self, growth: Growth) -> &'static str {
+    pub(super) fn chunk_index(&self, growth: Growth, allocation: Allocation) -> &'static str {
         let of = |shape: &Shape, chunk: &Shape| {
             if growth == Growth::Rows && !chunk.contains(&0) {
                 "extensible_array"
@@ -87,6 +94,8 @@ impl ColumnForm {
                 "none"
             } else if shape == chunk {
                 "single"
+            } else if allocation == Allocation::Block {
+                "implicit"
             } else {
                 "fixed_array"
             }
@@ -159,6 +168,15 @@ pub(super) enum Selection {
     SomeRows,
 }
 
+/// What tiles are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TileUse {
+    /// They are chunks where they make good ones.
+    Chunks,
+    /// They are chunks wherever that is possible, so that the source and the file can share them.
+    Shared,
+}
+
 /// Finds the form of a column.
 pub(super) struct Survey<'a> {
     pub(super) info: &'a ColumnInfo,
@@ -166,6 +184,7 @@ pub(super) struct Survey<'a> {
     pub(super) rows: &'a Range<u64>,
     pub(super) selection: Selection,
     pub(super) growth: Growth,
+    pub(super) tiles: TileUse,
 }
 
 impl Survey<'_> {
@@ -287,8 +306,11 @@ impl Survey<'_> {
             return Ok(None);
         }
         let bytes = grid.chunk.elements()?.saturating_mul(stored_size(cube.data_type()));
-        if bytes > LARGE_TILE_BYTES
-            || (bytes < SMALL_TILE_BYTES && !grid.covers_cells() && grid.counts().elements()? > MANY_TILES)
+        let small = match self.tiles {
+            TileUse::Chunks => SMALL_TILE_BYTES,
+            TileUse::Shared => SMALL_SHARED_TILE_BYTES,
+        };
+        if bytes > LARGE_TILE_BYTES || (bytes < small && !grid.covers_cells() && grid.counts().elements()? > MANY_TILES)
         {
             return Ok(None);
         }

@@ -5,13 +5,13 @@ use std::ops::Range;
 use bstr::ByteSlice;
 
 use super::compression::{Choice, Compress, Sample};
-use super::layout_choice::{ColumnForm, Growth, Selection, Survey};
+use super::layout_choice::{ColumnForm, Growth, Selection, Survey, TileUse};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
-use crate::h5::Compression;
+use crate::h5::{Allocation, Compression};
 use crate::limits;
 use crate::native::{
-    FormKind, MAIN_TABLE, Names, StoredForm, defined_flags, last_part, row_name, source_name, split_name, stored_size,
-    table_path,
+    FormKind, MAIN_TABLE, MAX_CUBES, Names, StoredForm, defined_flags, last_part, row_name, source_name, split_name,
+    stored_size, table_path,
 };
 use crate::source::tree::Tree;
 use crate::source::{Content, Predicate, Source};
@@ -53,9 +53,14 @@ impl ToHdf5Options {
         if self.appendable { Growth::Rows } else { Growth::None }
     }
 
-    /// Whether some datasets may be compressed.
+    /// Whether large columns are compressed, so that a digest takes little time beside that.
     pub(crate) fn is_compressed(&self) -> bool {
-        self.compress != Compress::With(Compression::NONE)
+        !matches!(self.compress, Compress::With(Compression::NONE) | Compress::Shared)
+    }
+
+    /// What tiles have to be for datasets to keep them.
+    fn tiles(&self) -> TileUse {
+        if self.compress == Compress::Shared { TileUse::Shared } else { TileUse::Chunks }
     }
 
     /// The rows of a table that are taken, which has `all` rows.
@@ -167,8 +172,10 @@ pub struct ColumnPlan {
     pub compression: Compression,
     /// `None` if the column is not to be compressed, or has less than 1 MiB.
     pub(crate) sample: Option<Sample>,
-    /// The index of the chunks in HDF5, as `H5Dget_chunk_index_type` names it: `single`, `fixed_array`, `extensible_array`, or
-    /// `none` without chunks.
+    /// When the datasets of numbers get space in the file.
+    pub(crate) allocation: Allocation,
+    /// The index of the chunks in HDF5, as `H5Dget_chunk_index_type` names it: `single`, `implicit`, `fixed_array`,
+    /// `extensible_array`, or `none` without chunks.
     pub chunk_index: &'static str,
     /// Bytes of all elements, uncompressed; strings are counted at 16 each.
     pub bytes: u64,
@@ -188,6 +195,9 @@ impl Plan {
             tree: None,
             names: Names::default(),
         };
+        if options.compress == Compress::Shared && options.appendable {
+            return Err(Error::usage("datasets that can grow do not share bytes: --appendable or --compress shared"));
+        }
         plan.find_tree(source, options)?;
         // the path of the group of each table of the source, if it is taken
         let mut groups: Vec<Option<String>> = Vec::new();
@@ -404,7 +414,8 @@ impl ColumnPlan {
         if options.tries_cells {
             touch_last_row(info, &*cells, rows)?;
         }
-        let form = Survey { info, cells: &*cells, rows, selection, growth: options.growth() }.form()?;
+        let (growth, tiles) = (options.growth(), options.tiles());
+        let form = Survey { info, cells: &*cells, rows, selection, growth, tiles }.form()?;
         form.check_axes()?;
         let link = names.unique(group, &name);
         let data_type = info.data_type();
@@ -412,8 +423,13 @@ impl ColumnPlan {
         let has_undefined = matches!(form, ColumnForm::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &defined_flags(&link)));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
-        let Choice { compression, sample } = options.compress.of_column(info, bytes, &*cells, rows)?;
-        let chunk_index = form.chunk_index(options.growth());
+        let is_block = tiles == TileUse::Shared && form.is_of_tiles() && has_plain_tiles(&*cells);
+        let allocation = if is_block { Allocation::Block } else { Allocation::Chunks };
+        let Choice { compression, sample } = match allocation {
+            Allocation::Block => Choice::from(Compression::NONE),
+            Allocation::Chunks => options.compress.of_column(info, bytes, &*cells, rows)?,
+        };
+        let chunk_index = form.chunk_index(growth, allocation);
         Ok(ColumnPlan {
             index,
             name,
@@ -424,10 +440,16 @@ impl ColumnPlan {
             form,
             compression,
             sample,
+            allocation,
             chunk_index,
             bytes,
         })
     }
+}
+
+/// Whether the bytes of all tiles are those of their elements.
+fn has_plain_tiles(cells: &dyn ColumnCells) -> bool {
+    cells.tiling(MAX_CUBES).is_some_and(|tiling| tiling.cubes.iter().all(|cube| cube.storage().is_plain()))
 }
 
 /// Fails at once where a row count is larger than the data, and not after all the rows that are there.

@@ -15,7 +15,7 @@ use super::layout_choice::{chunk_rows, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use super::stored::Place;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
-use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, File, Group};
+use crate::h5::{Allocation, Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::native::{
     self, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
     StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, missing_link,
@@ -137,7 +137,7 @@ impl<'a> Writer<'a> {
             compression: self.options.compress.of_row_numbers(rows),
         };
         // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
-        let target = self.create(group, &table.row, spec)?;
+        let target = self.create(group, &table.row, spec, Allocation::Chunks)?;
         let number = target.dataset;
         self.datasets[number].make_scale(&table.row)?;
         self.jobs.push((rows * 8, Job::RowNumbers { table: place, target, rows: table.rows.clone() }));
@@ -165,14 +165,20 @@ impl<'a> Writer<'a> {
 
     /// Creates a chunked dataset that will get data. It grows only if the file is to be appendable, and only elements of a
     /// fixed size are compressed.
-    fn create(&mut self, group: &Group, name: &str, spec: DatasetSpec<'_>) -> Result<DatasetSink> {
+    fn create(
+        &mut self,
+        group: &Group,
+        name: &str,
+        spec: DatasetSpec<'_>,
+        allocation: Allocation,
+    ) -> Result<DatasetSink> {
         let chunk = spec.chunk.clone().unwrap_or_else(|| spec.shape.clone());
         let compression = if spec.element.is_fixed_size() { spec.compression } else { Compression::NONE };
         // HDF5 has no chunks without elements
         let appendable = spec.appendable && self.options.appendable && !chunk.contains(&0);
         let spec = DatasetSpec { appendable, compression, ..spec };
         let dataset = self.datasets.len();
-        self.datasets.push(group.create_dataset(name, &spec)?);
+        self.datasets.push(group.create_allocated(name, &spec, allocation)?);
         let size = spec.element.size();
         let pipeline = (!compression.is_none()).then(|| compression.pipeline(size));
         Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
@@ -349,17 +355,14 @@ impl Maker for ColumnMaker<'_, '_> {
         let element = part.element(self.column.data_type);
         let (shape, chunk) = self.column.extents(part, rows, growth)?;
         let appendable = !matches!(part, Part::Values | Part::Offset);
-        let compression = match part {
-            Part::Data | Part::Cube(_) | Part::Values => self.column.compression,
+        let (compression, allocation) = match part {
+            Part::Data | Part::Cube(_) | Part::Values => (self.column.compression, self.column.allocation),
             Part::Offset | Part::Shape | Part::RowCube | Part::RowIndex | Part::Position | Part::Defined => {
-                self.writer.options.compress.of_row_numbers(rows)
+                (self.writer.options.compress.of_row_numbers(rows), Allocation::Chunks)
             }
         };
-        self.writer.create(
-            group,
-            name,
-            DatasetSpec { element, shape: &shape, chunk: Some(chunk), appendable, compression },
-        )
+        let spec = DatasetSpec { element, shape: &shape, chunk: Some(chunk), appendable, compression };
+        self.writer.create(group, name, spec, allocation)
     }
 
     fn dataset<'a>(&'a self, made: &'a DatasetSink) -> &'a Dataset {

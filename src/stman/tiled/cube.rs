@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::header::CubeEntry;
 use crate::error::{Error, Result, ResultExt};
-use crate::grid::{ChunkRead, ChunkWrite, Grid, Part, for_each_chunk, for_each_run};
+use crate::grid::{ChunkRead, ChunkStorage, ChunkWrite, Grid, Part, for_each_chunk, for_each_run};
 use crate::io::{ByteOrder, PagedMut, ReadAt, WriteAt};
 use crate::stman::elements::ElementsMut;
 use crate::value::{DataType, Region, Shape, Values, bits, swap_bytes, swap_width};
@@ -167,6 +167,17 @@ impl<F: ReadAt + ?Sized> ChunkRead for CubeColumn<F> {
 
     fn raw_order(&self) -> Option<ByteOrder> {
         CubeColumn::raw_order(self)
+    }
+
+    fn storage(&self) -> ChunkStorage<'_> {
+        match &self.file {
+            _ if self.data_type == DataType::Bool => ChunkStorage::Bits,
+            Some(file) if self.bytes == self.stride => {
+                ChunkStorage::Block { file, offset: self.offset, order: self.order }
+            }
+            Some(_) => ChunkStorage::Scattered,
+            None => ChunkStorage::Encoded,
+        }
     }
 
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()> {
