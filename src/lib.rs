@@ -70,6 +70,7 @@ mod source;
 mod stman;
 mod sync;
 mod table;
+mod thin;
 pub mod value;
 
 pub use container::{

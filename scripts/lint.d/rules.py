@@ -14,7 +14,7 @@ LAYERS = [
     ['call'],
     ['aipsio'],
     ['h5'],
-    ['container'],
+    ['container', 'thin'],
     ['schema'],
     ['stman'],
     ['table'],

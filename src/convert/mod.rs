@@ -35,6 +35,7 @@ mod check;
 mod conversion;
 mod exact;
 mod manifest;
+mod thin;
 mod to_hdf5;
 mod to_table;
 
@@ -50,6 +51,7 @@ pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;
 pub use exact::{SpaceUsage, ToOriginalSummary};
 pub use manifest::{ChangedFile, CheckManifest, LeftOutColumn, ManifestCheck, ManifestSummary, ToManifest};
+pub use thin::{LinkSummary, LinkTable, Materialize, ReplaceSummary, ReplaceTable, ThinTable};
 pub use to_hdf5::{
     ColumnForm, ColumnOutline, ColumnPlan, Compress, CoordinateOutline, DatasetOutline, MissingColumn, Outline,
     Prediction, ReadStrategy, TableOutline, TablePlan,

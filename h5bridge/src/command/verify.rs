@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::blz::{ArrayDifference, ArrayInfo, Arrays};
-use ctds_hdf5::convert::{ChangedFile, CheckManifest, Compare, Comparison, Difference, Predicate, display_name};
+use ctds_hdf5::convert::{
+    ChangedFile, CheckManifest, Compare, Comparison, Difference, Predicate, Source, ThinTable, display_name,
+};
 use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Contents, Listing};
 use serde_json::json;
 
@@ -61,6 +63,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             report_comparison(compare.progress(&interrupts.stoppable(&())).run()?, global, out)
         }
         None if CheckManifest::is_at(&args.left) => check_manifest(&args.left, global, out),
+        None if ThinTable::open(&args.left)?.is_some() && !args.bytes => check_thin(&args.left, global, out),
         None if Arrays::are_at(&args.left) => check_arrays(&args.left, global, out),
         None if args.bytes || holds_files(&args.left) => check(&args.left, global, out),
         None => {
@@ -130,6 +133,25 @@ fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Res
             "checked": {"files": files, "bytes": check.bytes},
             "changed": changed,
         }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}
+
+/// Opens a thin table, which fails if the HDF5 file with its tiles was moved or rewritten.
+fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let source = Source::open_with(table, global.open_options())?;
+    let (mut links, mut bytes) = (0, 0);
+    for table in source.tables() {
+        let Some(table) = table.table()? else { continue };
+        for (_, _, linked) in ThinTable::open(table.path())?.iter().flat_map(ThinTable::links) {
+            links += 1;
+            bytes += linked;
+        }
+    }
+    Ending {
+        summary: vec![format!("a thin table: {links} files lead to {} where they are recorded", report::bytes(bytes))],
+        fields: json!({ "thin": true, "checked": {"links": links, "bytes": bytes} }),
         ..Ending::default()
     }
     .print(global, out)

@@ -16,6 +16,7 @@ use crate::native::{
 use crate::source::tree::Tree;
 use crate::source::{Content, Predicate, Source};
 use crate::table::{ColumnCells, ColumnInfo, Table};
+use crate::thin;
 use crate::value::{DataType, Region, Values};
 
 /// What to convert, and how.
@@ -319,6 +320,10 @@ impl Plan {
         let Some(root) = source.tables.first().and_then(|table| table.path.as_ref()) else {
             return Err(Error::usage("only a table directory can be made restorable"));
         };
+        if thin::Record::read(root)?.is_some() {
+            let message = "a thin table, whose files are in an HDF5 file; `h5bridge materialize` makes it independent";
+            return Err(Error::unsupported(message).context(Context::path(root)));
+        }
         let tree = Tree::find(root).with_context(|| Context::path(root))?;
         self.warnings.extend_from_slice(tree.notes());
         for table in &source.tables {

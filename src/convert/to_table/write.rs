@@ -5,6 +5,7 @@ use std::path::Path;
 use bstr::ByteSlice;
 use rayon::prelude::*;
 
+use super::links::{Links, make_read_only, relative};
 use super::plan::{Filling, TableBlueprint, ToTableOptions, plan};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
@@ -34,6 +35,10 @@ pub struct ToTableSummary {
     pub damage: Vec<Damage>,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// Files that are links to the source; none but for [`LinkTable`](super::super::LinkTable).
+    pub(crate) links: usize,
+    /// Bytes to which these lead.
+    pub(crate) linked_bytes: u64,
 }
 
 /// Writes the tables of `source` to the directory `target`, which appears when it is whole.
@@ -48,19 +53,42 @@ pub(crate) fn to_table(
     publishing: Publishing,
     progress: &dyn Progress,
 ) -> Result<ToTableSummary> {
+    to_checked_table(source, options, target, publishing, progress, &|_| Ok(()))
+}
+
+/// As [`to_table`]; the table gets its name only if `check` agrees, which is given the path that it has before.
+///
+/// # Errors
+/// As [`to_table`], and those of `check`.
+pub(crate) fn to_checked_table(
+    source: &Source,
+    options: &ToTableOptions,
+    target: &Path,
+    publishing: Publishing,
+    progress: &dyn Progress,
+    check: &dyn Fn(&Path) -> Result<()>,
+) -> Result<ToTableSummary> {
     let mut warnings = Vec::new();
     let mut plans = plan(source, target, options, &mut warnings)?;
     let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
     progress.expect(bytes);
-    let mut output = Output::create_directory(target, publishing, bytes)?;
-    let mut told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
+    let needed = if options.links { 0 } else { bytes };
+    let links = Links::default();
+    let mut output = Output::create_directory(target, publishing, needed)?;
+    let mut told = write(source, &plans, options, &output, &links, progress).map_err(Error::blame_source)?;
     let inexact = store_inexact(source, &mut plans, output.partial(), progress)?;
     if !inexact.is_empty() {
         drop(output);
         output = Output::create_directory(target, publishing, bytes)?;
-        told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
+        told = write(source, &plans, options, &output, &links, progress).map_err(Error::blame_source)?;
+    }
+    if options.links {
+        finish_links(source, &links, options, target, output.partial(), check)?;
+    } else {
+        check(output.partial())?;
     }
     output.commit()?;
+    let (link_count, linked_bytes) = links.size();
     warnings.extend(inexact);
     warnings.append(&mut told);
     Ok(ToTableSummary {
@@ -71,7 +99,36 @@ pub(crate) fn to_table(
         bytes,
         damage: source.damage().to_vec(),
         warnings,
+        links: link_count,
+        linked_bytes,
     })
+}
+
+/// Makes the links of the tables below `root`, which will be `target`.
+fn finish_links(
+    source: &Source,
+    links: &Links,
+    options: &ToTableOptions,
+    target: &Path,
+    root: &Path,
+    check: &dyn Fn(&Path) -> Result<()>,
+) -> Result<()> {
+    let hdf5 = match &source.place {
+        Context::Path(path) => path.canonicalize().with_context(|| Context::path(path))?,
+        _ => return Err(Error::usage("only a native HDF5 file can be linked")),
+    };
+    // a link has another way from where the table is written than from where it will be
+    let absolute = |_: &Path| hdf5.clone();
+    links.make(root, &absolute)?;
+    links.record(root, &hdf5, source, &absolute)?;
+    check(root)?;
+    let target = if target.is_symlink() { target.canonicalize()? } else { std::path::absolute(target)? };
+    let parent = target.parent().unwrap_or(Path::new("/")).canonicalize()?;
+    let home = parent.join(target.file_name().unwrap_or_default());
+    let from = |directory: &Path| relative(&home.join(directory), &hdf5);
+    links.make(root, &from)?;
+    links.record(root, &hdf5, source, &from)?;
+    if options.writable { Ok(()) } else { make_read_only(root) }
 }
 
 /// Writes all tables; returns what the user should know.
@@ -80,6 +137,7 @@ fn write(
     plans: &[TableBlueprint],
     options: &ToTableOptions,
     output: &Output,
+    links: &Links,
     progress: &dyn Progress,
 ) -> Result<Vec<String>> {
     let mut warnings = Vec::new();
@@ -99,7 +157,9 @@ fn write(
     // the largest begin first
     jobs.sort_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
     pool.install(|| {
-        jobs.into_par_iter().with_max_len(1).try_for_each(|(_, plan, part)| plan.fill(source, part, progress))
+        jobs.into_par_iter()
+            .with_max_len(1)
+            .try_for_each(|(_, plan, part)| plan.fill(source, part, options.links.then_some(links), progress))
     })?;
     // those inside others first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;
