@@ -117,6 +117,11 @@ fn finish_links(
         Context::Path(path) => path.canonicalize().with_context(|| Context::path(path))?,
         _ => return Err(Error::usage("only a native HDF5 file can be linked")),
     };
+    if links.size().0 == 0 {
+        let message = "no dataset of the file is one block of tiles, to which a table could be linked; `h5bridge to-hdf5 --compress shared` \
+                       makes such datasets of tiled columns of numbers";
+        return Err(Error::unsupported(message).context(source.place.clone()));
+    }
     // a link has another way from where the table is written than from where it will be
     let absolute = |_: &Path| hdf5.clone();
     links.make(root, &absolute)?;
