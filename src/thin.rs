@@ -126,7 +126,7 @@ impl Record {
 /// The record in `directory`, if it contains one.
 ///
 /// # Errors
-/// As [`Record::check`].
+/// Those of [`Record::check`].
 pub(crate) fn check(directory: &Path) -> Result<Option<Record>> {
     let record = Record::read(directory)?;
     record.as_ref().map_or(Ok(()), |record| record.check(directory))?;

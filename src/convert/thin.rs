@@ -95,7 +95,7 @@ impl<'a> LinkTable<'a> {
         self.write_checked(target.as_ref(), &|_| Ok(()))
     }
 
-    /// As [`write`](Self::write), if `check` agrees with the table before it has its name.
+    /// Writes the table if `check` agrees with the table before it has its name.
     fn write_checked(self, target: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<LinkSummary> {
         let source = Source::open(&self.source)?;
         if source.tables.first().is_none_or(|main| main.group.is_none()) {
@@ -103,6 +103,7 @@ impl<'a> LinkTable<'a> {
                 Error::usage("not a native HDF5 file: tables are linked to those").context(source.place.clone())
             );
         }
+        check_apart(&self.source, target)?;
         let options = ToTableOptions {
             byte_order: Some(ByteOrder::Little),
             threads: self.threads,
@@ -161,7 +162,7 @@ impl<'a> ReplaceTable<'a> {
 
     open_setters!();
 
-    /// As [`LinkTable::writable`].
+    /// Lets programs write to the thin table, see [`LinkTable::writable`].
     pub fn writable(mut self, writable: bool) -> Self {
         self.writable = writable;
         self
@@ -182,14 +183,15 @@ impl<'a> ReplaceTable<'a> {
     pub fn write(self, hdf5: impl AsRef<Path>) -> Result<ReplaceSummary> {
         let (table, hdf5) = (self.table.as_path(), hdf5.as_ref());
         let place = Context::path(table);
+        // writers of the table wait until it is replaced
+        let source = Source::open_with(table, self.open)?;
         if !table.is_dir() {
             return Err(Error::unsupported("only a table directory can be replaced by a thin one").context(place));
         }
         if thin::Record::read(table)?.is_some() {
             return Err(Error::unsupported("the table is thin already: its tiles are in an HDF5 file").context(place));
         }
-        // writers of the table wait until it is replaced
-        let source = Source::open_with(table, self.open)?;
+        check_apart(hdf5, table)?;
         let is_elsewhere = |path: &Path| !path.starts_with(source.tables[0].path.as_deref().unwrap_or(path));
         if let Some(other) =
             source.tables.iter().filter_map(|table| table.path.as_deref()).find(|path| is_elsewhere(path))
@@ -237,6 +239,16 @@ impl<'a> ReplaceTable<'a> {
     }
 }
 
+/// Fails if the HDF5 file is the table, or would be in its directory, which is replaced.
+fn check_apart(hdf5: &Path, table: &Path) -> Result<()> {
+    let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
+    if table.symlink_metadata().is_ok() && real(hdf5).starts_with(real(table)) {
+        let message = "the HDF5 file is in the directory of the table, which would be replaced";
+        return Err(Error::usage(message).context(Context::path(hdf5)));
+    }
+    Ok(())
+}
+
 /// Makes a thin table independent: its tiles are copied into files of its own.
 #[derive(Clone)]
 #[must_use = "`run` copies"]
@@ -270,12 +282,12 @@ impl<'a> Materialize<'a> {
     /// `Usage` if the table is not thin; `Format` if the HDF5 file was moved or rewritten; `NoSpace`; `Interrupted`. The table is then
     /// as it was.
     pub fn run(self) -> Result<ToTableSummary> {
+        let source = Source::open_with(&self.table, self.open)?;
         if thin::Record::read(&self.table)?.is_none() {
             return Err(
                 Error::usage("not a thin table: nothing of it is in an HDF5 file").context(Context::path(&self.table))
             );
         }
-        let source = Source::open_with(&self.table, self.open)?;
         let options = ToTableOptions { threads: self.threads, ..ToTableOptions::default() };
         let mut publishing = self.call.publishing;
         publishing.if_exists = IfExists::Replace;

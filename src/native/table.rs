@@ -526,7 +526,7 @@ impl NativeTable {
 /// A hypercube that is one block of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredBlock {
-    /// From the root.
+    /// Path from the root.
     pub(crate) path: String,
     /// Bytes of all chunks.
     pub(crate) bytes: u64,

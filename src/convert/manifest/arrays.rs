@@ -7,10 +7,10 @@ use super::super::to_hdf5::{
     ColumnOutline, ColumnPlan, CoordinateOutline, DatasetOutline, Outline, Plan, StoredColumn,
 };
 use super::super::to_hdf5::{TableOutline, TablePlan};
-use super::builder::LeftOutColumn;
 use super::chunks::{Found, StoredArray, StoredIn};
 use super::files::Files;
 use super::inline::InlineArray;
+use super::left_out::LeftOutColumn;
 use super::metadata::{self, ArrayMetadata};
 use super::references::{References, join};
 use super::tiles::Tiles;

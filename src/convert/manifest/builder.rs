@@ -11,6 +11,7 @@ use super::super::to_hdf5::{Compress, Outline, Plan, ToHdf5Options};
 use super::arrays::Arrays;
 use super::chunks::StoredIn;
 use super::files::{Files, Naming};
+use super::left_out::LeftOutColumn;
 use super::references::References;
 use super::tiles::{TableDirectory, Tiles};
 use crate::call::{Call, call_setters, open_setters};
@@ -84,18 +85,6 @@ pub struct ManifestSummary {
     pub warnings: Vec<String>,
 }
 
-/// A column that a manifest lacks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LeftOutColumn {
-    /// Name of the table; `MAIN` for the main one.
-    pub table: String,
-    /// Name of the column.
-    pub column: String,
-    /// Why it is left out.
-    pub reason: String,
-}
-
 impl<'a> ToManifest<'a> {
     /// A manifest of the table directory or native HDF5 file at `source`.
     pub fn new(source: impl AsRef<Path>) -> Self {
@@ -138,13 +127,18 @@ impl<'a> ToManifest<'a> {
     /// # Errors
     /// `Unsupported` for a table inside a container, or one with files that are symbolic links; `Exists` if there is something at
     /// `target` or in the place of the companion, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if the source
-    /// changes meanwhile; `NoSpace`; `Interrupted`; those of reading the source. The target is then as it was before.
+    /// changes while the manifest is made; `NoSpace`; `Interrupted`; those of reading the source. The target is then as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ManifestSummary> {
         // the companion lies beside the file that a link leads to
         let resolved = target.as_ref().canonicalize().ok().filter(|_| target.as_ref().is_symlink());
         let target =
             resolved.as_deref().filter(|_| self.call.publishing.if_exists.replaces()).unwrap_or(target.as_ref());
         let source = Source::open_with(&self.source, self.open)?;
+        if let (Ok(from), Ok(to)) = (self.source.canonicalize(), target.canonicalize())
+            && (from == to || companion_of(target).canonicalize().is_ok_and(|companion| companion == from))
+        {
+            return Err(Error::usage("the manifest would replace its source").context(Context::path(target)));
+        }
         self.call.run(|progress| self.write_from(&source, target, progress).with_context(|| source.place.clone()))
     }
 
@@ -224,7 +218,7 @@ impl<'a> ToManifest<'a> {
         ToHdf5Options { compress, tables, digest: false, threads: self.threads, ..ToHdf5Options::default() }
     }
 
-    /// For each table and column of the plan, the tiles that are referred to.
+    /// Finds the tiles that are referred to, for each table and column of the plan.
     fn tiles(
         &self,
         source: &Source,

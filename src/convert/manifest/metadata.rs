@@ -23,7 +23,7 @@ pub(super) struct ArrayMetadata {
     pub(super) chunk: Shape,
     /// The element type, as numpy spells it.
     pub(super) dtype: String,
-    /// In the order in which a writer applies them.
+    /// Filters in the order in which a writer applies them.
     pub(super) filters: Vec<Json>,
 }
 

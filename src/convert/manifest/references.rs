@@ -14,7 +14,7 @@ pub(super) const RECORD: &str = "h5bridge";
 pub(super) struct References<W> {
     out: W,
     count: u64,
-    /// Of chunks.
+    /// Number of chunks.
     chunks: u64,
     /// All documents once more: zarr finds the members of groups only here, because it cannot list references.
     consolidated: Vec<Document>,

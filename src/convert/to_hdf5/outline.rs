@@ -130,7 +130,7 @@ impl Outline {
     /// The outline of what a plan of `source` takes.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub(crate) fn of_plan(source: &Source, plan: &Plan) -> Result<Self> {
         let described = Described { source, plan };
         let mut dimensions = TreeDimensions::default();

@@ -18,7 +18,7 @@ use crate::value::{Shape, Values};
 impl TableBlueprint {
     /// Copies the columns of a manager.
     ///
-    /// With `links`, those that can be stay in the file of the source.
+    /// Columns that `links` can take stay in the file of the source.
     pub(super) fn fill(
         &self,
         source: &Source,

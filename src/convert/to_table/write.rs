@@ -56,10 +56,10 @@ pub(crate) fn to_table(
     to_checked_table(source, options, target, publishing, progress, &|_| Ok(()))
 }
 
-/// As [`to_table`]; the table gets its name only if `check` agrees, which is given the path that it has before.
+/// Writes tables like [`to_table`]; they get their name only if `check` agrees, which is given the path that they have before.
 ///
 /// # Errors
-/// As [`to_table`], and those of `check`.
+/// Those of [`to_table`] and of `check`.
 pub(crate) fn to_checked_table(
     source: &Source,
     options: &ToTableOptions,

@@ -587,7 +587,7 @@ impl ManagerMut for TiledMut {
             let cube = &mut header.cubes[number];
             cube.tile = tile_of_block(&cube.tile, linked);
             cube.offset = linked.offset;
-            // casacore would write behind the block
+            // casacore would write over what follows the block
             cube.extensible = false;
             let end = cube_end(cube, &self.cubes.data_types)?;
             if let Some(entry) = &mut header.files[file] {
