@@ -15,7 +15,6 @@ import pytest
 import casacore.tables as ct
 
 import support
-from compare import Table    # python-casacore's with all types of columns
 from support import DAMAGED, DONE, EXISTS, UNSUPPORTED, USAGE, h5bridge
 
 DEMO = support.own_copy('demo', 'demo.ms')
@@ -129,16 +128,16 @@ def test_corpus(entry, path, tmp_path, counts):
     counts['links'] += len(links(tmp_path / 'thin.ms'))
     counts['tables'] += 1
     assert json.loads(h5bridge('verify', table, tmp_path / 'thin.ms', '--json').stdout)['equal']
-    expected = Table(table, ack=False)
-    found = Table(str(tmp_path / 'thin.ms'), ack=False)
-    for name in expected.colnames():
-        if expected.coldatatype(name) != 'record' and expected.nrows() and expected.iscelldefined(name, 0):
-            for row in {0, expected.nrows() // 2, expected.nrows() - 1}:
-                if expected.iscelldefined(name, row):
-                    assert same(found.getcell(name, row), expected.getcell(name, row)), (name, row)
-            counts['columns'] += 1
-    expected.close()
-    found.close()
+    # python-casacore reads every cell of the thin table: in a process of its own, because it crashes on some tables
+    oracle = os.path.join(support.TESTDATA, 'oracle', 'fingerprint.py')
+    found = subprocess.run([sys.executable, oracle, tmp_path / 'thin.ms'], capture_output=True, text=True)
+    tables = json.loads(found.stdout)
+    for name, expected in support.below(entry['tables'], path).items():
+        for column, fingerprint in expected.get('columns', {}).items():
+            if fingerprint['sha256'] is not None and column in tables.get(name, {}).get('columns', {}):
+                assert tables[name]['columns'][column]['sha256'] == fingerprint['sha256'], (name, column)
+                counts['columns'] += 1
+    assert set(tables['.']['columns']) >= {column for column, found in entry['tables'][path]['columns'].items() if found['sha256']}
 
 
 def test_offsets_beyond_4_gib(tmp_path, counts):
