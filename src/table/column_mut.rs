@@ -42,7 +42,7 @@ pub struct ColumnMut<'a> {
     info: &'a mut ColumnInfo,
     rows: u64,
     manager: &'a mut dyn ManagerMut,
-    /// In the manager.
+    /// Number of the column in the manager.
     index: usize,
 }
 

@@ -20,7 +20,7 @@ use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Value
 /// Files of tiles of which pages are kept in memory, each a few MB.
 const PAGED_FILES: usize = 4;
 
-/// Of casacore's names, which have three digits.
+/// Number of files that casacore's names, which have three digits, allow.
 const MAX_FILES: usize = 1000;
 
 /// A tiled manager.
@@ -31,7 +31,7 @@ struct TiledMut {
     sequence: u32,
     columns: Vec<ColumnSpec>,
     roles: Vec<Role>,
-    /// Of each column, in the order of their pixels in a tile; that of columns that are not data is of no use.
+    /// Place of each column in the order of their pixels in a tile; that of columns that are not data is of no use.
     tile_places: Vec<usize>,
     rows: u64,
     cubes: Cubes<dyn WriteAt>,
@@ -371,7 +371,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// For errors.
+    /// Names a cell in errors.
     fn cell(&self, column: usize, row: u64) -> String {
         format!("column {}, row {row}", self.columns[column].name)
     }
