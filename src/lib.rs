@@ -71,6 +71,7 @@ mod source;
 mod stman;
 mod sync;
 mod table;
+mod thin;
 pub mod value;
 
 pub use container::{

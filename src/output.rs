@@ -52,6 +52,9 @@ const LETTERS: usize = 8;
 /// Names longer than this are cut: a name has at most 255 bytes.
 const LONGEST_STEM: usize = 200;
 
+/// The end of the name of a companion, which holds what its main file refers to: `NAME.rest.h5`.
+pub(crate) const COMPANION: &str = ".rest.h5";
+
 /// How often a name is chosen, or two paths are exchanged, before another process is suspected of a bad joke.
 const TRIES: usize = 20;
 
@@ -180,21 +183,31 @@ fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     })
 }
 
-/// Whether a file beside the one named `name` is a part of it, as `NAME.000001`.
+/// Whether a file beside the one named `name` is a part of it, as `NAME.000001`, or its companion.
 fn is_part(name: &OsStr, other: &OsStr) -> bool {
+    if is_companion(name, other) {
+        return true;
+    }
     let number = other.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"."));
     number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
+/// Whether a file beside the one named `name` is its companion.
+fn is_companion(name: &OsStr, other: &OsStr) -> bool {
+    other.as_bytes().strip_prefix(name.as_bytes()) == Some(COMPANION.as_bytes())
+}
+
 fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
-    let stem = stem(name);
+    let (stem, companion_stem) =
+        (self::stem(name), self::stem(OsStr::from_bytes(&[name.as_bytes(), COMPANION.as_bytes()].concat())));
     if !directory.symlink_metadata()?.is_dir() {
         return Ok(());
     }
     for entry in fs::read_dir(directory)? {
         let entry = entry?.file_name();
         // a verb may write by means of another one
-        if entry != LOCK && entry != name && !is_part(name, &entry) && !is_partial_of(&stem, &entry) {
+        let is_nested = is_partial_of(&stem, &entry) || is_partial_of(&companion_stem, &entry);
+        if entry != LOCK && entry != name && !is_part(name, &entry) && !is_nested {
             return Ok(());
         }
     }
@@ -269,8 +282,8 @@ impl Output {
         Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, publishing })
     }
 
-    /// Where to write. A file may have parts beside it, named `NAME.` and digits; they are published before it
-    /// ([`publish_parts`](Self::publish_parts)).
+    /// Where to write. A file may have parts beside it, named `NAME.` and digits, and a [companion](COMPANION); they are
+    /// published before it ([`publish_parts`](Self::publish_parts)).
     pub(crate) fn partial(&self) -> &Path {
         self.partial.path()
     }

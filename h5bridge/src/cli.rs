@@ -9,7 +9,8 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    digest, finalize, follow, generate, info, ls, pack, plot, repair, to_hdf5, to_ms, unpack, verify, watch,
+    digest, finalize, follow, generate, info, link, ls, manifest, materialize, pack, plot, repair, to_hdf5, to_ms,
+    unpack, verify, watch,
 };
 use crate::exit::Status;
 
@@ -40,6 +41,9 @@ impl Cli {
             Verb::Digest(args) => digest::run(args, global, out),
             Verb::Finalize(args) => finalize::run(args, global, out),
             Verb::Follow(args) => follow::run(args, global, out),
+            Verb::Link(args) => link::run(args, global, out),
+            Verb::Materialize(args) => materialize::run(args, global, out),
+            Verb::Manifest(args) => manifest::run(args, global, out),
             Verb::Repair(args) => repair::run(args, global, out),
             Verb::Verify(args) => verify::run(args, global, out),
             Verb::Pack(args) => pack::run(args, global, out),
@@ -81,6 +85,12 @@ pub(crate) enum Verb {
     Info(info::Args),
     /// Print the CTFP-1 fingerprints of the content
     Digest(digest::Args),
+    /// Make a table directory whose large files are links into an HDF5 file: one copy of the data for both
+    Link(link::Args),
+    /// Copy what a thin table has in an HDF5 file into files of its own
+    Materialize(materialize::Args),
+    /// Write references to the chunks of an unconverted table, which xarray and zarr open (kerchunk)
+    Manifest(manifest::Args),
     /// Keep a live HDF5 file in step with a table that another program is writing
     Follow(follow::Args),
     /// Convert a live file to one for the archive

@@ -15,7 +15,7 @@ LAYERS = [
     ['aipsio'],
     ['h5'],
     ['clone'],
-    ['container'],
+    ['container', 'thin'],
     ['schema'],
     ['stman'],
     ['table'],

@@ -34,6 +34,8 @@ mod builders;
 mod check;
 mod conversion;
 mod exact;
+mod manifest;
+mod thin;
 mod to_hdf5;
 mod to_table;
 
@@ -50,6 +52,8 @@ pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal
 pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;
 pub use exact::{SpaceUsage, ToOriginalSummary};
+pub use manifest::{ChangedFile, CheckManifest, LeftOutColumn, ManifestCheck, ManifestSummary, ToManifest};
+pub use thin::{LinkSummary, LinkTable, Materialize, ReplaceSummary, ReplaceTable, ThinTable};
 pub use to_hdf5::{
     ColumnForm, ColumnOutline, ColumnPlan, ColumnSharing, Compress, CoordinateOutline, DatasetOutline, MissingColumn,
     Outline, Prediction, Profile, ReadStrategy, Sharing, TableOutline, TablePlan,

@@ -13,7 +13,7 @@ use super::sys::{self, Foreign, StoredFilter, Strings, Target};
 use super::{Attribute, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, attribute, datatype, group};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
-use crate::value::{DataType, Region, Shape, Values, for_each_type};
+use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
 
 /// Elements may take this many times the bytes stored for them, whatever filters a dataset has: chunks that were never
 /// written take none.
@@ -25,8 +25,8 @@ pub(crate) struct DatasetSpec<'a> {
     /// Not a record.
     pub(crate) element: DataType,
     pub(crate) shape: &'a Shape,
-    /// At most the shape, but for the last axis of an appendable dataset; `None` is one contiguous block. Ignored for a
-    /// dataset without elements that cannot grow: HDF5 has no chunks for it.
+    /// Shape of a chunk, at most the shape of the dataset except along the last axis of an appendable one; `None` is one contiguous
+    /// block. Ignored for a dataset without elements that cannot grow: HDF5 has no chunks for it.
     pub(crate) chunk: Option<Shape>,
     /// The last axis may grow.
     pub(crate) appendable: bool,
@@ -116,9 +116,9 @@ impl fmt::Display for IndexKind {
 /// Where a chunk is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChunkInfo {
-    /// In chunks, not elements.
+    /// Position among the chunks, counted in chunks.
     pub(crate) index: Shape,
-    /// In bytes from the start of the file.
+    /// Offset in the file, in bytes.
     pub(crate) address: u64,
     pub(crate) stored_bytes: u64,
     /// Bit `i` is set where filter `i` of the pipeline was skipped.
@@ -131,16 +131,16 @@ pub(crate) enum Storage {
     Chunks,
     /// One after the other from this byte of the file on; `None` if nothing was ever written.
     Block(Option<u64>),
-    /// In the object header.
+    /// The elements are in the object header.
     Header,
-    /// Where only libhdf5 finds them.
+    /// Only libhdf5 finds the elements.
     Other(&'static str),
 }
 
 /// A dataset of which no element is read or written: its attributes, and where its elements are.
 pub(crate) struct Header {
     dataset: hdf5::Dataset,
-    /// From the root.
+    /// Path from the root.
     path: String,
     elsewhere: Option<Elsewhere>,
 }
@@ -192,7 +192,7 @@ impl fmt::Debug for Header {
 /// An open dataset.
 pub(crate) struct Dataset {
     dataset: hdf5::Dataset,
-    /// From the root.
+    /// Path from the root.
     path: String,
     layout: OnceLock<Layout>,
     /// Its elements, or some of them, are in other files than that of the group it was asked for.
@@ -302,6 +302,25 @@ impl Dataset {
     /// The names of the filters, with the levels of codecs, first applied first.
     pub(crate) fn filters(&self) -> Result<Vec<String>> {
         Ok(self.layout()?.filters.iter().map(ToString::to_string).collect())
+    }
+
+    /// The numbers of the filters and their parameters, first applied first.
+    pub(crate) fn filter_parameters(&self) -> Result<Vec<(i32, Vec<u32>)>> {
+        Ok(self.layout()?.filters.iter().map(|filter| (filter.id, filter.parameters.clone())).collect())
+    }
+
+    /// The byte order in which the bytes of the elements are those of [`data_type`](Self::data_type), packed; `None` where they
+    /// are not.
+    pub(crate) fn raw_order(&self) -> Result<Option<ByteOrder>> {
+        let element = self.data_type()?;
+        if self.is_plain()? {
+            return Ok(Some(ByteOrder::Little));
+        }
+        let datatype = &self.layout()?.datatype;
+        let is_number = !matches!(element, DataType::Complex | DataType::DComplex | DataType::String);
+        let is_swapped =
+            is_number && (element.size() == 1 || datatype.byte_order() == hdf5::datatype::ByteOrder::BigEndian);
+        Ok((is_swapped && datatype.size() == element.size()).then_some(ByteOrder::Big))
     }
 
     /// The plugins that readers need for the filters.
@@ -541,7 +560,7 @@ impl Dataset {
         // before 1.14 addresses are counted from the user block, or from the start of the file
         #[cfg(not(feature = "static-hdf5"))]
         if hdf5::library_version() < (1, 14, 0) && self.dataset.file()?.userblock() > 0 {
-            let message = "chunks behind a user block, which takes HDF5 1.14";
+            let message = "chunks after a user block are found by HDF5 1.14 and newer only";
             return Err(Error::unsupported(message).context(self.place()));
         }
         // H5Dchunk_iter is newer than HDF5 1.10. This walks the index anew for every chunk.
@@ -577,7 +596,7 @@ impl Dataset {
     }
 
     /// Whether elements that were never written are zeros.
-    pub(super) fn fills_with_zeros(&self) -> Result<bool> {
+    pub(crate) fn fills_with_zeros(&self) -> Result<bool> {
         let read = || -> Result<_> { Ok(self.dataset.dcpl()?.get_fill_value_defined()? != FillValue::UserDefined) };
         read().with_context(|| self.place())
     }

@@ -263,7 +263,7 @@ impl File {
         LiveFile::open(&path)
     }
 
-    /// Where the HDF5 file ends in the file of the system; what lies behind is not HDF5.
+    /// Where the HDF5 file ends in the file of the system; what follows is not HDF5.
     pub(crate) fn end_of_file(&self) -> Result<u64> {
         sys::end_of_file(self.file()).context(Context::path(&self.path))
     }

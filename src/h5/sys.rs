@@ -282,7 +282,7 @@ pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<O
     (0..count).map(source).collect::<Result<Vec<_>>>().map(Some)
 }
 
-/// Where a file ends, if nothing is behind it that is not HDF5.
+/// Where a file ends, if nothing that is not HDF5 follows.
 pub(super) fn end_of_file(file: &hdf5::File) -> Result<u64> {
     let mut end = 0;
     call!(H5Fget_eoa(file.id(), &mut end))?;

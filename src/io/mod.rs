@@ -63,9 +63,9 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
 pub struct Raw<'a> {
     /// The file.
     pub file: &'a File,
-    /// Of the first byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many follow each other; the file may end before.
+    /// Number of consecutive bytes; the file may end before.
     pub len: u64,
 }
 

@@ -35,4 +35,4 @@ pub(crate) use names::{
 pub(crate) use raw_strings::{RawStrings, can_hold, text as readable_text, text_attribute};
 pub(crate) use reader::Reader;
 pub use table::{DatasetInfo, Elsewhere};
-pub(crate) use table::{NativeEntry, NativeTable, is_native, open};
+pub(crate) use table::{NativeEntry, NativeTable, StoredBlock, is_native, open};

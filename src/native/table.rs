@@ -10,7 +10,7 @@ use super::attributes::{self, Attributes, Edited, Object, TABLE_SUBTYPE, TABLE_T
 use super::cells::{Cubes, Dense, Ragged, Records};
 use super::digests::StoredDigests;
 use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
-use super::form::{FormKind, Members, StoredForm};
+use super::form::{FormKind, Members, Part, StoredForm};
 use super::names::{MAIN_TABLE, ROW, defined_flags, last_part, row_name, table_of_path, table_path};
 use super::raw_strings::RawStrings;
 use super::reader::Reader;
@@ -21,8 +21,9 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, Plugin};
 use crate::io::{FileSource, ReadAt};
 use crate::schema::TableInfo;
+use crate::stman::LinkedCube;
 use crate::table::{ColumnCells, ColumnInfo, OpenOptions};
-use crate::value::{Record, Shape, Value};
+use crate::value::{ByteOrder, DataType, Record, Shape, Value};
 
 /// Whether the file at `path` is HDF5 and not a container.
 pub(crate) fn is_native(path: &Path) -> Result<bool> {
@@ -409,6 +410,45 @@ impl NativeTable {
         only.then(|| format!("{}/{link}", self.group.path()))
     }
 
+    /// The paths of the datasets of a column from the root, with what each holds; none of a column that is missing.
+    pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
+        let form = &self.forms[index];
+        if form.kind == FormKind::Missing {
+            return Ok(Vec::new());
+        }
+        let flags = self.flags(&form.link).filter(|_| form.kind == FormKind::Dense);
+        let path = |path: &str| Ok(format!("{}/{path}", self.group.path()));
+        let members = form.open(form.cubes(&self.group)?, flags.as_deref(), path)?;
+        Ok(members.parts().into_iter().map(|(part, path)| (part, path.clone())).collect())
+    }
+
+    /// The hypercubes of a column whose tiles are plain little-endian elements, each one block of the file; none of other columns.
+    pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
+        let mut blocks = Vec::new();
+        if self.live {
+            return Ok(blocks);
+        }
+        for (part, path) in self.dataset_paths(index)? {
+            if !matches!(part, Part::Data | Part::Cube(_)) {
+                if matches!(part, Part::RowCube | Part::RowIndex) {
+                    continue;
+                }
+                return Ok(Vec::new());
+            }
+            let dataset = open_dataset(
+                &self.group,
+                path.strip_prefix(self.group.path()).unwrap_or(&path).trim_start_matches('/'),
+            )?;
+            let (Some(chunk), Some(offset)) = (dataset.chunk()?, dataset.block()?) else { return Ok(Vec::new()) };
+            if dataset.raw_order()? != Some(ByteOrder::Little) || dataset.data_type()? == DataType::Bool {
+                return Ok(Vec::new());
+            }
+            let cube = LinkedCube { shape: dataset.shape()?, chunk, offset };
+            blocks.push(StoredBlock { path, bytes: dataset.stored_bytes(), cube });
+        }
+        Ok(blocks)
+    }
+
     pub(crate) fn layout(&self) -> Layout {
         self.layout.clone()
     }
@@ -481,6 +521,16 @@ impl NativeTable {
         };
         self.datasets(index)?.into_iter().map(describe).collect()
     }
+}
+
+/// A hypercube that is one block of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredBlock {
+    /// Path from the root.
+    pub(crate) path: String,
+    /// Bytes of all chunks.
+    pub(crate) bytes: u64,
+    pub(crate) cube: LinkedCube,
 }
 
 /// How a dataset is stored. Shapes are in casacore's order, first axis fastest.

@@ -14,6 +14,7 @@ use crate::progress::Progress;
 use crate::schema::{Body, ColumnSet, StorageOption, TableDat, with_storage};
 use crate::stman;
 use crate::table::{OpenOptions, ReadLock};
+use crate::thin;
 
 pub(super) const TABLE_DAT: &str = "table.dat";
 
@@ -319,6 +320,12 @@ impl Folder {
     fn open(container: Arc<dyn Container>, prefix: String, search: Search, depth: usize) -> Result<Self> {
         limits::depth(depth, "directories and containers")?;
         let path = container.path("");
+        if let Some(path) = &path
+            && thin::Record::read(path)?.is_some()
+        {
+            let message = "a thin table, whose tiles are in an HDF5 file; `h5bridge materialize` makes it independent";
+            return Err(Error::unsupported(message).context(Context::path(path)));
+        }
         let lock = match &path {
             Some(path) => ReadLock::take(path, search.options)?,
             None => None,

@@ -8,7 +8,7 @@ use super::row_set::RowSet;
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::Attribute;
-use crate::native::{AVERAGED, DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
+use crate::native::{AVERAGED, DatasetInfo, Edited, Layout, NativeTable, Part, StoredBlock, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
 use crate::value::{DataType, Record, Shape, Values};
@@ -213,6 +213,19 @@ impl Content {
     /// The path of the only dataset that the cells of a column are in, if the table is in an HDF5 file.
     pub(crate) fn only_dataset(&self, index: usize) -> Option<String> {
         self.as_native()?.only_dataset(index)
+    }
+
+    /// The paths of the datasets of a column from the root, with what each holds, if the table is in an HDF5 file.
+    pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
+        self.as_native().map_or(Ok(Vec::new()), |table| table.dataset_paths(index))
+    }
+
+    /// The hypercubes of a column that are blocks of plain elements in an HDF5 file; none if the table is not in one.
+    pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
+        match self {
+            Content::Native(table) => table.blocks(index),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// The path of the group of the table that a keyword names as `stored`, if the table is in an HDF5 file.

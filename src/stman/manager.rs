@@ -272,8 +272,24 @@ pub(crate) trait ManagerMut: Debug + Send {
         Ok(Vec::new())
     }
 
+    /// Leaves the tiles of the only column in another file, in which they are already; returns the names of the files that are
+    /// to be links to it, in the order of `cubes`. `None` if that cannot be: nothing has changed then.
+    fn link(&mut self, _cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
+        Ok(None)
+    }
+
     /// Writes changes that are still in memory; returns the manager's own bytes in table.dat.
     fn flush(&mut self) -> Result<Vec<u8>>;
+}
+
+/// A hypercube whose tiles are in another file, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LinkedCube {
+    pub(crate) shape: Shape,
+    /// The shape of a tile, or of several that follow each other along the last axis.
+    pub(crate) chunk: Shape,
+    /// First byte in the other file.
+    pub(crate) offset: u64,
 }
 
 /// The cells of a column.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{ColumnSpec, CreateArgs, ManagerMut};
+use super::{ColumnSpec, CreateArgs, LinkedCube, ManagerMut};
 use crate::error::{Context, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::value::{Region, Shape, Values};
@@ -72,6 +72,10 @@ impl<M: ManagerMut> ManagerMut for WithContext<M> {
 
     fn cubes(&mut self, column: usize) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
         self.manager.cubes(column).context(&self.context)
+    }
+
+    fn link(&mut self, cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
+        self.manager.link(cubes).context(&self.context)
     }
 
     fn flush(&mut self) -> Result<Vec<u8>> {
@@ -144,6 +148,10 @@ mod tests {
             self.call("cubes")
         }
 
+        fn link(&mut self, _: &[LinkedCube]) -> Result<Option<Vec<String>>> {
+            self.call("link")
+        }
+
         fn flush(&mut self) -> Result<Vec<u8>> {
             self.call("flush")
         }
@@ -166,6 +174,7 @@ mod tests {
             outer.write_cell(0, 0, None, &values).unwrap_err(),
             outer.write_rows(0, 0..1, &values).unwrap_err(),
             outer.cubes(0).err().unwrap(),
+            outer.link(&[]).unwrap_err(),
             outer.flush().unwrap_err(),
         ];
         let called = outer.manager.0.into_inner();
@@ -181,6 +190,7 @@ mod tests {
             "write_cell",
             "write_rows",
             "cubes",
+            "link",
             "flush",
         ];
         assert_eq!(called, expected);

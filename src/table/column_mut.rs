@@ -11,7 +11,7 @@ use crate::aipsio::Encoder;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::schema::ColumnKind;
-use crate::stman::ManagerMut;
+use crate::stman::{LinkedCube, ManagerMut};
 use crate::value::{ByteOrder, DataType, Element, Record, Region, Shape, Values};
 
 /// A column of a table that is being written.
@@ -187,6 +187,13 @@ impl<'a> ColumnMut<'a> {
         let path = self.path;
         let column = Context::column(&self.info.desc.name);
         self.manager.cubes(self.index).context(column).context(Context::path(path))
+    }
+
+    /// Leaves the tiles of the column in another file, see [`ManagerMut::link`].
+    pub(crate) fn link(&mut self, cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
+        let path = self.path;
+        let column = Context::column(&self.info.desc.name);
+        self.manager.link(cubes).context(column).context(Context::path(path))
     }
 
     /// The hypercubes of a tiled column as they are now; none if the column is not tiled.

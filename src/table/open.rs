@@ -11,6 +11,7 @@ use crate::container::{self, Container, Format};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
 use crate::schema::{Body, ColumnSet, Sync, TableDat, TableDesc, TableInfo};
+use crate::thin;
 use crate::value::ByteOrder;
 
 /// Opens the table at `path`, and of the tables from which it takes values those that `admits` lets through.
@@ -33,6 +34,7 @@ fn open_last(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
 fn open_at(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     // stored names are relative to the absolute path, in which symbolic links stay
     let path = std::path::absolute(path)?;
+    thin::check(&path)?;
     let files = container::locate(&path)?;
     // before anything is read, so that all of it belongs together
     let lock = ReadLock::take(&path, chain.options)?.map(Arc::new);

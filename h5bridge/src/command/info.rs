@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use ctds_hdf5::blz::{ArrayInfo, Arrays};
-use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, display_name};
+use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, ThinTable, display_name};
 use ctds_hdf5::pack::{Contents, StoredFile, StoredFiles};
 use ctds_hdf5::value::{Shape, Value, Values};
 use ctds_hdf5::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Plugin, Table, TableKind};
@@ -114,6 +114,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         report::add_plugins(&mut document, &plugins(&source));
         if !source.damage().is_empty() {
             document["damage"] = json!(source.damage());
+        }
+        if let Some(thin) = ThinTable::open(&args.source)? {
+            let link = |(file, dataset, bytes)| json!({ "file": file, "dataset": dataset, "bytes": bytes });
+            document["thin"] = json!({ "hdf5": thin.hdf5().display().to_string(), "links": thin.links().map(link).collect::<Vec<_>>() });
         }
         if let Some(usage) = SpaceUsage::of(&args.source)? {
             document["bytes"] = json!({
@@ -429,6 +433,12 @@ fn print(table: &SourceTable, out: &mut impl Write) -> Result<()> {
         writeln!(out, "  {}, {} endian, {locked}", table_kind(table), table.byte_order().name())?;
         if let Some(storage) = table.storage().filter(|storage| storage.block_bytes.is_some()) {
             writeln!(out, "  in {}", ls::describe(&storage))?;
+        }
+        if let Some(thin) = ThinTable::open(table.path())? {
+            writeln!(out, "  a thin table: tiles are in {}", thin.hdf5().display())?;
+            for (file, dataset, bytes) in thin.links() {
+                writeln!(out, "    {file}  {dataset}, {}", report::bytes(bytes))?;
+            }
         }
         for manager in table.managers().filter(|manager| !manager.parameters.fields.is_empty()) {
             let list: Vec<_> = parameters(&manager).map(|(name, value)| format!("{name}={value}")).collect();

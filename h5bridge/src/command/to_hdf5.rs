@@ -18,7 +18,7 @@ use ctds_hdf5::convert::{
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::{Value as Json, json};
 
-use super::pack;
+use super::{link, pack};
 use crate::args::{Durable, External, Global, SOURCE, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
@@ -72,6 +72,13 @@ pub(crate) struct Args {
     /// Where the file will be read: default, or cloud, an object store: chunks of 4 MiB, metadata together in pages
     #[arg(long, value_enum, default_value_t = ProfileName::Default, hide_possible_values = true, value_name = "default|cloud")]
     profile: ProfileName,
+    /// Make SOURCE, a table directory, a thin table whose tiles are in OUT (docs/thin.md): the data is stored once. Both are
+    /// compared with SOURCE before it is replaced, in one step; --compress is shared
+    #[arg(long, conflicts_with_all = ["columns", "exclude", "rows", "predicate", "tables", "appendable", "restorable", "salvage", "dry_run", "dtype", "digest", "no_digest", "max_memory"])]
+    replace: bool,
+    /// With --replace: let programs write to the thin table, and by that into OUT
+    #[arg(long, requires = "replace")]
+    writable: bool,
     /// Let all datasets grow along row
     #[arg(long)]
     appendable: bool,
@@ -130,6 +137,14 @@ impl From<ProfileName> for Profile {
             ProfileName::Default => Profile::Disk,
             ProfileName::Cloud => Profile::Cloud,
         }
+    }
+}
+
+impl Args {
+    /// The options of `--replace`.
+    fn replacement(&self) -> link::Replacement {
+        let Args { writable, overwrite, threads, durable, .. } = self;
+        link::Replacement { writable: *writable, overwrite: *overwrite, threads: *threads, durable: *durable }
     }
 }
 
@@ -287,6 +302,9 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let started = Instant::now();
     if !args.dry_run {
         report::check_target(&args.out, args.overwrite)?;
+    }
+    if args.replace {
+        return link::replace(&args.source, &args.out, &args.replacement(), global, out);
     }
     if Arrays::are_at(&args.source) {
         return arrays_to_hdf5(&args, global, out);

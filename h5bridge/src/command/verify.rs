@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::blz::{ArrayDifference, ArrayInfo, Arrays};
-use ctds_hdf5::convert::{Compare, Comparison, Difference, Predicate, display_name};
+use ctds_hdf5::convert::{
+    ChangedFile, CheckManifest, Compare, Comparison, Difference, Predicate, Source, ThinTable, display_name,
+};
 use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Contents, Listing};
 use serde_json::json;
 
@@ -23,12 +25,13 @@ use crate::report::{self, Ending};
   h5bridge verify my.h5
   h5bridge verify my.ms packed.ms --bytes
   h5bridge verify archive.h5 --bytes
-  h5bridge verify data.bcolz data.h5")]
+  h5bridge verify data.bcolz data.h5
+  h5bridge verify my.json")]
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
     left: PathBuf,
     /// The source to compare LEFT with, of any of these kinds; if omitted, LEFT is checked against its stored digests and
-    /// checksums
+    /// checksums, or, if it is a manifest, the files that it refers to against their recorded sizes and modification times
     right: Option<PathBuf>,
     /// Compare the files of two tables byte by byte, whatever their containers; or check all files of one source against
     /// their checksums. Containers without tables are always compared in this way
@@ -59,6 +62,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             }
             report_comparison(compare.progress(&interrupts.stoppable(&())).run()?, global, out)
         }
+        None if CheckManifest::is_at(&args.left) => check_manifest(&args.left, global, out),
+        None if ThinTable::open(&args.left)?.is_some() && !args.bytes => check_thin(&args.left, global, out),
         None if Arrays::are_at(&args.left) => check_arrays(&args.left, global, out),
         None if args.bytes || holds_files(&args.left) => check(&args.left, global, out),
         None => {
@@ -101,6 +106,52 @@ fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Wri
             "compared": {"arrays": result.arrays, "bytes": result.bytes},
             "differences": differences,
         }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}
+
+/// Prints the files that are missing or changed since a manifest was made.
+fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let interrupts = Interrupts::of_caller(global.caller.as_ref());
+    let check = CheckManifest::new(manifest).progress(&interrupts.stoppable(&())).run()?;
+    let unchanged = check.changed.is_empty();
+    let (files, bytes) = (check.files, report::bytes(check.bytes));
+    let path = |file: &ChangedFile| file.path.display().to_string();
+    let summary = match check.changed.len() {
+        0 => format!("unchanged: {files} files, {bytes}"),
+        count => format!("changed: {count} of {files} files; `h5bridge manifest` again"),
+    };
+    let changed = check.changed.iter().map(|file| json!({"path": path(file), "change": file.change}));
+    let changed: Vec<_> = changed.collect();
+    Ending {
+        failed: (!unchanged).then_some(Status::Different),
+        found: check.changed.iter().map(|file| format!("{}: {}", path(file), file.change)).collect(),
+        summary: vec![summary],
+        fields: json!({
+            "unchanged": unchanged,
+            "checked": {"files": files, "bytes": check.bytes},
+            "changed": changed,
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}
+
+/// Opens a thin table, which fails if the HDF5 file with its tiles was moved or rewritten.
+fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let source = Source::open_with(table, global.open_options())?;
+    let (mut links, mut bytes) = (0, 0);
+    for table in source.tables() {
+        let Some(table) = table.table()? else { continue };
+        for (_, _, linked) in ThinTable::open(table.path())?.iter().flat_map(ThinTable::links) {
+            links += 1;
+            bytes += linked;
+        }
+    }
+    Ending {
+        summary: vec![format!("a thin table: {links} files lead to {} where they are recorded", report::bytes(bytes))],
+        fields: json!({ "thin": true, "checked": {"links": links, "bytes": bytes} }),
         ..Ending::default()
     }
     .print(global, out)

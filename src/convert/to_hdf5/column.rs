@@ -26,7 +26,7 @@ pub(super) struct ColumnResult {
     pub(super) column: usize,
     /// The error if the column has no digest.
     pub(super) sha256: Result<Sha256>,
-    /// Of the only dataset that holds strings.
+    /// Number of the only dataset that holds strings.
     pub(super) raw: RawStrings,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct ColumnWriter<'a> {
     /// Whether its digest is wanted.
     digest: CellDigest,
     progress: &'a dyn Progress,
-    /// Of the only dataset that holds strings.
+    /// Number of the only dataset that holds strings.
     pub(super) raw: RawStrings,
 }
 
@@ -169,7 +169,7 @@ impl<'a> ColumnWriter<'a> {
         self.digest()
     }
 
-    /// In blocks of rows.
+    /// Reads blocks of rows.
     fn write_rows(
         &mut self,
         data: &DatasetSink,

@@ -29,11 +29,11 @@ const SURVEYED_ROWS: usize = 4096;
 pub enum ColumnForm {
     /// One dataset.
     Dense {
-        /// Of the dataset.
+        /// Shape of the dataset.
         shape: Shape,
-        /// Of the dataset.
+        /// Shape of its chunks.
         chunk: Shape,
-        /// Undefined cells among them.
+        /// Number of undefined cells.
         undefined: u64,
         /// How the data gets there.
         route: ReadStrategy,
@@ -43,11 +43,11 @@ pub enum ColumnForm {
         /// Shape and chunk of each.
         cubes: Vec<(Shape, Shape)>,
     },
-    /// ColumnCells of differing shapes, one after the other.
+    /// Cells of differing shapes, one after the other.
     Ragged {
-        /// The most that a cell has.
+        /// Number of axes of the cell that has most of them.
         axes: usize,
-        /// Of all cells.
+        /// Number of elements of all cells.
         elements: u64,
     },
 }
@@ -57,9 +57,9 @@ pub enum ColumnForm {
 pub enum ReadStrategy {
     /// Tile by tile: the bytes of tiles are the bytes of chunks.
     Tiles,
-    /// In blocks of rows.
+    /// Blocks of rows, as many as fill a buffer.
     Rows,
-    /// In parts of a cell.
+    /// Parts of a cell, one after the other.
     Parts,
 }
 

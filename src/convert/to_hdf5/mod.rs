@@ -24,5 +24,6 @@ pub(crate) use plan::{Plan, ToHdf5Options};
 pub use prediction::Prediction;
 pub use profile::Profile;
 pub(crate) use stored::Place;
+pub(super) use stored::StoredColumn;
 pub(super) use structure::Writer;
 pub(crate) use unwritten::Unwritten;

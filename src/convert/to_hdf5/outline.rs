@@ -124,8 +124,15 @@ impl Outline {
             tries_cells: false,
             ..ToHdf5Options::default()
         };
-        let plan = Plan::new(source, &options)?;
-        let described = Described { source, plan: &plan };
+        Self::of_plan(source, &Plan::new(source, &options)?)
+    }
+
+    /// The outline of what a plan of `source` takes.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub(crate) fn of_plan(source: &Source, plan: &Plan) -> Result<Self> {
+        let described = Described { source, plan };
         let mut dimensions = TreeDimensions::default();
         let tables = plan.tables.iter().map(|table| {
             let outline = TableOutline::new(described, table, dimensions.of_group(&table.group));

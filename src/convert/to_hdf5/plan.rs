@@ -18,6 +18,7 @@ use crate::native::{
 use crate::source::tree::Tree;
 use crate::source::{Averaging, Content, Predicate, Source};
 use crate::table::{ColumnCells, ColumnInfo, Table};
+use crate::thin;
 use crate::value::{DataType, Region, Values};
 
 /// Sums of averaged samples, and the samples, flags and weights that are added to them.
@@ -126,7 +127,7 @@ pub(crate) struct Plan {
     pub(crate) refused_tables: Vec<(String, String)>,
     /// The original directory, if it is to be restorable.
     pub(crate) tree: Option<Tree>,
-    /// Of everything in each group but the dimension scales.
+    /// Names of everything in each group but the dimension scales.
     pub(crate) names: Names,
     /// Bytes that a column takes while it is averaged.
     pub(super) averaging_bytes: u64,
@@ -136,7 +137,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TablePlan {
-    /// In [`Source::tables`].
+    /// Number of the table in [`Source::tables`].
     pub(crate) source: usize,
     /// Its name there: `.`, `ANTENNA` …
     pub name: String,
@@ -156,9 +157,9 @@ pub struct TablePlan {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MissingColumn {
-    /// In the table.
+    /// Number of the column in the table.
     pub(crate) index: usize,
-    /// In the table.
+    /// Name in the table.
     pub name: String,
     /// The data manager that holds it.
     pub manager: String,
@@ -170,13 +171,13 @@ pub struct MissingColumn {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnPlan {
-    /// In the table.
+    /// Number of the column in the table.
     pub(crate) index: usize,
-    /// In the table.
+    /// Name in the table.
     pub name: String,
-    /// Of the dataset or group.
+    /// Name of the dataset or group.
     pub link: String,
-    /// Of the dataset that says which cells are defined, beside a dense one.
+    /// Name of the dataset that says which cells are defined, beside a dense one.
     pub(crate) defined_link: Option<String>,
     /// The data manager that holds the column.
     pub manager: String,
@@ -342,6 +343,10 @@ impl Plan {
         let Some(root) = source.tables.first().and_then(|table| table.path.as_ref()) else {
             return Err(Error::usage("only a table directory can be made restorable"));
         };
+        if thin::Record::read(root)?.is_some() {
+            let message = "a thin table, whose files are in an HDF5 file; `h5bridge materialize` makes it independent";
+            return Err(Error::unsupported(message).context(Context::path(root)));
+        }
         let tree = Tree::find(root).with_context(|| Context::path(root))?;
         self.warnings.extend_from_slice(tree.notes());
         for table in &source.tables {

@@ -70,17 +70,17 @@ impl Starts {
 }
 
 /// A column whose datasets are read from the table. All rows of the table are in them.
-pub(super) struct StoredColumn<'a> {
-    pub(super) source: &'a Source,
-    pub(super) table: &'a TablePlan,
-    pub(super) column: &'a ColumnPlan,
+pub(in crate::convert) struct StoredColumn<'a> {
+    pub(in crate::convert) source: &'a Source,
+    pub(in crate::convert) table: &'a TablePlan,
+    pub(in crate::convert) column: &'a ColumnPlan,
     /// Decoded tiles.
-    pub(super) cache: &'a ChunkCache,
+    pub(in crate::convert) cache: &'a ChunkCache,
 }
 
 impl StoredColumn<'_> {
     /// The elements of a box of one of the datasets; `starts` are those of the column, which only ragged ones need.
-    pub(super) fn read(
+    pub(in crate::convert) fn read(
         &self,
         part: Part,
         region: &Region,
@@ -165,7 +165,7 @@ impl StoredColumn<'_> {
     }
 
     /// How many elements precede each block of rows, and how many there are.
-    pub(super) fn starts(&self) -> Result<Vec<u64>> {
+    pub(in crate::convert) fn starts(&self) -> Result<Vec<u64>> {
         let mut count = 0u64;
         let mut starts = Vec::new();
         self.each_shape(self.table.rows.clone(), |row, shape| {

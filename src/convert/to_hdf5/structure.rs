@@ -38,9 +38,9 @@ pub(crate) struct Writer<'a> {
     options: &'a ToHdf5Options,
     pub(crate) root: Group,
     exact: Group,
-    /// All that get data, by the numbers in [`DatasetSink`].
+    /// The datasets that are filled, by the numbers in [`DatasetSink`].
     datasets: Vec<Dataset>,
-    /// For each table of the plan.
+    /// Group of each table of the plan.
     groups: Vec<Group>,
     exact_groups: Vec<Group>,
     jobs: Vec<(u64, Job)>,

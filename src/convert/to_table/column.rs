@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bstr::ByteSlice;
 
+use super::links::Links;
 use super::plan::TableBlueprint;
 use super::tiles::chunks_to_tiles;
 use crate::clone::Sharer;
@@ -17,14 +18,25 @@ use crate::value::{Shape, Values};
 
 impl TableBlueprint {
     /// Copies the columns of a manager.
+    ///
+    /// Columns that `links` can take stay in the file of the source.
     pub(super) fn fill(
         &self,
         source: &Source,
         mut part: Part<'_>,
+        links: Option<&Links>,
         sharer: &Sharer<'_>,
         progress: &dyn Progress,
     ) -> Result<()> {
         let content = source.tables[self.source].content()?;
+        if let (Some(links), [number]) = (links, part.columns().as_slice()) {
+            let column = &self.columns[*number];
+            let add = |target: &mut ColumnMut<'_>| links.add(content, column.index, self.rows, &self.directory, target);
+            let name = content.columns()[column.index].desc.name.to_str_lossy();
+            if !column.filling.is_computed() && add(&mut part.column(0)).with_context(|| place(&self.name, &name))? {
+                return Ok(());
+            }
+        }
         for (nth, number) in part.columns().into_iter().enumerate() {
             if self.columns[number].filling.is_computed() {
                 continue;

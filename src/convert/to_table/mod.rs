@@ -6,6 +6,7 @@
 
 mod column;
 mod expression;
+mod links;
 mod manager_choice;
 mod plan;
 mod tiles;
@@ -13,4 +14,4 @@ mod write;
 
 pub(crate) use plan::ToTableOptions;
 pub use write::ToTableSummary;
-pub(crate) use write::to_table;
+pub(crate) use write::{to_checked_table, to_table};

@@ -24,6 +24,10 @@ pub(crate) struct ToTableOptions {
     pub(crate) threads: usize,
     /// Whether engines compute columns where they give the same values; otherwise the values are stored.
     pub(crate) engines: bool,
+    /// Tiles that are blocks of the source, a native file, stay in it.
+    pub(crate) links: bool,
+    /// The table with links may be written to.
+    pub(crate) writable: bool,
 }
 
 /// A table that will be written.

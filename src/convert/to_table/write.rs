@@ -5,6 +5,7 @@ use std::path::Path;
 use bstr::ByteSlice;
 use rayon::prelude::*;
 
+use super::links::{Links, make_read_only, relative};
 use super::plan::{Filling, TableBlueprint, ToTableOptions, plan};
 use crate::clone::{Reflink, Sharer};
 use crate::damage::Damage;
@@ -42,6 +43,10 @@ pub struct ToTableSummary {
     pub damage: Vec<Damage>,
     /// Warnings for the user, in sentences.
     pub warnings: Vec<String>,
+    /// Files that are links to the source; none but for [`LinkTable`](super::super::LinkTable).
+    pub(crate) links: usize,
+    /// Bytes to which these lead.
+    pub(crate) linked_bytes: u64,
 }
 
 /// Writes the tables of `source` to the directory `target`, which appears when it is whole.
@@ -56,22 +61,47 @@ pub(crate) fn to_table(
     publishing: Publishing,
     progress: &dyn Progress,
 ) -> Result<ToTableSummary> {
+    to_checked_table(source, options, target, publishing, progress, &|_| Ok(()))
+}
+
+/// Writes tables like [`to_table`]; they get their name only if `check` agrees, which is given the path that they have before.
+///
+/// # Errors
+/// Those of [`to_table`] and of `check`.
+pub(crate) fn to_checked_table(
+    source: &Source,
+    options: &ToTableOptions,
+    target: &Path,
+    publishing: Publishing,
+    progress: &dyn Progress,
+    check: &dyn Fn(&Path) -> Result<()>,
+) -> Result<ToTableSummary> {
     let mut warnings = Vec::new();
     let mut plans = plan(source, target, options, &mut warnings)?;
     let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
     progress.expect(bytes);
-    let needed = bytes.saturating_sub(shareable(source, &plans, directory_of(target))?);
+    let needed = match options.links {
+        true => 0,
+        false => bytes.saturating_sub(shareable(source, &plans, directory_of(target))?),
+    };
+    let links = Links::default();
     let mut output = Output::create_directory(target, publishing, needed)?;
     let mut sharer = Sharer::new(Reflink::Auto, progress);
-    let mut told = write(source, &plans, options, &output, &sharer, progress).map_err(Error::blame_source)?;
+    let mut told = write(source, &plans, options, &output, &links, &sharer, progress).map_err(Error::blame_source)?;
     let inexact = store_inexact(source, &mut plans, output.partial(), progress)?;
     if !inexact.is_empty() {
         drop(output);
         output = Output::create_directory(target, publishing, needed)?;
         sharer = Sharer::new(Reflink::Auto, progress);
-        told = write(source, &plans, options, &output, &sharer, progress).map_err(Error::blame_source)?;
+        told = write(source, &plans, options, &output, &links, &sharer, progress).map_err(Error::blame_source)?;
+    }
+    if options.links {
+        finish_links(source, &links, options, target, output.partial(), check)?;
+    } else {
+        check(output.partial())?;
     }
     output.commit()?;
+    let (link_count, linked_bytes) = links.size();
     warnings.extend(inexact);
     warnings.append(&mut told);
     Ok(ToTableSummary {
@@ -83,6 +113,8 @@ pub(crate) fn to_table(
         shared_bytes: sharer.shared(),
         damage: source.damage().to_vec(),
         warnings,
+        links: link_count,
+        linked_bytes,
     })
 }
 
@@ -113,12 +145,45 @@ fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Res
     Ok(bytes)
 }
 
+/// Makes the links of the tables below `root`, which will be `target`.
+fn finish_links(
+    source: &Source,
+    links: &Links,
+    options: &ToTableOptions,
+    target: &Path,
+    root: &Path,
+    check: &dyn Fn(&Path) -> Result<()>,
+) -> Result<()> {
+    let hdf5 = match &source.place {
+        Context::Path(path) => path.canonicalize().with_context(|| Context::path(path))?,
+        _ => return Err(Error::usage("only a native HDF5 file can be linked")),
+    };
+    if links.size().0 == 0 {
+        let message = "no dataset of the file is one block of tiles, to which a table could be linked; `h5bridge to-hdf5 --compress shared` \
+                       makes such datasets of tiled columns of numbers";
+        return Err(Error::unsupported(message).context(source.place.clone()));
+    }
+    // a link has another way from where the table is written than from where it will be
+    let absolute = |_: &Path| hdf5.clone();
+    links.make(root, &absolute)?;
+    links.record(root, &hdf5, source, &absolute)?;
+    check(root)?;
+    let target = if target.is_symlink() { target.canonicalize()? } else { std::path::absolute(target)? };
+    let parent = target.parent().unwrap_or(Path::new("/")).canonicalize()?;
+    let home = parent.join(target.file_name().unwrap_or_default());
+    let from = |directory: &Path| relative(&home.join(directory), &hdf5);
+    links.make(root, &from)?;
+    links.record(root, &hdf5, source, &from)?;
+    if options.writable { Ok(()) } else { make_read_only(root) }
+}
+
 /// Writes all tables; returns what the user should know.
 fn write(
     source: &Source,
     plans: &[TableBlueprint],
     options: &ToTableOptions,
     output: &Output,
+    links: &Links,
     sharer: &Sharer<'_>,
     progress: &dyn Progress,
 ) -> Result<Vec<String>> {
@@ -139,7 +204,9 @@ fn write(
     // the largest begin first
     jobs.sort_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
     pool.install(|| {
-        jobs.into_par_iter().with_max_len(1).try_for_each(|(_, plan, part)| plan.fill(source, part, sharer, progress))
+        jobs.into_par_iter()
+            .with_max_len(1)
+            .try_for_each(|(_, plan, part)| plan.fill(source, part, options.links.then_some(links), sharer, progress))
     })?;
     // those inside others first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;

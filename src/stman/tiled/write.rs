@@ -14,7 +14,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkWrite, Grid, copy_box};
 use crate::io::{ByteOrder, PagedMut, WriteAt};
 use crate::stman::with_context::WithContext;
-use crate::stman::{ColumnSpec, CreateArgs, ManagerMut};
+use crate::stman::{ColumnSpec, CreateArgs, LinkedCube, ManagerMut};
 use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Values};
 
 /// Files of tiles of which pages are kept in memory, each a few MB.
@@ -400,6 +400,19 @@ impl TiledMut {
     }
 }
 
+/// The tile shape of a cube whose tiles are in a block: `wanted` if its tiles have the same bytes in the same order and end where
+/// the block ends, else the chunk.
+fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
+    let (Some((shape, rows)), Some((tile, tile_rows)), Some((chunk, chunk_rows))) =
+        (block.shape.split_last(), wanted.split_last(), block.chunk.split_last())
+    else {
+        return block.chunk.clone();
+    };
+    let end = |rows_of: u64| rows.div_ceil(rows_of.max(1)).saturating_mul(rows_of);
+    let fits = tile == shape && chunk == shape && end(tile_rows) <= end(chunk_rows);
+    if fits { wanted.clone() } else { block.chunk.clone() }
+}
+
 /// The error of a write into an undefined cell.
 fn without_shape() -> Error {
     Error::usage("the cell has no shape yet")
@@ -556,6 +569,45 @@ impl ManagerMut for TiledMut {
                 Ok(Box::new(chunks) as Box<dyn ChunkWrite>)
             })
             .collect()
+    }
+
+    fn link(&mut self, cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
+        let swapped = self.cubes.order != ByteOrder::Little && self.cubes.data_types.iter().any(|data| data.size() > 1);
+        let is_bits = self.cubes.data_types.contains(&DataType::Bool);
+        if self.columns.len() != 1 || !matches!(self.kind, Type::Column | Type::Shape) || swapped || is_bits {
+            return Ok(None);
+        }
+        let header = &mut self.cubes.header;
+        let defined = header.cubes.iter().filter(|cube| cube.is_defined()).count();
+        let mut found = Vec::new();
+        for linked in cubes {
+            let number = header.cubes.iter().position(|cube| cube.is_defined() && cube.shape == linked.shape);
+            let Some((number, file)) = number.and_then(|number| Some((number, header.cubes[number].file?))) else {
+                return Ok(None);
+            };
+            let Some(sequence) = header.files[file].as_ref().map(|entry| entry.sequence) else { return Ok(None) };
+            found.push((number, file, sequence));
+        }
+        if found.len() != defined {
+            return Ok(None);
+        }
+        let mut names = Vec::new();
+        for (linked, (number, file, sequence)) in cubes.iter().zip(found) {
+            let cube = &mut header.cubes[number];
+            cube.tile = tile_of_block(&cube.tile, linked);
+            cube.offset = linked.offset;
+            // casacore would write over what follows the block
+            cube.extensible = false;
+            let end = cube_end(cube, &self.cubes.data_types)?;
+            if let Some(entry) = &mut header.files[file] {
+                entry.len = end;
+            }
+            self.cubes.files[file] = None;
+            self.paged.retain(|(known, _)| *known != file);
+            names.push(format!("table.f{}_TSM{sequence}", self.sequence));
+        }
+        self.growing.clear();
+        Ok(Some(names))
     }
 
     fn flush(&mut self) -> Result<Vec<u8>> {

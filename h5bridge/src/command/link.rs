@@ -1,0 +1,137 @@
+//! `link`, and `to-hdf5 --replace`: tables whose large files are links into an HDF5 file.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+use ctds_hdf5::convert::{LinkSummary, LinkTable, ReplaceTable};
+use serde_json::json;
+
+use crate::args::{Durable, Global, if_exists};
+use crate::exit::Status;
+use crate::interrupt::Interrupts;
+use crate::progress::Bar;
+use crate::report::{self, Ending};
+
+/// Arguments of `link`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge to-hdf5 my.ms my.h5 --compress shared
+  h5bridge link my.h5 thin.ms
+  h5bridge verify thin.ms
+  h5bridge materialize thin.ms")]
+pub(crate) struct Args {
+    /// A native HDF5 file, made with `to-hdf5 --compress shared`
+    source: PathBuf,
+    /// The table directory to write
+    out: PathBuf,
+    /// Let programs write to the table. What they write to linked columns, they write into SOURCE; rows cannot be added
+    #[arg(long)]
+    writable: bool,
+    /// Replace OUT if it exists
+    #[arg(long)]
+    overwrite: bool,
+    #[command(flatten)]
+    durable: Durable,
+    /// Threads that read and write; 0: one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+}
+
+/// Warning of a table that casacore may write to.
+const HAZARD: &str = "the table can be written to: a program that adds rows to it fails and leaves it unreadable, and what is written to \
+                      linked columns changes the HDF5 file";
+
+/// Makes the table.
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    report::check_target(&args.out, args.overwrite)?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let linked = LinkTable::new(&args.source)
+        .writable(args.writable)
+        .threads(args.threads)
+        .if_exists(if_exists(args.overwrite))
+        .sync(args.durable.policy())
+        .progress(&stoppable)
+        .write(&args.out);
+    bar.finish();
+    let linked = linked?;
+    let mut warnings = linked.warnings.clone();
+    warnings.extend(args.writable.then(|| HAZARD.to_owned()));
+    let mut fields = to_json(&linked);
+    fields["out"] = args.out.display().to_string().into();
+    fields["seconds"] = started.elapsed().as_secs_f64().into();
+    Ending { warnings: &warnings, summary: vec![line(&args.out, &linked, &args.source)], fields, ..Ending::default() }
+        .print(global, out)
+}
+
+/// The options of a replacement.
+pub(super) struct Replacement {
+    pub(super) writable: bool,
+    pub(super) overwrite: bool,
+    pub(super) threads: usize,
+    pub(super) durable: Durable,
+}
+
+/// Converts a table and makes it a thin one.
+pub(super) fn replace(
+    table: &Path,
+    hdf5: &Path,
+    options: &Replacement,
+    global: &Global,
+    out: &mut impl Write,
+) -> Result<Status> {
+    let started = Instant::now();
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let replaced = ReplaceTable::new(table)
+        .open_options(global.open_options())
+        .writable(options.writable)
+        .threads(options.threads)
+        .if_exists(if_exists(options.overwrite))
+        .sync(options.durable.policy())
+        .progress(&stoppable)
+        .write(hdf5);
+    bar.finish();
+    let replaced = replaced?;
+    let mut warnings = replaced.hdf5.warnings.clone();
+    warnings.extend(replaced.table.warnings.clone());
+    warnings.extend(options.writable.then(|| HAZARD.to_owned()));
+    let mut fields = to_json(&replaced.table);
+    fields["out"] = hdf5.display().to_string().into();
+    fields["table"] = table.display().to_string().into();
+    fields["file_bytes"] = replaced.hdf5.file_bytes.into();
+    fields["cells_compared"] = replaced.cells.into();
+    fields["seconds"] = started.elapsed().as_secs_f64().into();
+    let size = report::bytes(replaced.hdf5.file_bytes);
+    Ending {
+        warnings: &warnings,
+        summary: vec![
+            format!("{}: {size}, {} cells compared and equal", hdf5.display(), replaced.cells),
+            line(table, &replaced.table, hdf5),
+        ],
+        fields,
+        ..Ending::default()
+    }
+    .print(global, out)
+}
+
+fn line(table: &Path, linked: &LinkSummary, hdf5: &Path) -> String {
+    let LinkSummary { tables, columns, links, linked_bytes, .. } = linked;
+    let (bytes, table, hdf5) = (report::bytes(*linked_bytes), table.display(), hdf5.display());
+    format!("{table}: {tables} tables, {columns} columns; {links} files are links to {bytes} in {hdf5}")
+}
+
+fn to_json(linked: &LinkSummary) -> serde_json::Value {
+    json!({
+        "tables": linked.tables,
+        "columns": linked.columns,
+        "rows": linked.rows,
+        "links": linked.links,
+        "linked_bytes": linked.linked_bytes,
+    })
+}

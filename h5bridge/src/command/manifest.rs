@@ -1,0 +1,114 @@
+//! `manifest`: references to the chunks of a table, for readers of Zarr.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use ctds_hdf5::convert::{LeftOutColumn, ToManifest};
+use serde_json::json;
+
+use crate::args::{Durable, Global, if_exists};
+use crate::exit::Status;
+use crate::interrupt::Interrupts;
+use crate::progress::Bar;
+use crate::report::{self, Ending};
+
+/// Arguments of `manifest`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge manifest my.ms my.json
+  h5bridge manifest my.h5 my.json
+  h5bridge manifest my.ms main.json --table MAIN
+  h5bridge manifest my.ms my.json --base s3://archive/2026
+  h5bridge verify my.json")]
+pub(crate) struct Args {
+    /// A table directory, or a native HDF5 file
+    source: PathBuf,
+    /// The kerchunk JSON to write; its name should end in .json. Of a table, what is not in tiles goes to OUT.rest.h5
+    out: PathBuf,
+    /// Take this table only (MAIN, ANTENNA): its columns are at the root, where xarray's kerchunk engine finds them
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+    /// The directory or URL in which readers find SOURCE and OUT.rest.h5; without it, references have absolute paths
+    #[arg(long, value_name = "URL")]
+    base: Option<String>,
+    /// Replace OUT and OUT.rest.h5 if they exist
+    #[arg(long)]
+    overwrite: bool,
+    #[command(flatten)]
+    durable: Durable,
+    /// Threads that decode and compress what is not in tiles; 0: one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+}
+
+/// Writes the manifest.
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    report::check_target(&args.out, args.overwrite)?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let mut manifest = ToManifest::new(&args.source)
+        .open_options(global.open_options())
+        .threads(args.threads)
+        .if_exists(if_exists(args.overwrite))
+        .sync(args.durable.policy())
+        .progress(&stoppable);
+    if let Some(base) = args.base {
+        manifest = manifest.base(base);
+    }
+    if let Some(table) = args.table {
+        manifest = manifest.table(table);
+    }
+    let written = manifest.write(&args.out);
+    bar.finish();
+    let written = written?;
+    let seconds = started.elapsed().as_secs_f64();
+    let left_out = |column: &LeftOutColumn| {
+        let LeftOutColumn { table, column, reason, .. } = column;
+        format!("{table}/{column} is not in the manifest: {reason}")
+    };
+    let mut warnings = written.warnings.clone();
+    warnings.extend(written.left_out.iter().map(left_out));
+    let (tables, columns, rows) = (written.tables, written.columns, written.rows);
+    let (references, size) = (written.references, report::bytes(written.file_bytes));
+    let mut summary = vec![format!(
+        "{}: {tables} tables, {columns} columns, {rows} rows; {references} chunks in {size}; {seconds:.2} s",
+        args.out.display()
+    )];
+    if let Some((path, bytes)) = &written.companion {
+        let (tiled, tile_bytes) = (written.tiled_columns, report::bytes(written.tile_bytes));
+        let (path, bytes) = (path.display(), report::bytes(*bytes));
+        summary.push(format!(
+            "{tiled} columns are read from their tiles ({tile_bytes}), other numbers are in {path} ({bytes})"
+        ));
+    }
+    let companion = written.companion.as_ref();
+    let absent = written
+        .left_out
+        .iter()
+        .map(|column| json!({"table": column.table, "column": column.column, "reason": column.reason}));
+    Ending {
+        warnings: &warnings,
+        summary,
+        fields: json!({
+            "out": args.out.display().to_string(),
+            "tables": tables,
+            "columns": columns,
+            "tiled_columns": written.tiled_columns,
+            "inline_columns": written.inline_columns,
+            "rows": rows,
+            "references": references,
+            "tile_bytes": written.tile_bytes,
+            "file_bytes": written.file_bytes,
+            "companion": companion.map(|(path, _)| path.display().to_string()),
+            "companion_bytes": companion.map(|(_, bytes)| bytes),
+            "left_out": absent.collect::<Vec<_>>(),
+            "seconds": seconds,
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}

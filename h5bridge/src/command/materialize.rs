@@ -1,0 +1,54 @@
+//! `materialize`: a thin table becomes independent of its HDF5 file.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use ctds_hdf5::convert::Materialize;
+use serde_json::json;
+
+use crate::args::Global;
+use crate::exit::Status;
+use crate::interrupt::Interrupts;
+use crate::progress::Bar;
+use crate::report::{self, Ending};
+
+/// Arguments of `materialize`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge materialize thin.ms")]
+pub(crate) struct Args {
+    /// A table that `link` or `to-hdf5 --replace` has made
+    table: PathBuf,
+    /// Threads that read and write; 0: one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+}
+
+/// Replaces the table.
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let copied = Materialize::new(&args.table)
+        .open_options(global.open_options())
+        .threads(args.threads)
+        .progress(&stoppable)
+        .run();
+    bar.finish();
+    let copied = copied?;
+    let (tables, columns, size) = (copied.tables, copied.columns, report::bytes(copied.bytes));
+    Ending {
+        warnings: &copied.warnings,
+        summary: vec![format!("{}: {tables} tables, {columns} columns, {size}; independent", args.table.display())],
+        fields: json!({
+            "out": args.table.display().to_string(),
+            "tables": tables,
+            "columns": columns,
+            "rows": copied.rows,
+            "bytes": copied.bytes,
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}

@@ -1,0 +1,279 @@
+//! [`ToManifest`].
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::super::conversion::to_hdf5;
+use super::super::to_hdf5::{Compress, Outline, Plan, ToHdf5Options};
+use super::arrays::Arrays;
+use super::chunks::StoredIn;
+use super::files::{Files, Naming};
+use super::left_out::LeftOutColumn;
+use super::references::References;
+use super::tiles::{TableDirectory, Tiles};
+use crate::call::{Call, call_setters, open_setters};
+use crate::error::{Context, Error, Result, ResultExt, column_context};
+use crate::h5::{self, Compression};
+use crate::output::{COMPANION, Output};
+use crate::progress::Progress;
+use crate::publishing::{IfExists, Publishing};
+use crate::source::Source;
+use crate::table::OpenOptions;
+use crate::value::DataType;
+
+/// About as many bytes as a reference has, for the look at the free space.
+const REFERENCE_BYTES: u64 = 64;
+
+/// Writes a manifest: references of kerchunk, version 1, to the chunks of a table or of a native HDF5 file. xarray, zarr and
+/// VirtualiZarr open it as arrays; the elements stay where they are.
+///
+/// Tiles of a table are chunks as they are. All other numbers, and every Bool, are converted to a small HDF5 file, the
+/// companion, beside the manifest: `my.json.rest.h5`. Strings are in the manifest itself.
+///
+/// ```
+/// use ctds_hdf5::convert::ToManifest;
+/// # use ctds_hdf5::{ColumnDesc, NewTable};
+/// # let folder = tempfile::tempdir()?;
+/// # let (my_ms, my_json) = (folder.path().join("my.ms"), folder.path().join("my.json"));
+/// # let mut table = NewTable::new().column(ColumnDesc::scalar::<f64>("TIME")).create(&my_ms)?;
+/// # table.add_rows(2)?;
+/// # table.close()?;
+///
+/// let summary = ToManifest::new(&my_ms).write(&my_json)?;
+/// assert_eq!((summary.columns, summary.left_out.len()), (1, 0));
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "`write` writes the manifest"]
+pub struct ToManifest<'a> {
+    source: PathBuf,
+    open: OpenOptions,
+    table: Option<String>,
+    base: Option<String>,
+    threads: usize,
+    call: Call<'a>,
+}
+
+/// What a manifest holds.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ManifestSummary {
+    /// Number of tables.
+    pub tables: usize,
+    /// Number of columns with arrays.
+    pub columns: usize,
+    /// Number of columns whose tiles are referred to in the table itself.
+    pub tiled_columns: usize,
+    /// Number of columns with elements in the manifest itself.
+    pub inline_columns: usize,
+    /// Rows of the main table.
+    pub rows: u64,
+    /// Number of chunks.
+    pub references: u64,
+    /// Bytes of the tiles in the table.
+    pub tile_bytes: u64,
+    /// The HDF5 file with the elements that are not tiles, and its bytes; `None` if the source is a native file.
+    pub companion: Option<(PathBuf, u64)>,
+    /// Bytes of the manifest.
+    pub file_bytes: u64,
+    /// The columns without arrays.
+    pub left_out: Vec<LeftOutColumn>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+impl<'a> ToManifest<'a> {
+    /// A manifest of the table directory or native HDF5 file at `source`.
+    pub fn new(source: impl AsRef<Path>) -> Self {
+        ToManifest {
+            source: source.as_ref().to_owned(),
+            open: OpenOptions::default(),
+            table: None,
+            base: None,
+            threads: 0,
+            call: Call::default(),
+        }
+    }
+
+    call_setters!(target);
+
+    open_setters!();
+
+    /// Takes only this table, `MAIN` or `ANTENNA`: its columns are arrays of the root, and not of a group. Readers that know no groups
+    /// need that.
+    pub fn table(mut self, name: impl Into<String>) -> Self {
+        self.table = Some(name.into());
+        self
+    }
+
+    /// Sets the directory or URL in which readers find the source and the companion, `s3://archive/2026`; without, references
+    /// have the absolute paths of today.
+    pub fn base(mut self, base: impl Into<String>) -> Self {
+        self.base = Some(base.into());
+        self
+    }
+
+    /// Sets the number of threads that decode and compress what the companion gets; 0, the default: one for each processor.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Writes the manifest `target` and its companion, which appear when both are whole.
+    ///
+    /// # Errors
+    /// `Unsupported` for a table inside a container, or one with files that are symbolic links; `Exists` if there is something at
+    /// `target` or in the place of the companion, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if the source
+    /// changes while the manifest is made; `NoSpace`; `Interrupted`; those of reading the source. The target is then as it was before.
+    pub fn write(self, target: impl AsRef<Path>) -> Result<ManifestSummary> {
+        // the companion lies beside the file that a link leads to
+        let resolved = target.as_ref().canonicalize().ok().filter(|_| target.as_ref().is_symlink());
+        let target =
+            resolved.as_deref().filter(|_| self.call.publishing.if_exists.replaces()).unwrap_or(target.as_ref());
+        let source = Source::open_with(&self.source, self.open)?;
+        if let (Ok(from), Ok(to)) = (self.source.canonicalize(), target.canonicalize())
+            && (from == to || companion_of(target).canonicalize().is_ok_and(|companion| companion == from))
+        {
+            return Err(Error::usage("the manifest would replace its source").context(Context::path(target)));
+        }
+        self.call.run(|progress| self.write_from(&source, target, progress).with_context(|| source.place.clone()))
+    }
+
+    fn write_from(&self, source: &Source, target: &Path, progress: &dyn Progress) -> Result<ManifestSummary> {
+        let options = self.options(Compress::With(Compression::NONE));
+        let plan = Plan::new(source, &options)?;
+        let outline = Outline::of_plan(source, &plan)?;
+        let naming = Naming::new(self.base.as_deref(), target)?;
+        let mut files = Files::new(naming.clone());
+        let tiles = self.tiles(source, &plan, &naming, &mut files)?;
+        let all_tiles = || tiles.iter().flatten().flatten();
+        let needed = all_tiles().flatten().fold(0, |sum: u64, tiles| sum.saturating_add(tiles.count()));
+        let output = Output::create(target, self.call.publishing, needed.saturating_mul(REFERENCE_BYTES))?;
+        let is_native = source.tables.first().is_some_and(|main| main.group.is_some());
+        let mut warnings = plan.warnings.clone();
+        let (stored_at, companion) = if is_native {
+            (self.source.clone(), None)
+        } else {
+            let path = companion_of(output.partial());
+            warnings.extend(self.write_companion(source, &tiles, &path, progress)?);
+            (path.clone(), Some(path))
+        };
+        let final_companion = companion_of(target);
+        let stored_in = match &companion {
+            Some(path) => {
+                let name = naming.name(&naming.directory.join(final_companion.file_name().unwrap_or_default()))?;
+                let later = naming.directory.join(final_companion.file_name().unwrap_or_default());
+                files.add_new(path, &later, &name)?
+            }
+            None => {
+                let local = self.source.canonicalize().with_context(|| Context::path(&self.source))?;
+                files.add(&local, &naming.name(&self.source)?)?
+            }
+        };
+        let bytes = stored_at.metadata()?.len();
+        let file = h5::File::open_shared(&stored_at)?;
+        let stored = (file.root()?, StoredIn { file: stored_in, bytes });
+        let is_flat = self.table.is_some();
+        let arrays = Arrays { source, plan: &plan, outline: &outline, tiles: &tiles, stored, files: &files, is_flat };
+        let left_out = arrays.left_out()?;
+        let missing = left_out
+            .iter()
+            .map(|column| json!({ "table": column.table, "column": column.column, "reason": column.reason }));
+        let record = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "source": source.name,
+            "files": files.to_json()?,
+            "left_out": missing.collect::<Vec<_>>(),
+        });
+        let out = BufWriter::with_capacity(1 << 18, File::create(output.partial())?);
+        let mut references = References::begin(out, &record)?;
+        let counts = arrays.write(left_out, &mut references, progress)?;
+        drop(arrays);
+        let (_, references) = references.end()?;
+        files.check_unchanged()?;
+        progress.go_on()?;
+        let file_bytes = output.partial().metadata()?.len();
+        output.commit()?;
+        warnings.retain(|text| !text.contains(" is not converted: "));
+        Ok(ManifestSummary {
+            tables: plan.tables.len(),
+            columns: counts.columns,
+            tiled_columns: all_tiles().count(),
+            inline_columns: counts.inline_columns,
+            rows: plan.tables.first().map_or(0, |table| table.rows.end - table.rows.start),
+            references,
+            tile_bytes: all_tiles().flatten().fold(0, |sum, tiles| tiles.total_bytes().saturating_add(sum)),
+            companion: companion.map(|_| (final_companion, bytes)),
+            file_bytes,
+            left_out: counts.left_out,
+            warnings,
+        })
+    }
+
+    fn options(&self, compress: Compress) -> ToHdf5Options {
+        let tables = self.table.iter().cloned().collect();
+        ToHdf5Options { compress, tables, digest: false, threads: self.threads, ..ToHdf5Options::default() }
+    }
+
+    /// Finds the tiles that are referred to, for each table and column of the plan.
+    fn tiles(
+        &self,
+        source: &Source,
+        plan: &Plan,
+        naming: &Naming,
+        files: &mut Files,
+    ) -> Result<Vec<Vec<Option<Vec<Tiles>>>>> {
+        let Some(path) = source.tables.first().and_then(|main| main.path.as_ref()) else {
+            return Ok(plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect());
+        };
+        if !path.is_dir() {
+            let message = "a table inside a container; `h5bridge unpack` takes it out, `h5bridge to-hdf5` converts it";
+            return Err(Error::unsupported(message));
+        }
+        let root = TableDirectory { path: path.clone(), name: naming.name(&self.source)? };
+        let mut found = Vec::new();
+        for table in &plan.tables {
+            let content = source.tables[table.source].content()?;
+            let of_column = |column| {
+                let tiles = Tiles::of_column(content, column, &root, files);
+                tiles.with_context(|| column_context(&table.name, &column.name))
+            };
+            found.push(table.columns.iter().map(of_column).collect::<Result<_>>()?);
+            root.add_files(content, files)?;
+        }
+        Ok(found)
+    }
+
+    /// Converts all numbers that are not in tiles; returns warnings.
+    fn write_companion(
+        &self,
+        source: &Source,
+        tiles: &[Vec<Option<Vec<Tiles>>>],
+        path: &Path,
+        progress: &dyn Progress,
+    ) -> Result<Vec<String>> {
+        let options = self.options(Compress::Auto);
+        let mut plan = Plan::new(source, &options)?;
+        for (table, tiles) in plan.tables.iter_mut().zip(tiles) {
+            let mut has_tiles = tiles.iter().map(Option::is_some);
+            table.columns.retain(|column| {
+                let is_number = !matches!(column.data_type, DataType::String | DataType::Record);
+                !has_tiles.next().unwrap_or(false) && is_number
+            });
+        }
+        plan.warnings.clear();
+        // it is published, and made durable, with the manifest
+        let publishing = Publishing { if_exists: IfExists::Fail, sync: self.call.publishing.sync };
+        Ok(to_hdf5(source, &plan, &options, path, publishing, progress)?.warnings)
+    }
+}
+
+/// The path of the companion of a manifest.
+fn companion_of(manifest: &Path) -> PathBuf {
+    let mut path = manifest.as_os_str().to_owned();
+    path.push(COMPANION);
+    path.into()
+}

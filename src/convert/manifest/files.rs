@@ -1,0 +1,293 @@
+//! The files that a manifest depends on: their names in references, sizes and modification times.
+
+use std::fs::{self, Metadata};
+use std::io::{BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use super::references::{FileName, RECORD};
+use crate::call::{Call, call_setters};
+use crate::error::{Context, Error, Result, ResultExt};
+
+/// How files are named in references.
+#[derive(Debug, Clone)]
+pub(super) struct Naming {
+    /// A directory or URL that stands for the directories of the source and of the manifest; `None`: absolute paths.
+    pub(super) base: Option<String>,
+    /// The directory of the manifest.
+    pub(super) directory: PathBuf,
+}
+
+impl Naming {
+    pub(super) fn new(base: Option<&str>, target: &Path) -> Result<Self> {
+        let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let directory = parent.canonicalize().with_context(|| Context::path(parent))?;
+        Ok(Naming { base: base.map(|base| base.trim_end_matches('/').to_owned()), directory })
+    }
+
+    /// The name in references of a file or directory that a user calls `path`.
+    pub(super) fn name(&self, path: &Path) -> Result<String> {
+        let absolute = std::path::absolute(path)?;
+        let named = match &self.base {
+            Some(base) => {
+                let absolute = path.canonicalize().unwrap_or(absolute);
+                let name = absolute.file_name().unwrap_or_default().to_str().map(str::to_owned);
+                name.map(|name| format!("{base}/{name}"))
+            }
+            None => absolute.to_str().map(str::to_owned),
+        };
+        named.ok_or_else(|| Error::unsupported("a path that is not UTF-8").context(Context::path(path)))
+    }
+
+    /// The path by which a check finds a file.
+    fn recorded(&self, local: &Path) -> PathBuf {
+        if self.base.is_some() { relative(&self.directory, local) } else { local.to_owned() }
+    }
+}
+
+/// The path that leads from a directory to a file; both are absolute and without links.
+fn relative(directory: &Path, file: &Path) -> PathBuf {
+    let common = directory.components().zip(file.components()).take_while(|(one, other)| one == other).count();
+    let up = directory.components().skip(common).map(|_| Component::ParentDir);
+    up.chain(file.components().skip(common)).collect()
+}
+
+/// The files that a manifest refers to, or copies from.
+#[derive(Debug)]
+pub(super) struct Files {
+    naming: Naming,
+    list: Vec<KnownFile>,
+}
+
+#[derive(Debug)]
+struct KnownFile {
+    local: PathBuf,
+    name: FileName,
+    state: RecordedFile,
+}
+
+/// A file as the manifest records it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct RecordedFile {
+    path: PathBuf,
+    size: u64,
+    /// Nanoseconds since 1970.
+    mtime_ns: i64,
+}
+
+/// The number of a file among [`Files`].
+pub(super) type FileNumber = usize;
+
+impl Files {
+    pub(super) fn new(naming: Naming) -> Self {
+        Files { naming, list: Vec::new() }
+    }
+
+    /// Adds the regular file at `local`, which references name `name`.
+    pub(super) fn add(&mut self, local: &Path, name: &str) -> Result<FileNumber> {
+        if let Some(known) = self.list.iter().position(|known| known.local == local) {
+            return Ok(known);
+        }
+        let metadata = local.metadata().with_context(|| Context::path(local))?;
+        let path = self.naming.recorded(local);
+        let state = RecordedFile { path, size: metadata.len(), mtime_ns: mtime_ns(&metadata) };
+        self.list.push(KnownFile { local: local.to_owned(), name: FileName::new(name), state });
+        Ok(self.list.len() - 1)
+    }
+
+    /// Records the file that is at `local` now and at `target` later.
+    pub(super) fn add_new(&mut self, local: &Path, target: &Path, name: &str) -> Result<FileNumber> {
+        let number = self.add(local, name)?;
+        self.list[number].state.path = self.naming.recorded(target);
+        Ok(number)
+    }
+
+    /// The name in references.
+    pub(super) fn name(&self, file: FileNumber) -> &FileName {
+        &self.list[file].name
+    }
+
+    pub(super) fn to_json(&self) -> Result<Json> {
+        let states: Vec<&RecordedFile> = self.list.iter().map(|known| &known.state).collect();
+        if let Some(other) = states.iter().find(|state| state.path.to_str().is_none()) {
+            return Err(Error::unsupported("a path that is not UTF-8").context(Context::path(&other.path)));
+        }
+        Ok(json!(states))
+    }
+
+    /// Fails if a file is not what it was when it was added.
+    pub(super) fn check_unchanged(&self) -> Result<()> {
+        for known in &self.list {
+            let metadata = known.local.metadata().with_context(|| Context::path(&known.local))?;
+            if let Some(change) = known.state.change(&metadata) {
+                let message = format!("the file changed while the manifest was made: {change}");
+                return Err(Error::format(message).context(Context::path(&known.local)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RecordedFile {
+    /// The difference from a file as it is now.
+    fn change(&self, found: &Metadata) -> Option<String> {
+        let (size, mtime_ns) = (found.len(), mtime_ns(found));
+        if !found.is_file() {
+            Some("it is not a regular file".to_owned())
+        } else if size != self.size {
+            Some(format!("it has {size} bytes, {} are expected", self.size))
+        } else if mtime_ns != self.mtime_ns {
+            let by = (mtime_ns - self.mtime_ns) as f64 * 1e-9;
+            let relation = if by > 0.0 { "later" } else { "earlier" };
+            Some(format!("its modification time is {} s {relation} than recorded", by.abs()))
+        } else {
+            None
+        }
+    }
+}
+
+fn mtime_ns(metadata: &Metadata) -> i64 {
+    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+}
+
+/// Compares the files that a manifest depends on with their recorded sizes and modification times.
+///
+/// ```
+/// use ctds_hdf5::convert::{CheckManifest, ToManifest};
+/// # use ctds_hdf5::{ColumnDesc, NewTable};
+/// # let folder = tempfile::tempdir()?;
+/// # let (my_ms, my_json) = (folder.path().join("my.ms"), folder.path().join("my.json"));
+/// # let mut table = NewTable::new().column(ColumnDesc::scalar::<f64>("TIME")).create(&my_ms)?;
+/// # table.add_rows(2)?;
+/// # table.close()?;
+///
+/// ToManifest::new(&my_ms).write(&my_json)?;
+/// assert!(CheckManifest::new(&my_json).run()?.changed.is_empty());
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "`run` compares"]
+pub struct CheckManifest<'a> {
+    path: PathBuf,
+    call: Call<'a>,
+}
+
+/// The result of [`CheckManifest::run`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ManifestCheck {
+    /// Number of files compared.
+    pub files: usize,
+    /// Recorded bytes of these files.
+    pub bytes: u64,
+    /// The files that are missing or differ.
+    pub changed: Vec<ChangedFile>,
+}
+
+/// A file that is not as a manifest recorded it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangedFile {
+    /// Path of the file; a relative one is resolved against the directory of the manifest.
+    pub path: PathBuf,
+    /// The difference, as a sentence.
+    pub change: String,
+}
+
+/// The members of a manifest that a check reads.
+#[derive(Deserialize)]
+struct Document {
+    version: u64,
+    h5bridge: Option<Record>,
+}
+
+#[derive(Deserialize)]
+struct Record {
+    files: Vec<RecordedFile>,
+}
+
+impl<'a> CheckManifest<'a> {
+    /// A check of the manifest at `path`.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        CheckManifest { path: path.as_ref().to_owned(), call: Call::default() }
+    }
+
+    call_setters!();
+
+    /// Whether the file at `path` looks like a manifest: its name ends in `.json`, and it begins with `{`.
+    pub fn is_at(path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
+        let first = || -> std::io::Result<u8> {
+            let mut byte = [0];
+            fs::File::open(path)?.read_exact(&mut byte)?;
+            Ok(byte[0])
+        };
+        path.extension().is_some_and(|end| end == "json") && path.is_file() && first().is_ok_and(|byte| byte == b'{')
+    }
+
+    /// Compares. The elements are not read.
+    ///
+    /// # Errors
+    /// `NotFound` and `Io`; `Format` if the file is not a manifest, or one without sizes and times; `Interrupted`.
+    pub fn run(&self) -> Result<ManifestCheck> {
+        self.call.run(|progress| {
+            let place = Context::path(&self.path);
+            let record = self.record().context(&place)?;
+            let directory = self.path.parent().unwrap_or(Path::new(""));
+            let mut check = ManifestCheck { files: 0, bytes: 0, changed: Vec::new() };
+            for file in record.files {
+                progress.go_on()?;
+                check.files += 1;
+                check.bytes = check.bytes.saturating_add(file.size);
+                let change = match directory.join(&file.path).metadata() {
+                    Ok(metadata) => file.change(&metadata),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("it is missing".to_owned()),
+                    Err(error) => Some(format!("it cannot be opened: {error}")),
+                };
+                check.changed.extend(change.map(|change| ChangedFile { path: file.path, change }));
+            }
+            Ok(check)
+        })
+    }
+
+    fn record(&self) -> Result<Record> {
+        let reader = BufReader::with_capacity(1 << 16, fs::File::open(&self.path)?);
+        let document: Document = serde_json::from_reader(reader).map_err(|error| match error.io_error_kind() {
+            Some(kind) => Error::from(std::io::Error::from(kind)),
+            None => Error::format(format!("the file is not a manifest of kerchunk: {error}")).caused_by(error),
+        })?;
+        if document.version != 1 {
+            return Err(Error::unsupported(format!("version {} of kerchunk, only 1 is read", document.version)));
+        }
+        document.h5bridge.ok_or_else(|| {
+            Error::format(format!(
+                "the manifest lacks the member {RECORD:?}, which has the sizes and modification times of its files: \
+                 `h5bridge manifest` writes it"
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_from_a_directory() {
+        let relative = |directory, file| relative(Path::new(directory), Path::new(file));
+        assert_eq!(relative("/data/out", "/data/my.ms/table.f0"), Path::new("../my.ms/table.f0"));
+        assert_eq!(relative("/data", "/data/my.ms/table.f0"), Path::new("my.ms/table.f0"));
+    }
+
+    #[test]
+    fn names_with_a_base() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("my.json");
+        let naming = Naming::new(Some("s3://archive/"), &target).unwrap();
+        assert_eq!(naming.name(Path::new("/data/my.ms/")).unwrap(), "s3://archive/my.ms");
+        assert_eq!(Naming::new(None, &target).unwrap().name(Path::new("/data/my.ms")).unwrap(), "/data/my.ms");
+    }
+}

@@ -1,0 +1,176 @@
+//! The JSON of kerchunk, version 1, written entry by entry: memory does not grow with the number of chunks.
+
+use std::io::Write;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::error::{Error, Result};
+use crate::grid::Grid;
+
+/// The member with what this program records; readers skip it.
+pub(super) const RECORD: &str = "h5bridge";
+
+/// A document that is being written.
+pub(super) struct References<W> {
+    out: W,
+    count: u64,
+    /// Number of chunks.
+    chunks: u64,
+    /// All documents once more: zarr finds the members of groups only here, because it cannot list references.
+    consolidated: Vec<Document>,
+}
+
+/// A document of a group or array.
+struct Document {
+    /// The path of the group that contains the group or array.
+    parent: String,
+    key: String,
+    document: Json,
+}
+
+/// A file as references name it.
+#[derive(Debug, Clone)]
+pub(super) struct FileName(String);
+
+impl FileName {
+    pub(super) fn new(path: &str) -> Self {
+        FileName(Json::from(path).to_string())
+    }
+}
+
+impl<W: Write> References<W> {
+    /// Begins with what is recorded, which a check finds without reading on.
+    pub(super) fn begin(mut out: W, record: &Json) -> Result<Self> {
+        write!(out, "{{\"version\":1,\"templates\":{{}},\"{RECORD}\":{record},\"refs\":{{")?;
+        Ok(References { out, count: 0, chunks: 0, consolidated: Vec::new() })
+    }
+
+    fn key(&mut self, path: &str, name: &str) -> Result<()> {
+        let separator = if self.count == 0 { "\n" } else { ",\n" };
+        self.count += 1;
+        // names of groups and datasets may have any character
+        let key = Json::from(join(path, name));
+        Ok(write!(self.out, "{separator}{key}:")?)
+    }
+
+    /// A document of the group or array at a path, `.zarray` say, as text.
+    pub(super) fn document(&mut self, path: &str, name: &str, document: Json) -> Result<()> {
+        self.text(path, name, &document)?;
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
+        self.consolidated.push(Document { parent, key: join(path, name), document });
+        Ok(())
+    }
+
+    fn text(&mut self, path: &str, name: &str, document: &Json) -> Result<()> {
+        self.key(path, name)?;
+        let text = Json::from(document.to_string());
+        Ok(write!(self.out, "{text}")?)
+    }
+
+    /// A chunk that is a range of a file. `index` is first axis fastest.
+    pub(super) fn range(&mut self, array: &str, index: &[u64], file: &FileName, offset: u64, len: u64) -> Result<()> {
+        self.chunks += 1;
+        self.key(array, &chunk_key(index))?;
+        Ok(write!(self.out, "[{},{offset},{len}]", file.0)?)
+    }
+
+    /// A chunk that the document contains.
+    pub(super) fn inline(&mut self, array: &str, index: &[u64], bytes: &[u8]) -> Result<()> {
+        self.chunks += 1;
+        self.key(array, &chunk_key(index))?;
+        self.out.write_all(b"\"base64:")?;
+        write_base64(&mut self.out, bytes)?;
+        Ok(self.out.write_all(b"\"")?)
+    }
+
+    /// Ends the document; returns the number of chunks in it.
+    pub(super) fn end(mut self) -> Result<(W, u64)> {
+        let mut documents = std::mem::take(&mut self.consolidated);
+        // zarr expects the members of a group one after the other
+        documents.sort_by(|one, other| one.parent.cmp(&other.parent));
+        let documents: Map<String, Json> = documents.into_iter().map(|entry| (entry.key, entry.document)).collect();
+        self.text("", ".zmetadata", &json!({ "zarr_consolidated_format": 1, "metadata": documents }))?;
+        self.out.write_all(b"\n}}\n")?;
+        self.out.flush()?;
+        Ok((self.out, self.chunks))
+    }
+}
+
+/// The path of a member of a group or array; that of the root is empty.
+pub(super) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+}
+
+/// The name of a chunk: its place on each axis, slowest first.
+fn chunk_key(index: &[u64]) -> String {
+    let mut key = String::new();
+    for (number, place) in index.iter().rev().enumerate() {
+        if number > 0 {
+            key.push('.');
+        }
+        key.push_str(itoa::Buffer::new().format(*place));
+    }
+    key
+}
+
+/// Whether the chunk at `index` has elements of the array; chunks beyond those of an array that grows have none.
+pub(super) fn is_inside(grid: &Grid, index: &[u64]) -> bool {
+    let counts = grid.counts();
+    index.len() == counts.len() && index.iter().zip(counts.iter()).all(|(index, count)| index < count)
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Bytes as text, RFC 4648 section 4.
+fn write_base64(out: &mut impl Write, bytes: &[u8]) -> Result<()> {
+    let mut text = Vec::with_capacity(4096);
+    for group in bytes.chunks(3) {
+        let byte = |number: usize| u32::from(group.get(number).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for number in 0..4 {
+            let digit = BASE64[(bits >> (18 - 6 * number)) as usize & 63];
+            text.push(if number > group.len() { b'=' } else { digit });
+        }
+        if text.len() + 4 > 4096 {
+            out.write_all(&text)?;
+            text.clear();
+        }
+    }
+    out.write_all(&text).map_err(Error::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_of_the_rfc() {
+        for (bytes, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")]
+        {
+            let mut out = Vec::new();
+            write_base64(&mut out, bytes.as_bytes()).unwrap();
+            assert_eq!(out, text.as_bytes());
+        }
+        let mut out = Vec::new();
+        write_base64(&mut out, &[0xff; 9000]).unwrap();
+        assert_eq!(out, [b'/'; 12000]);
+    }
+
+    #[test]
+    fn a_document_is_json() {
+        let mut references = References::begin(Vec::new(), &json!({ "files": [] })).unwrap();
+        references.document("", ".zgroup", super::super::metadata::group()).unwrap();
+        let file = FileName::new("/data/\"my\".ms/table.f3_TSM0");
+        references.range("MAIN/A\"B", &[0, 0, 12], &file, 4096, 512).unwrap();
+        references.inline("MAIN/NAME", &[1], b"foo").unwrap();
+        let (bytes, chunks) = references.end().unwrap();
+        let json: Json = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(chunks, 2);
+        assert_eq!(json["refs"]["MAIN/A\"B/12.0.0"][0], "/data/\"my\".ms/table.f3_TSM0");
+        assert_eq!(json["refs"]["MAIN/NAME/1"], "base64:Zm9v");
+        assert_eq!(json["refs"][".zgroup"], r#"{"zarr_format":2}"#);
+        let consolidated = r#"{"zarr_consolidated_format":1,"metadata":{".zgroup":{"zarr_format":2}}}"#;
+        assert_eq!(json["refs"][".zmetadata"], consolidated);
+    }
+}

@@ -1,0 +1,138 @@
+//! Thin tables: tables whose large tiles are in an HDF5 file, to which links in the directory lead. docs/thin.md.
+//!
+//! A file that casacore ignores says which HDF5 file that is and where its datasets were when the links were made.
+
+use std::fs::{self, Metadata};
+use std::io::ErrorKind as IoErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5;
+
+/// The name of the record in the directory of a table.
+pub(crate) const RECORD: &str = ".h5bridge.json";
+
+/// The version of the record.
+const VERSION: u32 = 1;
+
+/// What a directory records of its links.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) version: u32,
+    /// The path of the HDF5 file, relative to the directory.
+    pub(crate) hdf5: PathBuf,
+    /// Size of the HDF5 file when it was linked.
+    pub(crate) size: u64,
+    /// Its modification time, in nanoseconds since 1970.
+    pub(crate) mtime_ns: i64,
+    /// Its inode: programs that write into the file keep it, programs that replace the file do not.
+    pub(crate) inode: u64,
+    /// The digest of the table from which the HDF5 file was made, if the file has it.
+    pub(crate) source_digest: Option<String>,
+    pub(crate) links: Vec<Link>,
+}
+
+/// A file of the table that is a link to the HDF5 file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Link {
+    /// The name of the file in the directory.
+    pub(crate) file: String,
+    /// The path of the dataset in the HDF5 file.
+    pub(crate) dataset: String,
+    /// The first byte of the dataset's elements.
+    pub(crate) address: u64,
+    /// Bytes of all chunks of the dataset.
+    pub(crate) bytes: u64,
+}
+
+impl Record {
+    /// A record of links to the HDF5 file, which has the path `relative` in the directory.
+    pub(crate) fn new(hdf5: &Path, relative: PathBuf, source_digest: Option<String>, links: Vec<Link>) -> Result<Self> {
+        let found = hdf5.metadata().with_context(|| Context::path(hdf5))?;
+        Ok(Record {
+            version: VERSION,
+            hdf5: relative,
+            size: found.len(),
+            mtime_ns: mtime_ns(&found),
+            inode: found.ino(),
+            source_digest,
+            links,
+        })
+    }
+
+    /// Reads the record in `directory`; `None` if it does not contain one.
+    pub(crate) fn read(directory: &Path) -> Result<Option<Self>> {
+        let path = directory.join(RECORD);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if matches!(error.kind(), IoErrorKind::NotFound | IoErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(Error::from(error).context(Context::path(&path))),
+        };
+        let record: Self = serde_json::from_slice(&bytes)
+            .map_err(|error| Error::format(format!("not a record of links: {error}")).caused_by(error))
+            .with_context(|| Context::path(&path))?;
+        if record.version != VERSION {
+            let message = format!("a record of links of version {}, only {VERSION} is read", record.version);
+            return Err(Error::unsupported(message).context(Context::path(&path)));
+        }
+        Ok(Some(record))
+    }
+
+    /// Writes the record into `directory`.
+    pub(crate) fn write(&self, directory: &Path) -> Result<()> {
+        let path = directory.join(RECORD);
+        let bytes = serde_json::to_vec_pretty(self).map_err(|error| Error::format(error.to_string()))?;
+        fs::write(&path, bytes).with_context(|| Context::path(&path))
+    }
+
+    /// Fails if the HDF5 file was moved or rewritten since it was linked. Elements may have changed: both sides have the same.
+    pub(crate) fn check(&self, directory: &Path) -> Result<()> {
+        let path = directory.join(&self.hdf5);
+        let again = format!("`h5bridge link HDF5FILE {} --overwrite` makes the table again", directory.display());
+        let found = path.metadata().map_err(|error| {
+            let message = format!("the HDF5 file that has the tiles of this table cannot be opened: {error}; {again}");
+            Error::format(message).context(Context::path(&path))
+        })?;
+        if found.len() == self.size && mtime_ns(&found) == self.mtime_ns {
+            return Ok(());
+        }
+        let rewritten = |reason: String| {
+            let message = format!("the HDF5 file was rewritten since this table was linked to it: {reason}; {again}");
+            Error::format(message).context(Context::path(&path))
+        };
+        if found.ino() != self.inode {
+            return Err(rewritten("it is another file".to_owned()));
+        }
+        let file = h5::File::open_shared(&path).map_err(|error| rewritten(error.to_string()))?;
+        let root = file.root().map_err(|error| rewritten(error.to_string()))?;
+        for link in &self.links {
+            let find = || -> Result<bool> {
+                let dataset = root.dataset(link.dataset.trim_start_matches('/'))?;
+                Ok(dataset.block()? == Some(link.address) && dataset.stored_bytes() == link.bytes)
+            };
+            if !find().unwrap_or(false) {
+                return Err(rewritten(format!("{} is no longer at byte {}", link.dataset, link.address)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The record in `directory`, if it contains one.
+///
+/// # Errors
+/// Those of [`Record::check`].
+pub(crate) fn check(directory: &Path) -> Result<Option<Record>> {
+    let record = Record::read(directory)?;
+    record.as_ref().map_or(Ok(()), |record| record.check(directory))?;
+    Ok(record)
+}
+
+fn mtime_ns(metadata: &Metadata) -> i64 {
+    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+}
