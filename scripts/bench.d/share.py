@@ -27,6 +27,15 @@ def used(folder):
     return (state.f_blocks - state.f_bfree) * state.f_frsize
 
 
+def settled(folder):
+    """`used`, once the space of removed files has been given back, which XFS does later."""
+    before = None
+    while before != (now := used(folder)):
+        before = now
+        time.sleep(0.5)
+    return now
+
+
 def remove(path):
     if os.path.isdir(path):
         shutil.rmtree(path)
@@ -39,7 +48,7 @@ def run(words, target, rounds):
     folder, runs = os.path.dirname(target), []
     for _ in range(rounds):
         remove(target)
-        before = used(folder)
+        before = settled(folder)
         started = time.monotonic()
         process = subprocess.run(words, capture_output=True, text=True)
         synced(folder)
