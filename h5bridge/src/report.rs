@@ -95,14 +95,14 @@ impl Ending<'_> {
         let warned = strict || !self.damage.is_empty();
         let status = self.failed.unwrap_or(if warned { Status::Warnings } else { Status::Done });
         if global.json {
+            if self.shared > 0 {
+                self.fields["shared_bytes"] = self.shared.into();
+            }
             self.fields["status"] = status.name().into();
             self.fields["code"] = status.code().into();
             self.fields["warnings"] = self.warnings.into();
             if !self.damage.is_empty() {
                 self.fields["damage"] = json!(self.damage);
-            }
-            if self.shared > 0 {
-                self.fields["shared_bytes"] = self.shared.into();
             }
             add_plugins(&mut self.fields, &self.plugins);
             writeln!(out, "{:#}", self.fields)?;

@@ -251,6 +251,7 @@ def to_hdf5(
     salvage: bool = False,
     digest: bool | None = None,
     dtype: str | None = None,
+    reflink: str = "auto",
     overwrite: bool = False,
     sync: Sync = "behind",
     threads: int = 0,
@@ -265,9 +266,9 @@ def to_hdf5(
     `columns` and `exclude` are names: `DATA` of the main table, `ANTENNA/NAME` of a subtable. `rows` are rows of
     the main table, `where` a condition on its scalar columns: `'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'`.
     `average`, `"time=10s,chan=4"`, averages visibilities. `profile` is `default`, or `cloud` for an object store.
-    `compress` is `auto`, `none`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`. `restorable` keeps
-    what `to_ms(exact=True)` needs. `salvage` leaves out what is damaged. `digest` None: as the command line decides.
-    `threads` 0: one for each processor.
+    `compress` is `auto`, `none`, `shared`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`; with
+    `shared`, `reflink` is `auto`, `always` or `never`. `restorable` keeps what `to_ms(exact=True)` needs. `salvage`
+    leaves out what is damaged. `digest` None: as the command line decides. `threads` 0: one for each processor.
 
     The file appears under its name when it is whole. Raises `ExistsError` if there is one and `overwrite` is not set,
     `NoSpaceError`, `FormatError`, `LockedError`; an exception of `progress`, KeyboardInterrupt included, stops the
@@ -277,7 +278,8 @@ def to_hdf5(
     """
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, digest)
     words += _option("--average", average) + _option("--profile", profile)
-    words += _option("--dtype", dtype) + _flag("--overwrite", overwrite) + _option("--sync", sync)
+    words += _option("--dtype", dtype) + _option("--reflink", None if reflink == "auto" else reflink)
+    words += _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _option("--max-memory", max_memory)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
     return _summary(call("to-hdf5", words, [source, out], progress))

@@ -56,7 +56,7 @@ pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
 /// How the chunks of an array are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ChunkStorage<'a> {
-    /// Plain elements, chunk after chunk by their linear numbers.
+    /// Plain elements, one chunk after the other by their linear numbers.
     Block {
         /// The file that has them.
         file: &'a dyn ReadAt,
@@ -69,7 +69,7 @@ pub(crate) enum ChunkStorage<'a> {
     Scattered,
     /// One bit for each element.
     Bits,
-    /// A form that has to be decoded, or nothing.
+    /// A form that has to be decoded, or chunks that are missing.
     Encoded,
 }
 

@@ -338,6 +338,38 @@ fn scales_on_the_right_axes() {
     assert_eq!(data.attribute("DIMENSION_LIST").unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
+/// Chunks in one block have their places before any is written, in row-major order, and large ones are aligned.
+#[test]
+fn blocks() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.h5");
+    let file = File::create_aligned(&path).unwrap();
+    let root = file.root().unwrap();
+    let (small, large) = (Shape::from([7, 10, 50]), Shape::from([8, 100, 3000]));
+    let make = |name: &str, shape: &Shape, chunk: [u64; 3]| {
+        let spec = spec(DataType::Float, shape, Some(Shape::from(chunk)));
+        root.create_allocated(name, &spec, Allocation::Block).unwrap()
+    };
+    for (name, shape, chunk) in
+        [("a", &small, [3, 10, 8]), ("b", &large, [8, 33, 100]), ("c", &small, [7, 10, 50]), ("d", &large, [4, 100, 7])]
+    {
+        let dataset = make(name, shape, chunk);
+        let address = dataset.block().unwrap().unwrap();
+        let grid = crate::grid::Grid { shape: shape.clone(), chunk: Shape::from(chunk) };
+        let (bytes, count) = (chunk.iter().product::<u64>() * 4, grid.counts().elements().unwrap());
+        assert_eq!(dataset.index_kind().unwrap(), if count == 1 { IndexKind::Single } else { IndexKind::Implicit });
+        assert!(bytes * count < ALIGNED_BYTES || address % (1 << 20) == 0, "{name} at {address}");
+        let chunks = dataset.chunks().unwrap();
+        assert_eq!(chunks.len() as u64, count);
+        assert!(chunks.iter().all(|info| info.address == address + grid.number(&info.index) * bytes));
+    }
+    let plain = root.create_dataset("plain", &spec(DataType::Float, &small, Some(Shape::from([7, 10, 9])))).unwrap();
+    assert_eq!(plain.block().unwrap(), None);
+    let gzip = DatasetSpec { compression: Compression::gzip(1), ..spec(DataType::Float, &small, Some(small.clone())) };
+    let error = root.create_allocated("gzip", &gzip, Allocation::Block).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+}
+
 #[test]
 fn nothing_is_allocated_that_the_file_does_not_back() {
     let dir = tempfile::tempdir().unwrap();

@@ -218,6 +218,10 @@ impl Sharing {
     /// `Unsupported` if bytes have to be shared and cannot be; those of opening columns.
     pub(crate) fn expect(source: &Source, plan: &Plan, reflink: Reflink, directory: &Path) -> Result<Self> {
         let mut sharing = Sharing::of_columns(source, plan)?;
+        if !directory.is_dir() {
+            // the output says so
+            return Ok(sharing);
+        }
         let columns = plan.tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
         for ((table, column), entry) in columns.zip(&mut sharing.columns) {
             if column.allocation == Allocation::Block && entry.not_shared.is_none() {
