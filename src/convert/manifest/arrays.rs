@@ -56,7 +56,7 @@ pub(super) struct Counts {
 /// An array with the place of its elements.
 enum Elements<'a> {
     Tiles(&'a Tiles),
-    Stored(StoredArray),
+    Stored(Box<StoredArray>),
     Inline(InlineArray),
 }
 
@@ -183,7 +183,7 @@ impl<'a> Arrays<'a> {
             let is_stored = is_in_file && dataset.data_type.is_fixed_size();
             let reason = match is_stored.then(|| self.find(&path, &dataset.shape, dataset.data_type)).transpose()? {
                 Some(Ok(array)) => {
-                    found.push((dataset, Elements::Stored(array)));
+                    found.push((dataset, Elements::Stored(Box::new(array))));
                     continue;
                 }
                 Some(Err(reason)) => Some(reason),
@@ -260,7 +260,7 @@ impl<'a> Arrays<'a> {
         let group = self.source.tables[table.source].group.as_deref().unwrap_or(&outline.group);
         let found = self.scale(&format!("{group}/{}", outline.row), &shape, DataType::Int64)?;
         let elements = match found {
-            Some(array) => Elements::Stored(array),
+            Some(array) => Elements::Stored(Box::new(array)),
             None => {
                 let chunk = Shape::from([outline.rows.clamp(1, ROW_NUMBERS)]);
                 Elements::Inline(InlineArray::new(shape, Some(chunk), DataType::Int64))
@@ -301,7 +301,7 @@ impl<'a> Arrays<'a> {
             _ => None,
         };
         let elements = match stored {
-            Some(array) => Elements::Stored(array),
+            Some(array) => Elements::Stored(Box::new(array)),
             None => Elements::Inline(InlineArray::new(shape, None, data_type)),
         };
         let dim = coordinate.path.rsplit('/').next().unwrap_or_default().to_owned();
