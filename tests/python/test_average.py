@@ -115,9 +115,13 @@ class Expected:
                 taken = good if good.any() else weights > 0
                 if taken.any():
                     weight[chan, corr] = weights[taken].sum()
-                    mean[chan, corr] = (values[taken] * weights[taken]).sum() / weights[taken].sum()
+                    values, weights = values[taken], weights[taken]
                 else:
-                    mean[chan, corr] = values.mean()
+                    weights = np.ones(len(values))
+                # part by part: infinite numbers times a complex one are not numbers
+                with np.errstate(invalid='ignore', over='ignore'):
+                    mean.real[chan, corr] = (values.real * weights).sum() / weights.sum()
+                    mean.imag[chan, corr] = (values.imag * weights).sum() / weights.sum()
         return mean, flag, weight
 
     def row_weight(self, row):
@@ -430,7 +434,7 @@ def test_mistakes(options, source, code, expected, tmp_path):
 
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing() or '-')
 def test_corpus(tmp_path):
-    """Every MeasurementSet of the corpus with at most 3000 rows."""
+    """Every MeasurementSet of the corpus with at most 400 rows; a sample of the archives."""
     seen = 0
     for entry in support.corpus_sample(40):
         folder = support.unpack(entry, tmp_path)
@@ -439,7 +443,7 @@ def test_corpus(tmp_path):
                 continue
             try:
                 with ct.table(place, ack=False) as table:
-                    usable = 0 < table.nrows() <= 3000 and 'FLAG' in table.colnames()
+                    usable = 0 < table.nrows() <= 400 and {'FLAG', 'DATA_DESC_ID'} <= set(table.colnames())
             except RuntimeError:
                 continue
             if usable:

@@ -446,6 +446,13 @@ def test_targets(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ['my.json.rest.h5']
 
 
+def test_the_source_is_never_replaced(tmp_path):
+    h5bridge('to-hdf5', DEMO, tmp_path / 'my.h5')
+    before = (tmp_path / 'my.h5').read_bytes()
+    process = h5bridge('manifest', tmp_path / 'my.h5', tmp_path / 'my.h5', '--overwrite', code=USAGE)
+    assert 'replace its source' in process.stderr and (tmp_path / 'my.h5').read_bytes() == before
+
+
 def test_killed(big_ms, tmp_path):
     """Neither the manifest nor its companion is left, and the next run cleans up."""
     out = tmp_path / 'my.json'

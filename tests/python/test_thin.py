@@ -304,6 +304,19 @@ def test_link_refuses(tmp_path):
     assert '--compress shared' in process.stderr and not (tmp_path / 'other.ms').exists()
 
 
+def test_the_source_is_never_replaced(tmp_path):
+    h5bridge('to-hdf5', DEMO, tmp_path / 'my.h5', '--compress', 'shared')
+    before = (tmp_path / 'my.h5').read_bytes()
+    process = h5bridge('link', tmp_path / 'my.h5', tmp_path / 'my.h5', '--overwrite', code=USAGE)
+    assert 'would be replaced' in process.stderr and (tmp_path / 'my.h5').read_bytes() == before
+    table = shutil.copytree(DEMO, tmp_path / 'my.ms')
+    shutil.move(tmp_path / 'my.h5', table / 'my.h5')
+    h5bridge('link', table / 'my.h5', table, '--overwrite', code=USAGE)
+    (table / 'my.h5').unlink()
+    h5bridge('to-hdf5', '--replace', table, table / 'my.h5', code=USAGE)
+    assert support.tree(table) == support.tree(DEMO)
+
+
 # ---- to-hdf5 --replace ----------------------------------------------------------------------------------------------------
 
 def test_replace(tmp_path, counts):
