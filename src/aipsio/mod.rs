@@ -276,7 +276,7 @@ impl<'a> Decoder<'a> {
         self.block(field, 4, |decoder| decoder.u32(field))
     }
 
-    /// Object `Block` of u32, or of u64 in newer versions of a structure.
+    /// Decodes an object `Block` of u32, or of u64 in newer versions of a structure.
     pub(crate) fn block_uint(&mut self, field: &str, wide: bool) -> Result<Vec<u64>> {
         self.block(field, if wide { 8 } else { 4 }, |decoder| decoder.uint(field, wide))
     }

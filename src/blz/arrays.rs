@@ -25,7 +25,7 @@ const COLUMNS: &str = "__rootdirs__";
 /// The arrays at a path: one, or the columns of a table.
 #[derive(Debug)]
 pub struct Arrays {
-    /// `None`: an array on its own.
+    /// Names of the columns of a table; `None` for a single array.
     pub(super) columns: Option<Vec<String>>,
     pub(super) attributes: Option<Document>,
     pub(super) arrays: Vec<Array>,

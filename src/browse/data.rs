@@ -1,4 +1,4 @@
-//! Values in one of the formats that are asked for.
+//! Encodes the values of datasets in the requested format.
 
 use std::fmt;
 

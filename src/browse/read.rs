@@ -34,7 +34,8 @@ pub(super) struct Values {
     /// Kept open for the dataset.
     file: Arc<OpenFile>,
     selected: Selected,
-    /// The extents of the result: those of the selection, and those of elements that are arrays. `None` for a null dataspace.
+    /// Extents of the result: those of the selection, then those of elements that are arrays. `None` for a null
+    /// dataspace.
     pub(super) shape: Option<Vec<u64>>,
     /// The element, or that of elements that are arrays.
     pub(super) element: AnyType,

@@ -46,7 +46,7 @@ enum Place {
 pub(super) struct Change {
     /// Whether rows were added.
     pub(super) grew: bool,
-    /// A table wrote cells, and added no row.
+    /// Whether cells of a table were overwritten without new rows.
     pub(super) rewritten: bool,
 }
 

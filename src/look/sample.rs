@@ -15,7 +15,7 @@ use crate::value::{DataType, Shape};
 /// Most bytes of the newest cells that are read of a column for a look, by default.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
-/// Columns whose amplitudes are shown: the first that exists.
+/// Names of visibility columns; the amplitudes of the first existing one are shown.
 const VISIBILITIES: [&str; 4] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA"];
 
 /// The lines of a waterfall, each of consecutive rows.
@@ -90,7 +90,7 @@ pub struct Amplitudes {
 pub enum AmplitudesBy {
     /// The number of the antenna in ANTENNA1.
     Antenna,
-    /// By time and channel.
+    /// Means by time and channel.
     Waterfall,
 }
 
@@ -302,7 +302,7 @@ fn by_antenna(antennas: &[i64], cells: &[Vec<Option<f64>>]) -> Vec<Option<f64>> 
     means.into_iter().map(Mean::get).collect()
 }
 
-/// Consecutive rows make a line, of which the channels (the last axis of a cell) are the columns.
+/// Means of a waterfall: consecutive rows are a line, and the channels (the last axis of a cell) are its columns.
 fn waterfall(shapes: &[Shape], cells: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64>>> {
     let per_line = cells.len().div_ceil(WATERFALL).max(1);
     let line = |(shapes, cells): (&[Shape], &[Vec<Option<f64>>])| {

@@ -38,7 +38,8 @@ pub(crate) struct Dimensions {
 }
 
 impl Dimensions {
-    /// The names for axes of these roles and lengths, none of them `taken`. Two equal axes of a dataset get two names.
+    /// Chooses names for axes of these roles and lengths, none of them `taken`. Two equal axes of a dataset get two
+    /// names.
     pub(crate) fn names(&mut self, axes: &[(&str, u64)], taken: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut names = Vec::new();
         for (i, &(role, len)) in axes.iter().enumerate() {

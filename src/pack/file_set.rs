@@ -55,7 +55,7 @@ pub(super) enum Wanted {
 struct Search {
     options: OpenOptions,
     wanted: Wanted,
-    /// Files, containers and directories that cannot be read are noted and left out.
+    /// Whether files, containers and directories that cannot be read are noted and left out.
     salvage: bool,
 }
 
@@ -531,7 +531,7 @@ impl Folder {
         self.prefix.strip_suffix('/').unwrap_or(".")
     }
 
-    /// This one and all below it, parents first.
+    /// This folder and all folders below it, parents first.
     pub(super) fn all(&self) -> Vec<&Folder> {
         let mut all = vec![self];
         self.nested.iter().for_each(|(_, inner)| all.extend(inner.all()));

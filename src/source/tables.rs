@@ -75,7 +75,7 @@ pub struct SourceTable {
     pub(crate) content: Result<Content>,
 }
 
-/// A subtable that is not served.
+/// A subtable that is not opened, because the server does not serve it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RefusedTable {

@@ -189,7 +189,7 @@ impl Table {
         self.lock.is_some()
     }
 
-    /// Where the files of the data managers are; `None` for tables without data of their own.
+    /// Container with the files of the data managers; `None` for tables without data of their own.
     pub fn storage(&self) -> Option<ContainerInfo> {
         self.storage.as_ref().map(|files| files.describe())
     }
@@ -203,7 +203,7 @@ impl Table {
         names.map(|name| Ok((name.clone(), files.layout(&name)?))).collect()
     }
 
-    /// The byte order of the table's data files.
+    /// Byte order of the data files of the table.
     pub fn byte_order(&self) -> ByteOrder {
         self.order
     }

@@ -60,7 +60,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The smallest range with all of them; `None` if there are none.
+    /// The smallest range that contains all rows of the list; `None` if the list is empty.
     pub(super) fn hull(&self) -> Option<Range<u64>> {
         match self {
             Rows::Range(rows) => Some(rows.clone()).filter(|rows| !rows.is_empty()),

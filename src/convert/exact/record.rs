@@ -94,7 +94,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Asks all columns where in the files of `tree` their elements lie.
+    /// Finds where in the files of `tree` the elements of all columns lie.
     fn find_segments(&mut self, tree: &Tree, tables: &Source, plan: &Plan) -> Result<HashMap<PathBuf, Segments>> {
         let mut found: HashMap<PathBuf, Segments> =
             tree.files.iter().map(|(_, path)| (path.clone(), Segments::default())).collect();

@@ -309,7 +309,7 @@ fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> 
 }
 
 impl TableBlueprint {
-    /// Makes the table with all its rows, which hold nothing yet.
+    /// Creates the table with all its rows, which are still empty.
     pub(super) fn create(
         &self,
         source: &Source,

@@ -34,7 +34,7 @@ pub(super) struct Followed {
     path: PathBuf,
     watch: Watch,
     columns: Vec<FollowedColumn>,
-    /// Columns that the live file cannot have, which was said at the start.
+    /// Columns that the live file cannot have, as reported at the start.
     absent: Vec<BString>,
     /// Notes on content that the live file does not hold: a sentence, and its number of occurrences.
     pub(super) notes: BTreeMap<String, u64>,

@@ -40,7 +40,7 @@ pub(super) struct Segments {
     rows: u64,
 }
 
-/// Rows that follow each other in the file.
+/// Consecutive rows that follow each other in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) first_row: u64,

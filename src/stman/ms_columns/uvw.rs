@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind::new(&["UvwStMan"], open);
 
 const ROW_BYTES: u64 = 24;
 
-/// Stands for a position that was never written.
+/// Value of a position that was never written.
 const UNKNOWN: f64 = f64::MAX;
 
 /// Rows whose antennas are read at once.

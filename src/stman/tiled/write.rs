@@ -159,7 +159,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a cube of a TiledDataStMan as it was in another.
+    /// Adds a hypercube of a TiledDataStMan with the shape and coordinates it has in another table.
     fn add_given(&mut self, given: Given) -> Result<()> {
         let Given { shape, tile, extensible, values } = given;
         if shape.len() != self.cubes.header.ndim {

@@ -1,4 +1,4 @@
-//! What is served: files and directories, the names by which clients ask for them, and what lies where.
+//! The served files and directories, the names by which clients ask for them, and their paths.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
