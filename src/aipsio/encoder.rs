@@ -78,7 +78,7 @@ impl Encoder {
         if wide { self.u64(value) } else { self.u32(value as u32) }
     }
 
-    /// A byte count, then the bytes.
+    /// Encodes a string: the number of bytes, then the bytes.
     pub(crate) fn string(&mut self, value: impl AsRef<[u8]>) {
         let value = value.as_ref();
         self.u32(value.len() as u32);
@@ -152,7 +152,7 @@ impl Encoder {
         self.iposition(&extents);
     }
 
-    /// Object `Array` version 3 with the name that stands for it.
+    /// Encodes an object `Array` of version 3 with the object name `name`.
     ///
     /// # Errors
     /// `Limit` for extents or counts beyond 32 bits, `Usage` for arrays of records.

@@ -162,7 +162,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The next `count` bytes, at most a window.
+    /// Returns the next `count` bytes, at most a window.
     fn take(&mut self, field: &str, count: usize) -> Result<&[u8]> {
         self.check_count(field, count as u64, 1)?;
         let inside = self.position >= self.window_start

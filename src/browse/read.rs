@@ -26,7 +26,7 @@ const VARIABLE_ELEMENTS: u64 = 1024;
 /// Bytes of an element.
 const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 
-/// An open dataset, and what is selected of it.
+/// An open dataset, and the selected part of it.
 pub(super) struct Values {
     dataset: AnyDataset,
     /// Location of the elements, if they are in a table.

@@ -1,4 +1,4 @@
-//! The way from a path to an object, link by link, so that libhdf5 never follows one by itself.
+//! Resolution of paths link by link, so that libhdf5 never follows a link by itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -269,7 +269,7 @@ impl Runs {
         self.len + self.axes.iter().map(|(count, step, _)| (*count as usize - 1) * step).sum::<usize>()
     }
 
-    /// Calls `copy` with where each run begins in the chunk and in the block.
+    /// Calls `copy` with the start of each run in the chunk and in the block.
     fn each(&self, mut copy: impl FnMut(usize, usize)) {
         each_run(&self.axes, self.from, self.to, &mut copy);
     }

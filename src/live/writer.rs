@@ -101,7 +101,7 @@ impl Writer {
         &self.warnings
     }
 
-    /// The names of the tables: `MAIN`, `ANTENNA`, `A/B`.
+    /// Names of the tables: `MAIN`, `ANTENNA`, `A/B`.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.iter().map(|table| table.name.as_str())
     }

@@ -136,7 +136,7 @@ pub struct Plot {
     pub complete: bool,
     /// Reading has stopped, until a request with a larger `more`.
     pub stopped: bool,
-    /// Cells that the plot has seen may have been written again.
+    /// Whether cells that the plot has used may have been overwritten since.
     pub stale: bool,
     /// The parameters, with their defaults.
     pub selection: Json,

@@ -44,7 +44,7 @@ pub struct Look {
     pub bytes: f64,
     /// The newest TIME of the main table.
     pub newest: Option<NewestTime>,
-    /// The fraction of the newest cells that are flagged.
+    /// Fraction of the newest cells that are flagged, from 0 to 1.
     pub flagged: Option<f64>,
     /// Mean amplitudes of the newest rows.
     pub amplitudes: Option<Amplitudes>,

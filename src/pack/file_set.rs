@@ -205,7 +205,7 @@ impl Container for Plain {
     }
 }
 
-/// The files at `path`; a file in a container is the only one.
+/// Opens the files at `path` as a container; a file inside a container becomes its only member.
 fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
     let Some(outermost) = container::outermost(path)? else { return container::locate(path) };
     Ok(match outermost.find()? {

@@ -25,7 +25,7 @@ pub struct Source {
     pub(crate) name: String,
     /// The path as it was given, for errors.
     pub(crate) place: Context,
-    /// The main table first, parents before children.
+    /// The tables of the source: the main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
     /// Subtables that are not served.
     refused: Vec<RefusedTable>,

@@ -320,7 +320,7 @@ pub(crate) trait ColumnCells: Send + Sync {
     }
 }
 
-/// Takes one [`Extent`] after the other.
+/// A function that receives one [`Extent`] after the other.
 pub(crate) type EachExtent<'a> = dyn FnMut(Extent<'_>) -> Result<()> + 'a;
 
 /// Where elements of a column lie in the file `table.f<sequence><suffix>`, one after the other.

@@ -101,7 +101,7 @@ pub(super) struct Wanted<'a> {
     pub(super) region: Option<&'a Region>,
 }
 
-/// Rows that are read together.
+/// Rows that one step of a read covers.
 struct Piece<'a> {
     rows: Rows<'a>,
     /// The hypercube, and the positions of the rows in it.

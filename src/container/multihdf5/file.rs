@@ -456,7 +456,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// The SHA-256 of the file in hexadecimal digits.
+    /// Computes the SHA-256 of the file, in hexadecimal digits.
     fn hash(&self, state: &mut FileState) -> Result<String> {
         let (mut hash, mut at) = state.hash.take().unwrap_or_default();
         let mut buffer = Vec::new();

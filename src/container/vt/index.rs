@@ -83,7 +83,7 @@ impl Entry {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
 
-    /// The entry with the number of its data file replaced.
+    /// The entry with another number of its data file, from the list `numbers`.
     fn renumbered(self, numbers: &[usize]) -> Self {
         let place = Place::new(numbers.get(self.place.file()).copied().unwrap_or(0), self.place.offset());
         Entry { place, ..self }

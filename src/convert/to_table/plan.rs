@@ -295,7 +295,7 @@ fn names_table(record: &Record, stored: &BString) -> bool {
     })
 }
 
-/// The record with other names of tables where `rename` gives one.
+/// Copies the record and renames the tables in it for which `rename` gives another name.
 fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> Record {
     let mut record = record.clone();
     for field in &mut record.fields {

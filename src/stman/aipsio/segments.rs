@@ -14,7 +14,7 @@ const SEGMENT_ROWS: u64 = 32;
 pub(super) enum Layout {
     /// A bit; a chunk begins with a new byte.
     Bits,
-    /// `bytes`, after `skip` others.
+    /// A cell of fixed size: `bytes` bytes after `skip` others.
     Fixed { skip: u64, bytes: u64 },
     /// Strings, each its u32 length and bytes; `counted`: their u32 number comes first.
     Strings { count: u64, counted: bool },

@@ -59,7 +59,7 @@ enum Cells {
     Elements(Shape),
     /// Strings, with a file of their texts and the end of the last one.
     Strings(Shape, PagedMut, u64),
-    /// The offset of an array; columns of such cells are numbered.
+    /// Each cell has the offset of its array; the value is the number of the column among such columns.
     Array(u32),
 }
 

@@ -32,7 +32,7 @@ type Position = [f64; 3];
 #[derive(Debug)]
 struct Uvw {
     file: RowFile,
-    /// Table rows of a time step; 0: one step has them all.
+    /// Table rows of a time step; 0 if the table is one time step.
     block_rows: u64,
     reference: u64,
     antennas: u64,

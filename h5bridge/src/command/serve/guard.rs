@@ -141,7 +141,7 @@ impl Guard {
         }
     }
 
-    /// Links of other sites may lead here; their pages may not use what lies here.
+    /// Allows links from other sites to lead here, but refuses requests that their pages send.
     fn site(headers: &HeaderMap, is_allowed: bool) -> Result<(), Box<Reply>> {
         let is_foreign = matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
         if is_foreign && !is_allowed && text(headers, "sec-fetch-mode") != Some("navigate") {
