@@ -122,7 +122,7 @@ impl Encoder {
         self.block(values.iter(), |encoder, &value| encoder.uint(value, wide));
     }
 
-    /// Object `SimpleOrderedMap` from i32 to i32; casacore's are in ascending order of the keys.
+    /// Encodes an object `SimpleOrderedMap` from i32 to i32; casacore's keys are in ascending order.
     pub(crate) fn map_i32(&mut self, entries: &[(i32, i32)]) {
         self.start("SimpleOrderedMap", 1);
         self.i32(0);

@@ -100,7 +100,8 @@ impl Arrays {
         container::locate(path).is_ok_and(|root| is_array(&*root) || root.open(COLUMNS).is_ok())
     }
 
-    /// Opens the array or table at `path`. So is an HDF5 file of any program, or a dataset in it:
+    /// Opens the array or table at `path`, which may also be an HDF5 file of any program or a dataset in it:
+    /// `my.h5/group/data`.
     /// `my.h5/group/data`.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ pub enum Format {
     Bin,
     /// numpy's format, of numbers.
     Npy,
-    /// Lines of numbers with commas, of one or two axes.
+    /// CSV: lines of numbers with commas, for one or two axes.
     Csv,
     /// An image, of two axes.
     Tiff,

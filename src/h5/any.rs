@@ -60,7 +60,7 @@ pub(crate) struct AnyNamedType {
     stored: StoredType,
 }
 
-/// Identifies an object of an open file.
+/// Identifier of an object within an open file.
 pub(crate) type ObjectId = String;
 
 /// Where the files that a dataset names may lie.

@@ -78,8 +78,8 @@ struct Runs {
 }
 
 impl AnyChunks {
-    /// The chunks of a dataset with elements of fixed size; `None` where only libhdf5 can read them. Decoded chunks of `keep` bytes are
-    /// kept for the next block.
+    /// Finds the chunks of a dataset with elements of fixed size; `None` where only libhdf5 can read them. `keep` bytes of
+    /// decoded chunks are kept for the next block.
     pub(super) fn new(dataset: &hdf5::Dataset, keep: u64) -> Result<Option<Self>> {
         let creation = dataset.dcpl()?;
         let Some(extents) = creation.get_chunk()? else { return Ok(None) };

@@ -56,7 +56,7 @@ pub struct Look {
     pub field: Option<String>,
     /// Rows of all tables per second since the look before; `None` for the first.
     pub rows_per_second: Option<f64>,
-    /// Bytes of their cells per second since the look before; `None` for the first.
+    /// Bytes of new cells per second since the last look; `None` for the first.
     pub bytes_per_second: Option<f64>,
     /// Time since rows were committed last.
     pub age: Duration,
@@ -215,7 +215,7 @@ impl Sample {
         Ok(sample)
     }
 
-    /// The look of which this is a part.
+    /// Makes the look of the file from this sample.
     pub(super) fn look(self, file: &Path, kind: &'static str) -> Look {
         Look {
             taken: SystemTime::now(),

@@ -18,7 +18,7 @@ use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 const PIECE_BYTES: u64 = 256 << 10;
 /// Cells of less than this together are read by the calling thread alone: starting threads takes longer.
 const PARALLEL_BYTES: u64 = 4 << 20;
-/// Cells of at most this many bytes are read whole where a part of each is wanted.
+/// Cells of at most this many bytes are read whole even if only a part of each is wanted.
 const SMALL_CELL_BYTES: u64 = 512;
 /// Columns of more hypercubes are read cell by cell.
 const MAX_CUBES: usize = 1 << 10;

@@ -62,7 +62,7 @@ pub(crate) struct Watch {
 struct TableState {
     /// The sync record as it is stored.
     sync: Vec<u8>,
-    /// The table's files: name, length, time of the last change.
+    /// Files of the table: name, length in bytes, time of the last change.
     files: Vec<(OsString, u64, SystemTime)>,
 }
 

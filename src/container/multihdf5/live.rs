@@ -290,7 +290,7 @@ impl LiveContainerReader {
         self.commits.names()
     }
 
-    /// The bytes of a file that are committed.
+    /// Number of committed bytes of a file.
     ///
     /// # Errors
     /// `NotFound` if the file does not exist.

@@ -176,7 +176,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
-/// The bytes of a zlib stream.
+/// Decompresses a zlib stream.
 fn inflate(stream: &[u8]) -> Result<Vec<u8>> {
     let mut size = (stream.len() * 4).clamp(INFLATED_GUESS, LARGEST_BLOCK);
     loop {

@@ -20,7 +20,7 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// Rows of the first of them.
 const FIRST_BATCH: u64 = 1024;
 
-/// Rows compared at a time in the search for old ones that were written again.
+/// Rows compared at a time in the search for overwritten rows.
 const COMPARED_ROWS: u64 = 4096;
 
 /// How long old rows are compared before new ones are looked for again.

@@ -228,7 +228,7 @@ impl ColumnMut {
         ElementsMut { file: &self.cells, order: ORDER, offset: row * self.cell_bytes, first: 0 }
     }
 
-    /// Writes the `count` strings from `first` on, of which `strings` has the texts.
+    /// Writes the cell's strings number `first` and following, with the texts `strings`.
     fn write_strings(&mut self, row: u64, first: usize, strings: &[BString]) -> Result<()> {
         let Cells::Strings(_, texts, end) = &mut self.kind else {
             return Err(Error::usage("the values are strings, which the column does not hold"));

@@ -5,7 +5,7 @@ use num_complex::Complex32;
 use super::dictionary::Dictionary;
 use super::header::Normalization;
 
-/// How the symbols of a data column are scaled.
+/// Scale factors of the symbols of a data column.
 ///
 /// | normalization         | scales of a block, first axis fastest                           |
 /// |-----------------------|-----------------------------------------------------------------|

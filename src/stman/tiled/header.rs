@@ -120,7 +120,7 @@ impl Header {
 }
 
 impl Header {
-    /// Writes the object in the oldest version that holds it.
+    /// Encodes the header in the oldest version that can hold it.
     pub(super) fn encode(
         &self,
         e: &mut Encoder,

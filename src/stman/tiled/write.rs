@@ -437,7 +437,7 @@ fn cell_ndim(spec: &ColumnSpec) -> usize {
     }
 }
 
-/// The offset of the end of the last tile of a cube.
+/// Offset of the end of the last tile of a hypercube.
 fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
     let too_large = || {
         Error::limit(format!(

@@ -126,7 +126,7 @@ impl Guard {
         Ok(host)
     }
 
-    /// The origin of a page of another site that may ask; `None` without an origin, or for our own.
+    /// The allowed origin of a page of another site; `None` for a request without origin or from our own page.
     fn origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<HeaderValue>, Box<Reply>> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(None) };
         let origin = value.to_str().unwrap_or_default().to_ascii_lowercase();

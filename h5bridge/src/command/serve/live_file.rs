@@ -391,7 +391,7 @@ impl LiveFile {
         Told { number, rule: alert.rule.clone(), active, text: alert.text.clone(), document }
     }
 
-    /// A document of the library with the name of the file instead of its path.
+    /// A document of the library, with the public name of the file in place of its path.
     fn document(&self, of: &impl serde::Serialize) -> Json {
         let mut document = serde_json::to_value(of).unwrap_or(Json::Null);
         document["file"] = self.name.as_str().into();

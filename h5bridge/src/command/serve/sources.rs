@@ -21,7 +21,7 @@ use crate::sync::locked;
 /// Levels of a directory that are listed.
 const LEVELS: usize = 4;
 
-/// Files of all sources that are listed.
+/// Most files that are listed, of all sources together.
 const MAX_LISTED: usize = 10_000;
 
 /// Entries of directories that a listing looks at.

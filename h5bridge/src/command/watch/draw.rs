@@ -142,7 +142,7 @@ fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     means.chunks(each).map(mean).collect()
 }
 
-/// Nothing known is a blank.
+/// The character for a mean, relative to the largest; a blank if the mean is unknown.
 fn mark(mean: Option<f64>, largest: f64, marks: &[char]) -> char {
     let Some(mean) = mean else { return ' ' };
     let fraction = if largest > 0. { mean / largest } else { 0. };
