@@ -102,7 +102,6 @@ impl Arrays {
 
     /// Opens the array or table at `path`, which may also be an HDF5 file of any program or a dataset in it:
     /// `my.h5/group/data`.
-    /// `my.h5/group/data`.
     ///
     /// # Errors
     /// `Format` if a document or the header of a file of chunks is damaged; `Unsupported` for elements that numpy has nothing

@@ -90,7 +90,7 @@ pub struct Amplitudes {
 pub enum AmplitudesBy {
     /// The number of the antenna in ANTENNA1.
     Antenna,
-    /// Means by time and channel.
+    /// Cells by time and channel.
     Waterfall,
 }
 

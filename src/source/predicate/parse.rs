@@ -7,7 +7,7 @@ use crate::limits::MAX_DEPTH;
 /// A condition as it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition {
-    /// One or more of the conditions hold.
+    /// True where one or more of the conditions hold.
     Any(Vec<Condition>),
     /// All of the conditions hold.
     All(Vec<Condition>),
