@@ -49,7 +49,7 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether there are no bytes.
+    /// Whether the length is 0.
     ///
     /// # Errors
     /// As [`len`](Self::len).
@@ -63,7 +63,7 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
 pub struct Raw<'a> {
     /// The file.
     pub file: &'a File,
-    /// Of the first byte.
+    /// Offset of the first byte in the file.
     pub offset: u64,
     /// How many follow each other; the file may end before.
     pub len: u64,

@@ -14,7 +14,7 @@ const CACHE_BYTES: u64 = 1 << 22;
 #[derive(Debug)]
 pub(crate) struct Paged {
     file: Arc<dyn ReadAt>,
-    /// Of the file when it was opened; what others append later is not seen.
+    /// Length of the file when it was opened; bytes that others append later are not seen.
     len: u64,
     pages: Recent<Vec<u8>>,
 }

@@ -25,7 +25,7 @@ pub(super) struct ColumnResult {
     pub(super) column: usize,
     /// The error if the column has no digest.
     pub(super) sha256: Result<Sha256>,
-    /// Of the only dataset that holds strings.
+    /// Strings that HDF5 cannot represent, if one dataset holds the strings of the column.
     pub(super) raw: RawStrings,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct ColumnWriter<'a> {
     /// Whether its digest is wanted.
     digest: CellDigest,
     progress: &'a dyn Progress,
-    /// Of the only dataset that holds strings.
+    /// Strings that HDF5 cannot represent, if one dataset holds the strings of the column.
     pub(super) raw: RawStrings,
 }
 
@@ -110,8 +110,10 @@ impl<'a> ColumnWriter<'a> {
     /// One hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive rows.
     fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha256>> {
         let tiling = self.tiling()?;
-        let cube = tiling.cubes.first().ok_or_else(|| Error::format("no hypercube"))?;
-        let Some((cell, rows)) = target.grid.shape.split_last() else { return Err(Error::format("no row axis")) };
+        let cube = tiling.cubes.first().ok_or_else(|| Error::format("the column has no hypercube"))?;
+        let Some((cell, rows)) = target.grid.shape.split_last() else {
+            return Err(Error::format("the dataset has no row axis"));
+        };
         let mut stream =
             (self.digest == CellDigest::Wanted && cube.grid().covers_cells()).then(|| ColumnStream::new(self.content));
         let chunk_rows = target.grid.chunk.last().copied().unwrap_or(1);
@@ -166,7 +168,7 @@ impl<'a> ColumnWriter<'a> {
         self.digest()
     }
 
-    /// In blocks of rows.
+    /// Writes the column in blocks of rows.
     fn write_rows(
         &mut self,
         data: &DatasetSink,
@@ -342,7 +344,7 @@ impl<'a> RaggedSinks<'a> {
         if let Some(shape) = shape {
             for (to, extent) in padded.iter_mut().zip(shape.reversed()) {
                 *to = i32::try_from(extent).map_err(|_| {
-                    Error::unsupported(format!("a cell of shape {shape} in a column of differing shapes"))
+                    Error::unsupported(format!("the shape {shape} of a cell has an extent beyond 31 bits, which a column of differing shapes cannot store"))
                 })?;
             }
             self.next += shape.elements()?;
@@ -404,7 +406,7 @@ fn tiles_to_chunks(
 ) -> Result<()> {
     let tiles = cube.grid();
     let (Some(&tile_rows), Some(&chunk_rows)) = (tiles.chunk.last(), target.grid.chunk.last()) else {
-        return Err(Error::format("a hypercube without axes"));
+        return Err(Error::format("the hypercube has no axes"));
     };
     let tile_bytes = tiles.chunk.elements()? as usize * target.size;
     let tile_count = tiles.counts().elements()?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lane 0   read, digest, filter  ──┐ chunks
-//! lane 1   …                     ──┼──────────► writer: takes from the lane that is furthest behind
+//! lane 1   …                     ──┼──────────► writer: takes from the lane with the smallest share written
 //! lane 2   …                     ──┘            of its own total
 //! ```
 //! A lane is a thread with its share of the columns. libhdf5 is called by the writer alone. Because the order of writing

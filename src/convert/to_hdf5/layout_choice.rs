@@ -15,7 +15,7 @@ pub(super) const CHUNK_BYTES: u64 = 1 << 20;
 const LARGE_CELL_BYTES: u64 = 4 << 20;
 /// A tile larger than this, decoded, is not a chunk.
 const LARGE_TILE_BYTES: u64 = 16 << 20;
-/// Tiles smaller than this that do not join are no chunks if there are many.
+/// Tiles smaller than this are not used as chunks if more than [`MANY_TILES`] of them cannot be merged.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
 const MANY_TILES: u64 = 4096;
 /// Rows that an appendable dataset is expected to get at least.
@@ -28,9 +28,9 @@ const SURVEYED_ROWS: usize = 4096;
 pub enum ColumnForm {
     /// One dataset.
     Dense {
-        /// Of the dataset.
+        /// Shape of the dataset, fastest axis first.
         shape: Shape,
-        /// Of the dataset.
+        /// Shape of its chunks, fastest axis first.
         chunk: Shape,
         /// Undefined cells among them.
         undefined: u64,
@@ -44,9 +44,9 @@ pub enum ColumnForm {
     },
     /// ColumnCells of differing shapes, one after the other.
     Ragged {
-        /// The most that a cell has.
+        /// Most axes of a cell.
         axes: usize,
-        /// Of all cells.
+        /// Number of elements of all cells.
         elements: u64,
     },
 }
@@ -56,9 +56,9 @@ pub enum ColumnForm {
 pub enum ReadStrategy {
     /// Tile by tile: the bytes of tiles are the bytes of chunks.
     Tiles,
-    /// In blocks of rows.
+    /// Reads the column in blocks of rows.
     Rows,
-    /// In parts of a cell.
+    /// Reads each cell in parts.
     Parts,
 }
 
@@ -208,7 +208,7 @@ impl Survey<'_> {
                 };
                 elements = elements
                     .checked_add(shape.elements()?)
-                    .ok_or_else(|| Error::format(format!("more than 2^64 elements up to row {row}")))?;
+                    .ok_or_else(|| Error::format(format!("the cells up to row {row} have more than 2^64 elements")))?;
                 axes = axes.max(shape.len());
                 match &common {
                     Some(common) => differ |= *common != shape,
@@ -275,7 +275,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The chunk made of a tile, or of several where a tile covers the cell; `None` if tiles are no good chunks.
+    /// The chunk made of a tile, or of several where a tile covers the cell; `None` if tiles do not make good chunks.
     fn joined_tiles(&self, cube: &dyn ChunkRead) -> Result<Option<Shape>> {
         let grid = cube.grid();
         let Some((cell, tile_rows)) = grid.chunk.split_last() else { return Ok(None) };

@@ -280,7 +280,7 @@ impl Source {
         let (_, cells) = self.cells_at(table, column)?;
         let tiling = cells.tiling(MAX_CUBES);
         let cube = tiling.as_ref().and_then(|tiling| tiling.cubes.get(cube));
-        let cube = cube.ok_or_else(|| Error::not_found("no such hypercube"))?;
+        let cube = cube.ok_or_else(|| Error::not_found("the hypercube does not exist"))?;
         let mut values = Values::new(cube.data_type());
         read_region(&**cube, cache, 0, region, &mut values)?;
         Ok(values)
