@@ -364,7 +364,7 @@ pub(crate) trait ResultExt<T> {
     fn context(self, context: impl Into<Context>) -> Result<T>;
     fn with_context<C: Into<Context>>(self, context: impl FnOnce() -> C) -> Result<T>;
 
-    /// Adds several steps, innermost first.
+    /// Adds several contexts to an error, innermost first.
     fn in_contexts(self, contexts: &[Context]) -> Result<T>;
 }
 

@@ -32,7 +32,7 @@ pub(super) struct OpenFile {
     directory: PathBuf,
     /// Name of the file in messages.
     pub(super) name: String,
-    /// Another process may append to it.
+    /// Whether another process may be appending to the file.
     pub(super) grows: bool,
     /// The committed rows of the tables that were asked for, by the path of the group; `None` for what does not grow.
     committed: Mutex<BTreeMap<String, Option<u64>>>,

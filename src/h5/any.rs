@@ -46,7 +46,7 @@ pub(crate) struct AnyDataset {
     dataset: hdf5::Dataset,
     stored: StoredType,
     elsewhere: Option<Elsewhere>,
-    /// The extents if the elements are in other files, which are not asked.
+    /// Shape of the dataset, if its elements are in other files that are not read.
     apart: Option<Vec<u64>>,
     /// libhdf5 keeps the chunks that have the same place on the first axis.
     keeps_chunks: bool,

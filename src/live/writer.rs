@@ -143,7 +143,7 @@ impl Writer {
         self.file()?.flush()
     }
 
-    /// The file has its name now.
+    /// Records that the file was renamed to `path`.
     pub(super) fn renamed(&mut self, path: &Path) {
         if let Some(file) = &mut self.file {
             file.renamed(path);

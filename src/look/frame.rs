@@ -90,7 +90,7 @@ impl Array {
 pub struct Axis {
     /// Quantity along the axis, for example `frequency`.
     pub label: String,
-    /// `MHz`; empty if there is none.
+    /// Unit of the axis, for example `MHz`; empty if it has none.
     pub unit: String,
     /// `linear`, `log`, `time` (seconds of MJD) or `category` (numbers that `names` gives names to).
     pub scale: &'static str,

@@ -70,7 +70,7 @@ pub struct SourceTable {
     pub(crate) parent: Option<usize>,
     /// Path of the table, if it has one of its own.
     pub(crate) path: Option<PathBuf>,
-    /// The path of its group, if it is in an HDF5 file.
+    /// Path of the table's group, if the source is an HDF5 file.
     pub(crate) group: Option<String>,
     pub(crate) content: Result<Content>,
 }

@@ -112,7 +112,7 @@ pub struct ManagerInfo<'a> {
     pub type_name: &'a BStr,
     /// Sequence number of the manager; its files are `table.f<sequence>…`.
     pub sequence: u32,
-    /// The name that the user gave it; empty if it cannot be opened.
+    /// Name that the user gave the manager; empty if the manager cannot be opened.
     pub name: &'a BStr,
     /// What it was made with, as far as its own files say so.
     pub parameters: Record,

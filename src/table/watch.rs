@@ -50,7 +50,7 @@ pub(crate) struct Watch {
     writable: bool,
     /// Asks a writer to let others have a look, until dropped.
     request: Option<Request>,
-    /// Since when a writer has kept us from reading.
+    /// Time since which a writer has prevented reads.
     hindered: Option<Instant>,
     /// The newest sync record, and the time of `table.lock` when it was first seen. Requests also change that time.
     flushed: Option<(Vec<u8>, SystemTime)>,
@@ -87,7 +87,8 @@ fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
 enum Writer {
     /// No process holds the lock for writing.
     Idle,
-    /// A process holds the lock and has not written since the last sync record, if its time is right: a request for the
+    /// A process holds the lock, but has not written since the last sync record. Its time must be right: a request for
+    /// the lock also changes it.
     /// lock changes that time as well.
     Flushed,
     /// A process holds the lock and may have written since that record, in the same tick of the clock.

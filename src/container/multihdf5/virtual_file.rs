@@ -226,7 +226,7 @@ impl VirtualFile {
         })
     }
 
-    /// Reads what is stored as it is: pieces that follow each other in the file at once.
+    /// Reads data that is stored without filters; adjacent pieces of the file are read at once.
     fn read_plain(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let (mut done, mut start, mut next) = (0, 0, None);
         while done < out.len() {

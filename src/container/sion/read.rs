@@ -1,4 +1,4 @@
-//! A container that is read.
+//! Reading of SION containers: the streams of the tasks as files.
 
 use std::sync::{Arc, OnceLock};
 

@@ -18,7 +18,7 @@ pub(super) struct Set {
     pub(super) tasks: Vec<(u32, u32)>,
 }
 
-/// Opens a physical file.
+/// A function that opens a physical file.
 type Open = fn(Arc<dyn ReadAt>) -> Result<Physical>;
 
 impl Set {

@@ -25,7 +25,7 @@ use crate::source::tree::Tree;
 use crate::table::Extent;
 use crate::value::{DataType, Shape};
 
-/// What a window takes in all: three times its bytes, those that wait, and its share of caches.
+/// Memory that a window takes in all: three times its bytes, its waiting bytes, and its share of caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
 /// Matching bytes between two literals that are not worth a segment of their own.
 const MIN_MERGE_GAP_BYTES: usize = 8;

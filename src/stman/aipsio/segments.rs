@@ -51,7 +51,8 @@ pub(super) struct Segment {
 }
 
 impl Segments {
-    /// Reads past the rows. `elements`: of a cell, unless cells are offsets; `layout` by the version of the object.
+    /// Reads the positions of the rows of a column and skips their cells. `elements`: those of a cell, unless cells are
+    /// offsets; `layout` by the version of the object.
     pub(super) fn decode(
         d: &mut Decoder<'_>,
         rows: u64,

@@ -65,7 +65,7 @@ impl Screen {
     }
 }
 
-/// A look in one line.
+/// Formats a look as one line of text.
 fn line(look: &Look) -> String {
     let mut parts = vec![utc(look.taken)];
     parts.extend(look.rows.first().map(|(name, rows)| format!("{name} {}", thousands(*rows))));
