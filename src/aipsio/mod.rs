@@ -138,7 +138,7 @@ impl<'a> Decoder<'a> {
         Error::format(message).context(Context::offset(structure, position))
     }
 
-    /// An error about what was just read.
+    /// Makes an error about the bytes that were just read.
     pub(crate) fn error(&self, message: impl Into<String>) -> Error {
         self.error_at(self.position, message)
     }
@@ -184,7 +184,7 @@ impl<'a> Decoder<'a> {
         self.source.read_at(self.position + ahead, &mut found).is_ok() && found == expected
     }
 
-    /// Passes over `count` bytes.
+    /// Skips `count` bytes.
     pub(crate) fn skip(&mut self, field: &str, count: u64) -> Result<()> {
         self.check_count(field, count, 1)?;
         self.position += count;

@@ -75,7 +75,7 @@ impl<'a> Served<'a> {
         Served { directory, is_served }
     }
 
-    /// The path of the file that is named `name`, if it is a regular file that is served.
+    /// Path of the file that is named `name`, if it is a regular file that the server may serve.
     ///
     /// # Errors
     /// `NotFound`, and `Unsupported` if it is not served.

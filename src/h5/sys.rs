@@ -124,7 +124,7 @@ pub(crate) enum Link {
     Soft(String),
     /// An object of another file.
     External {
-        /// The file, as the link names it.
+        /// Name of the file, as the link records it.
         file: String,
         /// The path of the object in that file.
         path: String,
@@ -569,7 +569,7 @@ pub(super) fn create_dataset(
     )?)
 }
 
-/// Sets the element that is read where none was written.
+/// Sets the fill value: the element that is read where none was written.
 pub(super) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &[u8]) -> Result<()> {
     if element.len() != datatype.size() {
         return Err(Error::usage(format!("{} bytes for a fill value of {}", element.len(), datatype.size())));

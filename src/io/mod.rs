@@ -82,7 +82,7 @@ pub trait WriteAt: ReadAt {
         0
     }
 
-    /// Says that the file is going to have `len` bytes, all of which are written: room for them can be taken at once.
+    /// Announces that the file will have `len` bytes, all of them written: disk space for them may be reserved at once.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.

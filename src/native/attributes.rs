@@ -405,7 +405,7 @@ pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, 
     }
 }
 
-/// The string that an attribute is.
+/// The text of an attribute that is one string; `None` for any other.
 pub(crate) fn text(attribute: &Attribute) -> Option<BString> {
     match attribute.values() {
         Values::String(strings) if strings.len() == 1 => strings.first().cloned(),

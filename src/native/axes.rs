@@ -98,7 +98,7 @@ impl Coordinates {
         Coordinates { is_measurement_set, known }
     }
 
-    /// The values of an axis, where everything of that length agrees on them.
+    /// Values of an axis with this role and length, if all known ones agree.
     fn of_axis(&self, role: &str, len: u64) -> Option<&Values> {
         let mut fitting = self.known.iter().filter(|(known, values)| known == role && values.len() as u64 == len);
         let (_, first) = fitting.next()?;

@@ -20,7 +20,7 @@ pub(super) const TABLE_DAT: &str = "table.dat";
 /// Bytes of a file that are read at a time where it is only checked.
 const READ_BYTES: u64 = 1 << 18;
 
-/// In the container of a packed table: its table.dat as it was, where that cannot be derived from the packed one.
+/// Name of the file with the original table.dat of a packed table, where that cannot be derived from the packed one.
 pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
 
 /// The files of a table and of the tables below it, unpacked: as they are when each lies on its own.

@@ -35,7 +35,7 @@ pub struct Source {
     open_columns: OpenColumns,
 }
 
-/// The columns of native files that were read last, by the numbers of table and column; the latest is the last.
+/// Cache of open columns of native files, by the numbers of table and column; the latest is the last.
 #[derive(Default)]
 struct OpenColumns(Mutex<Vec<OpenColumn>>);
 

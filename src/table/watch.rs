@@ -89,7 +89,6 @@ enum Writer {
     Idle,
     /// A process holds the lock, but has not written since the last sync record. Its time must be right: a request for
     /// the lock also changes it.
-    /// lock changes that time as well.
     Flushed,
     /// A process holds the lock and may have written since that record, in the same tick of the clock.
     Uncertain,
@@ -270,8 +269,8 @@ impl Watch {
     }
 }
 
-/// What `read` makes of the table at `path`, which it opens itself: as it is between two changes of another process, if that
-/// pauses within a second, else as it is found.
+/// Calls `read`, which opens the table at `path`, between two changes of another process if that process pauses within a
+/// second, otherwise without waiting for a pause.
 ///
 /// # Errors
 /// Those of `read`.

@@ -359,7 +359,7 @@ impl Growing {
         Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MOST_RECENT }
     }
 
-    /// Whether a block was added.
+    /// Whether the index has an entry for the block `hash`.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         if self.was_just_added(hash) {
             return Ok(true);

@@ -337,14 +337,14 @@ impl<'a> RaggedSinks<'a> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Everything of the next row but its elements.
+    /// Writes shape, offset and definedness of the next row; its elements follow separately.
     fn add_row(&mut self, shape: Option<&Shape>, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         self.flags.push(lane, &[u8::from(shape.is_some())])?;
         let mut padded = vec![-1i32; self.width];
         if let Some(shape) = shape {
             for (to, extent) in padded.iter_mut().zip(shape.reversed()) {
                 *to = i32::try_from(extent).map_err(|_| {
-                    Error::unsupported(format!("the shape {shape} of a cell has an extent beyond 31 bits, which a column of differing shapes cannot store"))
+                    Error::unsupported(format!("an extent of a cell of shape {shape} has more than 31 bits"))
                 })?;
             }
             self.next += shape.elements()?;

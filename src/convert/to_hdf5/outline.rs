@@ -54,7 +54,7 @@ pub struct TableOutline {
     pub group: String,
     /// The name of the axis of the rows, and of its scale.
     pub row: String,
-    /// The number of rows.
+    /// Number of rows of the table.
     pub rows: u64,
     /// The numbers that the rows have in the table they are from; `None` if they count from 0.
     pub row_numbers: Option<Vec<i64>>,
@@ -108,7 +108,7 @@ pub struct CoordinateOutline {
     pub path: String,
     /// One for each element of the axis.
     pub values: Values,
-    /// Texts.
+    /// Attributes of the scale, which are texts.
     pub attributes: Record,
 }
 

@@ -141,7 +141,7 @@ impl StoredColumn<'_> {
         Ok(if part == Part::RowCube { Values::Int(cubes) } else { Values::Int64(positions) })
     }
 
-    /// Hands the shapes of the cells of `rows` to `each`, with the rows.
+    /// Calls `each` with every row of `rows` and the shape of its cell.
     fn each_shape(&self, rows: Range<u64>, mut each: impl FnMut(u64, Option<&Shape>) -> Result<()>) -> Result<()> {
         let (_, cells) = self.content()?;
         for block in blocks(rows) {
