@@ -117,7 +117,7 @@ impl Encoder {
         self.block(values.iter(), |encoder, &value| encoder.u32(value));
     }
 
-    /// Object `Block` of u64, or of u32 in older versions of a structure.
+    /// Encodes an object `Block` of u64, or of u32 in older versions of a structure.
     pub(crate) fn block_uint(&mut self, values: &[u64], wide: bool) {
         self.block(values.iter(), |encoder, &value| encoder.uint(value, wide));
     }

@@ -28,7 +28,7 @@ pub(super) struct OpenFile {
     file: File,
     /// Location of the elements of columns, if the file does not hold them.
     pub(super) table: Option<Unwritten>,
-    /// Of the file, canonical: where it looks for others.
+    /// Canonical path of the directory in which the file looks for other files.
     directory: PathBuf,
     /// Name of the file in messages.
     pub(super) name: String,

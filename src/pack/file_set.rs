@@ -110,7 +110,7 @@ impl SetFile {
         }
     }
 
-    /// Reads all bytes, to see whether that is possible.
+    /// Reads all bytes, to find out whether the file can be read.
     fn read_through(&self, progress: &dyn Progress) -> Result<()> {
         let (file, mut at) = (self.open()?, 0);
         let mut piece = vec![0; self.len.min(READ_BYTES) as usize];

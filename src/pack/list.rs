@@ -85,7 +85,7 @@ pub enum Listed<'a> {
     },
     /// A file of the last container.
     File {
-        /// As stored: it need not be one that a file in a directory can have.
+        /// Name of the entry as stored: it need not be one that a file in a directory can have.
         name: &'a str,
         /// Length of the file in bytes.
         len: u64,

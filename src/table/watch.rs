@@ -99,7 +99,7 @@ enum Writer {
 /// A table as it was read at one moment.
 #[derive(Debug)]
 pub(crate) enum Snapshot<T> {
-    /// No write overlapped the read.
+    /// The value that was read; no write overlapped the read.
     Consistent(T),
     /// A write overlapped the read: the result may be a mixture.
     Unconfirmed(Result<T>),

@@ -196,7 +196,7 @@ impl VirtualFile {
         Ok(())
     }
 
-    /// Bytes of a decoded chunk.
+    /// Number of bytes of a decoded chunk.
     fn chunk_bytes(&self) -> Result<u64> {
         let bytes = self.chunk.columns.checked_mul(self.chunk.rows).filter(|&bytes| bytes <= u64::from(u32::MAX));
         bytes.ok_or_else(|| Error::format("the chunks have 2^32 bytes or more, HDF5 allows fewer"))

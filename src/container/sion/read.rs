@@ -140,7 +140,7 @@ impl Container for Sion {
         Ok(found)
     }
 
-    /// The format has no checksums.
+    /// Checks nothing: SION files have no checksums.
     fn check(&self) -> Result<bool> {
         Ok(false)
     }

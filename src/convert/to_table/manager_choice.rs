@@ -19,7 +19,7 @@ const SLOW_ROWS: u64 = 16;
 
 /// The managers of a table, with their columns.
 pub(super) struct Managers<'a> {
-    /// Those that the table had.
+    /// Managers that the table had before, as recorded in the source.
     layout: &'a Layout,
     chosen: Vec<Chosen>,
 }

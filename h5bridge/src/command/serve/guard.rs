@@ -33,7 +33,7 @@ pub(super) struct Guard {
     hosts: Vec<String>,
     /// Origins whose pages may send requests, as browsers write them.
     origins: Vec<String>,
-    /// `/P` before every address, or nothing.
+    /// Base path that precedes every address, for example `/P`; empty by default.
     base: String,
 }
 
