@@ -43,6 +43,7 @@ pub mod blz;
 pub mod browse;
 mod call;
 mod clock;
+mod clone;
 mod container;
 pub mod convert;
 mod damage;

@@ -75,7 +75,7 @@ impl Partial {
     /// `Usage` if `target` has no name, `Io`, `NoSpace`.
     pub(crate) fn create(target: &Path) -> Result<Self> {
         let name = target.file_name().ok_or_else(|| Error::usage("the target has no name of its own"))?;
-        let parent = parent(target);
+        let parent = directory_of(target);
         remove_abandoned(parent, name);
         let prefix = [&stem(name), format!(".{}-", std::process::id()).as_bytes()].concat();
         let make = || -> Result<Self> {
@@ -109,7 +109,7 @@ impl Partial {
     /// Puts the file, which is durable, in the place of the file at `target`.
     pub(crate) fn replace(self, target: &Path) -> Result<()> {
         replace_file(&self.path, target)?;
-        Ok(File::open(parent(target))?.sync_all()?)
+        Ok(File::open(directory_of(target))?.sync_all()?)
     }
 }
 
@@ -256,7 +256,7 @@ impl Output {
         }
         let target = &resolve(target, publishing.if_exists)?;
         check_target(target, kind, publishing.if_exists)?;
-        let directory = parent(target);
+        let directory = directory_of(target);
         if !directory.is_dir() {
             return Err(Error::usage(format!("directory {} does not exist", directory.display())).context(place));
         }
@@ -279,7 +279,7 @@ impl Output {
     fn parts(&self) -> Result<Vec<PathBuf>> {
         let name = self.partial().file_name().unwrap_or_default();
         let mut parts = Vec::new();
-        for entry in fs::read_dir(parent(self.partial()))? {
+        for entry in fs::read_dir(directory_of(self.partial()))? {
             let entry = entry?;
             if self.kind == OutputKind::File && is_part(name, &entry.file_name()) {
                 parts.push(entry.path());
@@ -391,7 +391,7 @@ impl Output {
             (IfExists::Replace, OutputKind::Directory) => replace_with_directory(new, target)?,
         }
         if is_durable {
-            File::open(parent(target))?.sync_all()?;
+            File::open(directory_of(target))?.sync_all()?;
         }
         Ok(())
     }
@@ -412,7 +412,8 @@ impl Drop for SyncBehind {
     }
 }
 
-fn parent(target: &Path) -> &Path {
+/// The directory of a target.
+pub(crate) fn directory_of(target: &Path) -> &Path {
     match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -538,7 +539,7 @@ fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
 /// run removes.
 fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
     let name = [target.file_name().unwrap_or_default().as_bytes(), b".replaced-"].concat();
-    let aside = tempfile::Builder::new().prefix(OsStr::from_bytes(&name)).tempdir_in(parent(target))?;
+    let aside = tempfile::Builder::new().prefix(OsStr::from_bytes(&name)).tempdir_in(directory_of(target))?;
     let old = aside.path().join("old");
     match fs::rename(target, &old) {
         Ok(()) => {}

@@ -80,6 +80,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) found: Vec<String>,
     /// The summary, a line each; it goes to stderr, but not with `--quiet`.
     pub(crate) summary: Vec<String>,
+    /// Bytes of the target that it shares with the source.
+    pub(crate) shared: u64,
     /// The plugins that readers of the target need.
     pub(crate) plugins: Vec<Plugin>,
     /// An object: what `--json` prints besides status and warnings, instead of all else.
@@ -99,6 +101,9 @@ impl Ending<'_> {
             if !self.damage.is_empty() {
                 self.fields["damage"] = json!(self.damage);
             }
+            if self.shared > 0 {
+                self.fields["shared_bytes"] = self.shared.into();
+            }
             add_plugins(&mut self.fields, &self.plugins);
             writeln!(out, "{:#}", self.fields)?;
             return Ok(status);
@@ -108,7 +113,8 @@ impl Ending<'_> {
             self.warnings.iter().for_each(|text| warning(text));
         }
         if !global.quiet {
-            self.summary.iter().chain(&plugin_line(&self.plugins)).for_each(|line| eprintln!("{line}"));
+            let shared = (self.shared > 0).then(|| format!("shared with the source: {}", bytes(self.shared)));
+            self.summary.iter().chain(&shared).chain(&plugin_line(&self.plugins)).for_each(|line| eprintln!("{line}"));
         }
         Ok(status)
     }

@@ -244,6 +244,8 @@ def to_hdf5(
     where: str | None = None,
     tables: Iterable[str] = (),
     compress: str = "auto",
+    average: str | None = None,
+    profile: str = "default",
     appendable: bool = False,
     restorable: bool = False,
     salvage: bool = False,
@@ -262,6 +264,7 @@ def to_hdf5(
 
     `columns` and `exclude` are names: `DATA` of the main table, `ANTENNA/NAME` of a subtable. `rows` are rows of
     the main table, `where` a condition on its scalar columns: `'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'`.
+    `average`, `"time=10s,chan=4"`, averages visibilities. `profile` is `default`, or `cloud` for an object store.
     `compress` is `auto`, `none`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`. `restorable` keeps
     what `to_ms(exact=True)` needs. `salvage` leaves out what is damaged. `digest` None: as the command line decides.
     `threads` 0: one for each processor.
@@ -273,6 +276,7 @@ def to_hdf5(
     >>> to_hdf5("my.ms", "my.h5", columns=["TIME", "UVW", "DATA"]).file_bytes
     """
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, digest)
+    words += _option("--average", average) + _option("--profile", profile)
     words += _option("--dtype", dtype) + _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _option("--max-memory", max_memory)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
@@ -288,6 +292,8 @@ def plan(
     where: str | None = None,
     tables: Iterable[str] = (),
     compress: str = "auto",
+    average: str | None = None,
+    profile: str = "default",
     appendable: bool = False,
     restorable: bool = False,
     salvage: bool = False,
@@ -299,6 +305,7 @@ def plan(
 ) -> Plan:
     """What `to_hdf5` with these options would do, and how much space, memory and time it would take; writes nothing."""
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, None)
+    words += _option("--average", average) + _option("--profile", profile)
     words += _option("--threads", threads) + _option("--max-memory", max_memory)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
     document = call("to-hdf5", [*words, "--dry-run"], [source, "plan.h5"], None)

@@ -14,6 +14,7 @@ LAYERS = [
     ['call'],
     ['aipsio'],
     ['h5'],
+    ['clone'],
     ['container'],
     ['schema'],
     ['stman'],

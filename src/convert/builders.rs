@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 
 use super::conversion::{ToHdf5Summary, to_hdf5};
 use super::exact::{self, ToOriginalSummary};
-use super::to_hdf5::{Compress, Plan, Prediction, TablePlan, ToHdf5Options};
+use super::to_hdf5::{Compress, Plan, Prediction, Profile, Sharing, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
+use crate::clone::Reflink;
 use crate::damage::Damage;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::ByteOrder;
-use crate::source::{Comparison, Predicate, Source, TableDigest, compare, digest};
+use crate::output::directory_of;
+use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
 /// Whether a conversion computes the CTFP-1 digests of what it reads and keeps them in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
-    /// Digests are computed with compression, and for files from which the originals can be restored. Without compression
-    /// they would take as long as everything else.
+    /// Digests are computed with compression, and for files from which the originals can be restored. Where large columns are not
+    /// compressed (`none`, `shared`) they would take as long as everything else.
     #[default]
     Auto,
     /// Always.
@@ -124,9 +126,43 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
+    /// Averages the visibilities of a MeasurementSet in time, in frequency or both, of the rows that [`rows`](Self::rows) and
+    /// [`rows_where`](Self::rows_where) take. Samples count by their weights, flagged ones not at all;
+    /// [`ToHdf5Plan::averaged`] tells what becomes of columns that have no mean.
+    ///
+    /// Not for [`restorable`](Self::restorable) files.
+    ///
+    /// ```no_run
+    /// use ctds_hdf5::convert::{Averaging, ToHdf5};
+    ///
+    /// let plan = ToHdf5::new("my.ms").average(Averaging::new().time(10.0).channels(4)).plan()?;
+    /// if let Some(averaged) = plan.averaged() {
+    ///     println!("{} rows become {}", averaged.rows_before, averaged.rows);
+    /// }
+    /// plan.write("averaged.h5")?;
+    /// # Ok::<(), ctds_hdf5::Error>(())
+    /// ```
+    pub fn average(mut self, averaging: Averaging) -> Self {
+        self.options.average = Some(averaging);
+        self
+    }
+
     /// Sets how datasets are compressed; without, by gzip where it gains.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
+        self
+    }
+
+    /// Sets where the file will be read; without, on a disk.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.options.profile = profile;
+        self
+    }
+
+    /// Sets whether the file shares bytes with the source (reflink) where [`Compress::Shared`] keeps tiles as they are; without, where
+    /// the file system can.
+    pub fn reflink(mut self, reflink: Reflink) -> Self {
+        self.options.reflink = reflink;
         self
     }
 
@@ -174,13 +210,21 @@ impl<'a> ToHdf5<'a> {
             let rows = options.rows.take();
             self.call.run(|progress| source.select(predicate, rows, progress))?;
         }
+        let mut averaged = None;
+        if let Some(averaging) = options.average {
+            if options.restorable {
+                return Err(Error::usage("a restorable file has the original bytes: its rows cannot be averaged"));
+            }
+            let (rows, max_memory) = (options.rows.take(), options.max_memory);
+            averaged = Some(self.call.run(|progress| source.average(averaging, rows, max_memory, progress))?);
+        }
         options.digest = match self.digest {
             DigestPolicy::Auto => options.is_compressed(),
             DigestPolicy::Always => true,
             DigestPolicy::Never => false,
         };
         let plan = Plan::new(&source, &options)?;
-        Ok(ToHdf5Plan { source, plan, options, call: self.call })
+        Ok(ToHdf5Plan { source, plan, options, averaged, call: self.call })
     }
 
     /// Converts to the file `target`, which appears under its name when it is whole.
@@ -198,6 +242,7 @@ pub struct ToHdf5Plan<'a> {
     source: Source,
     plan: Plan,
     options: ToHdf5Options,
+    averaged: Option<Averaged>,
     call: Call<'a>,
 }
 
@@ -224,6 +269,11 @@ impl<'a> ToHdf5Plan<'a> {
         self.source.damage()
     }
 
+    /// How the source was averaged, if [`ToHdf5::average`] asked for it.
+    pub fn averaged(&self) -> Option<&Averaged> {
+        self.averaged.as_ref()
+    }
+
     /// Warnings for the user, in sentences.
     pub fn warnings(&self) -> &[String] {
         &self.plan.warnings
@@ -236,12 +286,31 @@ impl<'a> ToHdf5Plan<'a> {
 
     /// About how many bytes of memory the conversion will hold.
     pub fn peak_memory(&self) -> u64 {
-        self.plan.memory(self.options.max_memory)
+        let bins = self.averaged.as_ref().map_or(0, Averaged::memory);
+        self.plan.memory(self.options.max_memory) + bins
     }
 
     /// Estimates of the size of the file and of the time that the conversion takes.
     pub fn prediction(&self) -> Prediction {
         self.plan.prediction(&self.options)
+    }
+
+    /// Where the file will be read.
+    pub fn profile(&self) -> Profile {
+        self.options.profile
+    }
+
+    /// How much of a file at `target` would share its bytes with the source; `None` without [`Compress::Shared`]. A file without a
+    /// name is made beside `target` to try.
+    ///
+    /// # Errors
+    /// `Unsupported` with [`Reflink::Always`] if bytes cannot be shared; those of opening columns.
+    pub fn sharing(&self, target: impl AsRef<Path>) -> Result<Option<Sharing>> {
+        if self.options.compress != Compress::Shared {
+            return Ok(None);
+        }
+        let directory = directory_of(target.as_ref());
+        Sharing::expect(&self.source, &self.plan, self.options.reflink, directory).map(Some)
     }
 
     /// Whether the datasets can grow along `row`.

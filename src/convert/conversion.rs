@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::exact;
-use super::to_hdf5::{ColumnPlan, Plan, ToHdf5Options, Writer};
+use super::to_hdf5::{ColumnPlan, Compress, Plan, Sharing, ToHdf5Options, Writer};
+use crate::clone::trim;
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::File;
 use crate::io::{FileSource, ReadAt};
-use crate::output::Output;
+use crate::output::{Output, directory_of};
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::publishing::Publishing;
@@ -32,6 +33,8 @@ pub struct ToHdf5Summary {
     pub bytes: u64,
     /// Size of the file in bytes.
     pub file_bytes: u64,
+    /// How much of the file shares its bytes with the source; `None` without [`Compress::Shared`].
+    pub sharing: Option<Sharing>,
     /// CTFP-1 digest of the main table, if it was wanted.
     pub digest: Option<Sha256>,
     /// Damaged parts that were left out; empty without [`ToHdf5::salvage`](super::ToHdf5::salvage).
@@ -56,13 +59,22 @@ pub(crate) fn to_hdf5(
     // metadata of a dataset takes some KiB; what compresses needs less than this
     let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
+    let expected = match options.compress {
+        Compress::Shared => Sharing::expect(source, plan, options.reflink, directory_of(target))?.shared_bytes,
+        Compress::With(_) | Compress::Auto => 0,
+    };
+    let needed = needed.saturating_sub(expected);
     progress.expect(plan.bytes());
     let output = Output::create(target, publishing, needed)?;
-    let file = File::create(output.partial())?;
+    let file = match (options.compress, options.profile.page_bytes()) {
+        (Compress::Shared, _) => File::create_aligned(output.partial())?,
+        (Compress::With(_) | Compress::Auto, Some(page_bytes)) => File::create_paged(output.partial(), page_bytes)?,
+        (Compress::With(_) | Compress::Auto, None) => File::create(output.partial())?,
+    };
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;
     let syncing = output.sync_behind();
-    let digest = writer.write_data(progress)?;
+    let (digest, sharing) = writer.write_data(output.partial(), progress)?;
     if let Some(tree) = &plan.tree {
         // what is tried is what is in the file
         file.flush()?;
@@ -76,6 +88,9 @@ pub(crate) fn to_hdf5(
     warnings.append(&mut writer.warnings);
     drop(writer);
     file.close()?;
+    if sharing.is_some() {
+        trim(output.partial())?;
+    }
     let file_bytes = output.partial().metadata()?.len();
     output.commit()?;
     Ok(ToHdf5Summary {
@@ -85,6 +100,7 @@ pub(crate) fn to_hdf5(
         rows: plan.tables.first().map_or(0, |table| table.rows.end - table.rows.start),
         bytes: plan.bytes(),
         file_bytes,
+        sharing,
         digest,
         damage: source.damage().to_vec(),
         warnings,

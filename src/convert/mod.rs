@@ -37,20 +37,22 @@ mod exact;
 mod to_hdf5;
 mod to_table;
 
+pub use crate::clone::{NotShared, Reflink};
 pub use crate::damage::Damage;
 pub use crate::h5::{Compression, Plugin};
 pub use crate::native::{DatasetInfo, Elsewhere, Part as DatasetPart, display_name};
 pub use crate::sha::Sha256;
 pub use crate::source::{
-    ColumnDigest, Comparison, Difference, Predicate, RefusedTable, Source, SourceTable, TableDigest,
+    Averaged, Averaging, ColumnDigest, Comparison, Difference, Predicate, RefusedTable, Source, SourceTable,
+    TableDigest,
 };
 pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal, ToTable};
 pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;
 pub use exact::{SpaceUsage, ToOriginalSummary};
 pub use to_hdf5::{
-    ColumnForm, ColumnOutline, ColumnPlan, Compress, CoordinateOutline, DatasetOutline, MissingColumn, Outline,
-    Prediction, ReadStrategy, TableOutline, TablePlan,
+    ColumnForm, ColumnOutline, ColumnPlan, ColumnSharing, Compress, CoordinateOutline, DatasetOutline, MissingColumn,
+    Outline, Prediction, Profile, ReadStrategy, Sharing, TableOutline, TablePlan,
 };
 pub(crate) use to_hdf5::{Place, Plan, ToHdf5Options, Unwritten};
 pub use to_table::ToTableSummary;

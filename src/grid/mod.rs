@@ -8,7 +8,7 @@ mod region;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::io::ByteOrder;
+use crate::io::{ByteOrder, Raw, RawCopy, ReadAt};
 use crate::value::{DataType, Shape, Values, swap_bytes, swap_width};
 
 pub(crate) use cache::ChunkCache;
@@ -53,6 +53,33 @@ pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
         .collect()
 }
 
+/// How the chunks of an array are stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ChunkStorage<'a> {
+    /// As plain elements, one after the other by their linear numbers.
+    Block {
+        /// The file that has them.
+        file: &'a dyn ReadAt,
+        /// Offset in the file of the first chunk, in bytes.
+        offset: u64,
+        /// The order of the bytes of each element.
+        order: ByteOrder,
+    },
+    /// As plain elements, with other bytes between the chunks.
+    Scattered,
+    /// As one bit for each element.
+    Bits,
+    /// In a form that has to be decoded, or missing.
+    Encoded,
+}
+
+impl ChunkStorage<'_> {
+    /// Whether the bytes of chunks are those of their elements, in either byte order.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, ChunkStorage::Block { .. } | ChunkStorage::Scattered)
+    }
+}
+
 /// An array that can be read chunk by chunk, from any thread.
 pub(crate) trait ChunkRead: Send + Sync {
     /// Shape and chunk shape in elements, first axis fastest.
@@ -69,6 +96,9 @@ pub(crate) trait ChunkRead: Send + Sync {
     fn raw_order(&self) -> Option<ByteOrder> {
         None
     }
+
+    /// How the chunks are stored.
+    fn storage(&self) -> ChunkStorage<'_>;
 
     /// Fills `out` with the bytes of consecutive chunks from linear number `first` on, as they are stored.
     ///
@@ -95,6 +125,10 @@ impl<T: ChunkRead + ?Sized> ChunkRead for &T {
 
     fn raw_order(&self) -> Option<ByteOrder> {
         (**self).raw_order()
+    }
+
+    fn storage(&self) -> ChunkStorage<'_> {
+        (**self).storage()
     }
 
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()> {
@@ -136,6 +170,10 @@ pub(crate) trait ChunkWrite: Send + Sync {
 
     /// Writes a whole chunk, edge padding included.
     fn write_chunk(&self, index: &[u64], values: &Values) -> Result<()>;
+
+    /// Lets `by` copy bytes of another file to the chunks as they are stored, from byte `at` on; returns how many. 0 if none, or if the
+    /// chunks are not one after the other as plain elements.
+    fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64;
 
     /// Writes consecutive whole chunks from linear number `first` on, as they are stored.
     ///

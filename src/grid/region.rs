@@ -253,6 +253,9 @@ mod tests {
         fn raw_order(&self) -> Option<ByteOrder> {
             None
         }
+        fn storage(&self) -> crate::grid::ChunkStorage<'_> {
+            crate::grid::ChunkStorage::Encoded
+        }
         fn read_raw(&self, _: u64, _: &mut [u8]) -> Result<()> {
             unreachable!()
         }

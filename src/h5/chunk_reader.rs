@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{ChunkInfo, Dataset, FilterScratch, Pipeline};
 use crate::error::{Error, Result, ResultExt};
-use crate::grid::{ChunkRead, Grid};
+use crate::grid::{ChunkRead, ChunkStorage, Grid};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
 use crate::value::{DataType, Shape, Values, swap_bytes, swap_width};
@@ -72,6 +72,18 @@ impl ChunkReader {
             .ok_or_else(|| Error::format("a chunk would have 2^64 bytes or more"))
     }
 
+    /// Where the first chunk is, if they are all stored one after the other, unfiltered.
+    fn block(&self) -> Option<u64> {
+        let bytes = self.chunk_bytes().ok().filter(|_| self.pipeline.is_empty())? as u64;
+        let first = self.chunks.get(&0)?.address;
+        let counts = self.grid.counts().elements().ok()?;
+        let is_next = |(&number, info): (&u64, &ChunkInfo)| {
+            info.stored_bytes == bytes
+                && number.checked_mul(bytes).and_then(|at| at.checked_add(first)) == Some(info.address)
+        };
+        (self.chunks.len() as u64 == counts && self.chunks.iter().all(is_next)).then_some(first)
+    }
+
     /// Calls `with` with the bytes of a chunk, or with none if it was never written.
     fn with_chunk<T>(&self, number: u64, with: impl FnOnce(Option<&[u8]>) -> Result<T>) -> Result<T> {
         let Some(info) = self.chunks.get(&number) else { return with(None) };
@@ -125,6 +137,15 @@ impl ChunkRead for ChunkReader {
 
     fn raw_order(&self) -> Option<ByteOrder> {
         Some(ByteOrder::Little)
+    }
+
+    fn storage(&self) -> ChunkStorage<'_> {
+        match self.block() {
+            Some(offset) => ChunkStorage::Block { file: &*self.source, offset, order: ByteOrder::Little },
+            None if !self.pipeline.is_empty() => ChunkStorage::Encoded,
+            None if self.element == DataType::Bool => ChunkStorage::Encoded,
+            None => ChunkStorage::Scattered,
+        }
     }
 
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()> {

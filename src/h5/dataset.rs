@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use hdf5::Datatype;
-use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillValue, Layout as StorageLayout};
+use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillTime, FillValue, Layout as StorageLayout};
 use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::codec::ChunkLimit;
@@ -34,8 +34,18 @@ pub(crate) struct DatasetSpec<'a> {
     pub(crate) compression: Compression,
 }
 
+/// When chunks get space in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Allocation {
+    /// One by one, when they are written.
+    Chunks,
+    /// All of them when the dataset is created: chunk `n` of those numbered first axis fastest is `n` times its size after the
+    /// first, and the file has no index. Only for unfiltered chunks of fixed extents; all of them have to be written.
+    Block,
+}
+
 impl DatasetSpec<'_> {
-    pub(super) fn create(&self, parent: &hdf5::Group, name: &str) -> Result<hdf5::Dataset> {
+    pub(super) fn create(&self, parent: &hdf5::Group, name: &str, allocation: Allocation) -> Result<hdf5::Dataset> {
         let fixed = if self.appendable { self.shape.len().saturating_sub(1) } else { self.shape.len() };
         let chunk = self.chunk.as_ref().filter(|_| self.appendable || !self.shape.contains(&0));
         if self.appendable && (chunk.is_none() || self.shape.is_empty()) {
@@ -49,7 +59,14 @@ impl DatasetSpec<'_> {
             {
                 return Err(Error::usage(format!("chunks {chunk} do not fit a dataset of shape {}", self.shape)));
             }
-            creation.alloc_time(Some(AllocTime::Incr)); // early would make the index implicit
+            match allocation {
+                Allocation::Chunks => creation.alloc_time(Some(AllocTime::Incr)),
+                Allocation::Block if self.appendable || !self.compression.is_none() => {
+                    return Err(Error::usage("one block for a dataset that can grow or has filters"));
+                }
+                // this makes the index implicit
+                Allocation::Block => creation.alloc_time(Some(AllocTime::Early)).fill_time(FillTime::Never),
+            };
             creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
             self.compression.pipeline(self.element.size()).add_to(&mut creation);
         }
@@ -480,6 +497,20 @@ impl Dataset {
             sys::write_chunk(&self.dataset, &offset, filter_mask, bytes)
         };
         write().with_context(|| self.place())
+    }
+
+    /// The address of the first chunk in bytes from the start of the file, if this dataset was created as one
+    /// [block](Allocation::Block); `None` for every other dataset.
+    pub(crate) fn block(&self) -> Result<Option<u64>> {
+        let one_chunk = || -> Result<bool> { Ok(self.layout()?.filters.is_empty()) };
+        match self.index_kind()? {
+            IndexKind::Implicit => {}
+            IndexKind::Single if one_chunk()? => {}
+            _ => return Ok(None),
+        }
+        let origin = vec![0; self.shape()?.len()];
+        let found = sys::stored_chunk(&self.dataset, &origin).with_context(|| self.place())?;
+        Ok(found.map(|chunk| chunk.address))
     }
 
     /// Where the chunks are that exist, in no promised order.

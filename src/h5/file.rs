@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, LibraryVersion};
+use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, FileCreateBuilder, LibraryVersion};
+use hdf5::plist::file_create::FileSpaceStrategy;
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
@@ -54,12 +55,16 @@ impl Bounds {
 impl Bounds {
     /// How files are created.
     fn creation(self) -> hdf5::Result<FileCreate> {
+        self.creation_builder().finish()
+    }
+
+    fn creation_builder(self) -> FileCreateBuilder {
         let mut creation = FileCreate::build();
         creation.obj_track_times(false);
         if self == Bounds::V110 {
             creation.attr_creation_order(AttrCreationOrder::Indexed).link_creation_order(LinkCreationOrder::Indexed);
         }
-        creation.finish()
+        creation
     }
 }
 
@@ -81,6 +86,12 @@ const CHUNK_PREEMPTION: f64 = 0.75;
 /// How often metadata is read that a writer may be in the middle of writing. HDF5 waits twice as long each time, from 1 ns
 /// on: one second in all, and not for ages, before it is called damaged.
 const READ_ATTEMPTS: u32 = 30;
+
+/// Blocks of at least this many bytes are aligned in a file from [`File::create_aligned`].
+pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
+/// Their addresses are multiples of this: the largest unit in which common file systems share bytes is the record of ZFS, 128 KiB
+/// by default and seldom more than 1 MiB.
+const ALIGNMENT: u64 = 1 << 20;
 
 /// Bytes by which a file in memory grows.
 const MEMORY_INCREMENT: usize = 64 << 10;
@@ -118,6 +129,25 @@ impl File {
         let file = sys::create_memory_file(Path::new(&name), &Bounds::V110.creation()?, &access.finish()?)?;
         // no lock has to be given back at the end
         Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File })
+    }
+
+    /// As [`create`](Self::create), for datasets that are one block: those of at least [`ALIGNED_BYTES`] begin at a multiple of
+    /// [`ALIGNMENT`], where file systems can share what they hold with other files. Everything else is packed.
+    pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
+        Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(ALIGNED_BYTES, ALIGNMENT))
+    }
+
+    /// As [`create`](Self::create), with space given out in pages of `page_bytes`: metadata share a few of them, and what is
+    /// larger begins at one.
+    pub(crate) fn create_paged(path: &Path, page_bytes: u64) -> Result<Self> {
+        let create = || {
+            let mut creation = Bounds::V110.creation_builder();
+            let strategy = FileSpaceStrategy::FreeSpaceManager { paged: true, persist: false, threshold: 1 };
+            creation.file_space_strategy(strategy).file_space_page_size(page_bytes);
+            sys::create_file(path, &creation.finish()?, &Bounds::V110.access().finish()?)
+        };
+        let file = Some(create().context(Context::path(path))?);
+        Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File })
     }
 
     /// As [`create`](Self::create), for a file that goes live.

@@ -11,8 +11,8 @@ use hdf5_sys::h5::H5_index_t;
 use super::elsewhere::Admission as _;
 use super::sys::{Charset, Link};
 use super::{
-    Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach, attribute,
-    elsewhere, sys,
+    Allocation, Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach,
+    attribute, elsewhere, sys,
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
@@ -185,10 +185,20 @@ impl Group {
 
     /// Creates a dataset in this group.
     pub(crate) fn create_dataset(&self, name: &str, spec: &DatasetSpec<'_>) -> Result<Dataset> {
+        self.create_allocated(name, spec, Allocation::Chunks)
+    }
+
+    /// Creates a dataset in this group whose chunks get space at this time.
+    pub(crate) fn create_allocated(
+        &self,
+        name: &str,
+        spec: &DatasetSpec<'_>,
+        allocation: Allocation,
+    ) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(&self.group, name)
+            spec.create(&self.group, name, allocation)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }

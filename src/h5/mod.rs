@@ -46,15 +46,15 @@ pub(crate) use compression::Effort;
 pub use compression::{Compression, Plugin};
 #[cfg(test)]
 pub(crate) use dataset::IndexKind;
-pub(crate) use dataset::{ChunkInfo, Dataset, DatasetSpec, Header, Storage};
+pub(crate) use dataset::{Allocation, ChunkInfo, Dataset, DatasetSpec, Header, Storage};
 pub(crate) use element::ElementSpec;
 pub(crate) use elsewhere::{Elsewhere, Reach};
-pub(crate) use file::{Bounds, File, is_hdf5};
+pub(crate) use file::{ALIGNED_BYTES, Bounds, File, is_hdf5};
 pub(crate) use filter::{Filter, FilterScratch, Pipeline};
 pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use repair::Superblock;
-pub(crate) use sys::{Link, prefer_huge_pages};
+pub(crate) use sys::{Link, clone_range, prefer_huge_pages};
 
 #[cfg(test)]
 mod tests;

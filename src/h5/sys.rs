@@ -1,12 +1,14 @@
-//! C calls that the `hdf5` crate lacks or types too narrowly, and advice about memory: the only `unsafe` of the crate.
+//! C calls that the `hdf5` crate lacks or types too narrowly, and two system calls: the clone of a range, which no crate has, and advice
+//! about memory. This is the only `unsafe` of the crate.
 //!
 //! Every function is safe to call. Each takes the global lock for its calls, owns what it creates through a handle of
 //! the `hdf5` crate, and checks the length of buffers before libhdf5 sees them. Extents here are in HDF5's order,
 //! slowest axis first.
-#![allow(unsafe_code, reason = "calls into libhdf5")]
+#![allow(unsafe_code, reason = "calls into libhdf5, and an ioctl")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -32,6 +34,7 @@ use super::any_type::{
 };
 use super::codec::{self, CODECS};
 use crate::error::{Error, Result};
+use crate::io::Raw;
 use crate::value::DataType;
 
 // what hdf5-sys links and does not declare: H5Fpublic.h, and H5DSpublic.h of libhdf5_hl (its feature `hl`)
@@ -290,6 +293,19 @@ pub(super) fn end_of_file(file: &hdf5::File) -> Result<u64> {
 fn keep(file: hdf5::File) -> Result<hdf5::File> {
     with_descriptor(&file, |descriptor| Ok(fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?))?;
     Ok(file)
+}
+
+/// Lets `to` share the bytes `from` at `offset` (`FICLONERANGE`), which are whole blocks of the file system.
+pub(crate) fn clone_range(from: Raw<'_>, to: &File, offset: u64) -> nix::Result<()> {
+    let range = nix::libc::file_clone_range {
+        src_fd: i64::from(from.file.as_raw_fd()),
+        src_offset: from.offset,
+        src_length: from.len,
+        dest_offset: offset,
+    };
+    // SAFETY: both descriptors are those of open files; the system reads the range, which lives until it returns
+    let status = unsafe { nix::libc::ioctl(to.as_raw_fd(), nix::libc::FICLONERANGE, &raw const range) };
+    nix::errno::Errno::result(status).map(drop)
 }
 
 /// A second descriptor of an open file, which outlives it.

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, PosixFadviseAdvice, copy_file_range, fallocate, posix_fadvise};
 
 use super::kept::Kept;
-use super::{Raw, ReadAt, WriteAt, past_end};
+use super::{Raw, RawCopy, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
 
 /// Less than this is not worth being reserved.
@@ -86,6 +86,11 @@ impl FileTarget {
         Ok(FileTarget { file: tempfile::tempfile_in(directory)? })
     }
 
+    /// The file itself.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Opens a file that is there.
     ///
     /// # Errors
@@ -115,16 +120,8 @@ impl WriteAt for FileTarget {
         Ok(())
     }
 
-    fn copy_raw(&self, offset: u64, bytes: Raw<'_>) -> u64 {
-        let (mut from, mut to) = (bytes.offset as i64, offset as i64);
-        // where this cannot be done the caller reads and writes, and sees why
-        let count = copy_file_range(bytes.file, Some(&mut from), &self.file, Some(&mut to), bytes.len as usize);
-        let count = count.unwrap_or(0) as u64;
-        // 0 would mean all of the file
-        if count > 0 {
-            write_back(&self.file, offset, count);
-        }
-        count
+    fn copy_raw(&self, offset: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64 {
+        by.copy(bytes, &self.file, offset)
     }
 
     fn reserve(&self, len: u64) -> Result<()> {
@@ -138,6 +135,19 @@ impl WriteAt for FileTarget {
     fn sync(&self) -> Result<()> {
         Ok(self.file.sync_all()?)
     }
+}
+
+/// Copies bytes to `offset` of another file by the system; returns how many, 0 if it cannot.
+pub(crate) fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
+    let (mut from, mut at) = (bytes.offset as i64, offset as i64);
+    // where this cannot be done the caller reads and writes, and sees why
+    let count = copy_file_range(bytes.file, Some(&mut from), to, Some(&mut at), bytes.len as usize);
+    let count = count.unwrap_or(0) as u64;
+    // 0 would mean all of the file
+    if count > 0 {
+        write_back(to, offset, count);
+    }
+    count
 }
 
 /// Begins to write bytes of a file to the disk, so that little is left to do when it is made durable.

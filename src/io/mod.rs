@@ -19,7 +19,7 @@ use crate::limits;
 pub use crate::value::ByteOrder;
 pub(crate) use asked::Asked;
 pub use file::{FileSource, FileTarget};
-pub(crate) use file::{reserve, write_back};
+pub(crate) use file::{copy_between, reserve, write_back};
 pub(crate) use kept::Kept;
 pub use kept::keep_lock_files;
 #[cfg(any(test, feature = "internals"))]
@@ -69,6 +69,22 @@ pub struct Raw<'a> {
     pub len: u64,
 }
 
+/// A way to copy bytes between files of the system without seeing them.
+pub trait RawCopy: Sync {
+    /// The number of bytes that it copies at a time, at most.
+    fn most_bytes(&self) -> u64 {
+        4 << 20
+    }
+
+    /// Copies bytes to `offset` of `to`, as many as it can; returns how many, 0 if none.
+    fn copy(&self, from: Raw<'_>, to: &File, offset: u64) -> u64 {
+        copy_between(from, to, offset)
+    }
+}
+
+/// Copies by the system.
+impl RawCopy for () {}
+
 /// Positioned writes on `&self`, from any thread; writes that overlap are the caller's to order.
 pub trait WriteAt: ReadAt {
     /// Writes all of `data` at `offset`; a file that ends before `offset` is filled with zeros up to there.
@@ -77,8 +93,8 @@ pub trait WriteAt: ReadAt {
     /// `Io` or `NoSpace`. How much was written is then unspecified.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Lets the system copy bytes of another file to `offset`, as many as it can; 0 if none.
-    fn copy_raw(&self, _offset: u64, _bytes: Raw<'_>) -> u64 {
+    /// Lets `by` copy bytes of another file to `offset`, as many as it can; returns how many, 0 if none.
+    fn copy_raw(&self, _offset: u64, _bytes: Raw<'_>, _by: &dyn RawCopy) -> u64 {
         0
     }
 

@@ -29,6 +29,9 @@ const FORMAT_VERSION: (&str, &str) = ("format_version", "1.0");
 /// The attribute of the root with the digest of the main table.
 pub(crate) const SOURCE_DIGEST: &str = "source_digest";
 
+/// The attribute of the root that says how the rows of the main table were averaged: `time=10s,chan=4`.
+pub(crate) const AVERAGED: &str = "averaged";
+
 /// The attribute with the document of a table.
 const TABLE: &str = "table";
 
@@ -178,6 +181,9 @@ pub(crate) struct TableDocument {
     /// The parts of the source that were damaged and are left out, in the document of the main table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) damage: Vec<Damage>,
+    /// How the rows were averaged, `time=10s,chan=4`, in the document of the main table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) averaged: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -238,6 +244,7 @@ impl TableDocument {
             managers: None,
             committed: None,
             damage: Vec::new(),
+            averaged: None,
         }
     }
 

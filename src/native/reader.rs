@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::grid::{ChunkCache, ChunkRead, read_region};
+use crate::grid::{ChunkCache, ChunkRead, ChunkStorage, read_region};
 use crate::h5::{ChunkReader, Dataset};
 use crate::io::ReadAt;
 use crate::value::{DataType, Region, Shape, Values};
@@ -51,6 +51,11 @@ impl Reader {
         }
         let message = format!("shape {:?}, which should have {axes} axes", self.shape.reversed());
         Err(Error::format(message).context(format!("dataset {}", self.dataset.path())))
+    }
+
+    /// How the chunks are stored; `None` if only libhdf5 reads them.
+    pub(crate) fn storage(&self) -> Option<ChunkStorage<'_>> {
+        self.chunks.as_ref().map(ChunkRead::storage)
     }
 
     /// The extent of the slowest axis.

@@ -1,16 +1,19 @@
 //! Copies the virtual files of a set into a container.
 
-use super::file_set::{Folder, SetFile};
+use std::path::Path;
+
+use super::file_set::{FileSet, Folder, SetFile};
+use crate::clone::{Reflink, Sharer};
 use crate::container::ContainerMut;
 use crate::error::{Context, Result, ResultExt};
-use crate::io::{Raw, ReadAt, WriteAt};
+use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::progress::Progress;
 
 /// Bytes that are read and written at a time; few enough to stay in the processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;
 
-/// Bytes that the system copies at a time.
-const RAW_BYTES: u64 = 4 << 20;
+/// Files of fewer bytes take their space as it comes.
+const LARGE_BYTES: u64 = 1 << 20;
 
 /// Most bytes of a block that is copied as a whole.
 const MOST_BLOCK_BYTES: u64 = 4 << 20;
@@ -18,13 +21,22 @@ const MOST_BLOCK_BYTES: u64 = 4 << 20;
 /// Copies files one after the other.
 pub(super) struct Copier<'a> {
     progress: &'a dyn Progress,
+    sharer: Sharer<'a>,
+    /// The directory in which the target is written.
+    directory: &'a Path,
     /// Two buffers of up to [`PIECE_BYTES`].
     buffers: [Vec<u8>; 2],
 }
 
 impl<'a> Copier<'a> {
-    pub(super) fn new(progress: &'a dyn Progress) -> Self {
-        Copier { progress, buffers: Default::default() }
+    pub(super) fn new(directory: &'a Path, progress: &'a dyn Progress) -> Self {
+        let sharer = Sharer::new(Reflink::Auto, progress);
+        Copier { progress, sharer, directory, buffers: Default::default() }
+    }
+
+    /// The number of bytes that were shared with the source.
+    pub(super) fn shared(&self) -> u64 {
+        self.sharer.shared()
     }
 
     /// Copies a file to one of the same name.
@@ -34,10 +46,13 @@ impl<'a> Copier<'a> {
             return self.advance(file.len, folder, file);
         }
         let (from, to) = (file.open()?, target.create(&file.name)?);
-        to.reserve(file.len).context(Context::member(&file.name))?;
+        // shared bytes need no space
+        if file.len >= LARGE_BYTES && !self.sharer.can_share(&*from, self.directory) {
+            to.reserve(file.len).context(Context::member(&file.name))?;
+        }
         let mut at = 0;
         while at < file.len {
-            let copied = copy_raw(&*from, &*to, at, file.len - at);
+            let copied = copy_raw(&*from, &*to, at, file.len - at, &self.sharer);
             if copied == 0 {
                 return self
                     .copy_rest(folder, file, &*from, &*to, at, piece_bytes(target))
@@ -88,8 +103,16 @@ impl<'a> Copier<'a> {
 }
 
 /// How many of `count` bytes the system copied by itself, which may be none.
-fn copy_raw(from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64) -> u64 {
-    from.raw(at).map_or(0, |raw| to.copy_raw(at, Raw { len: raw.len.min(count).min(RAW_BYTES), ..raw }))
+fn copy_raw(from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64, by: &dyn RawCopy) -> u64 {
+    from.raw(at).map_or(0, |raw| to.copy_raw(at, Raw { len: raw.len.min(count).min(by.most_bytes()), ..raw }, by))
+}
+
+/// The number of bytes of files that a file in `directory` can share with them.
+pub(super) fn shareable(source: &FileSet, directory: &Path) -> u64 {
+    let sharer = Sharer::new(Reflink::Auto, &());
+    let is_shared =
+        |file: &&SetFile| file.len >= LARGE_BYTES && file.open().is_ok_and(|from| sharer.can_share(&*from, directory));
+    source.root.all().into_iter().flat_map(|folder| &folder.files).filter(is_shared).map(|file| file.len).sum()
 }
 
 /// Bytes that are read and written at a time: whole blocks, so that none has to be put together.

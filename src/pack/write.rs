@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::copy::Copier;
+use super::copy::{Copier, shareable};
 use super::file_set::{FileSet, Folder, ORIGINAL_DAT, TABLE_DAT};
 use super::format::PackFormat;
 use crate::container::{
@@ -13,7 +13,7 @@ use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
 use crate::io::read_all;
-use crate::output::Output;
+use crate::output::{Output, directory_of};
 use crate::progress::Progress;
 use crate::publishing::{IfExists, Publishing};
 use crate::schema::{StorageOption, with_storage};
@@ -43,6 +43,8 @@ pub struct PackSummary {
     pub bytes: u64,
     /// Bytes of what was made.
     pub stored_bytes: u64,
+    /// The number of these bytes that are shared with the source: they take no space of their own.
+    pub shared_bytes: u64,
     /// Warnings for the user, in sentences.
     pub warnings: Vec<String>,
     /// The damaged files, containers and directories that are left out; none but with [`Pack::salvage`](super::Pack::salvage)
@@ -73,7 +75,7 @@ pub(super) fn pack(
         return pack_at_once(source, target, options, write_tree, publishing.if_exists, progress);
     }
     if options.single_file || !options.format.is_for_tables() {
-        let output = Output::create(target, publishing, needed(source, options))?;
+        let output = Output::create(target, publishing, needed(source, target, options))?;
         let blocks = if options.format.is_for_tables() {
             block_bytes(options, source.root.all().into_iter().flat_map(|folder| &folder.files).map(|file| file.len))
         } else {
@@ -86,7 +88,7 @@ pub(super) fn pack(
         let container = options.format.create_for(output.partial(), &files, &format_options(options, blocks))?;
         return finish(source, output, progress, |copier| copy_tree(&source.root, &*container, copier));
     }
-    let output = Output::create_directory(target, publishing, needed(source, options))?;
+    let output = Output::create_directory(target, publishing, needed(source, target, options))?;
     let directory = Directory::new(output.partial());
     finish(source, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
 }
@@ -114,6 +116,7 @@ fn pack_at_once(
         files: source.files(),
         bytes: source.bytes(),
         stored_bytes: written.stored_bytes,
+        shared_bytes: 0,
         warnings: [source.warnings(), written.warnings].concat(),
         damage: source.damage().to_vec(),
     })
@@ -127,7 +130,8 @@ pub(super) fn unpack(
     progress: &dyn Progress,
 ) -> Result<PackSummary> {
     source.check_apart(target)?;
-    let output = Output::create_directory(target, publishing, source.bytes())?;
+    let needed = source.bytes().saturating_sub(shareable(source, directory_of(target)));
+    let output = Output::create_directory(target, publishing, needed)?;
     let directory = Directory::new(output.partial());
     finish(source, output, progress, |copier| copy_tree(&source.root, &directory, copier))
 }
@@ -140,7 +144,10 @@ fn finish(
     write: impl FnOnce(&mut Copier<'_>) -> Result<()>,
 ) -> Result<PackSummary> {
     let syncing = output.sync_behind();
-    write(&mut Copier::new(progress)).map_err(|error| source.blame(error))?;
+    let directory = directory_of(output.partial()).to_owned();
+    let mut copier = Copier::new(&directory, progress);
+    write(&mut copier).map_err(|error| source.blame(error))?;
+    let shared_bytes = copier.shared();
     drop(syncing);
     let stored_bytes = output.bytes()?;
     output.commit()?;
@@ -148,6 +155,7 @@ fn finish(
         files: source.files(),
         bytes: source.bytes(),
         stored_bytes,
+        shared_bytes,
         warnings: source.warnings(),
         damage: source.damage().to_vec(),
     })
@@ -232,6 +240,10 @@ pub(super) fn block_bytes(options: &PackOptions, sizes: impl Iterator<Item = u64
 }
 
 /// About how many bytes a packed table takes.
-fn needed(source: &FileSet, options: &PackOptions) -> u64 {
-    if options.compression.is_none() { source.bytes() } else { 0 }
+fn needed(source: &FileSet, target: &Path, options: &PackOptions) -> u64 {
+    if !options.compression.is_none() {
+        return 0;
+    }
+    let is_shared = options.format == PackFormat::MULTI_FILE && !options.checksums;
+    source.bytes().saturating_sub(if is_shared { shareable(source, directory_of(target)) } else { 0 })
 }

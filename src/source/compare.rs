@@ -7,9 +7,9 @@ use bstr::ByteSlice;
 use rayon::prelude::*;
 
 use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
-use super::{Content, Source, SourceTable};
+use super::{Content, Source, SourceTable, coordinates};
 use crate::damage::Damage;
-use crate::error::{Context, ErrorKind, Result, ResultExt, column_context as place};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::grid::unravel;
 use crate::limits;
 use crate::progress::Progress;
@@ -60,6 +60,7 @@ pub struct Difference {
 /// # Errors
 /// `Interrupted` if `progress` says so, and those of reading either source.
 pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
+    check_averaged(left, right)?;
     let mut all = Comparison::default();
     all.leave_out(left.damage(), right.damage());
     for table in &left.tables {
@@ -93,6 +94,34 @@ pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) ->
         }
     }
     Ok(all)
+}
+
+/// Refuses to compare averages with what they were made of.
+fn check_averaged(left: &Source, right: &Source) -> Result<()> {
+    let main = |source: &Source| -> Result<(Option<String>, u64)> {
+        let Some(Ok(content)) = source.tables.first().map(|table| &table.content) else { return Ok((None, 0)) };
+        Ok((content.averaging()?, content.rows()))
+    };
+    let ((left_how, left_rows), (right_how, right_rows)) = (main(left)?, main(right)?);
+    if left_how == right_how {
+        return Ok(());
+    }
+    // a table made of averages need not say so
+    let channels = |source: &Source| -> Vec<usize> {
+        let of_windows = coordinates(source).into_iter().filter(|(role, _)| role == "chan");
+        of_windows.map(|(_, frequencies)| frequencies.len()).collect()
+    };
+    if left_rows == right_rows && channels(left) == channels(right) {
+        return Ok(());
+    }
+    let (averaged, how) = match (right_how, left_how) {
+        (Some(how), _) => (right, how),
+        (None, how) => (left, how.unwrap_or_default()),
+    };
+    Err(Error::usage(format!(
+        "the rows were averaged ({how}): averages cannot be compared with what they were made of; `verify` with this file alone compares it with its digests"
+    ))
+    .context(averaged.place.clone()))
 }
 
 /// A table of one of the sources.

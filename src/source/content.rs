@@ -1,15 +1,17 @@
 //! Content of a table, wherever it is stored.
 
+use super::average::plan::AveragePlan;
+use super::average::windows::WindowPlan;
 use super::chosen::Chosen;
 use super::intact::{ColumnDamage, Intact};
 use super::row_set::RowSet;
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::Attribute;
-use crate::native::{DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
+use crate::native::{AVERAGED, DatasetInfo, Edited, Layout, NativeTable, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
-use crate::value::{DataType, Record, Shape};
+use crate::value::{DataType, Record, Shape, Values};
 
 /// The content of one table: of a table directory, or of a group in a native HDF5 file.
 pub(crate) enum Content {
@@ -19,11 +21,18 @@ pub(crate) enum Content {
     Salvaged(Box<Salvaged>),
     /// Any of them, of which only some rows are seen.
     Selected(Box<Selected>),
+    /// Any of them, averaged.
+    Averaged(Box<AveragedTable>),
 }
 
 impl Content {
     pub(crate) fn casacore(table: Table) -> Self {
         Content::Casacore(Box::new(table))
+    }
+
+    /// `whole` as it is after averaging.
+    pub(super) fn averaged(whole: Content, how: HowAveraged) -> Self {
+        Content::Averaged(Box::new(AveragedTable { whole, how }))
     }
 
     pub(crate) fn rows(&self) -> u64 {
@@ -32,6 +41,10 @@ impl Content {
             Content::Native(table) => table.rows(),
             Content::Salvaged(table) => table.whole.rows(),
             Content::Selected(table) => table.rows.len(),
+            Content::Averaged(table) => match &table.how {
+                HowAveraged::Rows(plan) => plan.rows(),
+                HowAveraged::Windows(_) => table.whole.rows(),
+            },
         }
     }
 
@@ -39,6 +52,7 @@ impl Content {
     pub(crate) fn original_row(&self, row: u64) -> u64 {
         match self {
             Content::Selected(table) => table.rows.row(row).unwrap_or(row),
+            Content::Averaged(table) if table.keeps_rows() => table.whole.original_row(row),
             _ => row,
         }
     }
@@ -46,6 +60,32 @@ impl Content {
     /// The attributes of the root, if the table is in an HDF5 file.
     pub(crate) fn root_attributes(&self) -> Result<Option<Vec<(String, Attribute)>>> {
         self.as_native().map(NativeTable::root_attributes).transpose()
+    }
+
+    /// How the rows were averaged, in this call or when the file was made.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub(crate) fn averaging(&self) -> Result<Option<String>> {
+        let of_file = match self.as_native() {
+            Some(native) => native.root_attributes()?.into_iter().find(|(name, _)| name == AVERAGED),
+            None => None,
+        };
+        let of_file = of_file.and_then(|(_, attribute)| match attribute.values() {
+            Values::String(strings) => strings.first().map(ToString::to_string),
+            _ => None,
+        });
+        let now = match self {
+            Content::Averaged(table) => match &table.how {
+                HowAveraged::Rows(plan) => Some(plan.averaging().to_string()),
+                HowAveraged::Windows(_) => None,
+            },
+            _ => None,
+        };
+        Ok(match (of_file, now) {
+            (Some(before), Some(now)) => Some(format!("{before}; {now}")),
+            (before, now) => before.or(now),
+        })
     }
 
     /// The numbers that all rows have there; `None` if they count from 0.
@@ -57,6 +97,8 @@ impl Content {
             Content::Selected(table) => {
                 Ok(Some((0..table.rows.len()).map(|row| self.original_row(row) as i64).collect()))
             }
+            Content::Averaged(table) if table.keeps_rows() => table.whole.row_numbers(),
+            Content::Averaged(_) => Ok(None),
         }
     }
 
@@ -67,6 +109,7 @@ impl Content {
             Content::Native(table) => table.keywords(),
             Content::Salvaged(table) => table.whole.keywords(),
             Content::Selected(table) => table.whole.keywords(),
+            Content::Averaged(table) => table.whole.keywords(),
         }
     }
 
@@ -76,6 +119,7 @@ impl Content {
             Content::Native(table) => table.info(),
             Content::Salvaged(table) => table.whole.info(),
             Content::Selected(table) => table.whole.info(),
+            Content::Averaged(table) => table.whole.info(),
         }
     }
 
@@ -86,6 +130,10 @@ impl Content {
             Content::Native(table) => table.columns(),
             Content::Salvaged(table) => &table.columns,
             Content::Selected(table) => table.whole.columns(),
+            Content::Averaged(table) => match &table.how {
+                HowAveraged::Rows(plan) => plan.columns(),
+                HowAveraged::Windows(plan) => plan.columns(),
+            },
         }
     }
 
@@ -102,6 +150,13 @@ impl Content {
             Content::Native(table) => table.cells(index),
             Content::Salvaged(table) => table.cells(index),
             Content::Selected(table) => Ok(Box::new(Chosen { cells: table.whole.cells(index)?, rows: &table.rows })),
+            Content::Averaged(table) => {
+                let open = |index: usize| table.whole.cells(index);
+                match &table.how {
+                    HowAveraged::Rows(plan) => plan.cells(index, &open),
+                    HowAveraged::Windows(plan) => plan.cells(index, &open),
+                }
+            }
         }
     }
 
@@ -114,6 +169,7 @@ impl Content {
             Content::Native(table) => table.table_name(stored),
             Content::Salvaged(table) => table.whole.table_name(stored),
             Content::Selected(table) => table.whole.table_name(stored),
+            Content::Averaged(table) => table.whole.table_name(stored),
         }
     }
 
@@ -124,6 +180,7 @@ impl Content {
             Content::Native(_) => None,
             Content::Salvaged(table) => table.whole.as_table(),
             Content::Selected(table) => table.whole.as_table(),
+            Content::Averaged(table) => table.whole.as_table(),
         }
     }
 
@@ -134,6 +191,7 @@ impl Content {
             Content::Native(table) => Some(table),
             Content::Salvaged(table) => table.whole.as_native(),
             Content::Selected(table) => table.whole.as_native(),
+            Content::Averaged(table) => table.whole.as_native(),
         }
     }
 
@@ -169,6 +227,7 @@ impl Content {
             Content::Native(table) => return table.layout(),
             Content::Salvaged(table) => return table.whole.layout(),
             Content::Selected(table) => return table.whole.layout(),
+            Content::Averaged(table) => return table.whole.layout(),
         };
         let desc = TableDesc { keywords: Record::default(), columns: Vec::new(), ..table.description().clone() };
         let manager = |manager: ManagerInfo<'_>| ManagerSpec {
@@ -190,6 +249,7 @@ impl Content {
             Content::Native(table) => table.edited(),
             Content::Salvaged(table) => table.whole.edited(),
             Content::Selected(table) => table.whole.edited(),
+            Content::Averaged(table) => table.whole.edited(),
         }
     }
 }
@@ -233,6 +293,30 @@ impl Selected {
     }
 }
 
+/// A table that is averaged.
+pub(crate) struct AveragedTable {
+    whole: Content,
+    how: HowAveraged,
+}
+
+/// How a table is averaged.
+pub(super) enum HowAveraged {
+    /// The main table of a MeasurementSet.
+    Rows(AveragePlan),
+    /// Its spectral windows.
+    Windows(WindowPlan),
+}
+
+impl AveragedTable {
+    /// Whether rows keep the numbers that they had.
+    fn keeps_rows(&self) -> bool {
+        match &self.how {
+            HowAveraged::Rows(plan) => plan.keeps_rows(),
+            HowAveraged::Windows(_) => true,
+        }
+    }
+}
+
 /// A borrowed column is as good as an owned one.
 struct Borrowed<'a>(&'a dyn ColumnCells);
 
@@ -241,11 +325,11 @@ impl ColumnCells for Borrowed<'_> {
         self.0.cell_shape(row)
     }
 
-    fn read_cell(&self, row: u64, region: Option<&crate::value::Region>, out: &mut crate::value::Values) -> Result<()> {
+    fn read_cell(&self, row: u64, region: Option<&crate::value::Region>, out: &mut Values) -> Result<()> {
         self.0.read_cell(row, region, out)
     }
 
-    fn read_rows(&self, rows: std::ops::Range<u64>, out: &mut crate::value::Values) -> Result<()> {
+    fn read_rows(&self, rows: std::ops::Range<u64>, out: &mut Values) -> Result<()> {
         self.0.read_rows(rows, out)
     }
 

@@ -1,5 +1,6 @@
 //! A table, wherever it lies: its rows in blocks, its digests, and comparison with another one.
 
+mod average;
 pub(crate) mod blocks;
 mod chosen;
 pub(crate) mod compare;
@@ -14,6 +15,7 @@ pub(crate) mod stored_digests;
 mod tables;
 pub(crate) mod tree;
 
+pub use average::{Averaged, Averaging};
 pub(crate) use compare::compare;
 pub use compare::{Comparison, Difference};
 pub(crate) use content::Content;

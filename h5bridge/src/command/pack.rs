@@ -226,6 +226,7 @@ pub(super) fn finish(
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
+        shared: summary.shared_bytes,
         plugins: compression.plugin().into_iter().collect(),
         ..Ending::default()
     }

@@ -1,16 +1,19 @@
 //! `to-hdf5`: a native HDF5 file from a table and its subtables.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    ColumnForm, ColumnPlan, Compress, Compression, DigestPolicy, Predicate, Prediction, ReadStrategy, Sha256,
-    TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
+    Averaged, Averaging, ColumnForm, ColumnPlan, ColumnSharing, Compress, Compression, DigestPolicy, NotShared,
+    Predicate, Prediction, Profile, ReadStrategy, Reflink, Sha256, Sharing, TablePlan, ToHdf5, ToHdf5Plan,
+    ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::{Value as Json, json};
@@ -22,12 +25,18 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
+/// Columns of fewer bytes are not named for not being shared.
+const NOTABLE_BYTES: u64 = 1 << 20;
+/// Nor are those of a smaller part of all bytes: one of this many.
+const NOTABLE_PART: u64 = 100;
+
 /// Arguments of `to-hdf5`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge to-hdf5 my.ms my.h5
   h5bridge to-hdf5 my.ms my.h5 --columns TIME,UVW,DATA --rows 0..10000
   h5bridge to-hdf5 my.ms my.h5 --where 'DATA_DESC_ID == 0 && TIME > \"2014-04-22T10:30:00\"'
+  h5bridge to-hdf5 my.ms my.h5 --average time=10s,chan=4
   h5bridge to-hdf5 my.ms my.h5 --dry-run")]
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
@@ -47,11 +56,22 @@ pub(crate) struct Args {
     /// 'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'
     #[arg(long = "where", value_name = "CONDITION")]
     predicate: Option<Predicate>,
+    /// Average the visibilities of a MeasurementSet, weighted and without flagged samples: rows of a baseline in bins of
+    /// time, neighbouring channels, or both
+    #[arg(long, value_name = "time=10s,chan=4", conflicts_with_all = ["restorable", "salvage"])]
+    average: Option<Averaging>,
     /// Take only these tables; MAIN is the main one
     #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
     tables: Vec<String>,
     #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
     compress: CompressOrKeep,
+    /// With --compress shared: share bytes with the source where the file system can (auto), fail where it cannot (always), or copy
+    /// (never); the file is the same
+    #[arg(long, default_value = "auto", value_parser = reflink(), value_name = "WHEN")]
+    reflink: Reflink,
+    /// Where the file will be read: default, or cloud, an object store: chunks of 4 MiB, metadata together in pages
+    #[arg(long, value_enum, default_value_t = ProfileName::Default, hide_possible_values = true, value_name = "default|cloud")]
+    profile: ProfileName,
     /// Let all datasets grow along row
     #[arg(long)]
     appendable: bool,
@@ -78,7 +98,7 @@ pub(crate) struct Args {
     /// Leave out what is damaged, name it, and convert the rest; the exit code is then 6
     #[arg(long, conflicts_with = "restorable")]
     salvage: bool,
-    /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none
+    /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none and shared
     #[arg(long)]
     digest: bool,
     /// Do not digest the content on the way
@@ -86,6 +106,31 @@ pub(crate) struct Args {
     no_digest: bool,
     #[command(flatten)]
     external: External,
+}
+
+/// When bytes are shared, by the word on the command line.
+fn reflink() -> impl TypedValueParser<Value = Reflink> {
+    PossibleValuesParser::new(["auto", "always", "never"]).map(|word| match word.as_str() {
+        "always" => Reflink::Always,
+        "never" => Reflink::Never,
+        _ => Reflink::Auto,
+    })
+}
+
+/// A profile, by the word on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ProfileName {
+    Default,
+    Cloud,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Self {
+        match name {
+            ProfileName::Default => Profile::Disk,
+            ProfileName::Cloud => Profile::Cloud,
+        }
+    }
 }
 
 fn row_range(text: &str) -> Result<Range<u64>> {
@@ -97,12 +142,15 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 /// How data is compressed, by the word on the command line.
 pub(crate) fn compress(text: &str) -> Result<Compress, String> {
     // the words of a usage error are a sentence of their own
-    Compress::parse(text).map_err(|error| format!("{}; or auto", error.message()))
+    Compress::parse(text).map_err(|error| format!("{}; or auto, or shared", error.message()))
 }
 
 /// The help of `--compress`.
 pub(crate) fn compress_help() -> String {
-    format!("{}; or auto: what every HDF5 reader has, where it gains", Compression::forms())
+    format!(
+        "{}; auto: what every HDF5 reader has, where it gains; shared: auto, but tiles of numbers stay as they are",
+        Compression::forms()
+    )
 }
 
 /// How data is compressed, or that chunks stay as they are.
@@ -147,9 +195,12 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
         (!args.exclude.is_empty(), "--exclude"),
         (args.rows.is_some(), "--rows"),
         (args.predicate.is_some(), "--where"),
+        (args.average.is_some(), "--average"),
         (!args.tables.is_empty(), "--tables"),
+        (args.profile != ProfileName::Default, "--profile"),
         (args.appendable, "--appendable"),
         (args.restorable, "--restorable"),
+        (args.reflink != Reflink::Auto, "--reflink"),
         (args.dry_run, "--dry-run"),
         (args.digest, "--digest"),
     ];
@@ -165,6 +216,10 @@ fn compression(args: &Args) -> Result<Compression> {
     Ok(match without_keep(args)? {
         Compress::With(compression) => compression,
         Compress::Auto => Compression::NONE,
+        Compress::Shared => {
+            let message = format!("--compress shared is for tables; {} is none", args.source.display());
+            return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
+        }
     })
 }
 
@@ -247,6 +302,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
     }
     let compress = without_keep(&args)?;
+    if args.reflink == Reflink::Always && compress != Compress::Shared {
+        let message = "--reflink always: only a file made with --compress shared shares bytes with its source";
+        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
+    }
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let digest = match (args.digest, args.no_digest) {
         (true, _) => DigestPolicy::Always,
@@ -259,6 +318,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .exclude(args.exclude)
         .tables(args.tables)
         .compression(compress)
+        .reflink(args.reflink)
+        .profile(args.profile.into())
         .appendable(args.appendable)
         .restorable(args.restorable)
         .digest(digest)
@@ -275,7 +336,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     if let Some(predicate) = args.predicate {
         to_hdf5 = to_hdf5.rows_where(predicate);
     }
-    // a search for damage takes long
+    if let Some(averaging) = args.average {
+        to_hdf5 = to_hdf5.average(averaging);
+    }
+    // a search for damage and for bins takes long
     let stoppable = interrupts.stoppable(&());
     let plan = to_hdf5.progress(&stoppable).plan();
     let go_on = |error: ctds_hdf5::Error| {
@@ -284,13 +348,14 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     };
     let plan = plan.map_err(go_on)?;
     if args.dry_run {
-        return print_plan(&plan, global, out);
+        return print_plan(&plan, &args.out, global, out);
     }
     let left = left_uncompressed(&plan);
     let expected = plan.prediction();
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
-    let summary = plan.progress(&stoppable).write(&args.out);
+    let plan = plan.progress(&stoppable);
+    let summary = plan.write(&args.out);
     bar.finish();
     let summary = summary.map_err(go_on)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -311,28 +376,47 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             expected.seconds
         ),
     ];
+    let sharing = summary.sharing.as_ref();
+    lines.extend(sharing.into_iter().flat_map(|sharing| sharing_lines(sharing, *file_bytes)));
+    let averaged = plan.averaged();
+    lines.extend(profile_line(&plan));
+    lines.extend(averaged.map(averaged_lines).unwrap_or_default());
     if !left.is_empty() {
         lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
     }
     let condition = condition.unwrap_or_default();
-    lines.push(format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()));
+    // averages are compared with their digests only
+    lines.push(match averaged {
+        Some(_) => format!("next: h5bridge verify {}", args.out.display()),
+        None => format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()),
+    });
+    let mut fields = json!({
+        "out": args.out.display().to_string(),
+        "tables": tables,
+        "columns": columns,
+        "columns_missing": missing,
+        "rows": rows,
+        "bytes": bytes,
+        "file_bytes": file_bytes,
+        "seconds": seconds,
+        "peak_memory": report::peak_memory(),
+        "digest": digest,
+        "not_compressed": left,
+        "expected": expected_json(&expected),
+    });
+    if let Some(averaged) = averaged {
+        fields["averaged"] = averaged_json(averaged);
+    }
+    if plan.profile() == Profile::Cloud {
+        fields["profile"] = "cloud".into();
+    }
+    if let Some(sharing) = sharing {
+        fields["sharing"] = sharing_json(sharing, *file_bytes);
+    }
     Ending {
         warnings,
         summary: lines,
-        fields: json!({
-            "out": args.out.display().to_string(),
-            "tables": tables,
-            "columns": columns,
-            "columns_missing": missing,
-            "rows": rows,
-            "bytes": bytes,
-            "file_bytes": file_bytes,
-            "seconds": seconds,
-            "peak_memory": report::peak_memory(),
-            "digest": digest,
-            "not_compressed": left,
-            "expected": expected_json(&expected),
-        }),
+        fields,
         plugins: compress.plugin().into_iter().collect(),
         damage: &summary.damage,
         ..Ending::default()
@@ -369,7 +453,7 @@ fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
 }
 
 /// Prints what a conversion would write.
-fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
+fn print_plan(plan: &ToHdf5Plan<'_>, target: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let memory = plan.peak_memory();
     let restorable = plan.restorable()?;
     let mut fields = json!({
@@ -384,6 +468,18 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
         "the file: about {} for {bytes} of data, in about {seconds:.1} s; peak memory about {memory}",
         report::bytes(file_bytes)
     ));
+    if let Some(sharing) = plan.sharing(target)? {
+        fields["sharing"] = sharing_json(&sharing, file_bytes);
+        found.extend(sharing_lines(&sharing, file_bytes));
+    }
+    if let Some(line) = profile_line(plan) {
+        fields["profile"] = "cloud".into();
+        found.push(line);
+    }
+    if let Some(averaged) = plan.averaged() {
+        fields["averaged"] = averaged_json(averaged);
+        found.extend(averaged_lines(averaged));
+    }
     if let Some((files, bytes)) = restorable {
         fields["restorable"] = json!({"files": files, "bytes": bytes});
         let bytes = report::bytes(bytes);
@@ -392,6 +488,73 @@ fn print_plan(plan: &ToHdf5Plan<'_>, global: &Global, out: &mut impl Write) -> R
         ));
     }
     Ending { warnings: plan.warnings(), damage: plan.damage(), found, fields, ..Ending::default() }.print(global, out)
+}
+
+/// What a file of `file_bytes` bytes shares with the source.
+fn sharing_json(sharing: &Sharing, file_bytes: u64) -> Json {
+    let column = |column: &ColumnSharing| {
+        let reason = column.not_shared?;
+        Some(json!({"column": column_path(column), "bytes": column.bytes, "reason": reason.describe()}))
+    };
+    json!({
+        "shared_bytes": sharing.shared_bytes,
+        "copied_bytes": file_bytes.saturating_sub(sharing.shared_bytes),
+        "not_shared": sharing.columns.iter().filter_map(column).collect::<Vec<_>>(),
+    })
+}
+
+fn column_path(column: &ColumnSharing) -> String {
+    format!("{}/{}", column.group.trim_start_matches('/'), column.link)
+}
+
+/// The same for people, who are told of columns of a size that matters.
+fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
+    let (shared, own) = (sharing.shared_bytes, file_bytes.saturating_sub(sharing.shared_bytes));
+    let mut lines = vec![format!("shared with the source: {}; copied: {}", report::bytes(shared), report::bytes(own))];
+    let all: u64 = sharing.columns.iter().map(|column| column.bytes).sum();
+    let mut reasons = BTreeMap::<NotShared, Vec<String>>::new();
+    for column in sharing.columns.iter().filter(|column| column.bytes >= NOTABLE_BYTES.max(all / NOTABLE_PART)) {
+        if let Some(reason) = column.not_shared {
+            reasons.entry(reason).or_default().push(column_path(column));
+        }
+    }
+    lines.extend(reasons.iter().map(|(reason, columns)| format!("not shared, {reason}: {}", columns.join(", "))));
+    lines
+}
+
+/// The line of the summary about a profile that is not the default.
+fn profile_line(plan: &ToHdf5Plan<'_>) -> Option<String> {
+    let pages = report::bytes(plan.profile().page_bytes()?);
+    Some(format!("profile cloud: pages of {pages}, chunks of about 4 MiB"))
+}
+
+/// Lines of the summary about averages.
+fn averaged_lines(averaged: &Averaged) -> Vec<String> {
+    let mut channels: Vec<String> =
+        averaged.channels.iter().map(|(before, after)| format!("{before} to {after}")).collect();
+    channels.dedup();
+    let channels = match channels.as_slice() {
+        [] => String::new(),
+        all => format!("; channels: {}", all.join(", ")),
+    };
+    let weights = averaged.weights.as_ref().map_or("without weights".to_owned(), |name| format!("weights: {name}"));
+    let Averaged { averaging, rows_before, rows, .. } = averaged;
+    let mut lines = vec![format!("averaged, {averaging}: rows: {rows_before} to {rows}{channels}; {weights}")];
+    if !averaged.first_values.is_empty() {
+        lines.push(format!("not averaged, the value of the first row is kept: {}", averaged.first_values.join(", ")));
+    }
+    if !averaged.left_undefined.is_empty() {
+        lines.push(format!("not averaged, left undefined: {}", averaged.left_undefined.join(", ")));
+    }
+    lines
+}
+
+fn averaged_json(averaged: &Averaged) -> Json {
+    json!({
+        "averaging": averaged.averaging.to_string(), "rows_before": averaged.rows_before, "rows": averaged.rows,
+        "channels": averaged.channels, "weights": averaged.weights, "first_values": averaged.first_values,
+        "left_undefined": averaged.left_undefined,
+    })
 }
 
 fn expected_json(expected: &Prediction) -> Json {

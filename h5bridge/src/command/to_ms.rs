@@ -100,6 +100,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
+        shared: summary.shared_bytes,
         damage: &summary.damage,
         ..Ending::default()
     }
@@ -138,6 +139,7 @@ fn run_exact(
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),
+        shared: restored.shared_bytes,
         ..Ending::default()
     }
     .print(global, out)

@@ -12,7 +12,7 @@ use super::{CHUNK_BYTES, FORMAT, MARK, VERSION, link_attribute, properties};
 use crate::container::{Announced, AnnouncedFile, Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, Compression, Dataset, DatasetSpec, Group, Storage};
-use crate::io::{FileTarget, Raw, ReadAt, WriteAt};
+use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
@@ -237,11 +237,11 @@ impl WriteAt for DatasetBytes {
         write_bytes(&self.dataset, self.element, offset, data)
     }
 
-    fn copy_raw(&self, offset: u64, bytes: Raw<'_>) -> u64 {
+    fn copy_raw(&self, offset: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64 {
         let open = self.shared.lock_unpoisoned();
         match &self.block {
             Some((target, position)) if open.is_some() && self.check(offset, bytes.len).is_ok() => {
-                target.copy_raw(position + offset, bytes)
+                target.copy_raw(position + offset, bytes, by)
             }
             _ => 0,
         }

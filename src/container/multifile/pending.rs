@@ -10,7 +10,7 @@ use super::header::{Encoded, Entry, Header};
 use super::index::Index;
 use super::slots;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::io::{Raw, WriteAt, past_end};
+use crate::io::{Raw, RawCopy, WriteAt, past_end};
 
 /// Copied or zeroed at once.
 const PIECE_BYTES: u64 = 1 << 18;
@@ -133,7 +133,14 @@ impl Pending {
     }
 
     /// Copies bytes that this process need not see; says how many, which may be none. With checksums it has to see them.
-    pub(super) fn copy_raw(&mut self, file: &dyn WriteAt, slot: usize, offset: u64, bytes: Raw<'_>) -> u64 {
+    pub(super) fn copy_raw(
+        &mut self,
+        file: &dyn WriteAt,
+        slot: usize,
+        offset: u64,
+        bytes: Raw<'_>,
+        by: &dyn RawCopy,
+    ) -> u64 {
         let block_bytes = self.header.block_bytes;
         let end = offset.checked_add(bytes.len).filter(|&end| end <= i64::MAX as u64);
         let Some(end) = end.filter(|_| self.header.checksums.is_none()) else { return 0 };
@@ -146,7 +153,7 @@ impl Pending {
             let Some(blocks) = self.header.files[slot].index.find(at / block_bytes) else { break };
             let room = ((blocks.end - blocks.start) * block_bytes - at % block_bytes).min(bytes.len - copied);
             let part = Raw { file: bytes.file, offset: bytes.offset + copied, len: room };
-            let count = file.copy_raw(blocks.start * block_bytes + at % block_bytes, part);
+            let count = file.copy_raw(blocks.start * block_bytes + at % block_bytes, part, by);
             copied += count;
             if count < room {
                 break;

@@ -679,7 +679,7 @@ fn bytes_are_copied_past_the_process() {
         let target = container.create("a").unwrap();
         target.write_at(0, &[7; 100]).unwrap();
         let raw = from.raw(5).unwrap();
-        let copied = target.copy_raw(100, crate::io::Raw { len: 2000, ..raw });
+        let copied = target.copy_raw(100, crate::io::Raw { len: 2000, ..raw }, &());
         // with checksums the bytes have to be seen
         assert_eq!(copied, if checksums { 0 } else { 2000 });
         target.write_at(100 + copied, b"end").unwrap();

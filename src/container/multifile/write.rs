@@ -23,7 +23,7 @@ use super::pending::Pending;
 use super::{MultiFile, describe, layout, no_such_file, read_header, select};
 use crate::container::{Container, ContainerInfo, ContainerMut, FileLayout, check_name};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::io::{Raw, ReadAt, WriteAt};
+use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 
 /// A MultiFile that is written.
@@ -242,9 +242,9 @@ impl WriteAt for FileMut {
         self.state()?.write(&*self.shared.file, self.slot, offset, data)
     }
 
-    fn copy_raw(&self, offset: u64, bytes: Raw<'_>) -> u64 {
+    fn copy_raw(&self, offset: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64 {
         // the caller sees by writing why it could not be done
-        self.state().map_or(0, |mut state| state.copy_raw(&*self.shared.file, self.slot, offset, bytes))
+        self.state().map_or(0, |mut state| state.copy_raw(&*self.shared.file, self.slot, offset, bytes, by))
     }
 
     fn reserve(&self, len: u64) -> Result<()> {

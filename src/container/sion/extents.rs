@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::io::{FileTarget, Raw, ReadAt, WriteAt, past_end};
+use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt, past_end};
 
 /// Pieces of a file that follow each other in a stream.
 #[derive(Debug, Clone, Default)]
@@ -101,9 +101,9 @@ impl WriteAt for StreamMut {
         self.extents.pieces(offset, data.len(), |position, range| self.file.write_at(position, &data[range]))
     }
 
-    fn copy_raw(&self, offset: u64, bytes: Raw<'_>) -> u64 {
+    fn copy_raw(&self, offset: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64 {
         let Some((position, rest)) = self.extents.find(offset) else { return 0 };
-        self.file.copy_raw(position, Raw { len: bytes.len.min(rest), ..bytes })
+        self.file.copy_raw(position, Raw { len: bytes.len.min(rest), ..bytes }, by)
     }
 
     fn set_len(&self, len: u64) -> Result<()> {

@@ -6,6 +6,7 @@
 //! ```
 
 mod append_buffer;
+mod copies;
 mod matching;
 mod rebuild;
 mod recipe;

@@ -2,15 +2,16 @@
 //! docs/restorable.md.
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::{Component, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 use serde_json::{Value as Json, json};
 
+use crate::clone::Sharer;
 use crate::error::{Error, Result, ResultExt};
 use crate::grid::Grid;
-use crate::h5::Group;
+use crate::h5::{ALIGNED_BYTES, Group};
 use crate::io::{ByteOrder, ReadAt};
 use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::sha::Sha256;
@@ -274,6 +275,23 @@ impl Archive {
             Ok(Archive { recipe, root: root.clone(), source, segments, starts })
         };
         open().context(restore_path()).map(Some)
+    }
+
+    /// About how many bytes of the files could be shared with the native file.
+    pub(super) fn shareable(&self, sharer: &Sharer<'_>, directory: &Path) -> Result<u64> {
+        if !sharer.can_share(&*self.source, directory) {
+            return Ok(0);
+        }
+        let datasets: BTreeSet<&str> = self.recipe.streams.iter().map(|stream| stream.dataset.as_str()).collect();
+        let mut bytes = 0;
+        for path in datasets {
+            let dataset = self.root.dataset(path.trim_start_matches('/'))?;
+            let stored = dataset.stored_bytes();
+            if dataset.block()?.is_some() && stored >= ALIGNED_BYTES {
+                bytes += stored;
+            }
+        }
+        Ok(bytes)
     }
 
     /// The segments of a file and what they take bytes from, checked against its length and the datasets.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use bstr::ByteSlice;
 
+use super::copies::Copies;
 use super::rebuild::rebuild;
 use super::recipe::{Archive, relative};
+use crate::clone::{Reflink, Sharer};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::File;
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
-use crate::output::Output;
+use crate::output::{Output, directory_of};
 use crate::pool::{Buffers, thread_pool};
 use crate::progress::Progress;
 use crate::publishing::Publishing;
@@ -26,6 +28,8 @@ pub struct ToOriginalSummary {
     pub files: u64,
     /// Sum of the lengths of all files, in bytes.
     pub bytes: u64,
+    /// The number of these bytes that are shared with the native file: they take no space of their own.
+    pub shared_bytes: u64,
 }
 
 /// Puts the original directory that the native file at `path` was made from to `target`, where it appears when it is
@@ -51,7 +55,9 @@ pub(crate) fn restore(
     let bytes = recipe.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.len));
     progress.expect(bytes);
     let create = if recipe.is_file() { Output::create } else { Output::create_directory };
-    let output = create(target, publishing, bytes)?;
+    let sharer = Sharer::new(Reflink::Auto, progress);
+    let needed = bytes.saturating_sub(archive.shareable(&sharer, directory_of(target))?);
+    let output = create(target, publishing, needed)?;
     // what files do not show
     let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
     let (pool, buffers) = (thread_pool(threads)?, Buffers::default());
@@ -63,12 +69,13 @@ pub(crate) fn restore(
         std::fs::create_dir(output.partial().join(inside(directory)?)).with_context(|| directory.to_string())?;
     }
     let syncing = output.sync_behind();
+    let root = output.partial();
     let restorer =
-        Restorer { source: &source, archive: &archive, root: output.partial(), pool: &pool, buffers: &buffers };
+        Restorer { source: &source, archive: &archive, root, pool: &pool, buffers: &buffers, sharer: &sharer };
     pool.install(|| (0..recipe.files.len()).try_for_each(|number| restorer.restore(number, progress).context(&place)))?;
     drop(syncing);
     output.commit()?;
-    Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes })
+    Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
 }
 
 /// Puts files below a directory.
@@ -78,6 +85,7 @@ struct Restorer<'a> {
     root: &'a Path,
     pool: &'a rayon::ThreadPool,
     buffers: &'a Buffers,
+    sharer: &'a Sharer<'a>,
 }
 
 impl Restorer<'_> {
@@ -109,9 +117,10 @@ impl Restorer<'_> {
         let target = FileTarget::create(&path)?;
         // a file that grows with every write has its length written each time too
         target.set_len(file.len)?;
+        let copies = Copies::of_file(&segments, &sources)?;
         rebuild(file.len, segments, &sources, (self.pool, self.buffers), |offset, bytes| {
             advance(bytes.len() as u64)?;
-            target.write_at(offset, bytes)
+            if copies.share(offset, bytes, &target, self.sharer)? { Ok(()) } else { target.write_at(offset, bytes) }
         })
     }
 }

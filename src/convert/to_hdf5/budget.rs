@@ -1,7 +1,7 @@
 //! The memory that a conversion takes.
 
-use super::layout_choice::CHUNK_BYTES;
 use super::plan::Plan;
+use super::profile::CHUNK_BYTES;
 use crate::source::blocks::WRITE_BYTES;
 
 /// Chunks that wait for the writer, for each lane.
@@ -29,6 +29,6 @@ impl Plan {
     /// Bytes that a lane holds: its chunks, what it reads, and the tiles it keeps.
     fn lane_bytes(&self) -> u64 {
         let largest = self.columns().map(|column| column.form.chunk_bytes(column.data_type)).max().unwrap_or(0);
-        largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * WRITE_BYTES
+        largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * WRITE_BYTES + self.averaging_bytes
     }
 }

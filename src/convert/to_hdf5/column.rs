@@ -9,6 +9,7 @@ use super::layout_choice::{ReadStrategy, grid};
 use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::grid::{read_chunks, read_chunks_in, unravel};
+use crate::h5::Allocation;
 use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, Members, RawStrings, json};
 use crate::progress::Progress;
@@ -141,7 +142,9 @@ impl<'a> ColumnWriter<'a> {
         if tiling.cubes.len() != cubes.len() {
             return Err(Error::format("the hypercubes have changed since the plan was made"));
         }
-        for (cube, target) in tiling.cubes.iter().zip(cubes) {
+        // blocks are filled already
+        let lane_writes = self.plan.allocation == Allocation::Chunks;
+        for (cube, target) in tiling.cubes.iter().zip(cubes).filter(|_| lane_writes) {
             tiles_to_chunks(&**cube, target, lane, |_| Ok(()))?;
         }
         let (mut cube, mut index) = (Appender::new(row_cube), Appender::new(row_index));

@@ -25,25 +25,29 @@ pub enum Compress {
     With(Compression),
     /// The codec that every HDF5 reader has, but none where a probe gains less than 5 %.
     Auto,
+    /// As `Auto`, but hypercubes of numbers stay as they are: each dataset is one block of the tiles in their order, so that the
+    /// file can share its bytes with the source.
+    Shared,
 }
 
 impl Compress {
-    /// `auto`, or what [`Compression::parse`] accepts.
+    /// `auto`, `shared`, or what [`Compression::parse`] accepts.
     ///
     /// # Errors
     /// `Usage` as for [`Compression::parse`].
     pub fn parse(text: &str) -> Result<Self> {
-        if text == "auto" {
-            return Ok(Compress::Auto);
+        match text {
+            "auto" => Ok(Compress::Auto),
+            "shared" => Ok(Compress::Shared),
+            _ => Compression::parse(text).map(Compress::With),
         }
-        Compression::parse(text).map(Compress::With)
     }
 
     /// The plugin that other programs need to read what is compressed so; `None` if every libhdf5 reads it.
     pub fn plugin(self) -> Option<Plugin> {
         match self {
             Compress::With(compression) => compression.plugin(),
-            Compress::Auto => None,
+            Compress::Auto | Compress::Shared => None,
         }
     }
 
@@ -61,8 +65,8 @@ impl Compress {
         }
         let compression = match self {
             Compress::With(compression) => compression,
-            Compress::Auto if bytes < SMALL_DATASET_BYTES => Compression::NONE,
-            Compress::Auto => Compression::portable(Effort::Balanced),
+            Compress::Auto | Compress::Shared if bytes < SMALL_DATASET_BYTES => Compression::NONE,
+            Compress::Auto | Compress::Shared => Compression::portable(Effort::Balanced),
         };
         if compression.is_none() || bytes < PROBE_FROM_BYTES {
             return Ok(Choice::from(compression));
@@ -70,7 +74,7 @@ impl Compress {
         let sample = Sample::take(&probe(info, cells, rows)?, data_type, compression)?;
         // whole numbers and flags are compressed anyway: a sample shows little of what repeats in them
         let noisy = matches!(data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
-        let is_left = self == Compress::Auto && noisy && sample.remains > WORTHWHILE;
+        let is_left = !matches!(self, Compress::With(_)) && noisy && sample.remains > WORTHWHILE;
         Ok(Choice { compression: if is_left { Compression::NONE } else { compression }, sample: Some(sample) })
     }
 
@@ -78,8 +82,8 @@ impl Compress {
     pub(super) fn of_row_numbers(self, rows: u64) -> Compression {
         match self {
             Compress::With(compression) => compression,
-            Compress::Auto if rows > MANY_ROWS => Compression::portable(Effort::Balanced),
-            Compress::Auto => Compression::NONE,
+            Compress::Auto | Compress::Shared if rows > MANY_ROWS => Compression::portable(Effort::Balanced),
+            Compress::Auto | Compress::Shared => Compression::NONE,
         }
     }
 }

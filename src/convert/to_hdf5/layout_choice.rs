@@ -2,21 +2,22 @@
 
 use std::ops::Range;
 
+use super::profile::{CHUNK_BYTES, Profile};
 use crate::error::{Error, Result};
 use crate::grid::{ChunkRead, Grid};
-use crate::h5;
+use crate::h5::{self, Allocation};
 use crate::native::{MAX_CUBES, stored_size};
 use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{DataType, Shape};
 
-/// Chunks aim at this many bytes.
-pub(super) const CHUNK_BYTES: u64 = 1 << 20;
 /// A cell larger than this gets chunks smaller than itself.
 const LARGE_CELL_BYTES: u64 = 4 << 20;
 /// A tile larger than this, decoded, is not a chunk.
 const LARGE_TILE_BYTES: u64 = 16 << 20;
 /// Tiles smaller than this are not used as chunks if more than [`MANY_TILES`] of them cannot be merged.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
+/// The same limit where datasets keep the tiles in any case: chunks in one block have no index.
+const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
 /// Rows that an appendable dataset is expected to get at least.
 const APPENDABLE_ROWS: u64 = 1024;
@@ -73,13 +74,18 @@ impl ColumnForm {
         }
     }
 
+    /// Whether chunks are tiles.
+    pub(super) fn is_of_tiles(&self) -> bool {
+        matches!(self, ColumnForm::Dense { route: ReadStrategy::Tiles, .. } | ColumnForm::Cubes { .. })
+    }
+
     /// How the cells of a dense column are read; of others it does not matter.
     pub(super) fn route(&self) -> ReadStrategy {
         if let ColumnForm::Dense { route, .. } = self { *route } else { ReadStrategy::Rows }
     }
 
     /// The index that HDF5 will have for the chunks, as `H5Dget_chunk_index_type` calls it.
-    pub(super) fn chunk_index(&self, growth: Growth) -> &'static str {
+    pub(super) fn chunk_index(&self, growth: Growth, allocation: Allocation) -> &'static str {
         let of = |shape: &Shape, chunk: &Shape| {
             if growth == Growth::Rows && !chunk.contains(&0) {
                 "extensible_array"
@@ -87,6 +93,8 @@ impl ColumnForm {
                 "none"
             } else if shape == chunk {
                 "single"
+            } else if allocation == Allocation::Block {
+                "implicit"
             } else {
                 "fixed_array"
             }
@@ -159,6 +167,15 @@ pub(super) enum Selection {
     SomeRows,
 }
 
+/// What tiles are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TileUse {
+    /// They are chunks where they make good ones.
+    Chunks,
+    /// They are chunks wherever that is possible, so that the source and the file can share them.
+    Shared,
+}
+
 /// Finds the form of a column.
 pub(super) struct Survey<'a> {
     pub(super) info: &'a ColumnInfo,
@@ -166,6 +183,8 @@ pub(super) struct Survey<'a> {
     pub(super) rows: &'a Range<u64>,
     pub(super) selection: Selection,
     pub(super) growth: Growth,
+    pub(super) tiles: TileUse,
+    pub(super) profile: Profile,
 }
 
 impl Survey<'_> {
@@ -232,7 +251,7 @@ impl Survey<'_> {
         // more bytes than a file can have come from a damaged shape
         shape.elements()?;
         if cell_bytes > LARGE_CELL_BYTES && self.info.data_type().is_fixed_size() {
-            let chunk = part_of_cell(&cell, size).with_axis(1);
+            let chunk = part_of_cell(&cell, size, self.profile.chunk_bytes()).with_axis(1);
             return Ok(ColumnForm::Dense { shape, chunk, undefined, route: ReadStrategy::Parts });
         }
         let chunk = cell.with_axis(self.chunk_rows(cell_bytes, rows));
@@ -241,7 +260,7 @@ impl Survey<'_> {
 
     /// Rows of a chunk of whole rows of `row_bytes` each.
     fn chunk_rows(&self, row_bytes: u64, rows: u64) -> u64 {
-        chunk_rows(row_bytes, rows, self.growth)
+        chunk_rows_of(self.profile.chunk_bytes(), row_bytes, rows, self.growth)
     }
 
     /// One hypercube that holds all rows in order is a dataset, several are a group of them.
@@ -287,12 +306,19 @@ impl Survey<'_> {
             return Ok(None);
         }
         let bytes = grid.chunk.elements()?.saturating_mul(stored_size(cube.data_type()));
-        if bytes > LARGE_TILE_BYTES
-            || (bytes < SMALL_TILE_BYTES && !grid.covers_cells() && grid.counts().elements()? > MANY_TILES)
+        let small = match self.tiles {
+            TileUse::Chunks => SMALL_TILE_BYTES,
+            TileUse::Shared => SMALL_SHARED_TILE_BYTES,
+        };
+        if bytes > LARGE_TILE_BYTES || (bytes < small && !grid.covers_cells() && grid.counts().elements()? > MANY_TILES)
         {
             return Ok(None);
         }
-        let tiles = if grid.covers_cells() { (CHUNK_BYTES / bytes.max(1)).max(1) } else { 1 };
+        let least = self.profile.least_tile_bytes();
+        if !grid.covers_cells() && bytes < least && grid.counts().elements()?.saturating_mul(bytes) > least {
+            return Ok(None);
+        }
+        let tiles = if grid.covers_cells() { (self.profile.chunk_bytes() / bytes.max(1)).max(1) } else { 1 };
         let rows = tile_rows.saturating_mul(tiles);
         let most = grid.shape.last().copied().unwrap_or_default();
         Ok(Some(cell.with_axis(rows.min(if self.growth == Growth::Rows { most.max(tile_rows) } else { most }))))
@@ -301,8 +327,13 @@ impl Survey<'_> {
 
 /// Rows of a chunk of whole rows of `row_bytes` each.
 pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, growth: Growth) -> u64 {
+    chunk_rows_of(CHUNK_BYTES, row_bytes, rows, growth)
+}
+
+/// Rows of a chunk of about `bytes`, of whole rows of `row_bytes` each.
+fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     let most = if growth == Growth::Rows { rows.max(APPENDABLE_ROWS) } else { rows };
-    let fitting = (CHUNK_BYTES / row_bytes.max(1)).clamp(1, most.max(1));
+    let fitting = (bytes / row_bytes.max(1)).clamp(1, most.max(1));
     if growth == Growth::Rows {
         return fitting;
     }
@@ -311,8 +342,8 @@ pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, growth: Growth) -> u64 {
 }
 
 /// A part of a large cell: whole fast axes, as many as fit.
-fn part_of_cell(cell: &Shape, size: u64) -> Shape {
-    let mut left = (CHUNK_BYTES / size.max(1)).max(1);
+fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
+    let mut left = (bytes / size.max(1)).max(1);
     cell.iter()
         .map(|&extent| {
             let taken = left.clamp(1, extent.max(1));

@@ -1,5 +1,6 @@
 //! How a column becomes a dataset: a plan, the structure of the file, then the data.
 
+mod blocks;
 mod budget;
 mod column;
 mod compression;
@@ -9,16 +10,19 @@ mod layout_choice;
 mod outline;
 mod plan;
 mod prediction;
+mod profile;
 mod stored;
 mod structure;
 mod unwritten;
 
+pub use blocks::{ColumnSharing, Sharing};
 pub use compression::Compress;
 pub use layout_choice::{ColumnForm, ReadStrategy};
 pub use outline::{ColumnOutline, CoordinateOutline, DatasetOutline, Outline, TableOutline};
 pub use plan::{ColumnPlan, MissingColumn, TablePlan};
 pub(crate) use plan::{Plan, ToHdf5Options};
 pub use prediction::Prediction;
+pub use profile::Profile;
 pub(crate) use stored::Place;
 pub(super) use structure::Writer;
 pub(crate) use unwritten::Unwritten;

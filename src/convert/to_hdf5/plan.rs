@@ -5,18 +5,23 @@ use std::ops::Range;
 use bstr::ByteSlice;
 
 use super::compression::{Choice, Compress, Sample};
-use super::layout_choice::{ColumnForm, Growth, Selection, Survey};
+use super::layout_choice::{ColumnForm, Growth, Selection, Survey, TileUse};
+use super::profile::Profile;
+use crate::clone::Reflink;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
-use crate::h5::Compression;
+use crate::h5::{Allocation, Compression};
 use crate::limits;
 use crate::native::{
-    FormKind, MAIN_TABLE, Names, StoredForm, defined_flags, last_part, row_name, source_name, split_name, stored_size,
-    table_path,
+    FormKind, MAIN_TABLE, MAX_CUBES, Names, StoredForm, defined_flags, last_part, row_name, source_name, split_name,
+    stored_size, table_path,
 };
 use crate::source::tree::Tree;
-use crate::source::{Content, Predicate, Source};
+use crate::source::{Averaging, Content, Predicate, Source};
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Region, Values};
+
+/// Sums of averaged samples, and the samples, flags and weights that are added to them.
+const AVERAGING_BYTES: u64 = 12 << 20;
 
 /// What to convert, and how.
 #[derive(Debug, Clone)]
@@ -29,10 +34,16 @@ pub(crate) struct ToHdf5Options {
     pub(crate) rows: Option<Range<u64>>,
     /// A condition on the rows of the main table. The source has been reduced to the rows that satisfy it.
     pub(crate) predicate: Option<Predicate>,
+    /// How the main table is averaged. The source has been averaged.
+    pub(crate) average: Option<Averaging>,
     /// Tables to take: `MAIN`, or a subtable's name; empty: all.
     pub(crate) tables: Vec<String>,
     /// Filters of the datasets.
     pub(crate) compress: Compress,
+    /// Whether blocks share their bytes with the source.
+    pub(crate) reflink: Reflink,
+    /// Where the file will be read.
+    pub(crate) profile: Profile,
     /// Datasets can grow along `row`.
     pub(crate) appendable: bool,
     /// Threads that decode and compress; 0: one for each processor.
@@ -53,9 +64,14 @@ impl ToHdf5Options {
         if self.appendable { Growth::Rows } else { Growth::None }
     }
 
-    /// Whether some datasets may be compressed.
+    /// Whether large columns are compressed, so that a digest takes little time beside that.
     pub(crate) fn is_compressed(&self) -> bool {
-        self.compress != Compress::With(Compression::NONE)
+        !matches!(self.compress, Compress::With(Compression::NONE) | Compress::Shared)
+    }
+
+    /// What tiles have to be for datasets to keep them.
+    fn tiles(&self) -> TileUse {
+        if self.compress == Compress::Shared { TileUse::Shared } else { TileUse::Chunks }
     }
 
     /// The rows of a table that are taken, which has `all` rows.
@@ -82,8 +98,11 @@ impl Default for ToHdf5Options {
             exclude: Vec::new(),
             rows: None,
             predicate: None,
+            average: None,
             tables: Vec::new(),
             compress: Compress::Auto,
+            reflink: Reflink::Auto,
+            profile: Profile::Disk,
             appendable: false,
             threads: 0,
             max_memory: 256 << 20,
@@ -109,6 +128,8 @@ pub(crate) struct Plan {
     pub(crate) tree: Option<Tree>,
     /// Of everything in each group but the dimension scales.
     pub(crate) names: Names,
+    /// Bytes that a column takes while it is averaged.
+    pub(super) averaging_bytes: u64,
 }
 
 /// A table that becomes a group.
@@ -167,8 +188,10 @@ pub struct ColumnPlan {
     pub compression: Compression,
     /// `None` if the column is not to be compressed, or has less than 1 MiB.
     pub(crate) sample: Option<Sample>,
-    /// The index of the chunks in HDF5, as `H5Dget_chunk_index_type` names it: `single`, `fixed_array`, `extensible_array`, or
-    /// `none` without chunks.
+    /// When the datasets of numbers get space in the file.
+    pub(crate) allocation: Allocation,
+    /// The index of the chunks in HDF5, as `H5Dget_chunk_index_type` names it: `single`, `implicit`, `fixed_array`,
+    /// `extensible_array`, or `none` without chunks.
     pub chunk_index: &'static str,
     /// Bytes of all elements, uncompressed; strings are counted at 16 each.
     pub bytes: u64,
@@ -187,7 +210,17 @@ impl Plan {
             refused_tables: Vec::new(),
             tree: None,
             names: Names::default(),
+            averaging_bytes: if options.average.is_some() { AVERAGING_BYTES } else { 0 },
         };
+        if options.compress == Compress::Shared && options.appendable {
+            return Err(Error::usage("datasets that can grow do not share bytes: --appendable or --compress shared"));
+        }
+        if options.compress == Compress::Shared && options.profile == Profile::Cloud {
+            return Err(Error::usage("an object store does not share bytes: --profile cloud or --compress shared"));
+        }
+        if options.compress == Compress::Shared && options.average.is_some() {
+            return Err(Error::usage("averages do not share bytes with the source: --average or --compress shared"));
+        }
         plan.find_tree(source, options)?;
         // the path of the group of each table of the source, if it is taken
         let mut groups: Vec<Option<String>> = Vec::new();
@@ -404,7 +437,8 @@ impl ColumnPlan {
         if options.tries_cells {
             touch_last_row(info, &*cells, rows)?;
         }
-        let form = Survey { info, cells: &*cells, rows, selection, growth: options.growth() }.form()?;
+        let (growth, tiles, profile) = (options.growth(), options.tiles(), options.profile);
+        let form = Survey { info, cells: &*cells, rows, selection, growth, tiles, profile }.form()?;
         form.check_axes()?;
         let link = names.unique(group, &name);
         let data_type = info.data_type();
@@ -412,8 +446,13 @@ impl ColumnPlan {
         let has_undefined = matches!(form, ColumnForm::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &defined_flags(&link)));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
-        let Choice { compression, sample } = options.compress.of_column(info, bytes, &*cells, rows)?;
-        let chunk_index = form.chunk_index(options.growth());
+        let is_block = tiles == TileUse::Shared && form.is_of_tiles() && has_plain_tiles(&*cells);
+        let allocation = if is_block { Allocation::Block } else { Allocation::Chunks };
+        let Choice { compression, sample } = match allocation {
+            Allocation::Block => Choice::from(Compression::NONE),
+            Allocation::Chunks => options.compress.of_column(info, bytes, &*cells, rows)?,
+        };
+        let chunk_index = form.chunk_index(growth, allocation);
         Ok(ColumnPlan {
             index,
             name,
@@ -424,10 +463,16 @@ impl ColumnPlan {
             form,
             compression,
             sample,
+            allocation,
             chunk_index,
             bytes,
         })
     }
+}
+
+/// Whether the bytes of all tiles are those of their elements.
+fn has_plain_tiles(cells: &dyn ColumnCells) -> bool {
+    cells.tiling(MAX_CUBES).is_some_and(|tiling| tiling.cubes.iter().all(|cube| cube.storage().is_plain()))
 }
 
 /// Fails at once where a row count is larger than the data, and not after all the rows that are there.

@@ -5,25 +5,30 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
 use bstr::ByteSlice;
+use rayon::prelude::*;
 
+use super::blocks::{Block, BlockWriter, Sharing};
 use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
+use super::compression::Compress;
 use super::described::Described;
 use super::lanes::{self, DatasetSink, Lane, Message};
-use super::layout_choice::{chunk_rows, grid};
+use super::layout_choice::{ColumnForm, chunk_rows, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use super::stored::Place;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
-use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, File, Group};
+use crate::h5::{Allocation, Attribute, Compression, Dataset, DatasetSpec, File, Group};
+use crate::io::FileTarget;
 use crate::native::{
-    self, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
-    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, missing_link,
+    self, AVERAGED, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST,
+    Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, missing_link,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::sha::Sha256;
-use crate::source::digest::{CellDigest, keywords_sha, table_sha};
+use crate::source::digest::{CellDigest, digest_cells, keywords_sha, table_sha};
 use crate::source::{ColumnDigest, Content, Source};
 use crate::value::{DataType, Shape};
 
@@ -39,6 +44,8 @@ pub(crate) struct Writer<'a> {
     groups: Vec<Group>,
     exact_groups: Vec<Group>,
     jobs: Vec<(u64, Job)>,
+    /// Datasets that are filled before the others.
+    blocks: Vec<Block>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -55,6 +62,9 @@ impl<'a> Writer<'a> {
     pub(crate) fn new(source: &'a Source, plan: &'a Plan, options: &'a ToHdf5Options, file: &File) -> Result<Self> {
         let root = file.root()?;
         let exact = native::begin(&root, &source.name)?;
+        if let Some(averaging) = source.tables.first().map_or(Ok(None), |main| main.content()?.averaging())? {
+            root.set_attribute(AVERAGED, &Attribute::string(averaging))?;
+        }
         Ok(Writer {
             source,
             plan,
@@ -65,6 +75,7 @@ impl<'a> Writer<'a> {
             groups: Vec::new(),
             exact_groups: Vec::new(),
             jobs: Vec::new(),
+            blocks: Vec::new(),
             warnings: Vec::new(),
         })
     }
@@ -120,9 +131,57 @@ impl<'a> Writer<'a> {
             let targets = self.write_column(table, column, group, row_scale, &mut scales, &mut axes);
             let targets = targets.with_context(|| Context::column(&column.name))?;
             self.write_column_document(content, &column.stored_form(), column.index, exact)?;
-            self.jobs.push((column.bytes, Job::Column { table: number, column: index, targets: Box::new(targets) }));
+            if column.allocation == Allocation::Block {
+                self.add_blocks(number, index, &targets)?;
+            }
+            let job = Job::Column { table: number, column: index, targets: Box::new(targets) };
+            match (column.allocation, &column.form) {
+                (Allocation::Chunks, _) => self.jobs.push((column.bytes, job)),
+                // the order in which other chunks are written does not depend on blocks
+                (Allocation::Block, ColumnForm::Cubes { .. }) => self.jobs.push((0, job)),
+                (Allocation::Block, _) => {}
+            }
         }
         Ok(())
+    }
+
+    /// Notes the blocks of a column.
+    fn add_blocks(&mut self, table: usize, column: usize, targets: &Members<DatasetSink>) -> Result<()> {
+        for (part, target) in targets.parts() {
+            let cube = match part {
+                Part::Data => 0,
+                Part::Cube(number) => number,
+                _ => continue,
+            };
+            if let Some(address) = self.datasets[target.dataset].block()? {
+                self.blocks.push(Block { table, column, cube, grid: target.grid.clone(), address });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills the blocks of the file at `path`, which this writer has open. Their places are known, and nothing else writes there.
+    fn fill_blocks(&self, path: &Path, pool: &rayon::ThreadPool, progress: &dyn Progress) -> Result<Sharing> {
+        let mut sharing = Sharing::of_columns(self.source, self.plan)?;
+        let (source, plan, reflink) = (self.source, self.plan, self.options.reflink);
+        let writer = BlockWriter { source, plan, reflink, file: FileTarget::open(path)?, progress };
+        pool.install(|| {
+            self.blocks.iter().try_for_each(|block| {
+                let (shared, reason) = writer.fill(block)?;
+                sharing.add(plan, block, shared, reason);
+                Ok::<_, Error>(())
+            })
+        })?;
+        Ok(sharing)
+    }
+
+    /// The digest of a column that is one block, which no lane reads.
+    fn digest_of_block(&self, block: &Block, progress: &dyn Progress) -> Result<Result<Sha256>> {
+        let table = &self.plan.tables[block.table];
+        let content = self.content(table)?;
+        let index = table.columns[block.column].index;
+        let cells = content.cells(index)?;
+        digest_cells(&content.columns()[index], &*cells, content, table.rows.clone(), progress).map(Ok)
     }
 
     /// Creates the scale of the rows; returns its number among the datasets.
@@ -137,7 +196,7 @@ impl<'a> Writer<'a> {
             compression: self.options.compress.of_row_numbers(rows),
         };
         // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
-        let target = self.create(group, &table.row, spec)?;
+        let target = self.create(group, &table.row, spec, Allocation::Chunks)?;
         let number = target.dataset;
         self.datasets[number].make_scale(&table.row)?;
         self.jobs.push((rows * 8, Job::RowNumbers { table: place, target, rows: table.rows.clone() }));
@@ -165,14 +224,20 @@ impl<'a> Writer<'a> {
 
     /// Creates a chunked dataset that will get data. It grows only if the file is to be appendable, and only elements of a
     /// fixed size are compressed.
-    fn create(&mut self, group: &Group, name: &str, spec: DatasetSpec<'_>) -> Result<DatasetSink> {
+    fn create(
+        &mut self,
+        group: &Group,
+        name: &str,
+        spec: DatasetSpec<'_>,
+        allocation: Allocation,
+    ) -> Result<DatasetSink> {
         let chunk = spec.chunk.clone().unwrap_or_else(|| spec.shape.clone());
         let compression = if spec.element.is_fixed_size() { spec.compression } else { Compression::NONE };
         // HDF5 has no chunks without elements
         let appendable = spec.appendable && self.options.appendable && !chunk.contains(&0);
         let spec = DatasetSpec { appendable, compression, ..spec };
         let dataset = self.datasets.len();
-        self.datasets.push(group.create_dataset(name, &spec)?);
+        self.datasets.push(group.create_allocated(name, &spec, allocation)?);
         let size = spec.element.size();
         let pipeline = (!compression.is_none()).then(|| compression.pipeline(size));
         Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
@@ -202,6 +267,7 @@ impl<'a> Writer<'a> {
         }
         if table.source == 0 {
             document.damage = self.source.damage().to_vec();
+            document.averaged = content.averaging()?;
         }
         document.write(exact)
     }
@@ -213,15 +279,35 @@ impl<'a> Writer<'a> {
         document.manager_number(number).write(exact)
     }
 
-    /// Runs all jobs, and returns the digest of the main table if it is wanted.
-    pub(crate) fn write_data(&mut self, progress: &dyn Progress) -> Result<Option<Sha256>> {
+    /// Runs all jobs for the file at `path`; returns the digest of the main table, if it is wanted, and how much of the file is
+    /// shared with the source, if it has blocks.
+    pub(crate) fn write_data(
+        &mut self,
+        path: &Path,
+        progress: &dyn Progress,
+    ) -> Result<(Option<Sha256>, Option<Sharing>)> {
         let pool = thread_pool(self.options.threads)?;
+        let sharing = match self.options.compress {
+            Compress::Shared => Some(self.fill_blocks(path, &pool, progress)?),
+            Compress::With(_) | Compress::Auto => None,
+        };
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let columns = self.columns_of_datasets(&jobs);
         let mut shas: Vec<Vec<Option<Result<Sha256>>>> =
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut raw = Vec::new();
+        if self.options.digest || self.options.restorable {
+            let is_dense = |block: &&Block| {
+                matches!(self.plan.tables[block.table].columns[block.column].form, ColumnForm::Dense { .. })
+            };
+            let digest = |block: &Block| Ok((block.table, block.column, self.digest_of_block(block, progress)?));
+            let dense: Vec<_> = self.blocks.iter().filter(is_dense).collect();
+            let digests = pool.install(|| dense.into_par_iter().map(digest).collect::<Result<Vec<_>>>())?;
+            for (table, column, sha) in digests {
+                shas[table][column] = Some(sha);
+            }
+        }
         let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
         let wanted = self.options.digest || self.options.restorable;
         let cells = if wanted { CellDigest::Wanted } else { CellDigest::Skipped };
@@ -265,7 +351,8 @@ impl<'a> Writer<'a> {
         for (table, column, strings) in raw {
             self.write_raw_strings(table, column, &strings)?;
         }
-        if wanted { self.write_digests(shas).map(Some) } else { Ok(None) }
+        let digest = if wanted { Some(self.write_digests(shas)?) } else { None };
+        Ok((digest, sharing))
     }
 
     /// The table and column of each dataset, for reports; those of the row numbers count as the first column's.
@@ -349,17 +436,14 @@ impl Maker for ColumnMaker<'_, '_> {
         let element = part.element(self.column.data_type);
         let (shape, chunk) = self.column.extents(part, rows, growth)?;
         let appendable = !matches!(part, Part::Values | Part::Offset);
-        let compression = match part {
-            Part::Data | Part::Cube(_) | Part::Values => self.column.compression,
+        let (compression, allocation) = match part {
+            Part::Data | Part::Cube(_) | Part::Values => (self.column.compression, self.column.allocation),
             Part::Offset | Part::Shape | Part::RowCube | Part::RowIndex | Part::Position | Part::Defined => {
-                self.writer.options.compress.of_row_numbers(rows)
+                (self.writer.options.compress.of_row_numbers(rows), Allocation::Chunks)
             }
         };
-        self.writer.create(
-            group,
-            name,
-            DatasetSpec { element, shape: &shape, chunk: Some(chunk), appendable, compression },
-        )
+        let spec = DatasetSpec { element, shape: &shape, chunk: Some(chunk), appendable, compression };
+        self.writer.create(group, name, spec, allocation)
     }
 
     fn dataset<'a>(&'a self, made: &'a DatasetSink) -> &'a Dataset {

@@ -6,6 +6,7 @@ use bstr::ByteSlice;
 
 use super::plan::TableBlueprint;
 use super::tiles::chunks_to_tiles;
+use crate::clone::Sharer;
 use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::native::{MAX_CUBES, stored_size};
 use crate::progress::Progress;
@@ -16,7 +17,13 @@ use crate::value::{Shape, Values};
 
 impl TableBlueprint {
     /// Copies the columns of a manager.
-    pub(super) fn fill(&self, source: &Source, mut part: Part<'_>, progress: &dyn Progress) -> Result<()> {
+    pub(super) fn fill(
+        &self,
+        source: &Source,
+        mut part: Part<'_>,
+        sharer: &Sharer<'_>,
+        progress: &dyn Progress,
+    ) -> Result<()> {
         let content = source.tables[self.source].content()?;
         for (nth, number) in part.columns().into_iter().enumerate() {
             if self.columns[number].filling.is_computed() {
@@ -30,7 +37,7 @@ impl TableBlueprint {
             };
             let cells = content.cells(index).with_context(|| place(&self.name, &name))?;
             let info = &content.columns()[index];
-            Copy { info, cells: &*cells, rows: 0..self.rows, advance: &advance }
+            Copy { info, cells: &*cells, rows: 0..self.rows, sharer, advance: &advance }
                 .run(part.column(nth))
                 .with_context(|| place(&self.name, &name))?;
         }
@@ -43,6 +50,7 @@ struct Copy<'a> {
     info: &'a ColumnInfo,
     cells: &'a dyn ColumnCells,
     rows: Range<u64>,
+    sharer: &'a Sharer<'a>,
     /// Reports bytes; fails if the conversion should stop.
     advance: &'a (dyn Fn(u64) -> Result<()> + Sync),
 }
@@ -60,7 +68,7 @@ impl Copy<'_> {
                 let Some((cell, _)) = cube.grid().shape.split_last() else { continue };
                 column.set_shapes(run.rows.clone(), &cell)?;
             }
-            if chunks_to_tiles(&tiling, &column.cubes()?, self.advance)? {
+            if chunks_to_tiles(&tiling, &column.cubes()?, self.sharer, self.advance)? {
                 return Ok(());
             }
         }

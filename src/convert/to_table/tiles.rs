@@ -2,8 +2,10 @@
 
 use rayon::prelude::*;
 
+use crate::clone::{SharedOnly, Sharer};
 use crate::error::Result;
-use crate::grid::{ChunkRead, ChunkWrite, read_chunks, read_chunks_in, unravel};
+use crate::grid::{ChunkRead, ChunkStorage, ChunkWrite, read_chunks, read_chunks_in, unravel};
+use crate::io::Raw;
 use crate::table::Tiling;
 use crate::value::Values;
 
@@ -22,10 +24,14 @@ struct Pair<'a> {
 pub(super) fn chunks_to_tiles(
     tiling: &Tiling<'_>,
     targets: &[Box<dyn ChunkWrite + '_>],
+    sharer: &Sharer<'_>,
     advance: &(dyn Fn(u64) -> Result<()> + Sync),
 ) -> Result<bool> {
     let Some(pairs) = pairs(tiling, targets) else { return Ok(false) };
-    pairs.iter().try_for_each(|pair| pair.copy(advance))?;
+    pairs.iter().try_for_each(|pair| match pair.share(sharer)? {
+        Some(bytes) => advance(bytes),
+        None => pair.copy(advance),
+    })?;
     Ok(true)
 }
 
@@ -69,6 +75,30 @@ fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
 }
 
 impl Pair<'_> {
+    /// Lets the tiles share the bytes of the chunks; returns the bytes of all tiles, or `None` if that cannot be done.
+    fn share(&self, sharer: &Sharer<'_>) -> Result<Option<u64>> {
+        let ChunkStorage::Block { file, offset, order } = self.from.storage() else { return Ok(None) };
+        let size = self.to.data_type().size() as u64;
+        let tile_bytes = self.to.grid().chunk.elements()? * size;
+        let chunk_bytes = self.from.grid().chunk.elements()? * size;
+        let (tiles, chunks) = (self.to.grid().counts().elements()?, self.from.grid().counts().elements()?);
+        if self.to.raw_order() != Some(order) || (chunk_bytes != self.joined * tile_bytes && chunks > 1) {
+            return Ok(None);
+        }
+        let bytes = (tiles * tile_bytes).min(chunks * chunk_bytes);
+        let mut at = 0;
+        while at < bytes {
+            let Some(raw) = file.raw(offset + at) else { return Ok(None) };
+            let part = Raw { len: raw.len.min(bytes - at), ..raw };
+            match self.to.copy_raw(at, part, &SharedOnly(sharer)) {
+                0 => return Ok(None),
+                shared => at += shared,
+            }
+        }
+        // the rest of the last tile is beyond the rows, and zeros
+        Ok(Some(tiles * tile_bytes))
+    }
+
     fn copy(&self, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
         let size = self.to.data_type().size() as u64;
         let tile_bytes = self.to.grid().chunk.elements()? * size;

@@ -6,15 +6,21 @@ use bstr::ByteSlice;
 use rayon::prelude::*;
 
 use super::plan::{Filling, TableBlueprint, ToTableOptions, plan};
+use crate::clone::{Reflink, Sharer};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
-use crate::output::Output;
+use crate::grid::ChunkStorage;
+use crate::native::MAX_CUBES;
+use crate::output::{Output, directory_of};
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::publishing::Publishing;
 use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
 use crate::table::{OpenOptions, Table, TableWriter};
+
+/// Hypercubes of fewer bytes are expected to be copied.
+const SHAREABLE_BYTES: u64 = 4 << 20;
 
 /// Summary of [`ToTable::write`](super::super::ToTable::write).
 #[derive(Debug)]
@@ -30,6 +36,8 @@ pub struct ToTableSummary {
     pub rows: u64,
     /// Bytes of all elements; strings are counted at 16 each.
     pub bytes: u64,
+    /// The number of bytes of the table that it shares with the source: they take no space of their own.
+    pub shared_bytes: u64,
     /// Damaged parts that were left out; empty without [`ToTable::salvage`](super::super::ToTable::salvage).
     pub damage: Vec<Damage>,
     /// Warnings for the user, in sentences.
@@ -52,13 +60,16 @@ pub(crate) fn to_table(
     let mut plans = plan(source, target, options, &mut warnings)?;
     let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
     progress.expect(bytes);
-    let mut output = Output::create_directory(target, publishing, bytes)?;
-    let mut told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
+    let needed = bytes.saturating_sub(shareable(source, &plans, directory_of(target))?);
+    let mut output = Output::create_directory(target, publishing, needed)?;
+    let mut sharer = Sharer::new(Reflink::Auto, progress);
+    let mut told = write(source, &plans, options, &output, &sharer, progress).map_err(Error::blame_source)?;
     let inexact = store_inexact(source, &mut plans, output.partial(), progress)?;
     if !inexact.is_empty() {
         drop(output);
-        output = Output::create_directory(target, publishing, bytes)?;
-        told = write(source, &plans, options, &output, progress).map_err(Error::blame_source)?;
+        output = Output::create_directory(target, publishing, needed)?;
+        sharer = Sharer::new(Reflink::Auto, progress);
+        told = write(source, &plans, options, &output, &sharer, progress).map_err(Error::blame_source)?;
     }
     output.commit()?;
     warnings.extend(inexact);
@@ -69,9 +80,37 @@ pub(crate) fn to_table(
         missing: plans.iter().map(|plan| plan.missing).sum(),
         rows: plans.first().map_or(0, |plan| plan.rows),
         bytes,
+        shared_bytes: sharer.shared(),
         damage: source.damage().to_vec(),
         warnings,
     })
+}
+
+/// About how many bytes of the tables a directory can share with the source.
+fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Result<u64> {
+    let sharer = Sharer::new(Reflink::Auto, &());
+    let mut bytes = 0;
+    for plan in plans {
+        let content = source.tables[plan.source].content()?;
+        for column in plan.columns.iter().filter(|column| !column.filling.is_computed()) {
+            let info = &content.columns()[column.index];
+            if !info.data_type().is_fixed_size() {
+                continue;
+            }
+            // a column that cannot be read fails when it is copied
+            let Ok(cells) = content.cells(column.index) else { continue };
+            for cube in cells.tiling(MAX_CUBES).iter().flat_map(|tiling| &tiling.cubes) {
+                let size = cube.grid().shape.elements()?.saturating_mul(info.data_type().size() as u64);
+                if let ChunkStorage::Block { file, .. } = cube.storage()
+                    && size >= SHAREABLE_BYTES
+                    && sharer.can_share(file, directory)
+                {
+                    bytes += size;
+                }
+            }
+        }
+    }
+    Ok(bytes)
 }
 
 /// Writes all tables; returns what the user should know.
@@ -80,6 +119,7 @@ fn write(
     plans: &[TableBlueprint],
     options: &ToTableOptions,
     output: &Output,
+    sharer: &Sharer<'_>,
     progress: &dyn Progress,
 ) -> Result<Vec<String>> {
     let mut warnings = Vec::new();
@@ -99,7 +139,7 @@ fn write(
     // the largest begin first
     jobs.sort_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
     pool.install(|| {
-        jobs.into_par_iter().with_max_len(1).try_for_each(|(_, plan, part)| plan.fill(source, part, progress))
+        jobs.into_par_iter().with_max_len(1).try_for_each(|(_, plan, part)| plan.fill(source, part, sharer, progress))
     })?;
     // those inside others first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::header::CubeEntry;
 use crate::error::{Error, Result, ResultExt};
-use crate::grid::{ChunkRead, ChunkWrite, Grid, Part, for_each_chunk, for_each_run};
-use crate::io::{ByteOrder, PagedMut, ReadAt, WriteAt};
+use crate::grid::{ChunkRead, ChunkStorage, ChunkWrite, Grid, Part, for_each_chunk, for_each_run};
+use crate::io::{ByteOrder, PagedMut, Raw, RawCopy, ReadAt, WriteAt};
 use crate::stman::elements::ElementsMut;
 use crate::value::{DataType, Region, Shape, Values, bits, swap_bytes, swap_width};
 
@@ -169,6 +169,17 @@ impl<F: ReadAt + ?Sized> ChunkRead for CubeColumn<F> {
         CubeColumn::raw_order(self)
     }
 
+    fn storage(&self) -> ChunkStorage<'_> {
+        match &self.file {
+            _ if self.data_type == DataType::Bool => ChunkStorage::Bits,
+            Some(file) if self.bytes == self.stride => {
+                ChunkStorage::Block { file, offset: self.offset, order: self.order }
+            }
+            Some(_) => ChunkStorage::Scattered,
+            None => ChunkStorage::Encoded,
+        }
+    }
+
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()> {
         let start = self.tile_offset(first);
         if self.bytes == self.stride {
@@ -228,6 +239,15 @@ impl<F: WriteAt + ?Sized> ChunkWrite for CubeColumn<F> {
             _ => values.extend_bytes(self.order, &mut bytes),
         }
         self.write_raw(self.grid.number(index), &bytes)
+    }
+
+    fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64 {
+        match &self.file {
+            Some(file) if self.data_type != DataType::Bool && self.bytes == self.stride => {
+                file.copy_raw(self.offset + at, bytes, by)
+            }
+            _ => 0,
+        }
     }
 
     fn write_raw(&self, first: u64, bytes: &[u8]) -> Result<()> {

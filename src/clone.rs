@@ -1,0 +1,339 @@
+//! Ranges of files that share their bytes with ranges of others ("reflinks"), where the file system can.
+//!
+//! A range is shared in whole blocks of the file system, in steps that can be interrupted; the bytes before the first and after the
+//! last block are copied. Whether it can be done shows when it is tried: [`share`] then either has put all bytes in place or says
+//! why not, and the caller copies.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::{fmt, io};
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::h5::clone_range;
+use crate::io::{Raw, RawCopy, ReadAt, copy_between, past_end};
+use crate::progress::Progress;
+
+/// The units in which file systems share bytes, the most frequent first: blocks of 4 KiB, pages of 64 KiB, the records of ZFS.
+const UNITS: [u64; 4] = [4 << 10, 64 << 10, 128 << 10, 1 << 20];
+/// Bytes that are shared by one call of the system: it cannot be interrupted.
+const STEP_BYTES: u64 = 1 << 30;
+/// Bytes that a probe shares.
+const PROBE_BYTES: u64 = 1 << 20;
+
+/// Whether what is written shares its bytes with the source, on file systems that can (reflink). What the files hold is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reflink {
+    /// Bytes are shared where that is possible, and copied elsewhere.
+    #[default]
+    Auto,
+    /// Bytes are shared; it is an error if they cannot be.
+    Always,
+    /// Bytes are copied.
+    Never,
+}
+
+/// The reason why bytes are copied and not shared with the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum NotShared {
+    /// The elements are not stored in tiles.
+    NotTiled,
+    /// The tiles hold a bit for each element, HDF5 a byte.
+    Bits,
+    /// Only some of the rows are taken.
+    SomeRows,
+    /// The tiles are not chunks of the dataset.
+    TileShape,
+    /// The numbers are big-endian.
+    ByteOrder,
+    /// Other bytes lie between the tiles: those of other columns in the same file.
+    SeveralColumns,
+    /// The tiles are fewer bytes than are aligned in the file: 4 MiB.
+    Small,
+    /// The tiles are in a container or a compressed file.
+    Container,
+    /// The tiles do not begin at a block of the file system.
+    Misaligned,
+    /// The source is in another file system.
+    OtherFileSystem,
+    /// The file system does not share bytes between files.
+    FileSystem,
+    /// The file system does not share bytes that it has not yet written to the disk.
+    Busy,
+    /// The source or the target may not share bytes: the system gives no permission.
+    Permission,
+    /// The caller wanted copies: [`Reflink::Never`].
+    Unwanted,
+}
+
+impl NotShared {
+    /// The reason in some words: `the file system does not share bytes between files`.
+    pub fn describe(self) -> &'static str {
+        match self {
+            NotShared::NotTiled => "not in tiles",
+            NotShared::Bits => "tiles of bits",
+            NotShared::SomeRows => "only some rows are taken",
+            NotShared::TileShape => "the tiles are not chunks of the dataset",
+            NotShared::ByteOrder => "big-endian numbers",
+            NotShared::SeveralColumns => "two or more columns in one file",
+            NotShared::Small => "less than 4 MiB",
+            NotShared::Container => "the tiles are in a container",
+            NotShared::Misaligned => "the tiles do not begin at a block of the file system",
+            NotShared::OtherFileSystem => "the source is in another file system",
+            NotShared::FileSystem => "the file system does not share bytes between files",
+            NotShared::Busy => "the source is not yet written to the disk",
+            NotShared::Permission => "the system does not permit it",
+            NotShared::Unwanted => "copies are wanted",
+        }
+    }
+
+    /// The reason that the system gave; `None` if it is an error of another kind.
+    fn of_errno(errno: Errno) -> Option<Self> {
+        Some(match errno {
+            Errno::EINVAL => NotShared::Misaligned,
+            Errno::EXDEV => NotShared::OtherFileSystem,
+            Errno::EOPNOTSUPP | Errno::ENOTTY | Errno::ENOSYS | Errno::EBADF => NotShared::FileSystem,
+            Errno::EAGAIN | Errno::ETXTBSY => NotShared::Busy,
+            Errno::EPERM | Errno::EACCES => NotShared::Permission,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for NotShared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.describe())
+    }
+}
+
+/// Puts the bytes `from` at `offset` of `to`, most of them shared; returns the number of those that are. If that cannot be done the
+/// reason is returned, and the bytes there are unspecified.
+///
+/// # Errors
+/// `Format` if the source ends before, `Interrupted`, `NoSpace`, `Io`.
+pub(crate) fn share(
+    from: Raw<'_>,
+    to: &File,
+    offset: u64,
+    progress: &dyn Progress,
+) -> Result<std::result::Result<u64, NotShared>> {
+    for unit in UNITS {
+        let head = (from.offset.next_multiple_of(unit) - from.offset).min(from.len);
+        let body = (from.len - head) / unit * unit;
+        if from.offset % unit != offset % unit || body == 0 {
+            break;
+        }
+        match share_blocks(Raw { offset: from.offset + head, len: body, ..from }, to, offset + head, progress)? {
+            Ok(()) => {
+                copy_end(from, to, offset, 0..head)?;
+                copy_end(from, to, offset, head + body..from.len)?;
+                return Ok(Ok(body));
+            }
+            // it may have larger blocks
+            Err(NotShared::Misaligned) => {}
+            Err(reason) => return Ok(Err(reason)),
+        }
+    }
+    Ok(Err(NotShared::Misaligned))
+}
+
+/// Shares whole blocks.
+fn share_blocks(
+    from: Raw<'_>,
+    to: &File,
+    offset: u64,
+    progress: &dyn Progress,
+) -> Result<std::result::Result<(), NotShared>> {
+    let mut at = 0;
+    while at < from.len {
+        progress.go_on()?;
+        let step = Raw { offset: from.offset + at, len: (from.len - at).min(STEP_BYTES), ..from };
+        match clone_range(step, to, offset + at) {
+            Ok(()) => at += step.len,
+            Err(Errno::EINTR) => {}
+            Err(errno) => match NotShared::of_errno(errno) {
+                Some(reason) => return Ok(Err(reason)),
+                None => return Err(io::Error::from(errno).into()),
+            },
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Copies the bytes `part` of a range.
+fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -> Result<()> {
+    let mut bytes = vec![0; (part.end - part.start) as usize];
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    ReadAt::read_at(from.file, from.offset + part.start, &mut bytes)?;
+    Ok(to.write_all_at(&bytes, offset + part.start)?)
+}
+
+/// Tries whether files in `directory` can share the bytes `from` on; nothing stays behind.
+///
+/// # Errors
+/// `Io`, `NoSpace` if no file can be made there.
+pub(crate) fn probe(from: Raw<'_>, directory: &Path) -> Result<std::result::Result<(), NotShared>> {
+    let len = from.file.len()?;
+    if from.offset >= len {
+        return Err(past_end(from.offset, 1, len));
+    }
+    let from = Raw { len: from.len.min(len - from.offset).min(PROBE_BYTES), ..from };
+    let to = tempfile::tempfile_in(directory)?;
+    // the offset modulo the largest unit is what counts
+    Ok(share(from, &to, from.offset % UNITS[UNITS.len() - 1], &())?.map(drop))
+}
+
+/// Copies ranges between files for a call, shared where that is wanted and possible, and counts the bytes.
+pub(crate) struct Sharer<'a> {
+    reflink: Reflink,
+    progress: &'a dyn Progress,
+    shared: AtomicU64,
+    /// Whether a range could not be shared, so that others of the same files need not be tried in large steps.
+    refused: AtomicBool,
+}
+
+impl<'a> Sharer<'a> {
+    pub(crate) fn new(reflink: Reflink, progress: &'a dyn Progress) -> Self {
+        Sharer { reflink, progress, shared: AtomicU64::new(0), refused: AtomicBool::new(false) }
+    }
+
+    /// The number of bytes that were shared.
+    pub(crate) fn shared(&self) -> u64 {
+        self.shared.load(Ordering::Relaxed)
+    }
+
+    /// Whether the first bytes of `from` can be shared with files in `directory`.
+    pub(crate) fn can_share(&self, from: &dyn ReadAt, directory: &Path) -> bool {
+        self.reflink != Reflink::Never
+            && from.raw(0).is_some_and(|raw| probe(raw, directory).is_ok_and(|probed| probed.is_ok()))
+    }
+
+    /// Puts the bytes `from` at `offset` of `to`, see [`share`].
+    ///
+    /// # Errors
+    /// Those of [`share`].
+    pub(crate) fn share(&self, from: Raw<'_>, to: &File, offset: u64) -> Result<std::result::Result<u64, NotShared>> {
+        if self.reflink == Reflink::Never {
+            return Ok(Err(NotShared::Unwanted));
+        }
+        let shared = share(from, to, offset, self.progress)?;
+        if let Ok(bytes) = shared {
+            self.shared.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(shared)
+    }
+}
+
+impl RawCopy for Sharer<'_> {
+    fn most_bytes(&self) -> u64 {
+        if self.reflink == Reflink::Never || self.refused.load(Ordering::Relaxed) { RAW_BYTES } else { STEP_BYTES }
+    }
+
+    fn copy(&self, from: Raw<'_>, to: &File, offset: u64) -> u64 {
+        // the system shares by itself what it copies
+        if self.reflink == Reflink::Never {
+            return 0;
+        }
+        // whatever went wrong, the caller sees it by reading and writing
+        match self.share(from, to, offset) {
+            Ok(Ok(_)) => from.len,
+            Ok(Err(_)) | Err(_) => {
+                self.refused.store(true, Ordering::Relaxed);
+                copy_between(Raw { len: from.len.min(RAW_BYTES), ..from }, to, offset)
+            }
+        }
+    }
+}
+
+/// Shares ranges by a [`Sharer`], and leaves to the caller what cannot be shared.
+pub(crate) struct SharedOnly<'a>(pub(crate) &'a Sharer<'a>);
+
+impl RawCopy for SharedOnly<'_> {
+    fn most_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn copy(&self, from: Raw<'_>, to: &File, offset: u64) -> u64 {
+        // whatever went wrong, the caller sees it by reading and writing
+        if matches!(self.0.share(from, to, offset), Ok(Ok(_))) { from.len } else { 0 }
+    }
+}
+
+/// Bytes that the system copies at a time.
+const RAW_BYTES: u64 = 4 << 20;
+
+/// Gives space back that the file system took after the end of a file because it might grow: XFS takes half a gigabyte for one that
+/// shares as much.
+pub(crate) fn trim(path: &Path) -> Result<()> {
+    let file = File::options().write(true).open(path)?;
+    Ok(file.set_len(file.metadata()?.len())?)
+}
+
+/// The error of a call that has to share bytes and cannot.
+pub(crate) fn cannot_share(what: &str, reason: NotShared) -> Error {
+    Error::unsupported(format!("{what} cannot share its bytes with the source: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    /// A file of `len` bytes, none of which repeat soon.
+    fn sample(folder: &Path, name: &str, len: usize) -> File {
+        let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8 ^ (i >> 12) as u8).collect();
+        std::fs::write(folder.join(name), bytes).unwrap();
+        File::options().read(true).write(true).open(folder.join(name)).unwrap()
+    }
+
+    #[test]
+    fn bytes_are_in_place_or_a_reason_is_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let from = sample(folder.path(), "from", 300_000);
+        let source = std::fs::read(folder.path().join("from")).unwrap();
+        for (offset, len, to) in [(0, 300_000, 0), (5, 250_000, 4101), (5, 1000, 5), (4096, 100_000, 8191)] {
+            let target = sample(folder.path(), "to", 0);
+            match share(Raw { file: &from, offset, len }, &target, to, &()).unwrap() {
+                Ok(shared) => {
+                    assert!(shared > 0 && shared <= len && shared % 4096 == 0);
+                    let found = std::fs::read(folder.path().join("to")).unwrap();
+                    assert_eq!(found[to as usize..], source[offset as usize..(offset + len) as usize]);
+                }
+                Err(reason) if offset % 4096 != to % 4096 || len < 4096 => assert_eq!(reason, NotShared::Misaligned),
+                Err(reason) => assert_eq!(reason, NotShared::FileSystem),
+            }
+        }
+    }
+
+    #[test]
+    fn reasons_and_errors_of_the_system() {
+        for (errno, reason) in [
+            (Errno::EINVAL, NotShared::Misaligned),
+            (Errno::EXDEV, NotShared::OtherFileSystem),
+            (Errno::EOPNOTSUPP, NotShared::FileSystem),
+            (Errno::EAGAIN, NotShared::Busy),
+        ] {
+            assert_eq!(NotShared::of_errno(errno), Some(reason));
+        }
+        assert_eq!(NotShared::of_errno(Errno::ENOSPC), None);
+        assert_eq!(NotShared::of_errno(Errno::EIO), None);
+    }
+
+    #[test]
+    fn a_source_that_is_too_short_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (sample(folder.path(), "from", 5000), sample(folder.path(), "to", 0));
+        let error = copy_end(Raw { file: &from, offset: 4096, len: 4096 }, &to, 4096, 0..4096).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format);
+        assert_eq!(
+            probe(Raw { file: &from, offset: 8192, len: 1 }, folder.path()).unwrap_err().kind(),
+            ErrorKind::Format
+        );
+    }
+}

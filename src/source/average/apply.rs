@@ -1,0 +1,125 @@
+//! A source whose main table and spectral windows are averaged.
+
+use std::ops::Range;
+
+use super::averaging::Averaging;
+use super::plan::AveragePlan;
+use super::windows::WindowPlan;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::progress::Progress;
+use crate::source::Source;
+use crate::source::content::{Content, HowAveraged, Selected};
+use crate::source::row_set::RowSet;
+
+/// How a source was averaged.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Averaged {
+    /// What was asked for.
+    pub averaging: Averaging,
+    /// Rows of the main table before.
+    pub rows_before: u64,
+    /// Rows of the main table after.
+    pub rows: u64,
+    /// The column of the weights of samples; `None`: all samples count the same.
+    pub weights: Option<String>,
+    /// Columns whose values cannot be averaged: that of the first row of each bin is kept.
+    pub first_values: Vec<String>,
+    /// Columns whose cells are left undefined.
+    pub left_undefined: Vec<String>,
+    /// The number of channels of each spectral window, before and after.
+    pub channels: Vec<(u64, u64)>,
+}
+
+impl Averaged {
+    /// Bytes that the bins take during a conversion.
+    pub(crate) fn memory(&self) -> u64 {
+        match self.averaging.seconds() {
+            Some(_) => 4 * self.rows_before + 12 * self.rows,
+            None => 0,
+        }
+    }
+}
+
+impl Source {
+    /// Averages the main table and the spectral windows; only `rows` of the main table if they are given.
+    ///
+    /// # Errors
+    /// `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if more than `max_memory` bytes are
+    /// needed to find the bins; `Interrupted`; those of reading.
+    pub(crate) fn average(
+        &mut self,
+        averaging: Averaging,
+        rows: Option<Range<u64>>,
+        max_memory: u64,
+        progress: &dyn Progress,
+    ) -> Result<Averaged> {
+        averaging.check()?;
+        if self.is_salvaged {
+            return Err(Error::usage("a damaged source is not averaged: convert it first, then average the file"));
+        }
+        if let Some(rows) = rows {
+            self.take_rows(rows)?;
+        }
+        let factor = averaging.channel_factor();
+        let main = self.tables[0].content()?;
+        let rows_before = main.rows();
+        let open = |index: usize| main.cells(index);
+        let plan = AveragePlan::new(averaging, main.columns(), rows_before, &open, max_memory, progress)?;
+        let mut averaged = Averaged {
+            averaging,
+            rows_before,
+            rows: plan.rows(),
+            weights: plan.weights(),
+            first_values: plan.first_values(),
+            left_undefined: plan.left_undefined(),
+            channels: Vec::new(),
+        };
+        self.replace(0, HowAveraged::Rows(plan));
+        let windows = self.tables.iter().position(|table| table.name == "SPECTRAL_WINDOW" && table.content.is_ok());
+        match windows {
+            Some(number) if factor > 1 => {
+                let content = self.tables[number].content()?;
+                averaged.channels = channels(content, factor)?;
+                let plan = WindowPlan::new(factor, content.columns());
+                self.replace(number, HowAveraged::Windows(plan));
+            }
+            None if factor > 1 => {
+                return Err(Error::usage("averaging channels is for MeasurementSets: no table SPECTRAL_WINDOW"));
+            }
+            _ => {}
+        }
+        Ok(averaged)
+    }
+
+    /// Reduces the main table to some consecutive rows.
+    fn take_rows(&mut self, rows: Range<u64>) -> Result<()> {
+        let all = self.tables[0].content()?.rows();
+        limits::row_range(&rows, all)?;
+        limits::selected_rows(all)?;
+        let mut taken = RowSet::default();
+        (0..rows.end).for_each(|row| taken.push(row >= rows.start));
+        self.change(0, |whole| Content::Selected(Box::new(Selected::new(whole, taken))));
+        Ok(())
+    }
+
+    fn replace(&mut self, table: usize, how: HowAveraged) {
+        self.change(table, |whole| Content::averaged(whole, how));
+    }
+
+    fn change(&mut self, table: usize, change: impl FnOnce(Content) -> Content) {
+        let content = &mut self.tables[table].content;
+        *content = std::mem::replace(content, Err(Error::usage("the table is being averaged"))).map(change);
+    }
+}
+
+/// The number of channels of each spectral window, before and after.
+fn channels(windows: &Content, factor: u64) -> Result<Vec<(u64, u64)>> {
+    let Some(index) = windows.columns().iter().position(|info| info.desc.name == "CHAN_FREQ") else {
+        return Ok(Vec::new());
+    };
+    let shapes = windows.cells(index)?.shapes(0..windows.rows())?;
+    let count = |shape: Option<crate::value::Shape>| shape.and_then(|shape| shape.last().copied()).unwrap_or(0);
+    Ok(shapes.into_iter().map(count).map(|count| (count, count.div_ceil(factor))).collect())
+}

@@ -1,0 +1,28 @@
+//! The mean of rows in bins of time and of neighbouring channels, weighted and without flagged samples. docs/averaging.md.
+//!
+//! | file             | purpose                                                            |
+//! |------------------|--------------------------------------------------------------------|
+//! | `averaging.rs`   | what is averaged: `time=10s,chan=4`                                |
+//! | `time_bins.rs`   | which rows become one                                              |
+//! | `rules.rs`       | what each column of the main table becomes                         |
+//! | `plan.rs`        | bins, rules and the columns of flags and weights together          |
+//! | `input.rs`       | the rows of bins with their samples, flags and weights             |
+//! | `sums.rs`        | the sums that become averaged samples                              |
+//! | `samples.rs`     | columns with a value for each channel, or made from those          |
+//! | `rows.rs`        | columns with a value for each row                                  |
+//! | `windows.rs`     | the table SPECTRAL_WINDOW                                          |
+//! | `apply.rs`       | a source with averaged tables                                      |
+
+mod apply;
+mod averaging;
+mod input;
+pub(super) mod plan;
+mod rows;
+mod rules;
+mod samples;
+mod sums;
+mod time_bins;
+pub(super) mod windows;
+
+pub use apply::Averaged;
+pub use averaging::Averaging;
