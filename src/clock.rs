@@ -20,7 +20,7 @@ struct Set {
 }
 
 impl Clock {
-    /// A clock that stands still, and goes on when it is told to.
+    /// Makes a clock for tests that stands still until it is moved on.
     #[cfg(test)]
     pub(crate) fn standing() -> Self {
         let start = (Instant::now(), SystemTime::now());

@@ -174,7 +174,7 @@ fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -
     Ok(to.write_all_at(&bytes, offset + part.start)?)
 }
 
-/// Tries whether files in `directory` can share the bytes `from` on; no file stays.
+/// Tries whether files in `directory` can share the bytes `from` on, with a temporary file without a name.
 ///
 /// # Errors
 /// `Io`, `NoSpace` if no file can be made there.

@@ -78,7 +78,7 @@ impl Context {
         Context::Path(path.as_ref().to_path_buf())
     }
 
-    /// A file of a table or container.
+    /// Makes the context of a file of a table or container.
     pub(crate) fn member(file: impl Into<String>) -> Self {
         Context::Member { file: file.into(), manager: None }
     }
@@ -222,7 +222,7 @@ impl Error {
         self.kind() == ErrorKind::Unsupported && !self.0.elsewhere
     }
 
-    /// Whether a source is damaged or incomplete, rather than that the call cannot go on.
+    /// Whether the error means that a source is damaged or incomplete, and not that the call itself cannot continue.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Io)
     }
@@ -364,7 +364,7 @@ pub(crate) trait ResultExt<T> {
     fn context(self, context: impl Into<Context>) -> Result<T>;
     fn with_context<C: Into<Context>>(self, context: impl FnOnce() -> C) -> Result<T>;
 
-    /// Adds several steps, innermost first.
+    /// Adds several contexts to an error, innermost first.
     fn in_contexts(self, contexts: &[Context]) -> Result<T>;
 }
 

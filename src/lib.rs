@@ -1,4 +1,4 @@
-//! Casacore tables (CTDS, MeasurementSets) in pure Rust, and the bridge to HDF5.
+//! Reading and writing of casacore tables (CTDS, MeasurementSets) in pure Rust, and conversion to HDF5.
 //!
 //! | to                                             | start with                                             |
 //! |------------------------------------------------|--------------------------------------------------------|

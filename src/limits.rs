@@ -23,7 +23,8 @@ const MAX_SELECTED_ROWS: u64 = 1 << 33;
 /// Tables opened for one: the parts of a concatenation, those that columns are forwarded to.
 const MAX_TABLES: usize = 1 << 14;
 
-/// Records within records, subtables within subtables. In JSON a record takes three levels, and its parser knows 128.
+/// Deepest nesting of records, subtables, groups and the like. In JSON a record takes three levels, and the parser
+/// allows 128.
 pub(crate) const MAX_DEPTH: usize = 40;
 
 /// Refuses a cell of `bytes` that nothing in the file backs.

@@ -21,7 +21,7 @@ use nix::sys::statvfs::statvfs;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::publishing::{IfExists, Publishing, SyncPolicy};
 
-/// How often what is written is made durable meanwhile.
+/// Interval at which the output is made durable while it is written.
 const SYNC_EVERY: Duration = Duration::from_millis(100);
 
 /// Files of less than this are left for the end.
@@ -271,7 +271,7 @@ impl Output {
         check_target(target, kind, publishing.if_exists)?;
         let directory = directory_of(target);
         if !directory.is_dir() {
-            return Err(Error::usage(format!("there is no directory {}", directory.display())).context(place));
+            return Err(Error::usage(format!("directory {} does not exist", directory.display())).context(place));
         }
         let system = statvfs(directory).map_err(io::Error::from).context(&place)?;
         let free = system.blocks_available().saturating_mul(system.fragment_size());
@@ -590,7 +590,7 @@ fn sync_changed(path: &Path, synced: &mut HashMap<PathBuf, SystemTime>) -> Resul
     Ok(())
 }
 
-/// Removes a file or a directory with all that is in it, if it is there.
+/// Removes a file or a directory with its content, if it exists.
 fn remove(path: &Path) -> io::Result<()> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {
@@ -656,7 +656,7 @@ mod tests {
         assert_eq!(fs::read(target.join("SUB/table.dat")).unwrap(), b"two");
         assert_eq!(names(directory.path()), ["x.ms"]);
 
-        // a file is no directory, a directory of other things no table
+        // a file is not a directory, and a directory of other files is not a table
         assert_eq!(Output::create(&target, IfExists::Replace.into(), 10).unwrap_err().kind(), ErrorKind::Exists);
         fs::remove_file(target.join("table.dat")).unwrap();
         assert_eq!(make(IfExists::Replace, "three").unwrap_err().kind(), ErrorKind::Exists);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::LockUnpoisoned;
 
-/// The number of threads that `wanted` stands for: 0 is one for each processor.
+/// Number of threads for the option `wanted`: 0 stands for one thread for each processor.
 pub(crate) fn threads(wanted: usize) -> usize {
     match wanted {
         0 => std::thread::available_parallelism().map_or(1, usize::from),

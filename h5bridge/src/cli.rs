@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line: global options and verbs.
 
 use std::io::Write;
 

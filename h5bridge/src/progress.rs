@@ -20,7 +20,7 @@ impl Bar {
         Bar(bar)
     }
 
-    /// Takes the bar away.
+    /// Removes the progress bar.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
     }

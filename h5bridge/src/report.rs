@@ -36,7 +36,7 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Options that would go on where an error ended a verb.
+/// Options that would let a failed verb continue, as a hint for the user.
 #[derive(Debug)]
 pub(crate) struct Suggestion(String);
 

@@ -57,7 +57,7 @@ fn scalar<'py>(py: Python<'py>, values: &Values) -> PyResult<Bound<'py, PyAny>> 
     }
 }
 
-/// A numpy array of elements in casacore's order: the first axis of `shape` is the last of the array.
+/// Makes a numpy array of elements in casacore's order: the first axis of `shape` is the last of the array.
 pub(crate) fn array<'py>(py: Python<'py>, shape: &Shape, values: Values) -> PyResult<Bound<'py, PyAny>> {
     fn shaped<T>(shape: &Shape, values: Vec<T>) -> PyResult<ArrayD<T>> {
         // an array without elements may come without axes

@@ -78,7 +78,7 @@ impl Encoder {
         if wide { self.u64(value) } else { self.u32(value as u32) }
     }
 
-    /// A byte count, then the bytes.
+    /// Encodes a string: the number of bytes, then the bytes.
     pub(crate) fn string(&mut self, value: impl AsRef<[u8]>) {
         let value = value.as_ref();
         self.u32(value.len() as u32);
@@ -117,12 +117,12 @@ impl Encoder {
         self.block(values.iter(), |encoder, &value| encoder.u32(value));
     }
 
-    /// Object `Block` of u64, or of u32 in older versions of a structure.
+    /// Encodes an object `Block` of u64, or of u32 in older versions of a structure.
     pub(crate) fn block_uint(&mut self, values: &[u64], wide: bool) {
         self.block(values.iter(), |encoder, &value| encoder.uint(value, wide));
     }
 
-    /// Object `SimpleOrderedMap` from i32 to i32; casacore's are in ascending order of the keys.
+    /// Encodes an object `SimpleOrderedMap` from i32 to i32; casacore's keys are in ascending order.
     pub(crate) fn map_i32(&mut self, entries: &[(i32, i32)]) {
         self.start("SimpleOrderedMap", 1);
         self.i32(0);
@@ -152,7 +152,7 @@ impl Encoder {
         self.iposition(&extents);
     }
 
-    /// Object `Array` version 3 with the name that stands for it.
+    /// Encodes an object `Array` of version 3 with the object name `name`.
     ///
     /// # Errors
     /// `Limit` for extents or counts beyond 32 bits, `Usage` for arrays of records.

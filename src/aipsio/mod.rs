@@ -138,7 +138,7 @@ impl<'a> Decoder<'a> {
         Error::format(message).context(Context::offset(structure, position))
     }
 
-    /// An error about what was just read.
+    /// Makes an error about the bytes that were just read.
     pub(crate) fn error(&self, message: impl Into<String>) -> Error {
         self.error_at(self.position, message)
     }
@@ -162,7 +162,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The next `count` bytes, at most a window.
+    /// Returns the next `count` bytes, at most a window.
     fn take(&mut self, field: &str, count: usize) -> Result<&[u8]> {
         self.check_count(field, count as u64, 1)?;
         let inside = self.position >= self.window_start
@@ -184,7 +184,7 @@ impl<'a> Decoder<'a> {
         self.source.read_at(self.position + ahead, &mut found).is_ok() && found == expected
     }
 
-    /// Passes over `count` bytes.
+    /// Skips `count` bytes.
     pub(crate) fn skip(&mut self, field: &str, count: u64) -> Result<()> {
         self.check_count(field, count, 1)?;
         self.position += count;
@@ -276,7 +276,7 @@ impl<'a> Decoder<'a> {
         self.block(field, 4, |decoder| decoder.u32(field))
     }
 
-    /// Object `Block` of u32, or of u64 in newer versions of a structure.
+    /// Decodes an object `Block` of u32, or of u64 in newer versions of a structure.
     pub(crate) fn block_uint(&mut self, field: &str, wide: bool) -> Result<Vec<u64>> {
         self.block(field, if wide { 8 } else { 4 }, |decoder| decoder.uint(field, wide))
     }

@@ -1,4 +1,4 @@
-//! BloscLZ: literals and references to bytes before them.
+//! Decoder of BloscLZ, which stores literal bytes and references to earlier bytes.
 
 /// Distance of references with two more bytes.
 const FAR: usize = 8192;

@@ -116,7 +116,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// The list of blocks of a chunk with this header.
+    /// Reads the list of blocks of a chunk with this header.
     fn new(chunk: &'a [u8], header: ChunkHeader) -> Result<Self> {
         let (bytes, block_bytes) = (header.bytes as usize, header.block_bytes as usize);
         let count = if bytes == 0 { 0 } else { bytes.div_ceil(block_bytes) };

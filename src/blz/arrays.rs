@@ -25,7 +25,7 @@ const COLUMNS: &str = "__rootdirs__";
 /// The arrays at a path: one, or the columns of a table.
 #[derive(Debug)]
 pub struct Arrays {
-    /// `None`: an array on its own.
+    /// Names of the columns of a table; `None` for a single array.
     pub(super) columns: Option<Vec<String>>,
     pub(super) attributes: Option<Document>,
     pub(super) arrays: Vec<Array>,
@@ -100,7 +100,7 @@ impl Arrays {
         container::locate(path).is_ok_and(|root| is_array(&*root) || root.open(COLUMNS).is_ok())
     }
 
-    /// Opens the array or table at `path`. So is an HDF5 file of any program, or a dataset in it:
+    /// Opens the array or table at `path`, which may also be an HDF5 file of any program or a dataset in it:
     /// `my.h5/group/data`.
     ///
     /// # Errors

@@ -397,7 +397,7 @@ impl Dtype {
     }
 }
 
-/// The value that all of a list, or of lists in it, are; a value that is not a list itself.
+/// The value that all elements of a list, or of lists in it, have in common; the value itself if it is not a list.
 fn uniform(value: &Json) -> Option<&Json> {
     let Json::Array(list) = value else { return Some(value) };
     let mut values = list.iter().map(uniform);

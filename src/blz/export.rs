@@ -76,7 +76,7 @@ impl<'a> Export<'a> {
         self
     }
 
-    /// Sets the codec; without, the one that the array's document names, or LZ4.
+    /// Sets the codec; by default the one that the array's document names, or LZ4.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self

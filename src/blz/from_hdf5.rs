@@ -27,7 +27,7 @@ pub(super) const COLUMNS: &str = "columns";
 /// Root attribute with the name of the format that the arrays came from.
 pub(super) const FORMAT: &str = "blz_format";
 
-/// Attribute of a dataset: the element type, as it was spelled.
+/// Attribute of a dataset: the element type in its original spelling.
 pub(super) const DTYPE: &str = "blz_dtype";
 
 /// Attribute of a dataset: the text of `meta/storage`, or of the metadata of a single file.

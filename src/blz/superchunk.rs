@@ -338,7 +338,7 @@ fn inflate(bytes: &[u8], len: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// Inflates data of unknown length.
+/// Decompresses zlib data whose decompressed length is not known.
 fn inflate_any(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut out = vec![0; (4 * bytes.len()).clamp(1 << 12, MOST_METADATA as usize)];
     loop {

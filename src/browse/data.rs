@@ -1,4 +1,4 @@
-//! Values in one of the formats that are asked for.
+//! Encodes the values of datasets in the requested format.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub enum Format {
     Bin,
     /// numpy's format, of numbers.
     Npy,
-    /// Lines of numbers with commas, of one or two axes.
+    /// CSV: lines of numbers with commas, for one or two axes.
     Csv,
     /// An image, of two axes.
     Tiff,

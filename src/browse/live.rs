@@ -31,7 +31,7 @@ pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Optio
     Ok(None)
 }
 
-/// The committed rows of the table in the group at `path`; `None` if no table with this path grows.
+/// Committed rows of the table in the group at `path`; `None` if it is not the path of a growing table.
 fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     if path.is_empty() || !root.has(path.trim_start_matches('/')) {
         return Ok(None);

@@ -26,7 +26,7 @@ const VARIABLE_ELEMENTS: u64 = 1024;
 /// Bytes of an element.
 const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 
-/// An open dataset, and what is selected of it.
+/// An open dataset, and the selected part of it.
 pub(super) struct Values {
     dataset: AnyDataset,
     /// Location of the elements, if they are in a table.
@@ -34,7 +34,8 @@ pub(super) struct Values {
     /// Kept open for the dataset.
     file: Arc<OpenFile>,
     selected: Selected,
-    /// The extents of the result: those of the selection, and those of elements that are arrays. `None` for a null dataspace.
+    /// Extents of the result: those of the selection, then those of elements that are arrays. `None` for a null
+    /// dataspace.
     pub(super) shape: Option<Vec<u64>>,
     /// The element, or that of elements that are arrays.
     pub(super) element: AnyType,

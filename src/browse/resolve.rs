@@ -1,4 +1,4 @@
-//! The way from a path to an object, link by link, so that libhdf5 never follows one by itself.
+//! Resolution of paths link by link, so that libhdf5 never follows a link by itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,11 @@ pub(super) struct OpenFile {
     file: File,
     /// Location of the elements of columns, if the file does not hold them.
     pub(super) table: Option<Unwritten>,
-    /// Of the file, canonical: where it looks for others.
+    /// Canonical path of the directory in which the file looks for other files.
     directory: PathBuf,
     /// Name of the file in messages.
     pub(super) name: String,
-    /// Another process may append to it.
+    /// Whether another process may be appending to the file.
     pub(super) grows: bool,
     /// The committed rows of the tables that were asked for, by the path of the group; `None` for what does not grow.
     committed: Mutex<BTreeMap<String, Option<u64>>>,

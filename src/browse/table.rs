@@ -62,7 +62,7 @@ impl TableElements {
         TableElements { place, cache: ChunkCache::new(CACHE_BYTES) }
     }
 
-    /// The bytes of the elements of `block`, little-endian, last axis fastest.
+    /// Reads the bytes of the elements of `block`, little-endian, last axis fastest.
     pub(super) fn read_bytes(&self, table: &Unwritten, block: &[Steps]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.each_box(table, block, &mut |part, values| {

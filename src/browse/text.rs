@@ -132,7 +132,7 @@ impl Text for bool {
     }
 }
 
-/// Bytes that a number of this form has as JSON at most, with its comma.
+/// Most bytes of a number of this form as JSON, with its comma.
 pub(super) fn longest(form: Form) -> u64 {
     match (form.kind, form.part()) {
         (Kind::Bool, _) => 6,

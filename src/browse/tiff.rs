@@ -1,4 +1,4 @@
-//! The header of a TIFF file with one image, whose numbers follow it as they are.
+//! Header of a TIFF file with one image; the numbers follow it uncompressed.
 
 use super::number::{Form, Kind};
 use crate::error::{Error, Result};

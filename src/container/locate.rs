@@ -38,7 +38,7 @@ pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<
 pub(crate) enum Found {
     /// A directory or a container.
     Container(Arc<dyn Container>),
-    /// A virtual file that is not a container: what it is in, and its name there.
+    /// A virtual file that is not a container: the container that holds it, and its name there.
     File(Arc<dyn Container>, String),
 }
 

@@ -211,7 +211,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A container that is written.
+/// A container that is open for writing.
 ///
 /// What was written is sure to be found again after [`commit`](Self::commit); a process killed at any moment leaves what
 /// the last commit left, or what the next one would have.

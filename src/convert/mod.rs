@@ -1,4 +1,4 @@
-//! Tables to HDF5 files and back, and whether both hold the same.
+//! Conversion of tables to HDF5 files and back, and comparison of sources.
 //!
 //! | builder        | writes                                                                                         |
 //! |----------------|------------------------------------------------------------------------------------------------|

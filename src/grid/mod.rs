@@ -56,7 +56,7 @@ pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
 /// How the chunks of an array are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ChunkStorage<'a> {
-    /// Plain elements, one chunk after the other by their linear numbers.
+    /// Chunks of plain elements, one after the other by their linear numbers.
     Block {
         /// The file that has them.
         file: &'a dyn ReadAt,
@@ -65,11 +65,11 @@ pub(crate) enum ChunkStorage<'a> {
         /// The order of the bytes of each element.
         order: ByteOrder,
     },
-    /// Plain elements with other bytes between the chunks.
+    /// Chunks of plain elements, with other bytes between the chunks.
     Scattered,
-    /// One bit for each element.
+    /// Chunks of one bit for each element.
     Bits,
-    /// A form that has to be decoded, or chunks that are missing.
+    /// Chunks that have to be decoded, or are missing.
     Encoded,
 }
 

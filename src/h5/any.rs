@@ -46,7 +46,7 @@ pub(crate) struct AnyDataset {
     dataset: hdf5::Dataset,
     stored: StoredType,
     elsewhere: Option<Elsewhere>,
-    /// The extents if the elements are in other files, which are not asked.
+    /// Shape of the dataset, if its elements are in other files that are not read.
     apart: Option<Vec<u64>>,
     /// libhdf5 keeps the chunks that have the same place on the first axis.
     keeps_chunks: bool,
@@ -60,7 +60,7 @@ pub(crate) struct AnyNamedType {
     stored: StoredType,
 }
 
-/// Identifies an object of an open file.
+/// Identifier of an object within an open file.
 pub(crate) type ObjectId = String;
 
 /// Where the files that a dataset names may lie.
@@ -75,7 +75,7 @@ impl<'a> Served<'a> {
         Served { directory, is_served }
     }
 
-    /// The path of the file that is named `name`, if it is a regular file that is served.
+    /// Path of the file that is named `name`, if it is a regular file that the server may serve.
     ///
     /// # Errors
     /// `NotFound`, and `Unsupported` if it is not served.

@@ -78,8 +78,8 @@ struct Runs {
 }
 
 impl AnyChunks {
-    /// The chunks of a dataset with elements of fixed size; `None` where only libhdf5 can read them. Decoded chunks of `keep` bytes are
-    /// kept for the next block.
+    /// Finds the chunks of a dataset with elements of fixed size; `None` where only libhdf5 can read them. `keep` bytes of
+    /// decoded chunks are kept for the next block.
     pub(super) fn new(dataset: &hdf5::Dataset, keep: u64) -> Result<Option<Self>> {
         let creation = dataset.dcpl()?;
         let Some(extents) = creation.get_chunk()? else { return Ok(None) };
@@ -269,7 +269,7 @@ impl Runs {
         self.len + self.axes.iter().map(|(count, step, _)| (*count as usize - 1) * step).sum::<usize>()
     }
 
-    /// Calls `copy` with where each run begins in the chunk and in the block.
+    /// Calls `copy` with the start of each run in the chunk and in the block.
     fn each(&self, mut copy: impl FnMut(usize, usize)) {
         each_run(&self.axes, self.from, self.to, &mut copy);
     }

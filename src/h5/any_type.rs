@@ -1,4 +1,4 @@
-//! Types of elements that any HDF5 file may have, as libhdf5 has the elements in memory.
+//! Element types of any HDF5 file, in the form in which libhdf5 puts the elements into memory.
 
 /// How deep types may be nested in types.
 pub(crate) const MAX_NESTED_TYPES: usize = 32;

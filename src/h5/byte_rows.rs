@@ -1,4 +1,4 @@
-//! Datasets of bytes whose chunks are rows: files in blocks.
+//! Datasets of bytes in which each row is a chunk: they store files in blocks.
 
 use hdf5::dataset::{AllocTime, DatasetCreate};
 
@@ -12,7 +12,7 @@ pub(crate) struct ByteRows {
     pub(crate) row_bytes: u64,
     /// At least one, unless it can grow: HDF5 has no chunks for a fixed number of 0.
     pub(crate) rows: u64,
-    /// More rows may be added.
+    /// Whether rows can be added later.
     pub(crate) appendable: bool,
     pub(crate) filters: ByteFilters,
 }

@@ -25,8 +25,8 @@ pub(crate) struct DatasetSpec<'a> {
     /// Not a record.
     pub(crate) element: DataType,
     pub(crate) shape: &'a Shape,
-    /// Shape of a chunk, at most the shape of the dataset except along the last axis of an appendable one; `None` is one contiguous
-    /// block. Ignored for a dataset without elements that cannot grow: HDF5 has no chunks for it.
+    /// Shape of the chunks, at most that of the dataset but for the last axis of an appendable one; `None` is one
+    /// contiguous block. Ignored for a dataset without elements that cannot grow: HDF5 has no chunks for it.
     pub(crate) chunk: Option<Shape>,
     /// The last axis may grow.
     pub(crate) appendable: bool,
@@ -57,7 +57,7 @@ impl DatasetSpec<'_> {
                 || chunk.contains(&0)
                 || chunk[..fixed].iter().zip(self.shape.iter()).any(|(chunk, extent)| chunk > extent)
             {
-                return Err(Error::usage(format!("chunks {chunk} for a dataset of shape {}", self.shape)));
+                return Err(Error::usage(format!("chunks {chunk} do not fit a dataset of shape {}", self.shape)));
             }
             match allocation {
                 Allocation::Chunks => creation.alloc_time(Some(AllocTime::Incr)),
@@ -116,9 +116,9 @@ impl fmt::Display for IndexKind {
 /// Where a chunk is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChunkInfo {
-    /// Position among the chunks, counted in chunks.
+    /// Position of the chunk on each axis, counted in chunks.
     pub(crate) index: Shape,
-    /// Offset in the file, in bytes.
+    /// Offset of the chunk in the file, in bytes.
     pub(crate) address: u64,
     pub(crate) stored_bytes: u64,
     /// Bit `i` is set where filter `i` of the pipeline was skipped.
@@ -131,7 +131,7 @@ pub(crate) enum Storage {
     Chunks,
     /// One after the other from this byte of the file on; `None` if nothing was ever written.
     Block(Option<u64>),
-    /// The elements are in the object header.
+    /// The data are in the object header.
     Header,
     /// Only libhdf5 finds the elements.
     Other(&'static str),
@@ -140,7 +140,7 @@ pub(crate) enum Storage {
 /// A dataset of which no element is read or written: its attributes, and where its elements are.
 pub(crate) struct Header {
     dataset: hdf5::Dataset,
-    /// Path from the root.
+    /// Path of the dataset from the root.
     path: String,
     elsewhere: Option<Elsewhere>,
 }
@@ -192,7 +192,7 @@ impl fmt::Debug for Header {
 /// An open dataset.
 pub(crate) struct Dataset {
     dataset: hdf5::Dataset,
-    /// Path from the root.
+    /// Path of the dataset from the root.
     path: String,
     layout: OnceLock<Layout>,
     /// Its elements, or some of them, are in other files than that of the group it was asked for.
@@ -258,7 +258,7 @@ impl Dataset {
     pub(crate) fn shape(&self) -> Result<Shape> {
         let space = self.dataset.space().with_context(|| self.place())?;
         if space.is_null() {
-            return Err(Error::unsupported("a null dataspace").context(self.place()));
+            return Err(Error::unsupported("the dataset has a null dataspace").context(self.place()));
         }
         Ok(space.shape().iter().rev().map(|&extent| extent as u64).collect())
     }
@@ -408,7 +408,7 @@ impl Dataset {
     pub(crate) fn read_rows(&self, element: &StoredElement, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         let mut read = || {
             let shape = self.shape()?;
-            let (cell, has) = shape.split_last().ok_or_else(|| Error::unsupported("a dataset without axes"))?;
+            let (cell, has) = shape.split_last().ok_or_else(|| Error::unsupported("the dataset has no axes"))?;
             if rows.start > rows.end || rows.end > has {
                 return Err(Error::usage(format!("rows {rows:?} of {has}")));
             }
@@ -449,7 +449,7 @@ impl Dataset {
         let write = || {
             let count = self.check(region, values.data_type())?;
             if count != values.len() {
-                return Err(Error::usage(format!("{} values for a region of {count}", values.len())));
+                return Err(Error::usage(format!("{} values do not fill a region of {count}", values.len())));
             }
             if count == 0 {
                 return Ok(());
@@ -460,7 +460,7 @@ impl Dataset {
             match values {
                 Values::String(strings) => sys::write_strings(&target, sys::Charset::Utf8, &Strings::new(strings)?),
                 _ => {
-                    let bytes = values.le_bytes().expect("records are no dataset's type, which was checked");
+                    let bytes = values.le_bytes().expect("datasets of records were refused before");
                     sys::write(&target, &sys::number_type(values.data_type())?, &bytes)
                 }
             }
@@ -502,12 +502,15 @@ impl Dataset {
         let write = || {
             let layout = self.layout()?;
             let Some(chunk) = layout.chunk.as_ref().filter(|chunk| chunk.len() == index.len()) else {
-                return Err(Error::usage(format!("no chunks with {} axes", index.len())));
+                return Err(Error::usage(format!("the dataset has no chunks with {} axes", index.len())));
             };
             let plain_bytes = chunk.elements()? * layout.datatype.size() as u64;
             let is_plain = layout.filters.is_empty() || filter_mask.trailing_ones() as usize >= layout.filters.len();
             if is_plain && bytes.len() as u64 != plain_bytes {
-                return Err(Error::usage(format!("{} bytes for a chunk of {plain_bytes}", bytes.len())));
+                return Err(Error::usage(format!(
+                    "{} bytes do not fill a chunk, which has {plain_bytes}",
+                    bytes.len()
+                )));
             }
             let offset: Vec<u64> = index.iter().zip(chunk.iter()).rev().map(|(index, chunk)| index * chunk).collect();
             sys::write_chunk(&self.dataset, &offset, filter_mask, bytes)
@@ -560,10 +563,10 @@ impl Dataset {
         // before 1.14 addresses are counted from the user block, or from the start of the file
         #[cfg(not(feature = "static-hdf5"))]
         if hdf5::library_version() < (1, 14, 0) && self.dataset.file()?.userblock() > 0 {
-            let message = "chunks after a user block are found by HDF5 1.14 and newer only";
+            let message = "chunks after a user block are read with HDF5 1.14 or newer";
             return Err(Error::unsupported(message).context(self.place()));
         }
-        // H5Dchunk_iter is newer than HDF5 1.10. This walks the index anew for every chunk.
+        // H5Dchunk_iter is newer than HDF5 1.10. This walks the index again for every chunk.
         #[cfg(not(feature = "static-hdf5"))]
         for number in 0..self.dataset.num_chunks().unwrap_or(0) {
             let Some(info) = self.dataset.chunk_info(number) else {
@@ -623,7 +626,7 @@ impl Dataset {
         let attach = || {
             let axes = self.shape()?.len();
             if axis >= axes {
-                return Err(Error::usage(format!("axis {axis} of a dataset with {axes}")));
+                return Err(Error::usage(format!("axis {axis} does not exist, the dataset has {axes} axes")));
             }
             sys::attach_scale(&self.dataset, &scale.dataset, (axes - 1 - axis) as u32)
         };

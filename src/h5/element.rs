@@ -75,7 +75,7 @@ pub(crate) struct ElementSpec<'a> {
     pub(crate) element: &'a StoredElement,
     /// Extents, fastest axis first; the last one may grow.
     pub(crate) shape: &'a Shape,
-    /// Extents of a chunk; none is 0.
+    /// Shape of a chunk; no extent is 0.
     pub(crate) chunk: &'a Shape,
     pub(crate) compression: Compression,
     /// Chunks are Blosc chunks, and these are the parameters of the filter; `compression` is then ignored.

@@ -159,7 +159,7 @@ impl Reach {
     }
 }
 
-/// Says which files may be opened because another one names them.
+/// Decides which files may be opened because another one names them.
 pub(super) trait Admission {
     /// The path of the file that `found` names `name`.
     ///

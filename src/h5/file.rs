@@ -46,7 +46,7 @@ impl Bounds {
             Bounds::Earliest => access.libver_bounds(LibraryVersion::Earliest, LibraryVersion::V110),
             Bounds::V110 => access.libver_bounds(LibraryVersion::V110, LibraryVersion::V110),
         };
-        // so that `close` is the end of the file, whoever still holds a group
+        // so that `close` closes the file even if a group is still open
         access.fclose_degree(FileCloseDegree::Strong);
         access
     }
@@ -101,7 +101,7 @@ const MEMORY_INCREMENT: usize = 64 << 10;
 pub(crate) struct File {
     /// Taken by `close` and `drop` only.
     file: Option<hdf5::File>,
-    /// Whether its lock keeps everybody else out.
+    /// Whether the file is locked exclusively.
     writable: bool,
     path: PathBuf,
     /// The other files that may be opened because this one names them.
@@ -109,12 +109,12 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Creates a file, or empties the one that is there.
+    /// Creates a file, or empties an existing one.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         Self::create_for(Bounds::V110, path)
     }
 
-    /// Creates a file for these readers, or empties the one that is there.
+    /// Creates a file for these readers, or empties an existing one.
     pub(crate) fn create_for(bounds: Bounds, path: &Path) -> Result<Self> {
         Self::create_with(bounds, path, &mut bounds.access())
     }
@@ -178,7 +178,7 @@ impl File {
         loop {
             let live = is_live();
             match if live { Self::open_live(path) } else { Self::open(path) } {
-                // a writer began or ended meanwhile
+                // a writer began or ended in between
                 Err(_) if is_live() != live => {}
                 opened => return opened,
             }
@@ -205,13 +205,13 @@ impl File {
     }
 
     /// Opens a file for reading that another program appends to under SWMR, or did when it was killed. HDF5's lock is held
-    /// only meanwhile.
+    /// only while the file is being opened.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
         let opened = Self::open_for(Mode::ReadLive, path, || access().metadata_read_attempts(READ_ATTEMPTS).finish())?;
-        // with it a writer that ended could not go on before all readers have gone; there may be no locks
+        // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
         let _ = fs::File::from(sys::descriptor(opened.file())?).unlock();
         Ok(opened)
     }
@@ -219,7 +219,7 @@ impl File {
     /// Opens a file to change it; what is new in it is for readers within `bounds`.
     ///
     /// # Errors
-    /// `Format` if it is not HDF5, `Locked` if somebody has it open.
+    /// `Format` if it is not HDF5, `Locked` if another process has it open.
     pub(crate) fn edit(path: &Path, bounds: Bounds) -> Result<Self> {
         Self::open_for(Mode::Write, path, || bounds.access().finish())
     }
@@ -234,8 +234,8 @@ impl File {
     /// elements of datasets and the extents of those that can grow.
     ///
     /// # Errors
-    /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if somebody has it open, or was killed when he
-    /// wrote it.
+    /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it open, or a writer exited
+    /// without closing it.
     pub(crate) fn edit_live(path: &Path) -> Result<Self> {
         Self::open_for(Mode::WriteLive, path, || Bounds::V110.access().finish())
     }
@@ -263,7 +263,7 @@ impl File {
         LiveFile::open(&path)
     }
 
-    /// Where the HDF5 file ends in the file of the system; what follows is not HDF5.
+    /// Offset of the end of the HDF5 file; later bytes of the file are not HDF5.
     pub(crate) fn end_of_file(&self) -> Result<u64> {
         sys::end_of_file(self.file()).context(Context::path(&self.path))
     }
@@ -299,10 +299,10 @@ impl File {
     }
 }
 
-/// Opens a file that is there.
+/// Opens an existing file.
 pub(super) fn open(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
     let open = || sys::open_file(path, mode, &access()?);
-    // libhdf5 asks how long a file is before it reads how long it should be: one that grows meanwhile is "truncated" unless
+    // libhdf5 asks how long a file is before it reads how long it should be: one that grows in between is "truncated" unless
     // it is read live, and so is one whose writer was killed before it lengthened it
     let is_being_written = || superblock(path).is_some_and(|superblock| superblock.is_being_written());
     let opened = open().map_err(|found| match found.kind() {
@@ -317,7 +317,7 @@ fn superblock(path: &Path) -> Option<Superblock> {
     Superblock::read(&FileSource::open(path).ok()?).ok()
 }
 
-/// Flushes and closes a file; `writable` if its lock keeps everybody else out.
+/// Flushes and closes a file; `writable` if it is locked exclusively.
 pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
     if let Err(error) = file.flush() {
         // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays

@@ -32,7 +32,7 @@ pub(crate) struct Pipeline(Vec<Filter>);
 /// The working memory of a thread that runs filters, kept between chunks.
 #[derive(Default)]
 pub(crate) struct FilterScratch {
-    /// Kept for this filter and level.
+    /// The encoder for a filter and level, kept for reuse.
     encoder: Option<(i32, u8, Box<dyn Encoder>)>,
     /// Kept for this filter.
     decoder: Option<(i32, Box<dyn Decoder>)>,

@@ -427,7 +427,7 @@ impl Group {
 /// What a virtual dataset of a file may name.
 struct Objects {
     root: Group,
-    /// The roots of other files, opened once.
+    /// Root groups of other files, each opened once.
     files: HashMap<PathBuf, Group>,
 }
 

@@ -19,7 +19,7 @@ use super::{Dataset, Group, Reach, dataset, file, group};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
-/// Where objects of at least [`LARGE_METADATA`] bytes, and all that are made in a live file, begin: at a multiple of this.
+/// Alignment in bytes of objects of at least [`LARGE_METADATA`] bytes, and of all objects that are made in a live file.
 ///
 /// A process that is killed may leave a write unfinished where it passes from one page of memory to the next. The
 /// headers of datasets and the counters are rewritten in each commit, and each therefore lies within one page.

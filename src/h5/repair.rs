@@ -29,7 +29,7 @@ const SHARED: u8 = 4;
 pub(crate) struct Superblock([u8; BYTES]);
 
 impl Superblock {
-    /// Reads and checks it.
+    /// Reads and checks the superblock of an HDF5 file.
     ///
     /// # Errors
     /// `Unsupported` if it is of a version that files have that cannot be live, `Format` if it is damaged.

@@ -127,7 +127,7 @@ pub(crate) enum Link {
     Soft(String),
     /// An object of another file.
     External {
-        /// The file, as the link names it.
+        /// Name of the file, as the link records it.
         file: String,
         /// The path of the object in that file.
         path: String,
@@ -282,7 +282,7 @@ pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<O
     (0..count).map(source).collect::<Result<Vec<_>>>().map(Some)
 }
 
-/// Where a file ends, if nothing that is not HDF5 follows.
+/// Offset of the end of the HDF5 data, which is that of the file unless other bytes were appended.
 pub(super) fn end_of_file(file: &hdf5::File) -> Result<u64> {
     let mut end = 0;
     call!(H5Fget_eoa(file.id(), &mut end))?;
@@ -379,7 +379,7 @@ pub(super) fn scalar() -> Result<Dataspace> {
 pub(super) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result<()> {
     let axes = space.ndim();
     if start.len() != axes || extent.len() != axes {
-        return Err(Error::usage(format!("a box of {} axes in a dataspace of {axes}", start.len())));
+        return Err(Error::usage(format!("the box has {} axes, the dataspace {axes}", start.len())));
     }
     if axes > 0 {
         call!(h5s::H5Sselect_hyperslab(
@@ -398,7 +398,7 @@ pub(super) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result
 pub(super) fn select_steps(space: &Dataspace, start: &[u64], step: &[u64], count: &[u64]) -> Result<()> {
     let axes = space.ndim();
     if [start, step, count].iter().any(|numbers| numbers.len() != axes) {
-        return Err(Error::usage(format!("a selection of {} axes in a dataspace of {axes}", start.len())));
+        return Err(Error::usage(format!("the selection has {} axes, the dataspace {axes}", start.len())));
     }
     if axes > 0 {
         call!(h5s::H5Sselect_hyperslab(
@@ -585,7 +585,7 @@ pub(super) fn create_dataset(
     )?)
 }
 
-/// Sets the element that is read where none was written.
+/// Sets the fill value: the element that is read where none was written.
 pub(super) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &[u8]) -> Result<()> {
     if element.len() != datatype.size() {
         return Err(Error::usage(format!("{} bytes for a fill value of {}", element.len(), datatype.size())));
@@ -631,7 +631,7 @@ pub(super) struct StoredChunk {
 /// The chunk whose first element is at `offset`; `None` if it was never written.
 pub(super) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Option<StoredChunk>> {
     if dataset.ndim() != offset.len() {
-        return Err(Error::usage(format!("a chunk with {} axes", offset.len())));
+        return Err(Error::usage(format!("the dataset has no chunks with {} axes", offset.len())));
     }
     let (mut filter_mask, mut address, mut bytes) = (0, 0, 0);
     call!(h5d::H5Dget_chunk_info_by_coord(dataset.id(), offset.as_ptr(), &mut filter_mask, &mut address, &mut bytes))?;
@@ -912,7 +912,7 @@ impl Target<'_> {
     fn check(&self, datatype: &Datatype, bytes: usize) -> Result<()> {
         let needed = self.count()?.checked_mul(datatype.size());
         if needed != Some(bytes) || has_pointers(datatype)? {
-            return Err(Error::usage(format!("a buffer of {bytes} bytes for {} HDF5 values", self.count()?)));
+            return Err(Error::usage(format!("a buffer of {bytes} bytes does not fit {} HDF5 values", self.count()?)));
         }
         Ok(())
     }
@@ -966,7 +966,7 @@ pub(super) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut V
         let size = datatype.size();
         // SAFETY: the lock is held and the identifier is live
         let padding = sync(|| unsafe { h5t::H5Tget_strpad(datatype.id()) });
-        let bytes = count.checked_mul(size).ok_or_else(|| Error::format("strings of more than 2^64 bytes"))?;
+        let bytes = count.checked_mul(size).ok_or_else(|| Error::format("the strings have 2^64 bytes or more"))?;
         let mut buffer = vec![0u8; bytes];
         // SAFETY: `buffer` was made for `count` strings of `size` bytes
         unsafe { target.read(datatype, buffer.as_mut_ptr().cast()) }?;
@@ -1034,7 +1034,7 @@ impl Strings {
 pub(super) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Strings) -> Result<()> {
     let pointers: Vec<*const u8> = strings.starts.iter().map(|&start| strings.text[start..].as_ptr()).collect();
     if pointers.len() != target.count()? {
-        return Err(Error::usage(format!("{} strings for {} HDF5 values", pointers.len(), target.count()?)));
+        return Err(Error::usage(format!("{} strings were given, expected {}", pointers.len(), target.count()?)));
     }
     let datatype = string_type(charset)?;
     // SAFETY: one pointer per value, each to a NUL-terminated string that outlives the call
@@ -1063,7 +1063,7 @@ impl StoredType {
 /// A type in our words.
 fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
     if depth > MAX_NESTED_TYPES {
-        return Err(Error::limit(format!("types nested in types, more than {MAX_NESTED_TYPES} deep")));
+        return Err(Error::limit(format!("types are nested too deeply: the limit is {MAX_NESTED_TYPES} levels")));
     }
     let id = datatype.id();
     let size = datatype.size();
@@ -1131,7 +1131,9 @@ fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
             let element = base()?;
             let bytes = extents.iter().try_fold(element.size as u64, |bytes, &extent| bytes.checked_mul(extent));
             if bytes != Some(size as u64) {
-                return Err(Error::format(format!("an array type of {size} bytes for extents {extents:?}")));
+                return Err(Error::format(format!(
+                    "the array type has {size} bytes, which do not match its extents {extents:?}"
+                )));
             }
             AnyClass::Array { extents, element }
         }
@@ -1185,7 +1187,10 @@ fn integer_layout(datatype: &Datatype) -> Result<IntegerLayout> {
     let (sign, precision) = sync(|| unsafe { (h5t::H5Tget_sign(id), h5t::H5Tget_precision(id)) });
     let shift = call!(h5t::H5Tget_offset(id))? as usize;
     if precision == 0 || precision.saturating_add(shift) > 8 * datatype.size() {
-        return Err(Error::format(format!("an integer of {precision} bits in {} bytes", datatype.size())));
+        return Err(Error::format(format!(
+            "an integer of {precision} bits does not fit its {} bytes",
+            datatype.size()
+        )));
     }
     let signed = sign == h5t::H5T_sign_t::H5T_SGN_2;
     Ok(IntegerLayout { order: order(datatype), signed, precision, shift })
@@ -1370,7 +1375,9 @@ unsafe fn visit_array(extents: &[u64], element: &AnyType, bytes: &[u8], visitor:
 /// Reads all elements of an attribute, or those of a dataset, of the type that it has.
 pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Result<AnyValues<'a>> {
     let count = target.count()?;
-    let bytes = count.checked_mul(stored.datatype.size()).ok_or_else(|| Error::format("elements of 2^64 bytes"))?;
+    let bytes = count
+        .checked_mul(stored.datatype.size())
+        .ok_or_else(|| Error::format("the elements have 2^64 bytes or more"))?;
     if stored.element.is_opaque_to_us() {
         return Err(Error::unsupported("elements of this type are not decoded"));
     }
@@ -1388,7 +1395,7 @@ pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Resul
             let read = call!(h5d::H5Dread(id, datatype, memory.id(), file.id(), transfer.id(), buffer));
             if arena.full {
                 return Err(Error::limit(format!(
-                    "strings or sequences of more than {MAX_SEQUENCE_BYTES} bytes in {count} elements"
+                    "strings or sequences of {count} elements have more than {MAX_SEQUENCE_BYTES} bytes"
                 )));
             }
             read?;

@@ -49,7 +49,7 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether there are no bytes.
+    /// Whether the length is 0.
     ///
     /// # Errors
     /// As [`len`](Self::len).
@@ -63,7 +63,7 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
 pub struct Raw<'a> {
     /// The file.
     pub file: &'a File,
-    /// Offset of the first byte.
+    /// Offset of the first byte in the file.
     pub offset: u64,
     /// Number of consecutive bytes; the file may end before.
     pub len: u64,
@@ -98,7 +98,7 @@ pub trait WriteAt: ReadAt {
         0
     }
 
-    /// Says that the file is going to have `len` bytes, all of which are written: room for them can be taken at once.
+    /// Announces that the file will have `len` bytes, all of them written: disk space for them may be reserved at once.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.

@@ -14,7 +14,7 @@ const CACHE_BYTES: u64 = 1 << 22;
 #[derive(Debug)]
 pub(crate) struct Paged {
     file: Arc<dyn ReadAt>,
-    /// Length of the file when it was opened; bytes appended later are not seen.
+    /// Length of the file when it was opened; bytes that others append later are not seen.
     len: u64,
     pages: Recent<Vec<u8>>,
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
 const PAGE_BYTES: usize = 1 << 16;
-/// Bytes kept of a file.
+/// Most pages of a file that are kept in memory.
 const CACHE_PAGES: usize = 64;
 
 /// Keeps the pages of a file used last and writes them when others take their place; whole pages pass it by.

@@ -1,4 +1,4 @@
-//! A bounded cache of things that are costly to read again.
+//! A bounded cache of values that are costly to read again.
 
 use std::sync::{Arc, Mutex};
 

@@ -144,7 +144,7 @@ impl ColumnSpec {
         StoredForm::new(kind, link)
     }
 
-    /// What a number of axes of a cell mean.
+    /// Meanings of the axes of a cell with `axes` axes.
     fn roles(&self, is_ms: bool, axes: usize) -> Vec<&str> {
         if self.axes.len() == axes {
             self.axes.iter().map(String::as_str).collect()

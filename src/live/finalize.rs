@@ -88,7 +88,7 @@ impl<'a> Finalize<'a> {
         self
     }
 
-    /// Sets how many bytes the conversion may hold at a time; 256 MiB by default.
+    /// Sets the limit of the memory for data in bytes; 256 MiB by default.
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.options.max_memory = bytes;
         self

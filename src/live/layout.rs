@@ -31,7 +31,7 @@ pub(super) struct ColumnLayout {
     form: StoredForm,
     /// The path of the group of the table.
     table: String,
-    /// The names of the scales of the positions in its hypercubes.
+    /// Names of the scales of the positions in the hypercubes of the column.
     positions: Vec<String>,
 }
 

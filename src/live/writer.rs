@@ -101,7 +101,7 @@ impl Writer {
         &self.warnings
     }
 
-    /// The names of the tables: `MAIN`, `ANTENNA`, `A/B`.
+    /// Names of the tables: `MAIN`, `ANTENNA`, `A/B`.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.iter().map(|table| table.name.as_str())
     }
@@ -143,7 +143,7 @@ impl Writer {
         self.file()?.flush()
     }
 
-    /// The file has its name now.
+    /// Records that the file was renamed to `path`.
     pub(super) fn renamed(&mut self, path: &Path) {
         if let Some(file) = &mut self.file {
             file.renamed(path);

@@ -4,7 +4,7 @@ use super::bins::{MAP, Map, Merge, Times};
 use super::selection::{Measure, RowKey, Selection, Sums};
 use crate::value::Complex32;
 
-/// Lines and channels of a raster at most.
+/// Most lines, and most channels, of a raster.
 const RASTER_TIMES: usize = 1024;
 const RASTER_CHANNELS: usize = 512;
 /// Times of a series at most.

@@ -249,7 +249,7 @@ fn is_number(word: &str, number: usize) -> bool {
     word.parse() == Ok(number)
 }
 
-/// Three digits, and all those before the point.
+/// Formats a number with three significant digits, and with all digits before the point.
 fn short(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100. => 0,

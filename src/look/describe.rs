@@ -48,7 +48,7 @@ pub struct Description {
     pub units: Vec<String>,
     /// Whether the main table has FLAG or FLAG_ROW.
     pub has_flags: bool,
-    /// Rows of the main table.
+    /// Number of rows of the main table.
     pub rows: u64,
     /// First and last TIME of the rows folded for any plot, else of the first and the newest row; seconds of MJD.
     pub time_range: Option<[f64; 2]>,
@@ -78,7 +78,7 @@ pub struct Field {
     pub name: String,
 }
 
-/// A spectral window with a polarization setup.
+/// A spectral window with a polarization setup: one row of DATA_DESCRIPTION.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct SpectralWindow {

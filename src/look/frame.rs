@@ -90,7 +90,7 @@ impl Array {
 pub struct Axis {
     /// Quantity along the axis, for example `frequency`.
     pub label: String,
-    /// `MHz`; empty if there is none.
+    /// Unit of the axis, for example `MHz`; empty if it has none.
     pub unit: String,
     /// `linear`, `log`, `time` (seconds of MJD) or `category` (numbers that `names` gives names to).
     pub scale: &'static str,
@@ -136,7 +136,7 @@ pub struct Plot {
     pub complete: bool,
     /// Reading has stopped, until a request with a larger `more`.
     pub stopped: bool,
-    /// Cells that the plot has seen may have been written again.
+    /// Whether cells that the plot has used may have been overwritten since.
     pub stale: bool,
     /// The parameters, with their defaults.
     pub selection: Json,

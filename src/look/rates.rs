@@ -1,4 +1,4 @@
-//! Rows and bytes per second as means over seconds: single looks may come between two commits.
+//! Rates in rows and bytes per second, averaged over seconds: a single look may fall between two commits.
 
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};

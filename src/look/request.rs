@@ -135,7 +135,7 @@ pub(super) enum Average {
     Vector,
 }
 
-/// The baselines that are asked for.
+/// The baselines that a request selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BaselineWords {
     Cross,

@@ -46,7 +46,7 @@ enum Place {
 pub(super) struct Change {
     /// Whether rows were added.
     pub(super) grew: bool,
-    /// A table wrote cells, and added no row.
+    /// Whether cells of a table were overwritten without new rows.
     pub(super) rewritten: bool,
 }
 
@@ -367,7 +367,7 @@ impl Rows {
         })
     }
 
-    /// How many rows of a column a look reads within `bytes`.
+    /// Number of rows of a column that a look reads within a limit of `bytes`.
     pub(super) fn sample_rows(&self, column: &str, bytes: u64) -> Result<u64> {
         let limit = if self.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
         Ok((bytes / self.largest_cell(column)?.max(1)).clamp(1, limit))

@@ -15,7 +15,7 @@ use crate::value::{DataType, Shape};
 /// Most bytes of the newest cells that are read of a column for a look, by default.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
-/// Columns whose amplitudes are shown: the first that exists.
+/// Names of visibility columns; the amplitudes of the first existing one are shown.
 const VISIBILITIES: [&str; 4] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA"];
 
 /// The lines of a waterfall, each of consecutive rows.
@@ -44,7 +44,7 @@ pub struct Look {
     pub bytes: f64,
     /// The newest TIME of the main table.
     pub newest: Option<NewestTime>,
-    /// The fraction of the newest cells that are flagged.
+    /// Fraction of the newest cells that are flagged, from 0 to 1.
     pub flagged: Option<f64>,
     /// Mean amplitudes of the newest rows.
     pub amplitudes: Option<Amplitudes>,
@@ -56,7 +56,7 @@ pub struct Look {
     pub field: Option<String>,
     /// Rows of all tables per second since the look before; `None` for the first.
     pub rows_per_second: Option<f64>,
-    /// Bytes of their cells per second since the look before; `None` for the first.
+    /// Bytes of new cells per second since the last look; `None` for the first.
     pub bytes_per_second: Option<f64>,
     /// Time since rows were committed last.
     pub age: Duration,
@@ -215,7 +215,7 @@ impl Sample {
         Ok(sample)
     }
 
-    /// The look of which this is a part.
+    /// Makes the look of the file from this sample.
     pub(super) fn look(self, file: &Path, kind: &'static str) -> Look {
         Look {
             taken: SystemTime::now(),
@@ -302,7 +302,7 @@ fn by_antenna(antennas: &[i64], cells: &[Vec<Option<f64>>]) -> Vec<Option<f64>> 
     means.into_iter().map(Mean::get).collect()
 }
 
-/// Consecutive rows make a line, of which the channels (the last axis of a cell) are the columns.
+/// Means of a waterfall: consecutive rows are a line, and the channels (the last axis of a cell) are its columns.
 fn waterfall(shapes: &[Shape], cells: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64>>> {
     let per_line = cells.len().div_ceil(WATERFALL).max(1);
     let line = |(shapes, cells): (&[Shape], &[Vec<Option<f64>>])| {

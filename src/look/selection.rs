@@ -27,7 +27,7 @@ pub(super) struct Selection {
     pub(super) fields: Vec<i64>,
     /// Selected values of SCAN_NUMBER; empty for all.
     pub(super) scans: Vec<i64>,
-    /// Numbers of correlations in a cell; `None`: the defaults of the kind.
+    /// Numbers of the selected correlations in a cell; `None` for the defaults of the kind of plot.
     pub(super) corr: Option<Vec<usize>>,
     pub(super) baselines: Baselines,
     /// Antennas of which a baseline must have one; empty for any.

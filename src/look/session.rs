@@ -165,7 +165,7 @@ impl Session {
         self.limit = bytes.max(1);
     }
 
-    /// Sets the number of bytes that are read at a time; 4 MiB if nothing else is said.
+    /// Sets the number of bytes that are read at a time; 4 MiB by default.
     pub fn set_block_bytes(&mut self, bytes: u64) {
         self.block_bytes = Some(bytes);
         self.layout = None;

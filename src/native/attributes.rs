@@ -41,7 +41,7 @@ pub(crate) fn taql_of(name: &str) -> String {
 
 const TAQL: &str = "__taql";
 
-/// Attributes of a column, and the fields of its MEASINFO that they show.
+/// Attributes of a column that show its measure, and the fields of MEASINFO that they come from.
 const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")];
 
 /// Attributes of HDF5's and netCDF's own, which no keyword becomes.
@@ -405,7 +405,7 @@ pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, 
     }
 }
 
-/// The string that an attribute is.
+/// The text of an attribute that is one string; `None` for any other.
 pub(crate) fn text(attribute: &Attribute) -> Option<BString> {
     match attribute.values() {
         Values::String(strings) if strings.len() == 1 => strings.first().cloned(),

@@ -38,7 +38,8 @@ pub(crate) struct Dimensions {
 }
 
 impl Dimensions {
-    /// The names for axes of these roles and lengths, none of them `taken`. Two equal axes of a dataset get two names.
+    /// Chooses names for axes of these roles and lengths, none of them `taken`. Two equal axes of a dataset get two
+    /// names.
     pub(crate) fn names(&mut self, axes: &[(&str, u64)], taken: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut names = Vec::new();
         for (i, &(role, len)) in axes.iter().enumerate() {
@@ -97,7 +98,7 @@ impl Coordinates {
         Coordinates { is_measurement_set, known }
     }
 
-    /// The values of an axis, where everything of that length agrees on them.
+    /// Values of an axis with this role and length, if all known ones agree.
     fn of_axis(&self, role: &str, len: u64) -> Option<&Values> {
         let mut fitting = self.known.iter().filter(|(known, values)| known == role && values.len() as u64 == len);
         let (_, first) = fitting.next()?;

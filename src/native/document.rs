@@ -107,7 +107,7 @@ pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
 
 /// A table that `_ctds` describes, its document not yet decoded.
 pub(crate) struct DescribedTable {
-    /// The path of its group, and under `_ctds` of `exact`.
+    /// Path of the group of the table; its exact description is at the same path under `_ctds`.
     pub(crate) path: String,
     pub(crate) exact: Group,
     document: Attribute,

@@ -442,6 +442,6 @@ pub(crate) trait Maker {
 
 /// The shape of the rows of a dataset.
 fn cell_of(shape: &Shape) -> Result<Shape> {
-    let (cell, _) = shape.split_last().ok_or_else(|| Error::format("a dataset without axes"))?;
+    let (cell, _) = shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
     Ok(cell)
 }

@@ -50,7 +50,7 @@ pub(crate) fn table_path(name: &str) -> String {
     format!("/{}", display_name(name))
 }
 
-/// The name that a table in the group at `path` has in a source. The inverse of [`table_path`].
+/// Name in a source of the table whose group is at `path`. The inverse of [`table_path`].
 pub(crate) fn table_of_path(path: &str) -> &str {
     source_name(path.strip_prefix('/').unwrap_or(path))
 }

@@ -24,7 +24,7 @@ const DIRECT_ELEMENTS: u64 = 16;
 pub(super) struct HandmadeTable {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
-    /// The paths of the groups of subtables, by the names that the keywords store now.
+    /// Paths of the groups of subtables, by the names that the keywords now store.
     pub(super) groups: HashMap<BString, String>,
     /// Sentences about parts that cannot be used.
     pub(super) notes: Vec<String>,

@@ -92,7 +92,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Says that `bytes` of a file were written.
+    /// Reports that `bytes` of a file were written.
     ///
     /// # Errors
     /// `Interrupted` if no more are to be written.

@@ -21,7 +21,7 @@ pub(super) const TABLE_DAT: &str = "table.dat";
 /// Bytes of a file that are read at a time where it is only checked.
 const READ_BYTES: u64 = 1 << 18;
 
-/// In the container of a packed table: its table.dat as it was, where that cannot be derived from the packed one.
+/// Name of the file with the original table.dat of a packed table, where that cannot be derived from the packed one.
 pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
 
 /// The files of a table and of the tables below it, unpacked: as they are when each lies on its own.
@@ -56,7 +56,7 @@ pub(super) enum Wanted {
 struct Search {
     options: OpenOptions,
     wanted: Wanted,
-    /// Files, containers and directories that cannot be read are noted and left out.
+    /// Whether files, containers and directories that cannot be read are noted and left out.
     salvage: bool,
 }
 
@@ -111,7 +111,7 @@ impl SetFile {
         }
     }
 
-    /// Reads all bytes, to see whether that is possible.
+    /// Reads all bytes, to find out whether the file can be read.
     fn read_through(&self, progress: &dyn Progress) -> Result<()> {
         let (file, mut at) = (self.open()?, 0);
         let mut piece = vec![0; self.len.min(READ_BYTES) as usize];
@@ -206,7 +206,7 @@ impl Container for Plain {
     }
 }
 
-/// The files at `path`; a file in a container is the only one.
+/// Opens the files at `path` as a container; a file inside a container becomes its only member.
 fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
     let Some(outermost) = container::outermost(path)? else { return container::locate(path) };
     Ok(match outermost.find()? {
@@ -538,7 +538,7 @@ impl Folder {
         self.prefix.strip_suffix('/').unwrap_or(".")
     }
 
-    /// This one and all below it, parents first.
+    /// This folder and all folders below it, parents first.
     pub(super) fn all(&self) -> Vec<&Folder> {
         let mut all = vec![self];
         self.nested.iter().for_each(|(_, inner)| all.extend(inner.all()));

@@ -65,7 +65,7 @@ impl PackFormat {
         self.0.write_tree
     }
 
-    /// How casacore has such a container in a table directory.
+    /// How casacore records such a container in a table directory.
     pub(super) fn in_table_directory(self) -> Result<(CasacoreStorage, StorageOption)> {
         let storage = self.0.casacore.and_then(|casacore| Some((casacore, StorageOption::of_code(casacore.option)?)));
         storage.ok_or_else(|| {

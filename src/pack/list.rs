@@ -85,11 +85,11 @@ pub enum Listed<'a> {
     },
     /// A file of the last container.
     File {
-        /// As stored: it need not be one that a file in a directory can have.
+        /// Name of the entry as stored: it need not be one that a file in a directory can have.
         name: &'a str,
         /// Length of the file in bytes.
         len: u64,
-        /// How the container stores it.
+        /// How the container stores the file.
         layout: &'a FileLayout,
     },
     /// An entry of the last container that is neither a file nor a container.
@@ -497,7 +497,7 @@ impl Check {
 /// A file or container that is checked.
 struct Checked<'a> {
     path: String,
-    /// It, or what the file is in.
+    /// The container itself, or the one that holds the file.
     container: &'a dyn Container,
     file: Option<&'a ListedFile>,
     is_covered: bool,

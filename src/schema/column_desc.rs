@@ -102,7 +102,7 @@ impl ColumnDesc {
         }
     }
 
-    /// Every cell has this many axes.
+    /// Declares that every cell has this number of axes.
     pub fn ndim(mut self, axes: u32) -> Self {
         self.ndim = axes as i32;
         self

@@ -9,7 +9,7 @@ pub struct TableInfo {
     pub table_type: BString,
     /// Subtype of the table, free text.
     pub sub_type: BString,
-    /// Lines, each ending in LF.
+    /// Readme of the table: lines, each ending in LF.
     pub readme: BString,
 }
 

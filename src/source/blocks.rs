@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Bytes of the elements that are held at a time where a column is only read: digested or compared.
+/// Most bytes of elements held at a time where a column is digested or compared.
 pub(crate) const READ_BYTES: u64 = 2 << 20;
 /// Bytes of the elements that are held at a time where a column is written.
 pub(crate) const WRITE_BYTES: u64 = 4 << 20;

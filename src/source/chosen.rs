@@ -8,7 +8,7 @@ use crate::stman::undefined;
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// The chosen cells of a column.
+/// The cells of a column in the chosen rows.
 pub(super) struct Chosen<'a> {
     pub(super) cells: Box<dyn ColumnCells + 'a>,
     pub(super) rows: &'a RowSet,

@@ -294,7 +294,7 @@ impl Salvaged {
     }
 }
 
-/// A table of which only some rows are seen.
+/// A table reduced to some of its rows.
 pub(crate) struct Selected {
     whole: Content,
     rows: RowSet,

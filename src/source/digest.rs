@@ -99,7 +99,7 @@ pub(crate) enum CellDigest {
     Skipped,
 }
 
-/// The fingerprint of a column, or only that of its keywords.
+/// Computes the fingerprint of a column, or only that of its keywords.
 pub(crate) fn digest_column(
     content: &Content,
     index: usize,
@@ -167,7 +167,7 @@ pub(crate) fn table_sha(rows: u64, columns: &[ColumnDigest]) -> Sha256 {
     sha.finalize().into()
 }
 
-/// SHA-256 of a keyword set.
+/// Computes the SHA-256 of a set of keywords.
 pub(crate) fn keywords_sha(record: &Record, content: &Content) -> Sha256 {
     let mut bytes = Vec::new();
     put_record(&mut bytes, record, &|stored| content.table_name(stored));

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-/// Rows of a word.
+/// Number of rows that one word of bits stands for.
 const WORD: u64 = u64::BITS as u64;
-/// Words for which the number of chosen rows before them is kept.
+/// Number of words in a group; for each group, the number of chosen rows before it is kept.
 const GROUP: usize = 8;
 
 /// Some rows of a table, in their order. A row of the table takes 1.125 bits.

@@ -25,7 +25,7 @@ pub struct Source {
     pub(crate) name: String,
     /// The path as it was given, for errors.
     pub(crate) place: Context,
-    /// The main table first, parents before children.
+    /// The tables of the source: the main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
     /// Subtables that are not served.
     refused: Vec<RefusedTable>,
@@ -35,7 +35,7 @@ pub struct Source {
     open_columns: OpenColumns,
 }
 
-/// The columns of native files that were read last, by the numbers of table and column; the latest is the last.
+/// Cache of open columns of native files, by the numbers of table and column; the latest is the last.
 #[derive(Default)]
 struct OpenColumns(Mutex<Vec<OpenColumn>>);
 
@@ -70,12 +70,12 @@ pub struct SourceTable {
     pub(crate) parent: Option<usize>,
     /// Path of the table, if it has one of its own.
     pub(crate) path: Option<PathBuf>,
-    /// The path of its group, if it is in an HDF5 file.
+    /// Path of the table's group, if the source is an HDF5 file.
     pub(crate) group: Option<String>,
     pub(crate) content: Result<Content>,
 }
 
-/// A subtable that is not served.
+/// A subtable that is not opened, because the server does not serve it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RefusedTable {

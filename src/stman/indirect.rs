@@ -55,7 +55,7 @@ impl ArrayFile {
         ArrayFile(Arrays::open(args, suffix, order, manager))
     }
 
-    /// The arrays in the file.
+    /// The open array file.
     ///
     /// # Errors
     /// The error of opening the file.

@@ -101,7 +101,7 @@ impl OpenArgs<'_> {
     }
 }
 
-/// The table and the part of it that a new manager will hold.
+/// Arguments for creating a manager: the table, and the columns that it will store.
 pub(crate) struct CreateArgs<'a> {
     /// The name that the user gives it (`dataManagerGroup`).
     pub(crate) name: &'a BStr,
@@ -145,7 +145,7 @@ pub(crate) trait Columns {
     fn column(&self, name: &BStr) -> Result<OtherColumn>;
 }
 
-/// The table that a manager belongs to.
+/// Access of a manager to the table that it belongs to.
 pub(crate) trait TableContext: Columns {
     /// The keywords of a column that [`column`](Columns::column) finds.
     fn column_keywords(&self, name: &BStr) -> Result<&Record>;
@@ -336,7 +336,7 @@ pub(crate) trait ColumnCells: Send + Sync {
     }
 }
 
-/// Takes one [`Extent`] after the other.
+/// A function that receives one [`Extent`] after the other.
 pub(crate) type EachExtent<'a> = dyn FnMut(Extent<'_>) -> Result<()> + 'a;
 
 /// Where elements of a column lie in the file `table.f<sequence><suffix>`, one after the other.
@@ -365,7 +365,7 @@ pub(crate) enum Stored {
     },
 }
 
-/// A tiled column as its hypercubes.
+/// The hypercubes of a tiled column.
 pub(crate) struct Tiling<'a> {
     /// The last axis of each is the position that rows are mapped to.
     pub(crate) cubes: Vec<Box<dyn ChunkRead + 'a>>,

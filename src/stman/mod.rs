@@ -114,7 +114,7 @@ pub(crate) fn stored_column(keywords: &Record) -> Option<&BStr> {
     keywords.string(engine::STORED_COLUMN)
 }
 
-/// Whether the manager with type name `name` has expressions for values, which casacore evaluates and we do not.
+/// Whether the manager with type name `name` computes values from expressions, which only casacore evaluates.
 pub(crate) fn is_expression(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.engine.as_ref().is_some_and(|engine| engine.expression.is_some()))
 }

@@ -170,7 +170,7 @@ impl NewTable {
         self
     }
 
-    /// Puts columns that are described already, or will be, into a manager.
+    /// Assigns columns to a manager; they may be described before or after.
     pub fn bind<N: Into<BString>>(mut self, manager: ManagerSpec, columns: impl IntoIterator<Item = N>) -> Self {
         self.managers.push((manager, columns.into_iter().map(Into::into).collect()));
         self

@@ -112,7 +112,7 @@ pub struct ManagerInfo<'a> {
     pub type_name: &'a BStr,
     /// Sequence number of the manager; its files are `table.f<sequence>…`.
     pub sequence: u32,
-    /// The name that the user gave it; empty if it cannot be opened.
+    /// Name that the user gave the manager; empty if the manager cannot be opened.
     pub name: &'a BStr,
     /// What it was made with, as far as its own files say so.
     pub parameters: Record,
@@ -189,7 +189,7 @@ impl Table {
         self.lock.is_some()
     }
 
-    /// Where the files of the data managers are; `None` for tables without data of their own.
+    /// Container with the files of the data managers; `None` for tables without data of their own.
     pub fn storage(&self) -> Option<ContainerInfo> {
         self.storage.as_ref().map(|files| files.describe())
     }
@@ -203,7 +203,7 @@ impl Table {
         names.map(|name| Ok((name.clone(), files.layout(&name)?))).collect()
     }
 
-    /// The byte order of the table's data files.
+    /// Byte order of the data files of the table.
     pub fn byte_order(&self) -> ByteOrder {
         self.order
     }

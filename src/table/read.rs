@@ -18,7 +18,7 @@ use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 const PIECE_BYTES: u64 = 256 << 10;
 /// Cells of less than this together are read by the calling thread alone: starting threads takes longer.
 const PARALLEL_BYTES: u64 = 4 << 20;
-/// Cells of at most this many bytes are read whole where a part of each is wanted.
+/// Cells of at most this many bytes are read whole even if only a part of each is wanted.
 const SMALL_CELL_BYTES: u64 = 512;
 /// Columns of more hypercubes are read cell by cell.
 const MAX_CUBES: usize = 1 << 10;
@@ -60,7 +60,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The smallest range with all of them; `None` if there are none.
+    /// The smallest range that contains all rows of the list; `None` if the list is empty.
     pub(super) fn hull(&self) -> Option<Range<u64>> {
         match self {
             Rows::Range(rows) => Some(rows.clone()).filter(|rows| !rows.is_empty()),
@@ -101,7 +101,7 @@ pub(super) struct Wanted<'a> {
     pub(super) region: Option<&'a Region>,
 }
 
-/// Rows that are read together.
+/// Rows that one step of a read covers.
 struct Piece<'a> {
     rows: Rows<'a>,
     /// The hypercube, and the positions of the rows in it.

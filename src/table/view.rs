@@ -278,7 +278,7 @@ fn assemble(
     }
 }
 
-/// The subtable that keyword `name` names in each of the parts of a concatenation.
+/// Paths of the subtable that keyword `name` names in each of the parts of a concatenation.
 pub(super) fn subtable_paths(parts: &[Table], name: &BStr) -> Vec<std::path::PathBuf> {
     let stored = |part: &Table| match part.keywords().get(name.to_str().ok()?)? {
         Value::Table(stored) => Some(resolve(stored, &part.base)),

@@ -50,7 +50,7 @@ pub(crate) struct Watch {
     writable: bool,
     /// Asks a writer to let others have a look, until dropped.
     request: Option<Request>,
-    /// Since when a writer has kept us from reading.
+    /// Time since which a writer has prevented reads.
     hindered: Option<Instant>,
     /// The newest sync record, and the time of `table.lock` when it was first seen. Requests also change that time.
     flushed: Option<(Vec<u8>, SystemTime)>,
@@ -62,7 +62,7 @@ pub(crate) struct Watch {
 struct TableState {
     /// The sync record as it is stored.
     sync: Vec<u8>,
-    /// The table's files: name, length, time of the last change.
+    /// Files of the table: name, length in bytes, time of the last change.
     files: Vec<(OsString, u64, SystemTime)>,
 }
 
@@ -87,8 +87,8 @@ fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
 enum Writer {
     /// No process holds the lock for writing.
     Idle,
-    /// A process holds the lock and has not written since the last sync record, if its time is right: a request for the
-    /// lock changes that time as well.
+    /// A process holds the lock, but has not written since the last sync record. Its time must be right: a request for
+    /// the lock also changes it.
     Flushed,
     /// A process holds the lock and may have written since that record, in the same tick of the clock.
     Uncertain,
@@ -99,7 +99,7 @@ enum Writer {
 /// A table as it was read at one moment.
 #[derive(Debug)]
 pub(crate) enum Snapshot<T> {
-    /// No write overlapped the read.
+    /// The value that was read; no write overlapped the read.
     Consistent(T),
     /// A write overlapped the read: the result may be a mixture.
     Unconfirmed(Result<T>),
@@ -269,8 +269,8 @@ impl Watch {
     }
 }
 
-/// What `read` makes of the table at `path`, which it opens itself: as it is between two changes of another process, if that
-/// pauses within a second, else as it is found.
+/// Calls `read`, which opens the table at `path`, between two changes of another process if that process pauses within a
+/// second, otherwise without waiting for a pause.
 ///
 /// # Errors
 /// Those of `read`.

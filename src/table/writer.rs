@@ -300,7 +300,7 @@ impl TableWriter {
         Ok(subtable)
     }
 
-    /// The managers, each for a thread of its own.
+    /// Splits the table into its managers, so that a thread can write each.
     pub(crate) fn parts(&mut self) -> Vec<Part<'_>> {
         let mut parts: Vec<Part<'_>> = Vec::new();
         let (path, rows) = (self.path.as_path(), self.rows);

@@ -1,6 +1,6 @@
 //! Packed Bools: element `i` is bit `i % 8` of byte `i / 8`, least significant first, everywhere in CTDS.
 
-/// Bytes that `count` packed Bools take.
+/// Number of bytes that `count` packed Bools take.
 pub(crate) fn packed_len(count: u64) -> u64 {
     count.div_ceil(8)
 }

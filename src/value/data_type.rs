@@ -83,7 +83,7 @@ impl DataType {
         TABLE[self as usize].2
     }
 
-    /// The type with this [`name`](Self::name).
+    /// Finds the type with this [`name`](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
         TABLE.iter().find(|entry| entry.2 == name).map(|entry| entry.0)
     }

@@ -4,7 +4,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{DataType, Shape, Values};
 
-/// A value in a [`Record`].
+/// The value of a field in a [`Record`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// One element.

@@ -196,7 +196,7 @@ fn print(listed: &Listed<'_>, depth: usize, block_bytes: Option<u64>, out: &mut 
     }
 }
 
-/// How a file is stored, in words; `block_bytes` is the size of the blocks of its container.
+/// Describes how a file is stored, in words; `block_bytes` is the block size of its container.
 fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(bytes) = layout.block_bytes {

@@ -231,7 +231,7 @@ fn bytes(frame: &Frame, form: Form, size: (usize, usize)) -> Vec<u8> {
     }
 }
 
-/// Writes a whole file: beside its place, and then renamed.
+/// Writes a file under a temporary name and renames it to `path`.
 fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Result<()> {
     ctds_hdf5::look::write_file(path, bytes, if_exists(overwrite)).with_context(|| path.display().to_string())
 }

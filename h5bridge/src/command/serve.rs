@@ -106,7 +106,7 @@ pub(crate) struct Args {
     threads: Option<usize>,
 }
 
-/// A base path begins with a slash and does not end with one.
+/// Parses a base path, which begins with a slash and does not end with one.
 fn base_path(text: &str) -> Result<String, String> {
     let path = text.trim_end_matches('/');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
@@ -212,7 +212,7 @@ fn bind(args: &Args) -> Result<TcpListener> {
     Err(Error::new(ErrorKind::Locked, message).into())
 }
 
-/// Host and port as they stand in the address that is printed.
+/// Host and port as they appear in the printed address.
 fn shown_host(local: SocketAddr, hosts: &[String]) -> String {
     match hosts.first() {
         Some(host) if !local.ip().is_loopback() && host.contains(':') => host.clone(),

@@ -21,7 +21,7 @@ const TYPES: [(&str, &str, DataType); 10] = [
     ("c16", "complex128", DataType::DComplex),
 ];
 
-/// The type of a name, and its short name.
+/// Short name and element type for a name of a type.
 fn type_of(name: &str) -> Option<(&'static str, DataType)> {
     let plain = name.strip_prefix(['<', '|', '=']).unwrap_or(name);
     let found = TYPES.iter().find(|(short, long, _)| [*short, *long].contains(&plain));

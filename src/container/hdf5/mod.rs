@@ -41,12 +41,12 @@ const VERSION: i64 = 1;
 /// Name of the attribute with the identity of the bytes of a file.
 const CONTENT: &str = "hash";
 
-/// Attribute of a group with the properties of a file that shares its dataset.
+/// Name of the attribute of a group with the properties of a file that shares its dataset.
 fn link_attribute(name: &str) -> String {
     format!("link.{name}")
 }
 
-/// Bytes of a chunk of a compressed dataset.
+/// Size of a chunk of a compressed dataset, in bytes.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {

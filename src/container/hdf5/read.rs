@@ -93,7 +93,7 @@ impl Files {
 }
 
 impl Files {
-    /// The attributes of a dataset.
+    /// Reads the properties of a file from the attributes of its dataset.
     fn own_properties(&self, name: &str) -> Result<Properties> {
         let dataset = self.group.header(name)?;
         properties::read(dataset.attributes()?, |name| dataset.attribute(name))

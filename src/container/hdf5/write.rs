@@ -166,7 +166,7 @@ impl ContainerMut for FilesMut {
     }
 }
 
-/// Position of the block of a dataset, if it has one and is large: the block is reserved.
+/// Offset of the contiguous data of a dataset, if it has any and is large enough for disk space to be reserved.
 fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> {
     if len < 2 * RESERVING_BYTES || !matches!(dataset.storage()?, Storage::Block(_)) {
         return Ok(None);

@@ -72,9 +72,9 @@ pub(super) struct Header {
     /// Checksums by block number, without meaning for block 0, continuation and free blocks. The list may be shorter
     /// than the number of blocks.
     pub(super) checksums: Option<Vec<u32>>,
-    /// The blocks of a set need not all be in use.
+    /// Numbers of the continuation blocks of both sets, including unused ones.
     pub(super) continuation: [Vec<u64>; 2],
-    /// Blocks in use of each set.
+    /// Number of blocks in use in each set.
     pub(super) used: [u32; 2],
     /// The set that this header is in, if it is in one.
     pub(super) current: usize,

@@ -269,7 +269,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Takes blocks, at most `count` and consecutive; whether they hold zeros.
+    /// Allocates consecutive blocks, at most `count`; also returns whether they hold zeros.
     fn take(&mut self, count: u64) -> Result<(Range<u64>, bool)> {
         let (taken, clean) = match self.free.take(count) {
             Some(taken) => (taken, false),

@@ -41,7 +41,7 @@ struct FileState {
     phase: Phase,
     /// Blocks in memory by number; newer than those of the dataset.
     blocks: BTreeMap<u64, Block>,
-    /// The hash of the first bytes, and their number: those written in sequence from the start.
+    /// Running hash of the bytes written in sequence from the start, and the number of those bytes.
     hash: Option<(Hasher, u64)>,
 }
 
@@ -143,7 +143,7 @@ impl StoredFile {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }
 
-    /// An existing file that was appended to since its last commit.
+    /// Opens an existing file that was appended to since its last commit.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
@@ -456,7 +456,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// The SHA-256 of the file in hexadecimal digits.
+    /// Computes the SHA-256 of the file, in hexadecimal digits.
     fn hash(&self, state: &mut FileState) -> Result<String> {
         let (mut hash, mut at) = state.hash.take().unwrap_or_default();
         let mut buffer = Vec::new();
@@ -594,7 +594,7 @@ impl fmt::Debug for StoredFile {
     }
 }
 
-/// Filters blocks on all threads.
+/// Encodes blocks through the filters, on all threads.
 fn encode_blocks(pipeline: &Pipeline, blocks: &[(u64, &[u8])]) -> Result<Vec<Vec<u8>>> {
     let encode = |scratch: &mut FilterScratch, (_, bytes): &(u64, &[u8])| {
         let mut stored = Vec::new();

@@ -263,7 +263,7 @@ pub struct LiveContainerReader {
 }
 
 impl LiveContainerReader {
-    /// Opens a container whose files can grow, as of its last commit.
+    /// Opens a container that may be growing, at its last commit.
     ///
     /// # Errors
     /// `Unsupported` if it was not created as appendable; those of reading it.
@@ -290,7 +290,7 @@ impl LiveContainerReader {
         self.commits.names()
     }
 
-    /// The bytes of a file that are committed.
+    /// Number of committed bytes of a file.
     ///
     /// # Errors
     /// `NotFound` if the file does not exist.

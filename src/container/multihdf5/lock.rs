@@ -1,4 +1,4 @@
-//! HDF5's own lock on a container file, as other programs and we take it.
+//! The lock that HDF5 takes on a container file, also taken here: it excludes other processes.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -28,7 +28,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens a file, which another process may append to concurrently.
+    /// Opens a file to which another process may be appending.
     ///
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if it is being changed.

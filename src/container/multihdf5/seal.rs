@@ -98,7 +98,7 @@ impl Seal {
         file.write_at(len, &seal)
     }
 
-    /// Compares the bytes of `file` with its seal, if it has one: what is damaged.
+    /// Compares the bytes of `file` with its seal, if it has one, and returns the damage.
     ///
     /// # Errors
     /// `Format` if the seal itself is.

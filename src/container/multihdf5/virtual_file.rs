@@ -196,7 +196,7 @@ impl VirtualFile {
         Ok(())
     }
 
-    /// Bytes of a decoded chunk.
+    /// Number of bytes of a decoded chunk.
     fn chunk_bytes(&self) -> Result<u64> {
         let bytes = self.chunk.columns.checked_mul(self.chunk.rows).filter(|&bytes| bytes <= u64::from(u32::MAX));
         bytes.ok_or_else(|| Error::format("the chunks have 2^32 bytes or more, HDF5 allows fewer"))
@@ -226,7 +226,7 @@ impl VirtualFile {
         })
     }
 
-    /// Reads what is stored as it is: pieces that follow each other in the file at once.
+    /// Reads data that is stored without filters; adjacent pieces of the file are read at once.
     fn read_plain(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let (mut done, mut start, mut next) = (0, 0, None);
         while done < out.len() {

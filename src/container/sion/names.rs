@@ -36,7 +36,7 @@ pub(super) struct Folder {
     pub(super) nested: BTreeMap<String, Arc<Folder>>,
 }
 
-/// A [`Folder`] to which paths are added.
+/// A [`Folder`] under construction, to which paths are added.
 #[derive(Default)]
 struct Growing {
     files: BTreeMap<String, usize>,

@@ -1,4 +1,4 @@
-//! A container that is read.
+//! Reading of SION containers: the streams of the tasks as files.
 
 use std::sync::{Arc, OnceLock};
 
@@ -140,7 +140,7 @@ impl Container for Sion {
         Ok(found)
     }
 
-    /// The format has no checksums.
+    /// Checks nothing: SION files have no checksums.
     fn check(&self) -> Result<bool> {
         Ok(false)
     }

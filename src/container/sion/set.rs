@@ -10,7 +10,7 @@ use crate::io::ReadAt;
 /// The mark of copies of a set on other nodes: `NAME_BUDDY_00`.
 const BUDDY: &str = "_BUDDY_";
 
-/// A set of files, or the part of one that a single file of it is.
+/// A set of SION files, or the part of a set that one of its files holds.
 #[derive(Debug)]
 pub(super) struct Set {
     pub(super) files: Vec<Physical>,
@@ -18,7 +18,7 @@ pub(super) struct Set {
     pub(super) tasks: Vec<(u32, u32)>,
 }
 
-/// Opens a physical file.
+/// A function that opens a physical file.
 type Open = fn(Arc<dyn ReadAt>) -> Result<Physical>;
 
 impl Set {

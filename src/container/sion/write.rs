@@ -19,7 +19,7 @@ use crate::io::{FileTarget, ReadAt, WriteAt};
 /// Version 1.7 of the library, whose files ours are like.
 const VERSION: (i32, i32) = (1007, 6);
 
-/// The newest file format.
+/// Version of the file format that is written: the newest.
 const FILE_FORMAT: i32 = 5;
 
 /// `flag1` of files whose streams are not records.

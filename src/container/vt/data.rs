@@ -71,7 +71,7 @@ impl Reader {
         Reader { store, children: Mutex::default() }
     }
 
-    /// All data of a reference, which must be few.
+    /// Reads all data of a reference, which must be short enough for the memory.
     pub(super) fn all(&self, block: &BlockRef) -> Result<Vec<u8>> {
         let span = self.span(block, 0)?;
         if span > LARGEST_BLOCK as u64 {

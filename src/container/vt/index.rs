@@ -83,7 +83,7 @@ impl Entry {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
 
-    /// The entry with the number of its data file replaced.
+    /// The entry with another number of its data file, from the list `numbers`.
     fn renumbered(self, numbers: &[usize]) -> Self {
         let place = Place::new(numbers.get(self.place.file()).copied().unwrap_or(0), self.place.offset());
         Entry { place, ..self }
@@ -359,7 +359,7 @@ impl Growing {
         Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MOST_RECENT }
     }
 
-    /// Whether a block was added.
+    /// Whether the index has an entry for the block `hash`.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         if self.was_just_added(hash) {
             return Ok(true);

@@ -29,7 +29,7 @@ pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
 pub(super) struct InFile {
     /// Position of the block in the file.
     pub(super) start: u64,
-    /// Length of the block.
+    /// Length of the block in bytes.
     pub(super) span: u64,
     /// Length of the file.
     pub(super) total: u64,

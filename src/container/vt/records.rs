@@ -20,7 +20,7 @@ const COMPRESSED: u64 = 1;
 /// Bytes of the largest block that is read. Blocks of files have 16 KiB; directories are one block, however large they are.
 pub(super) const LARGEST_BLOCK: usize = 64 << 20;
 
-/// Bytes of the longest beginning of a record.
+/// Most bytes of the header of a record.
 const LONGEST_HEAD: usize = 2 * LONGEST_UINT;
 
 /// Bytes that are read for a record before its length is known.
@@ -32,7 +32,7 @@ const INFLATED_GUESS: usize = 16 << 10;
 /// Bytes that are read at a time where a file is read front to back.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// The beginning of a record.
+/// Header of a record: flags and lengths.
 struct Head {
     is_compressed: bool,
     /// Bytes of the head itself.
@@ -71,7 +71,7 @@ fn decode_head(bytes: &[u8]) -> Result<Option<Head>> {
 }
 
 impl Record<'_> {
-    /// The block.
+    /// Reads and decodes the block of the record.
     pub(super) fn block(&self) -> Result<Vec<u8>> {
         let block = match self.is_compressed {
             true => inflate(self.stored),
@@ -176,7 +176,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
-/// The bytes of a zlib stream.
+/// Decompresses a zlib stream.
 fn inflate(stream: &[u8]) -> Result<Vec<u8>> {
     let mut size = (stream.len() * 4).clamp(INFLATED_GUESS, LARGEST_BLOCK);
     loop {

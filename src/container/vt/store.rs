@@ -246,7 +246,7 @@ impl Store {
         Ok(found.find(hash)?.is_some())
     }
 
-    /// A block, compared with its hash.
+    /// Reads a block and compares it with its hash.
     ///
     /// # Errors
     /// `Format` if it is missing or damaged.

@@ -361,7 +361,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// A name as a string with escapes that every reader of the format knows.
+/// Quotes a name as a string, with escapes that every reader of the format knows.
 pub(super) fn quote(name: &str) -> String {
     let mut quoted = String::from("\"");
     for next in name.chars() {

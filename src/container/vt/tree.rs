@@ -17,7 +17,7 @@ use crate::sync::LockUnpoisoned;
 /// Name of a file that is archived by itself and has no name.
 const NAMELESS: &str = "file";
 
-/// An archive, or one of its entries: the tree that was archived.
+/// The archived tree of files, of an archive or of one of its entries.
 #[derive(Debug)]
 pub(super) struct Archive {
     root: Folder,

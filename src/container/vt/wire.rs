@@ -63,7 +63,7 @@ impl<'a> Cursor<'a> {
         self.take(len)
     }
 
-    /// The next text with its length in front.
+    /// Decodes the next text, which follows its length.
     pub(super) fn string(&mut self) -> Result<&'a str> {
         let place = self.place();
         std::str::from_utf8(self.data()?).map_err(|_| Error::format("the text is not UTF-8").context(place))

@@ -41,7 +41,7 @@ impl AppendBuffer {
         }
     }
 
-    /// Elements so far.
+    /// Number of elements appended so far.
     pub(super) fn len(&self) -> u64 {
         (self.chunks * CHUNK_BYTES as u64 + self.pending.len() as u64) / self.element.size() as u64
     }

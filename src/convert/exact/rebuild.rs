@@ -15,7 +15,7 @@ use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
 /// Bytes of a file that a thread works on.
 pub(super) const WINDOW_BYTES: u64 = 2 << 20;
-/// Windows worked on together, at most; as many wait to be hashed or written.
+/// Most windows that are worked on together; as many may wait to be hashed or written.
 pub(super) const WINDOWS: usize = 4;
 /// Bytes of a dataset that are read at a time, if a box is not larger.
 const STEP_BYTES: u64 = 1 << 20;

@@ -17,7 +17,7 @@ use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::sha::Sha256;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The number of the stream of what no dataset supplies.
+/// Number of the stream of literals, the bytes that no dataset holds.
 pub(super) const LITERALS: u32 = 0;
 /// Most segments of a file that is not stored as it is: they are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
@@ -115,7 +115,7 @@ pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
     /// Datasets all of whose elements are in the files, so that none can change without the files'.
     pub(super) whole: Vec<String>,
-    /// Parents before children.
+    /// Paths of the original directories, parents before children.
     pub(super) directories: Vec<BString>,
     pub(super) files: Vec<File>,
 }

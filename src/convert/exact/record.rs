@@ -25,7 +25,7 @@ use crate::source::tree::Tree;
 use crate::table::Extent;
 use crate::value::{DataType, Shape};
 
-/// What a window takes in all: three times its bytes, those that wait, and its share of caches.
+/// Memory that a window takes in all: three times its bytes, its waiting bytes, and its share of caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
 /// Matching bytes between two literals that are not worth a segment of their own.
 const MIN_MERGE_GAP_BYTES: usize = 8;
@@ -94,7 +94,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Asks all columns where in the files of `tree` their elements lie.
+    /// Finds where in the files of `tree` the elements of all columns lie.
     fn find_segments(&mut self, tree: &Tree, tables: &Source, plan: &Plan) -> Result<HashMap<PathBuf, Segments>> {
         let mut found: HashMap<PathBuf, Segments> =
             tree.files.iter().map(|(_, path)| (path.clone(), Segments::default())).collect();

@@ -80,7 +80,7 @@ impl<'a> Tiles<'a> {
     fn new(cube: &'a dyn ChunkRead, grid: &Grid) -> Result<Self> {
         let own = cube.grid();
         let (Some(&tile_rows), Some(&chunk_rows)) = (own.chunk.last(), grid.chunk.last()) else {
-            return Err(Error::format("a hypercube without axes"));
+            return Err(Error::format("the hypercube has no axes"));
         };
         let size = cube.data_type().size() as u64;
         Ok(Tiles {

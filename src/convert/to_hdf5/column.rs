@@ -26,7 +26,7 @@ pub(super) struct ColumnResult {
     pub(super) column: usize,
     /// The error if the column has no digest.
     pub(super) sha256: Result<Sha256>,
-    /// Number of the only dataset that holds strings.
+    /// Strings that HDF5 cannot represent, if one dataset holds the strings of the column.
     pub(super) raw: RawStrings,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct ColumnWriter<'a> {
     /// Whether its digest is wanted.
     digest: CellDigest,
     progress: &'a dyn Progress,
-    /// Number of the only dataset that holds strings.
+    /// Strings that HDF5 cannot represent, if one dataset holds the strings of the column.
     pub(super) raw: RawStrings,
 }
 
@@ -111,8 +111,10 @@ impl<'a> ColumnWriter<'a> {
     /// One hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive rows.
     fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha256>> {
         let tiling = self.tiling()?;
-        let cube = tiling.cubes.first().ok_or_else(|| Error::format("no hypercube"))?;
-        let Some((cell, rows)) = target.grid.shape.split_last() else { return Err(Error::format("no row axis")) };
+        let cube = tiling.cubes.first().ok_or_else(|| Error::format("the column has no hypercube"))?;
+        let Some((cell, rows)) = target.grid.shape.split_last() else {
+            return Err(Error::format("the dataset has no row axis"));
+        };
         let mut stream =
             (self.digest == CellDigest::Wanted && cube.grid().covers_cells()).then(|| ColumnStream::new(self.content));
         let chunk_rows = target.grid.chunk.last().copied().unwrap_or(1);
@@ -169,7 +171,7 @@ impl<'a> ColumnWriter<'a> {
         self.digest()
     }
 
-    /// Reads blocks of rows.
+    /// Writes the column in blocks of rows.
     fn write_rows(
         &mut self,
         data: &DatasetSink,
@@ -338,14 +340,14 @@ impl<'a> RaggedSinks<'a> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Everything of the next row but its elements.
+    /// Writes shape, offset and definedness of the next row; its elements follow separately.
     fn add_row(&mut self, shape: Option<&Shape>, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         self.flags.push(lane, &[u8::from(shape.is_some())])?;
         let mut padded = vec![-1i32; self.width];
         if let Some(shape) = shape {
             for (to, extent) in padded.iter_mut().zip(shape.reversed()) {
                 *to = i32::try_from(extent).map_err(|_| {
-                    Error::unsupported(format!("a cell of shape {shape} in a column of differing shapes"))
+                    Error::unsupported(format!("an extent of a cell of shape {shape} has more than 31 bits"))
                 })?;
             }
             self.next += shape.elements()?;
@@ -407,7 +409,7 @@ fn tiles_to_chunks(
 ) -> Result<()> {
     let tiles = cube.grid();
     let (Some(&tile_rows), Some(&chunk_rows)) = (tiles.chunk.last(), target.grid.chunk.last()) else {
-        return Err(Error::format("a hypercube without axes"));
+        return Err(Error::format("the hypercube has no axes"));
     };
     let tile_bytes = tiles.chunk.elements()? as usize * target.size;
     let tile_count = tiles.counts().elements()?;

@@ -117,7 +117,7 @@ impl ColumnPlan {
             (Part::RowCube | Part::RowIndex | Part::Defined, _) => {
                 (Shape::from([rows]), Shape::from([chunk_rows(size, rows, growth)]))
             }
-            _ => return Err(Error::usage(format!("{part:?} of a column of another form"))),
+            _ => return Err(Error::usage(format!("{part:?} does not belong to the form of the column"))),
         })
     }
 }

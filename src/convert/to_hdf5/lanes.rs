@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! lane 0   read, digest, filter  ──┐ chunks
-//! lane 1   …                     ──┼──────────► writer: takes from the lane of which the smallest part
-//! lane 2   …                     ──┘            was taken
+//! lane 1   …                     ──┼──────────► writer: takes from the lane with the smallest share written
+//! lane 2   …                     ──┘            of its own total
 //! ```
 //! A lane is a thread with its share of the columns. libhdf5 is called by the writer alone. Because the order of writing
 //! depends on the sizes of chunks only, the same input gives the same bytes, with any number of threads.

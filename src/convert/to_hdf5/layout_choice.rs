@@ -14,7 +14,7 @@ use crate::value::{DataType, Shape};
 const LARGE_CELL_BYTES: u64 = 4 << 20;
 /// A tile larger than this, decoded, is not a chunk.
 const LARGE_TILE_BYTES: u64 = 16 << 20;
-/// Tiles smaller than this that do not join are no chunks if there are many.
+/// Tiles smaller than this are not used as chunks if more than [`MANY_TILES`] of them cannot be merged.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
 /// The same limit where datasets keep the tiles in any case: chunks in one block have no index.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
@@ -29,9 +29,9 @@ const SURVEYED_ROWS: usize = 4096;
 pub enum ColumnForm {
     /// One dataset.
     Dense {
-        /// Shape of the dataset.
+        /// Shape of the dataset, fastest axis first.
         shape: Shape,
-        /// Shape of its chunks.
+        /// Shape of its chunks, fastest axis first.
         chunk: Shape,
         /// Number of undefined cells.
         undefined: u64,
@@ -45,7 +45,7 @@ pub enum ColumnForm {
     },
     /// Cells of differing shapes, one after the other.
     Ragged {
-        /// Number of axes of the cell that has most of them.
+        /// Most axes of a cell.
         axes: usize,
         /// Number of elements of all cells.
         elements: u64,
@@ -57,9 +57,9 @@ pub enum ColumnForm {
 pub enum ReadStrategy {
     /// Tile by tile: the bytes of tiles are the bytes of chunks.
     Tiles,
-    /// Blocks of rows, as many as fill a buffer.
+    /// Reads the column in blocks of rows.
     Rows,
-    /// Parts of a cell, one after the other.
+    /// Reads each cell in parts.
     Parts,
 }
 
@@ -227,7 +227,7 @@ impl Survey<'_> {
                 };
                 elements = elements
                     .checked_add(shape.elements()?)
-                    .ok_or_else(|| Error::format(format!("more than 2^64 elements up to row {row}")))?;
+                    .ok_or_else(|| Error::format(format!("the cells up to row {row} have more than 2^64 elements")))?;
                 axes = axes.max(shape.len());
                 match &common {
                     Some(common) => differ |= *common != shape,
@@ -294,7 +294,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The chunk made of a tile, or of several where a tile covers the cell; `None` if tiles are no good chunks.
+    /// The chunk made of a tile, or of several where a tile covers the cell; `None` if tiles do not make good chunks.
     fn joined_tiles(&self, cube: &dyn ChunkRead) -> Result<Option<Shape>> {
         let grid = cube.grid();
         let Some((cell, tile_rows)) = grid.chunk.split_last() else { return Ok(None) };

@@ -54,7 +54,7 @@ pub struct TableOutline {
     pub group: String,
     /// The name of the axis of the rows, and of its scale.
     pub row: String,
-    /// The number of rows.
+    /// Number of rows of the table.
     pub rows: u64,
     /// The numbers that the rows have in the table they are from; `None` if they count from 0.
     pub row_numbers: Option<Vec<i64>>,
@@ -108,7 +108,7 @@ pub struct CoordinateOutline {
     pub path: String,
     /// One for each element of the axis.
     pub values: Values,
-    /// Texts.
+    /// Attributes of the scale, which are texts.
     pub attributes: Record,
 }
 
@@ -287,7 +287,7 @@ impl Source {
         let (_, cells) = self.cells_at(table, column)?;
         let tiling = cells.tiling(MAX_CUBES);
         let cube = tiling.as_ref().and_then(|tiling| tiling.cubes.get(cube));
-        let cube = cube.ok_or_else(|| Error::not_found("no such hypercube"))?;
+        let cube = cube.ok_or_else(|| Error::not_found("the hypercube does not exist"))?;
         let mut values = Values::new(cube.data_type());
         read_region(&**cube, cache, 0, region, &mut values)?;
         Ok(values)

@@ -101,7 +101,7 @@ impl StoredColumn<'_> {
             (Part::Shape, _) => self.extents(region),
             (Part::Offset, _) => self.offsets(axis(region, 0), &starts()?),
             (Part::Values, _) => self.ragged(axis(region, 0), &starts()?),
-            _ => Err(Error::usage(format!("{part:?} of a column of another form"))),
+            _ => Err(Error::usage(format!("{part:?} does not belong to the form of the column"))),
         }
     }
 
@@ -121,7 +121,7 @@ impl StoredColumn<'_> {
         let (Some((cell, _)), Some((start, _)), Some((extent, _))) =
             (shape.split_last(), region.start.split_last(), region.shape.split_last())
         else {
-            return Err(Error::format("a dataset without axes"));
+            return Err(Error::format("the dataset has no axes"));
         };
         let part = (extent != cell).then(|| Region { start, shape: extent });
         let rows = axis(region, shape.len() - 1);
@@ -141,7 +141,7 @@ impl StoredColumn<'_> {
         Ok(if part == Part::RowCube { Values::Int(cubes) } else { Values::Int64(positions) })
     }
 
-    /// Hands the shapes of the cells of `rows` to `each`, with the rows.
+    /// Calls `each` with every row of `rows` and the shape of its cell.
     fn each_shape(&self, rows: Range<u64>, mut each: impl FnMut(u64, Option<&Shape>) -> Result<()>) -> Result<()> {
         let (_, cells) = self.content()?;
         for block in blocks(rows) {

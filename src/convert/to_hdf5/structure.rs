@@ -40,7 +40,7 @@ pub(crate) struct Writer<'a> {
     exact: Group,
     /// The datasets that are filled, by the numbers in [`DatasetSink`].
     datasets: Vec<Dataset>,
-    /// Group of each table of the plan.
+    /// The group of each table of the plan.
     groups: Vec<Group>,
     exact_groups: Vec<Group>,
     jobs: Vec<(u64, Job)>,
@@ -388,7 +388,7 @@ impl<'a> Writer<'a> {
         for ((table, shas), exact) in self.plan.tables.iter().zip(shas).zip(&self.exact_groups) {
             let content = self.content(table)?;
             let digest = |(column, sha): (&ColumnPlan, Option<Result<Sha256>>)| {
-                let sha = sha.unwrap_or_else(|| Err(Error::format("a column without a digest")));
+                let sha = sha.unwrap_or_else(|| Err(Error::format("the column has no digest")));
                 ColumnDigest::new(&content.columns()[column.index], sha, content)
             };
             let missing = table.missing.iter().map(|column| {

@@ -19,7 +19,7 @@ const SLOW_ROWS: u64 = 16;
 
 /// The managers of a table, with their columns.
 pub(super) struct Managers<'a> {
-    /// Those that the table had.
+    /// Managers that the table had before, as recorded in the source.
     layout: &'a Layout,
     chosen: Vec<Chosen>,
 }
@@ -86,7 +86,7 @@ fn is_written(info: &ColumnInfo) -> bool {
     info.stored_column().is_none() && info.expression().is_none() && written().any(|name| info.manager == name)
 }
 
-/// Tiles for large arrays, one value for many rows for what seldom changes, else rows in buckets.
+/// Chooses a manager: tiles for large arrays, IncrementalStMan for values that seldom change, otherwise StandardStMan.
 fn suitable(info: &ColumnInfo, cells: &dyn ColumnCells, rows: u64) -> Result<ManagerSpec> {
     let shape = cells.same_shape(&(0..rows)).or_else(|| info.shape.clone()).unwrap_or_default();
     let axes = info.shape.as_ref().map_or(info.desc.ndim, |shape| shape.len() as i32);

@@ -299,7 +299,7 @@ fn names_table(record: &Record, stored: &BString) -> bool {
     })
 }
 
-/// The record with other names of tables where `rename` gives one.
+/// Copies the record and renames the tables in it for which `rename` gives another name.
 fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> Record {
     let mut record = record.clone();
     for field in &mut record.fields {
@@ -313,7 +313,7 @@ fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> 
 }
 
 impl TableBlueprint {
-    /// Makes the table with all its rows, which hold nothing yet.
+    /// Creates the table with all its rows, which are still empty.
     pub(super) fn create(
         &self,
         source: &Source,

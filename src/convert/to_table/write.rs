@@ -33,7 +33,7 @@ pub struct ToTableSummary {
     pub columns: usize,
     /// Columns that the source lacks.
     pub missing: usize,
-    /// Rows of the main table.
+    /// Number of rows of the main table.
     pub rows: u64,
     /// Bytes of all elements; strings are counted at 16 each.
     pub bytes: u64,

@@ -10,7 +10,7 @@ pub(crate) trait Codec: fmt::Debug + Sync {
     /// Number of the filter in the registry of The HDF Group.
     fn id(&self) -> i32;
 
-    /// The word on the command line.
+    /// Name of the codec on the command line: `gzip`, `zstd`.
     fn name(&self) -> &'static str;
 
     /// The name of the filter, where that is another.

@@ -101,7 +101,7 @@ impl CellBlock {
         }
     }
 
-    /// Whether all bits are the same.
+    /// Whether both blocks are equal bit by bit.
     pub(super) fn same(&self, other: &CellBlock) -> bool {
         self.values.same_bits(&other.values) && self.shapes == other.shapes
     }

@@ -20,7 +20,7 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// Rows of the first of them.
 const FIRST_BATCH: u64 = 1024;
 
-/// Rows compared at a time in the search for old ones that were written again.
+/// Rows compared at a time in the search for overwritten rows.
 const COMPARED_ROWS: u64 = 4096;
 
 /// How long old rows are compared before new ones are looked for again.
@@ -34,7 +34,7 @@ pub(super) struct Followed {
     path: PathBuf,
     watch: Watch,
     columns: Vec<FollowedColumn>,
-    /// Columns that the live file cannot have, which was said at the start.
+    /// Columns that the live file cannot have, as reported at the start.
     absent: Vec<BString>,
     /// Notes on content that the live file does not hold: a sentence, and its number of occurrences.
     pub(super) notes: BTreeMap<String, u64>,

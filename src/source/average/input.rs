@@ -67,7 +67,7 @@ impl InputRow<'_> {
     pub(super) fn check(&self, shape: &Shape) -> Result<()> {
         let row = self.row;
         if shape.len() != 2 {
-            return Err(Error::format(format!("row {row}: a cell of shape {shape}, expected [corr, chan]")));
+            return Err(Error::format(format!("the cell of row {row} has shape {shape}, expected [corr, chan]")));
         }
         if let Some((flags, _)) = self.flags.filter(|(flags, _)| *flags != shape) {
             return Err(Error::format(format!("row {row}: the cell has shape {shape}, that of FLAG {flags}")));

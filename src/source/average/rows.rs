@@ -98,7 +98,9 @@ impl ColumnCells for AveragedRows<'_> {
         self.read_rows(bin..bin + 1, &mut cell)?;
         let (start, len) = (region.start.first().map_or(0, |&start| start as usize), region.shape.elements()? as usize);
         if shape.len() > 1 {
-            return Err(Error::unsupported(format!("part of a cell of shape {shape}")));
+            return Err(Error::unsupported(format!(
+                "a part of a cell of shape {shape} cannot be read from averaged rows"
+            )));
         }
         out.extend_from(&cell, start..start + len)
     }

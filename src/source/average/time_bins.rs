@@ -349,7 +349,8 @@ impl Numbering {
 
 fn too_many() -> Error {
     Error::limit(format!(
-        "averaging more than {MAX_COMBINATIONS} combinations of antennas, or of fields, scans and other numbers; a condition on the rows reduces them"
+        "the rows have more than {MAX_COMBINATIONS} combinations of antennas, or of fields, scans and other numbers: select \
+         fewer rows with a condition"
     ))
 }
 

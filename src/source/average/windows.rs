@@ -130,7 +130,12 @@ impl ColumnCells for AveragedWindows<'_> {
             start..start + region.shape.first().map_or(0, |&len| len as usize)
         });
         if range.end > cell.len() {
-            return Err(Error::usage(format!("elements {} to {} of a cell of {}", range.start, range.end, cell.len())));
+            return Err(Error::usage(format!(
+                "elements {} to {} exceed the cell, which has {}",
+                range.start,
+                range.end,
+                cell.len()
+            )));
         }
         out.extend_from(&cell, range)
     }

@@ -14,7 +14,7 @@ const SEGMENT_ROWS: u64 = 32;
 pub(super) enum Layout {
     /// A bit; a chunk begins with a new byte.
     Bits,
-    /// `bytes`, after `skip` others.
+    /// A cell of fixed size: `bytes` bytes after `skip` others.
     Fixed { skip: u64, bytes: u64 },
     /// Strings, each its u32 length and bytes; `counted`: their u32 number comes first.
     Strings { count: u64, counted: bool },
@@ -40,7 +40,7 @@ pub(super) struct Segments {
     rows: u64,
 }
 
-/// Rows that follow each other in the file.
+/// Consecutive rows that follow each other in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) first_row: u64,
@@ -51,7 +51,8 @@ pub(super) struct Segment {
 }
 
 impl Segments {
-    /// Reads past the rows. `elements`: of a cell, unless cells are offsets; `layout` by the version of the object.
+    /// Reads the positions of the rows of a column and skips their cells. `elements`: those of a cell, unless cells are
+    /// offsets; `layout` by the version of the object.
     pub(super) fn decode(
         d: &mut Decoder<'_>,
         rows: u64,

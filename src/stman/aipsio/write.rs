@@ -59,7 +59,7 @@ enum Cells {
     Elements(Shape),
     /// Strings, with a file of their texts and the end of the last one.
     Strings(Shape, PagedMut, u64),
-    /// The offset of an array; columns of such cells are numbered.
+    /// Each cell has the offset of its array; the value is the number of the column among such columns.
     Array(u32),
 }
 
@@ -228,7 +228,7 @@ impl ColumnMut {
         ElementsMut { file: &self.cells, order: ORDER, offset: row * self.cell_bytes, first: 0 }
     }
 
-    /// Writes the `count` strings from `first` on, of which `strings` has the texts.
+    /// Writes the cell's strings number `first` and following, with the texts `strings`.
     fn write_strings(&mut self, row: u64, first: usize, strings: &[BString]) -> Result<()> {
         let Cells::Strings(_, texts, end) = &mut self.kind else {
             return Err(Error::usage("the values are strings, which the column does not hold"));

@@ -5,7 +5,7 @@ use num_complex::Complex32;
 use super::dictionary::Dictionary;
 use super::header::Normalization;
 
-/// How the symbols of a data column are scaled.
+/// Scale factors of the symbols of a data column.
 ///
 /// | normalization         | scales of a block, first axis fastest                           |
 /// |-----------------------|-----------------------------------------------------------------|
@@ -78,7 +78,7 @@ pub(super) fn data(dictionary: &Dictionary, symbols: &[u16], factors: &[f64], ou
     }
 }
 
-/// The weights that symbols of `width` bits stand for, each for all `polarisations` of a channel.
+/// Decodes symbols of `width` bits to weights, each of which is for all `polarisations` of a channel.
 pub(super) fn weights(maximum: f64, width: u8, symbols: &[u16], polarisations: usize, out: &mut [f32]) {
     let unit = maximum / f64::from((1u32 << width) - 1);
     for (values, &symbol) in out.chunks_exact_mut(polarisations).zip(symbols) {

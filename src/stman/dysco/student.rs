@@ -39,7 +39,8 @@ impl Student {
         q.map(next).collect()
     }
 
-    /// The quantile at the probability where the normal distribution has `z`: the expansion of Cornish and Fisher.
+    /// Quantile for the probability at which the normal distribution has the quantile `z`: the expansion of Cornish and
+    /// Fisher.
     fn series(&self, z: f64) -> f64 {
         let (s, n) = (z * z, 1.0 / self.nu);
         let terms = [

@@ -133,7 +133,7 @@ fn split(stored: i32) -> Option<(i32, i32)> {
     })
 }
 
-/// i32::MIN stands for what is not finite.
+/// Decodes a complex number; `i32::MIN` stands for values that are not finite.
 fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     match split(stored) {
         Some((re, im)) => Complex32::new(re as f32 * scale + offset, im as f32 * scale + offset),

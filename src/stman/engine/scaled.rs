@@ -29,7 +29,7 @@ pub(crate) static COMPLEX: Kind = Kind::engine(
     Some(super::write::create),
 );
 
-/// Real numbers of type `V` from any real numbers.
+/// ScaledArrayEngine for real numbers: computes type `V` from any stored type.
 #[derive(Debug)]
 struct Scaled<V>(Scaling<V>);
 
@@ -95,7 +95,7 @@ trait Real: Number + PartialEq {
     const ONE: Self;
 }
 
-/// What C computes in when it combines `Self` with `S`.
+/// The type in which C computes when it combines `Self` with `S`.
 trait With<S>: Real {
     type Common: Arithmetic;
     fn widen(self) -> Self::Common;

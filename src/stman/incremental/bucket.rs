@@ -27,7 +27,7 @@ pub(super) const WIDE_ROWS: u32 = 1 << 31;
 pub(super) struct Bucket {
     bytes: Vec<u8>,
     order: ByteOrder,
-    /// End of the data part.
+    /// Offset of the index in the bucket, which is the end of the data.
     index_offset: usize,
     /// Bytes of a row number.
     row_bytes: usize,

@@ -119,7 +119,8 @@ impl BucketMut {
         self.bytes + new.iter().map(Entry::bytes).sum::<usize>() + after
     }
 
-    /// Puts `new` values into `range` of the bucket's `rows`; the first of them is for the range's first row.
+    /// Replaces the values in `range` of the bucket, which has `rows` rows; the first of `new` is for the first row of
+    /// the range.
     pub(super) fn replace(&mut self, column: usize, range: Range<u64>, rows: u64, new: Vec<Entry>) -> Changes {
         let entries = &mut self.columns[column];
         let first = entries.partition_point(|entry| entry.row < range.start);

@@ -79,7 +79,7 @@ impl RowFile {
         Ok(RowFile { file, place, start, stride, rows, fields })
     }
 
-    /// A number of the manager's header.
+    /// A number in the manager's header, by its index.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields[index]
     }

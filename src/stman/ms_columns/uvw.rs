@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind::new(&["UvwStMan"], open);
 
 const ROW_BYTES: u64 = 24;
 
-/// Stands for a position that was never written.
+/// Value of a position that was never written.
 const UNKNOWN: f64 = f64::MAX;
 
 /// Rows whose antennas are read at once.
@@ -32,7 +32,7 @@ type Position = [f64; 3];
 #[derive(Debug)]
 struct Uvw {
     file: RowFile,
-    /// Table rows of a time step; 0: one step has them all.
+    /// Table rows of a time step; 0 if the table is one time step.
     block_rows: u64,
     reference: u64,
     antennas: u64,

@@ -7,7 +7,7 @@ use crate::stman::bucket::{BucketsMut, link};
 /// An item that does not fit a bucket with fewer bytes left begins in the next one.
 const WORTH_FILLING: u32 = 50;
 
-/// Where strings are appended.
+/// The string heap of a file that is being written: the bucket to which strings are appended.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     pub(super) last: Option<u32>,

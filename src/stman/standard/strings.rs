@@ -243,7 +243,7 @@ pub(super) fn encode_variable(shape: &Shape, strings: Option<&[BString]>) -> Res
     Ok(bytes)
 }
 
-/// Takes the shape off the start of an item.
+/// Splits an item into the shape at its start and the remaining bytes.
 fn split_shape(bytes: &[u8]) -> Result<(Shape, &[u8])> {
     let (&ndim, rest) = bytes.split_first_chunk().ok_or_else(too_short)?;
     let ndim = u32::from_be_bytes(ndim) as usize;

@@ -120,7 +120,7 @@ impl Header {
 }
 
 impl Header {
-    /// Writes the object in the oldest version that holds it.
+    /// Encodes the header in the oldest version that can hold it.
     pub(super) fn encode(
         &self,
         e: &mut Encoder,
@@ -229,7 +229,7 @@ impl CubeEntry {
         Ok(())
     }
 
-    /// A cube without shape, of which the file is known or not.
+    /// The entry of a hypercube without shape; its file may be known already.
     pub(super) fn undefined(file: Option<usize>) -> Self {
         let (shape, tile) = (Shape::scalar(), Shape::scalar());
         CubeEntry { values: None, extensible: false, shape, tile, file, offset: 0 }

@@ -371,7 +371,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         }
     }
 
-    /// The first of the coordinates of `axis`, or of the ids, that the cell at `place` has.
+    /// The first coordinate of `axis`, or the first id, that applies to the cell at `place`.
     fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
         match axis {
             Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),

@@ -117,7 +117,7 @@ impl Wanted {
         Ok(Wanted { default_tile, cache, tiles })
     }
 
-    /// What a new cube of cells of this shape is to have; 0 and what is missing: any.
+    /// Tile shape wanted for a new cube with cells of this shape; 0 or a missing extent leaves the choice.
     pub(super) fn tile(&mut self, cell: &Shape) -> Shape {
         match self.tiles.get_mut(cell) {
             Some(tiles) if tiles.len() > 1 => tiles.pop_front().unwrap_or_default(),

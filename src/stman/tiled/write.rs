@@ -159,7 +159,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a cube of a TiledDataStMan as it was in another.
+    /// Adds a hypercube of a TiledDataStMan with the shape and coordinates it has in another table.
     fn add_given(&mut self, given: Given) -> Result<()> {
         let Given { shape, tile, extensible, values } = given;
         if shape.len() != self.cubes.header.ndim {
@@ -450,7 +450,7 @@ fn cell_ndim(spec: &ColumnSpec) -> usize {
     }
 }
 
-/// The offset of the end of the last tile of a cube.
+/// Offset of the end of the last tile of a hypercube.
 fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
     let too_large = || {
         Error::limit(format!(

@@ -33,7 +33,7 @@ pub(super) struct Guard {
     hosts: Vec<String>,
     /// Origins whose pages may send requests, as browsers write them.
     origins: Vec<String>,
-    /// `/P` before every address, or nothing.
+    /// Base path that precedes every address, for example `/P`; empty by default.
     base: String,
 }
 
@@ -126,7 +126,7 @@ impl Guard {
         Ok(host)
     }
 
-    /// The origin of a page of another site that may ask; `None` without an origin, or for our own.
+    /// The allowed origin of a page of another site; `None` for a request without origin or from our own page.
     fn origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<HeaderValue>, Box<Reply>> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(None) };
         let origin = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -141,7 +141,7 @@ impl Guard {
         }
     }
 
-    /// Links of other sites may lead here; their pages may not use what lies here.
+    /// Allows links from other sites to lead here, but refuses requests that their pages send.
     fn site(headers: &HeaderMap, is_allowed: bool) -> Result<(), Box<Reply>> {
         let is_foreign = matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
         if is_foreign && !is_allowed && text(headers, "sec-fetch-mode") != Some("navigate") {

@@ -223,7 +223,7 @@ impl LiveFile {
         answer
     }
 
-    /// Tells listeners how much of the file is read; a file that was read in one go has no progress.
+    /// Tells listeners which part of the file has been read; a file that is read at once has no progress.
     fn progressed(&self, progress: Progress, is_complete: bool) {
         self.news.send_if_modified(|news| {
             let was_begun = news.progress.0 > 0 && news.progress.1.rows_used < news.progress.1.rows;
@@ -391,7 +391,7 @@ impl LiveFile {
         Told { number, rule: alert.rule.clone(), active, text: alert.text.clone(), document }
     }
 
-    /// A document of the library with the name of the file instead of its path.
+    /// A document of the library, with the public name of the file in place of its path.
     fn document(&self, of: &impl serde::Serialize) -> Json {
         let mut document = serde_json::to_value(of).unwrap_or(Json::Null);
         document["file"] = self.name.as_str().into();

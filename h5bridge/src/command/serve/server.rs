@@ -28,7 +28,7 @@ const MAX_CONNECTIONS: usize = 256;
 /// Connections that are told at a time that there are too many.
 const MAX_REFUSALS: usize = 64;
 
-/// Bytes of the header of a request.
+/// Most bytes of the header of a request.
 const MAX_HEADER: usize = 16 << 10;
 
 /// How long the header of a request may take to arrive, also on a connection that is kept.

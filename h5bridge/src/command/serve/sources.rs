@@ -1,4 +1,4 @@
-//! What is served: files and directories, the names by which clients ask for them, and what lies where.
+//! The served files and directories, the names by which clients ask for them, and their paths.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -21,7 +21,7 @@ use crate::sync::locked;
 /// Levels of a directory that are listed.
 const LEVELS: usize = 4;
 
-/// Files of all sources that are listed.
+/// Most files that are listed, of all sources together.
 const MAX_LISTED: usize = 10_000;
 
 /// Entries of directories that a listing looks at.

@@ -51,7 +51,7 @@ pub(super) enum Admission {
 /// Why a job has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// Too many wait, or the server ends.
+    /// Too many jobs wait, or the server is shutting down.
     Busy,
     /// The job failed with a panic.
     Failed,

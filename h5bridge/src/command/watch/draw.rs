@@ -65,7 +65,7 @@ impl Screen {
     }
 }
 
-/// A look in one line.
+/// Formats a look as one line of text.
 fn line(look: &Look) -> String {
     let mut parts = vec![utc(look.taken)];
     parts.extend(look.rows.first().map(|(name, rows)| format!("{name} {}", thousands(*rows))));
@@ -142,7 +142,7 @@ fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     means.chunks(each).map(mean).collect()
 }
 
-/// Nothing known is a blank.
+/// The character for a mean, relative to the largest; a blank if the mean is unknown.
 fn mark(mean: Option<f64>, largest: f64, marks: &[char]) -> char {
     let Some(mean) = mean else { return ' ' };
     let fraction = if largest > 0. { mean / largest } else { 0. };

@@ -46,7 +46,7 @@ enum Method {
     Codes,
     /// Codes, and runs of one byte: flags, weights, what is constant.
     Runs,
-    /// Codes, and repetitions of any kind.
+    /// Encodes bytes by codes, and repetitions of any distance.
     Matches,
 }
 

@@ -2,7 +2,7 @@
 
 /// Bytes from the middle of a segment that are looked at: as far back as deflate finds repetitions.
 const SAMPLE: usize = 32 << 10;
-/// The last bytes of the sample, which are priced; those before are their history.
+/// Number of bytes at the end of the sample whose cost is estimated; the bytes before are their history.
 const PRICED: usize = 8 << 10;
 const HASH_BITS: u32 = 13;
 /// The longest repetition of deflate.

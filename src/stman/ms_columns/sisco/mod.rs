@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind::new(&["SiscoStMan"], open);
 /// Columns that tell which rows are of one baseline.
 const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
 
-/// The manager and its only column.
+/// SiscoStMan and its only column.
 #[derive(Debug)]
 struct Sisco {
     /// For errors: file and manager.

@@ -216,7 +216,7 @@ fn of_four([p4, p3, p2, p1]: [Value; 4], exponent: i8, combine: impl Fn([Value; 
     combine([m4, m3, m2, m1]).capped()
 }
 
-/// The predictors of a level.
+/// The predictors of a prediction level, along a row and in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Level {
     /// Predictors along a row, after 1, 2, 3 and more values.
