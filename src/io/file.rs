@@ -69,7 +69,7 @@ pub struct FileTarget {
 }
 
 impl FileTarget {
-    /// Makes the file, or empties the one that is there.
+    /// Makes the file, or empties an existing one.
     ///
     /// # Errors
     /// `Io` or `NoSpace`.
@@ -91,7 +91,7 @@ impl FileTarget {
         &self.file
     }
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     ///
     /// # Errors
     /// `NotFound` or `Io`.
@@ -152,7 +152,7 @@ pub(crate) fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
 
 /// Begins to write bytes of a file to the disk, so that little is left to do when it is made durable.
 pub(crate) fn write_back(file: &File, offset: u64, len: u64) {
-    // bytes that are not on the disk yet stay in memory as well; it matters to nobody if nothing is begun
+    // bytes that are not on the disk yet stay in memory as well; a failure to begin has no effect on the result
     let _ = posix_fadvise(file, offset as i64, len as i64, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
 }
 

@@ -43,16 +43,17 @@ pub(crate) struct Args {
     source: PathBuf,
     /// The HDF5 file to write
     out: PathBuf,
-    /// Take only these columns: DATA of the main table, ANTENNA/NAME of a subtable; tables that none is named of stay whole
+    /// Convert only these columns: DATA of the main table, ANTENNA/NAME of a subtable; tables without a named column
+    /// stay whole
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     columns: Vec<String>,
-    /// Leave these columns out, named likewise
+    /// Leave out these columns, named in the same way as for --columns
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     exclude: Vec<String>,
-    /// Take only these rows of the main table: from A up to and without B
+    /// Convert only these rows of the main table: from A up to but without B
     #[arg(long, value_name = "A..B", value_parser = row_range)]
     rows: Option<Range<u64>>,
-    /// Take only the rows of the main table that satisfy a condition on its scalar columns, such as
+    /// Convert only the rows of the main table that satisfy a condition on its scalar columns, such as
     /// 'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'
     #[arg(long = "where", value_name = "CONDITION")]
     predicate: Option<Predicate>,
@@ -60,7 +61,7 @@ pub(crate) struct Args {
     /// time, neighbouring channels, or both
     #[arg(long, value_name = "time=10s,chan=4", conflicts_with_all = ["restorable", "salvage"])]
     average: Option<Averaging>,
-    /// Take only these tables; MAIN is the main one
+    /// Convert only these tables; MAIN is the main one
     #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
     tables: Vec<String>,
     #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
@@ -79,13 +80,14 @@ pub(crate) struct Args {
     /// With --replace: let programs write to the thin table, and by that into OUT
     #[arg(long, requires = "replace")]
     writable: bool,
-    /// Let all datasets grow along row
+    /// Make all datasets appendable along the row axis
     #[arg(long)]
     appendable: bool,
-    /// Keep what the exact original directory takes, every file and every byte: `to-ms --exact` gives it back
+    /// Also store what is needed to restore the original directory, every file and every byte, with `to-ms --exact`
     #[arg(long)]
     restorable: bool,
-    /// The bytes of each file of a container are little-endian elements of this type, by numpy's name: f4, int32
+    /// Store the files of a container as arrays of this element type, by numpy's name: f4, int32. Their bytes are
+    /// little-endian
     #[arg(long, value_name = "f4")]
     dtype: Option<String>,
     /// Replace OUT if it exists
@@ -93,22 +95,23 @@ pub(crate) struct Args {
     overwrite: bool,
     #[command(flatten)]
     durable: Durable,
-    /// Print what would be done, and write nothing
+    /// Print the plan and write nothing
     #[arg(long)]
     dry_run: bool,
     /// Threads that decode and compress; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Memory that may be held at a time
+    /// Limit of the memory for data
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
-    /// Leave out what is damaged, name it, and convert the rest; the exit code is then 6
+    /// Leave out damaged parts, name them, and convert the rest; the exit code is then 6
     #[arg(long, conflicts_with = "restorable")]
     salvage: bool,
-    /// Digest the content on the way and keep the digests in the file; done anyway but with --compress none and shared
+    /// Compute digests of the content during the conversion and store them in the file; the default unless --compress none
+    /// is given and shared
     #[arg(long)]
     digest: bool,
-    /// Do not digest the content on the way
+    /// Do not compute digests of the content
     #[arg(long, conflicts_with_all = ["digest", "restorable"])]
     no_digest: bool,
     #[command(flatten)]

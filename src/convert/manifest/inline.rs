@@ -65,7 +65,7 @@ impl InlineArray {
                 }
                 numbers => {
                     let bytes =
-                        numbers.le_bytes().ok_or_else(|| Error::unsupported("elements without a fixed size"))?;
+                        numbers.le_bytes().ok_or_else(|| Error::unsupported("a manifest cannot hold elements without a fixed size"))?;
                     gzip.pipeline(self.data_type.size()).encode(&mut scratch, &bytes, &mut stored)?;
                 }
             }
@@ -78,7 +78,7 @@ impl InlineArray {
 /// Strings as numcodecs' `vlen-utf8` has them: their number, then the length and the bytes of each; numbers are of 32 bits.
 fn joined(strings: &[bstr::BString]) -> Result<Vec<u8>> {
     let number = |len: usize| {
-        let number = u32::try_from(len).map_err(|_| Error::unsupported("strings of 4 GiB in a manifest"))?;
+        let number = u32::try_from(len).map_err(|_| Error::unsupported("a manifest cannot hold 4 GiB of strings"))?;
         Ok::<_, Error>(number.to_le_bytes())
     };
     let mut bytes = number(strings.len())?.to_vec();

@@ -29,7 +29,7 @@ const AVERAGING_BYTES: u64 = 12 << 20;
 pub(crate) struct ToHdf5Options {
     /// Columns to take: `DATA` of the main table, `ANTENNA/NAME` of a subtable. All of tables that none is named of.
     pub(crate) columns: Vec<String>,
-    /// Columns to leave out, named likewise.
+    /// Columns to leave out, named in the same way as `columns`.
     pub(crate) exclude: Vec<String>,
     /// Rows of the main table.
     pub(crate) rows: Option<Range<u64>>,
@@ -121,7 +121,7 @@ pub(crate) struct Plan {
     pub(crate) tables: Vec<TablePlan>,
     /// What the user should know.
     pub(crate) warnings: Vec<String>,
-    /// Subtables that keywords name but that are not there.
+    /// Missing subtables that keywords name.
     pub(crate) missing_tables: Vec<String>,
     /// Subtables that are not served: the paths that their groups would have, and where they are, as keywords store it.
     pub(crate) refused_tables: Vec<(String, String)>,
@@ -202,7 +202,7 @@ impl Plan {
     /// Looks at everything in `source` that `options` ask for.
     ///
     /// # Errors
-    /// `Usage` if the options name what is not there; those of reading where a column cannot be read.
+    /// `Usage` if the options name a table or column that does not exist; those of reading where a column cannot be read.
     pub(crate) fn new(source: &Source, options: &ToHdf5Options) -> Result<Self> {
         let mut plan = Plan {
             tables: Vec::new(),
@@ -236,7 +236,7 @@ impl Plan {
         plan.warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
         if !plan.missing_tables.is_empty() {
             let (count, list) = (plan.missing_tables.len(), plan.missing_tables.join(", "));
-            plan.warnings.push(format!("subtables that are not there: {count}: {list}"));
+            plan.warnings.push(format!("missing subtables: {count}: {list}"));
         }
         plan.check_names(source, options)?;
         Ok(plan)
@@ -371,7 +371,7 @@ impl Plan {
     fn check_names(&self, source: &Source, options: &ToHdf5Options) -> Result<()> {
         for name in &options.tables {
             if !source.tables.iter().any(|table| is_named(name, &table.name)) {
-                return Err(Error::usage(format!("there is no table {name}")));
+                return Err(Error::usage(format!("table {name} does not exist")));
             }
         }
         let known = |name: &String| {
@@ -381,7 +381,7 @@ impl Plan {
             columns.is_some_and(|columns| columns.iter().any(|info| info.desc.name == column))
         };
         match options.columns.iter().chain(&options.exclude).find(|name| !known(name)) {
-            Some(name) => Err(Error::usage(format!("there is no column {name}"))),
+            Some(name) => Err(Error::usage(format!("column {name} does not exist"))),
             None => Ok(()),
         }
     }
@@ -480,7 +480,7 @@ fn has_plain_tiles(cells: &dyn ColumnCells) -> bool {
     cells.tiling(MAX_CUBES).is_some_and(|tiling| tiling.cubes.iter().all(|cube| cube.storage().is_plain()))
 }
 
-/// Fails at once where a row count is larger than the data, and not after all the rows that are there.
+/// Fails at once where a row count is larger than the data, and not after all existing rows were read.
 fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
