@@ -64,8 +64,9 @@ impl InlineArray {
                     pipeline.encode(&mut scratch, &joined(strings)?, &mut stored)?;
                 }
                 numbers => {
-                    let bytes =
-                        numbers.le_bytes().ok_or_else(|| Error::unsupported("a manifest cannot hold elements without a fixed size"))?;
+                    let bytes = numbers
+                        .le_bytes()
+                        .ok_or_else(|| Error::unsupported("a manifest cannot hold elements without a fixed size"))?;
                     gzip.pipeline(self.data_type.size()).encode(&mut scratch, &bytes, &mut stored)?;
                 }
             }
