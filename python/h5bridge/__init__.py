@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from ._plot import Picture as Picture
     from ._plot import frame as frame
     from ._plot import plot as plot
+    from ._sharing import Linked as Linked
+    from ._sharing import Manifest as Manifest
+    from ._sharing import link as link
+    from ._sharing import manifest as manifest
+    from ._sharing import materialize as materialize
+    from ._sharing import replace as replace
     from ._table import Column as Column
     from ._table import Table as Table
     from ._table import open_table as open_table
@@ -78,6 +84,7 @@ _HOMES = {
         "UsageError",
     ),
     "_plot": ("Frame", "Picture", "frame", "plot"),
+    "_sharing": ("Linked", "Manifest", "link", "manifest", "materialize", "replace"),
     "_table": ("Column", "Table", "open_table"),
     "_verbs": (
         "ColumnDigest",

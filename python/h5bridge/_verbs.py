@@ -430,7 +430,8 @@ def verify(
     """Compares two sources value by value, however they are stored; or one with the digests and checksums in it.
 
     `bytes` compares files byte by byte, or checks the checksums of all files of one source. `where` takes rows of the
-    left main table, as `to_hdf5` does. Differences are a result, not an error: `verify(a, b).check()` raises.
+    left main table, as `to_hdf5` does. Of a manifest alone, the files that it refers to are compared with their
+    recorded sizes and times. Differences are a result, not an error: `verify(a, b).check()` raises.
 
     >>> verify("my.ms", "my.h5").equal
     True
@@ -439,8 +440,8 @@ def verify(
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
     document = call("verify", words, [left] if right is None else [left, right], progress)
     return Comparison(
-        bool(document.get("equal", document.get("intact", False))),
-        tuple(document.get("differences", document.get("damaged", ()))),
+        any(document.get(key) for key in ("equal", "intact", "unchanged")),
+        tuple(document.get("differences", document.get("damaged", document.get("changed", ())))),
         document.get("compared", document.get("checked", {})),
         tuple(document.get("warnings", ())),
         document,

@@ -1,5 +1,6 @@
 """The Python package: every column as python-casacore reads it, numpy's indices, verbs, interrupts, threads, live files."""
 import gc
+import glob
 import itertools
 import os
 import pickle
@@ -285,6 +286,28 @@ def test_verbs(tmp_path):
         assert np.array_equal(file['MAIN/DATA'][:], table.getcol('DATA', 10, 10))
     where = h5bridge.to_hdf5(DEMO, tmp_path / 'w.h5', where='ANTENNA1 == 0', tables=['MAIN'])
     assert 0 < where.rows < 210
+
+
+def test_shared_bytes(tmp_path):
+    """Thin tables and manifests, by functions: casacore reads the one, verify knows the other."""
+    table, file, thin = tmp_path / 'a.ms', tmp_path / 'a.h5', tmp_path / 'thin.ms'
+    subprocess.run(['cp', '-r', DEMO, table], check=True)
+    replaced = h5bridge.replace(table, file)
+    assert replaced.table == str(table) and replaced.links == sum(map(os.path.islink, glob.glob(str(table / 'table.f*'))))
+    linked = h5bridge.link(file, thin)
+    assert h5bridge.verify(thin)
+    assert (linked.links, linked.linked_bytes) == (replaced.links, replaced.linked_bytes)
+    with ct.table(str(thin), ack=False) as found, ct.table(DEMO, ack=False) as expected:
+        assert np.array_equal(found.getcol('DATA'), expected.getcol('DATA'))
+    with pytest.raises(h5bridge.UnsupportedError):
+        h5bridge.manifest(thin, tmp_path / 'thin.json')
+    assert h5bridge.materialize(thin) > 0 and not any(map(os.path.islink, glob.glob(str(thin / 'table.f*'))))
+    written = h5bridge.manifest(thin, tmp_path / 'thin.json', table='MAIN')
+    assert written.tables == 1 and written.references > 0 and os.path.exists(written.companion)
+    assert h5bridge.verify(tmp_path / 'thin.json')
+    with ct.table(str(thin), ack=False, readonly=False) as changed:
+        changed.putcell('TIME', 0, 1.0)
+    assert not h5bridge.verify(tmp_path / 'thin.json')
 
 
 def test_errors(tmp_path):

@@ -151,7 +151,7 @@ fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Sta
     }
     Ending {
         summary: vec![format!("a thin table: {links} files lead to {} where they are recorded", report::bytes(bytes))],
-        fields: json!({ "thin": true, "checked": {"links": links, "bytes": bytes} }),
+        fields: json!({"thin": true, "unchanged": true, "checked": {"links": links, "bytes": bytes}}),
         ..Ending::default()
     }
     .print(global, out)
