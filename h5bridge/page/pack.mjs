@@ -41,7 +41,7 @@ macro_rules! asset {
     };
 }
 
-/// Address below the root of the server, and the content compressed by gzip, in the order of the addresses.
+/// The files of the page: address below the root of the server, and content compressed by gzip, sorted by address.
 pub(super) static ASSETS: &[(&str, &[u8])] = &[
 ${lines}];
 `);
