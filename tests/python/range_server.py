@@ -33,6 +33,7 @@ class RangeServer(http.server.ThreadingHTTPServer):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+    wbufsize = 1 << 16     # headers and body in one packet: a second one would wait for the receiver
 
     def log_message(self, *_):
         pass

@@ -19,7 +19,7 @@ from support import DAMAGED, DONE, EXISTS, UNSUPPORTED, USAGE, h5bridge
 
 DEMO = support.own_copy('demo', 'demo.ms')
 # more rows than fit in memory, none of them stored
-FILES = [entry for entry in support.convertible() if entry[0] != 'rows64']
+FILES = support.sample([entry for entry in support.convertible() if entry[0] != 'rows64'], 4)
 
 
 def links(table):
@@ -108,7 +108,7 @@ def test_casacore(case, table, tmp_path, counts):
 
 
 def corpus_tables():
-    for entry in support.corpus_entries():
+    for entry in support.corpus_sample(4):
         for path in support.roots(entry['tables']):
             managers = {manager['type'] for manager in entry['tables'][path].get('data_managers', ())}
             if managers & {'TiledShapeStMan', 'TiledColumnStMan'} and 'error' not in entry['tables'][path]:
