@@ -1,0 +1,144 @@
+//! Words and JSON of what `to-hdf5` plans and does: shared bytes, averages, tables, columns.
+
+use std::collections::BTreeMap;
+
+use ctds_hdf5::convert::{
+    Averaged, ColumnForm, ColumnPlan, ColumnSharing, NotShared, Prediction, ReadStrategy, Sharing, TablePlan,
+    ToHdf5Plan,
+};
+use serde_json::{Value as Json, json};
+
+use crate::report;
+
+/// Columns of fewer bytes are not named for not being shared.
+const NOTABLE_BYTES: u64 = 1 << 20;
+/// Nor are those of a smaller part of all bytes: one of this many.
+const NOTABLE_PART: u64 = 100;
+
+/// What a file of `file_bytes` bytes shares with the source.
+pub(super) fn sharing_json(sharing: &Sharing, file_bytes: u64) -> Json {
+    let column = |column: &ColumnSharing| {
+        let reason = column.not_shared?;
+        Some(json!({"column": column_path(column), "bytes": column.bytes, "reason": reason.describe()}))
+    };
+    json!({
+        "shared_bytes": sharing.shared_bytes,
+        "copied_bytes": file_bytes.saturating_sub(sharing.shared_bytes),
+        "not_shared": sharing.columns.iter().filter_map(column).collect::<Vec<_>>(),
+    })
+}
+
+fn column_path(column: &ColumnSharing) -> String {
+    format!("{}/{}", column.group.trim_start_matches('/'), column.link)
+}
+
+/// The same for people, who are told of columns of a size that matters.
+pub(super) fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
+    let (shared, own) = (sharing.shared_bytes, file_bytes.saturating_sub(sharing.shared_bytes));
+    let mut lines = vec![format!("shared with the source: {}; copied: {}", report::bytes(shared), report::bytes(own))];
+    let all: u64 = sharing.columns.iter().map(|column| column.bytes).sum();
+    let mut reasons = BTreeMap::<NotShared, Vec<String>>::new();
+    for column in sharing.columns.iter().filter(|column| column.bytes >= NOTABLE_BYTES.max(all / NOTABLE_PART)) {
+        if let Some(reason) = column.not_shared {
+            reasons.entry(reason).or_default().push(column_path(column));
+        }
+    }
+    lines.extend(reasons.iter().map(|(reason, columns)| format!("not shared, {reason}: {}", columns.join(", "))));
+    lines
+}
+
+/// The line of the summary about a profile that is not the default.
+pub(super) fn profile_line(plan: &ToHdf5Plan<'_>) -> Option<String> {
+    let pages = report::bytes(plan.profile().page_bytes()?);
+    Some(format!("profile cloud: pages of {pages}, chunks of about 4 MiB"))
+}
+
+/// Lines of the summary about averages.
+pub(super) fn averaged_lines(averaged: &Averaged) -> Vec<String> {
+    let mut channels: Vec<String> =
+        averaged.channels.iter().map(|(before, after)| format!("{before} to {after}")).collect();
+    channels.dedup();
+    let channels = match channels.as_slice() {
+        [] => String::new(),
+        all => format!("; channels: {}", all.join(", ")),
+    };
+    let weights = averaged.weights.as_ref().map_or("without weights".to_owned(), |name| format!("weights: {name}"));
+    let Averaged { averaging, rows_before, rows, .. } = averaged;
+    let mut lines = vec![format!("averaged, {averaging}: rows: {rows_before} to {rows}{channels}; {weights}")];
+    if !averaged.first_values.is_empty() {
+        lines.push(format!("not averaged, the value of the first row is kept: {}", averaged.first_values.join(", ")));
+    }
+    if !averaged.left_undefined.is_empty() {
+        lines.push(format!("not averaged, left undefined: {}", averaged.left_undefined.join(", ")));
+    }
+    lines
+}
+
+pub(super) fn averaged_json(averaged: &Averaged) -> Json {
+    json!({
+        "averaging": averaged.averaging.to_string(), "rows_before": averaged.rows_before, "rows": averaged.rows,
+        "channels": averaged.channels, "weights": averaged.weights, "first_values": averaged.first_values,
+        "left_undefined": averaged.left_undefined,
+    })
+}
+
+pub(super) fn expected_json(expected: &Prediction) -> Json {
+    json!({"file_bytes": expected.file_bytes, "seconds": expected.seconds})
+}
+
+pub(super) fn table_json(table: &TablePlan) -> Json {
+    let column = |column: &ColumnPlan| {
+        let mut entry = json!({
+            "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
+            "manager": column.manager, "form": describe(&column.form),
+            "index": column.chunk_index, "deflate": column.compression.gzip_level(), "bytes": column.bytes,
+        });
+        if let Some(remains) = column.sample_remains() {
+            entry["sample_remains"] = ((remains * 1000.0).round() / 1000.0).into();
+        }
+        if column.compression.plugin().is_some() {
+            entry["compression"] = column.compression.to_string().into();
+        }
+        entry
+    };
+    json!({
+        "name": table.name, "group": table.group, "rows": table.rows.end - table.rows.start,
+        "columns": table.columns.iter().map(column).collect::<Vec<_>>(),
+    })
+}
+
+pub(super) fn table_lines(table: &TablePlan) -> Vec<String> {
+    let column = |column: &ColumnPlan| {
+        let filter = match (column.compression.is_none(), column.sample_remains()) {
+            (true, None) => String::new(),
+            (true, Some(remains)) => format!(", not compressed: a sample took {:.0} % of its bytes", 100.0 * remains),
+            (false, None) => format!(", {}", column.compression.describe()),
+            (false, Some(remains)) => {
+                format!(", {} (a sample took {:.0} % of its bytes)", column.compression.describe(), 100.0 * remains)
+            }
+        };
+        let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
+        let (form, index) = (describe(&column.form), column.chunk_index);
+        format!("  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())
+    };
+    let head = format!("{}  {} rows", table.group, table.rows.end - table.rows.start);
+    [head].into_iter().chain(table.columns.iter().map(column)).collect()
+}
+
+/// Shapes as HDF5 shows them.
+fn describe(form: &ColumnForm) -> String {
+    match form {
+        ColumnForm::Dense { shape, chunk, undefined, route } => {
+            let from = if *route == ReadStrategy::Tiles { ", tile by tile" } else { "" };
+            let undefined = if *undefined > 0 { format!(", {undefined} undefined") } else { String::new() };
+            format!("{:?} in chunks {:?}{from}{undefined}", shape.reversed(), chunk.reversed())
+        }
+        ColumnForm::Cubes { cubes } => {
+            let shapes: Vec<_> = cubes.iter().map(|(shape, _)| format!("{:?}", shape.reversed())).collect();
+            format!("hypercubes {}, tile by tile", shapes.join(" "))
+        }
+        ColumnForm::Ragged { axes, elements } => {
+            format!("cells of differing shapes, up to {axes} axes, {elements} elements")
+        }
+    }
+}
