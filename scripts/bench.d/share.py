@@ -43,11 +43,13 @@ def remove(path):
         os.remove(path)
 
 
-def run(words, target, rounds):
+def run(words, target, rounds, prepare):
     """(seconds, bytes of space, document) of the median run of a command that makes TARGET; None if it fails."""
     folder, runs = os.path.dirname(target), []
     for _ in range(rounds):
         remove(target)
+        for command in prepare:
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         before = settled(folder)
         started = time.monotonic()
         process = subprocess.run(words, capture_output=True, text=True)
@@ -100,11 +102,21 @@ def compare(table, folder, rounds):
         ('to-ms --exact', bridge('to-ms', restorable, 'exact.ms', '--exact')),
         ('pack --format multifile', bridge('pack', table, 'packed.ms', '--format', 'multifile')),
         ('unpack', bridge('unpack', at('packed.ms'), 'unpacked.ms')),
+        ('link', bridge('link', restorable, 'thin.ms')),
+        ('materialize', ([H5BRIDGE, 'materialize', at('thin.ms'), '--json'], at('thin.ms'))),
+        ('to-hdf5 --replace', ([H5BRIDGE, 'to-hdf5', at('other.ms'), at('other.h5'), '--replace', '--overwrite', '--json'],
+                               at('other.ms'))),
+        ('manifest', bridge('manifest', table, 'my.json', '--overwrite')),
     ]
+    # not part of the time
+    prepared = {
+        'materialize': [[H5BRIDGE, 'link', '-q', restorable, at('thin.ms')]],
+        'to-hdf5 --replace': [['rm', '-f', at('other.h5')], ['cp', '-r', '--reflink=auto', table, at('other.ms')]],
+    }
     kept, copied = {restorable, at('packed.ms')}, None
     print('%-42s %9s %7s %10s %10s' % ('', 'seconds', 'x', 'space MB', 'shared MB'))
     for name, (words, target) in ways:
-        found = run(words, target, rounds)
+        found = run(words, target, rounds, prepared.get(name, []))
         if found is None:
             print('%-42s fails here' % name)
             continue
