@@ -140,9 +140,9 @@ impl RecordedFile {
         } else if size != self.size {
             Some(format!("it has {size} bytes, {} are expected", self.size))
         } else if mtime_ns != self.mtime_ns {
-            let by = (mtime_ns - self.mtime_ns) as f64 * 1e-9;
-            let relation = if by > 0.0 { "later" } else { "earlier" };
-            Some(format!("its modification time is {} s {relation} than recorded", by.abs()))
+            let by = mtime_ns.abs_diff(self.mtime_ns) as f64 * 1e-9;
+            let relation = if mtime_ns > self.mtime_ns { "later" } else { "earlier" };
+            Some(format!("its modification time is {by:.6} s {relation} than recorded"))
         } else {
             None
         }
