@@ -88,7 +88,7 @@ pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use table::{
     Column, ColumnInfo, ColumnMut, Hypercube, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable, Table,
-    TableKind, TableWriter, is_locked_here,
+    TableKind, TableWriter, is_locked_here, is_open_elsewhere,
 };
 
 // the Rust in these documents is compiled

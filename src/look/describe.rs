@@ -3,16 +3,11 @@
 use bstr::ByteSlice;
 
 use super::rows::Rows;
+use super::subtables::{MAX_CHANNELS, cells, correlation, doubles, integers, named, rows, strings};
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
-
-/// Rows of a subtable that are read at most.
-const MAX_ROWS: u64 = 10_000;
-
-/// Channels of all spectral windows together that are read at most.
-const MAX_CHANNELS: usize = 1 << 22;
 
 /// Columns with visibilities, in the order in which one is chosen.
 const VISIBILITIES: [&str; 8] = [
@@ -95,42 +90,6 @@ pub struct SpectralWindow {
     /// Names of the correlations: XX, RL, I; empty if unknown.
     pub correlations: Vec<String>,
 }
-
-/// Names of correlations by casacore's number, from 1 on.
-const STOKES: [&str; 32] = [
-    "I",
-    "Q",
-    "U",
-    "V",
-    "RR",
-    "RL",
-    "LR",
-    "LL",
-    "XX",
-    "XY",
-    "YX",
-    "YY",
-    "RX",
-    "RY",
-    "LX",
-    "LY",
-    "XR",
-    "XL",
-    "YR",
-    "YL",
-    "PP",
-    "PQ",
-    "QP",
-    "QQ",
-    "RCircular",
-    "LCircular",
-    "Linear",
-    "Ptotal",
-    "Plinear",
-    "PFtotal",
-    "PFlinear",
-    "Pangle",
-];
 
 /// Correlations of two receptors of one kind; Stokes I counts as one.
 const PARALLEL: [&str; 6] = ["XX", "YY", "RR", "LL", "PP", "QQ"];
@@ -272,20 +231,20 @@ fn list(words: &[String]) -> String {
     }
 }
 
-fn read_subtables(source: &Source) -> Description {
+/// The antennas in the order of their numbers.
+pub(super) fn antennas(source: &Source) -> Vec<Antenna> {
     let names = strings(source, "ANTENNA", "NAME");
     let stations = strings(source, "ANTENNA", "STATION");
     let positions = cells(source, "ANTENNA", "POSITION");
-    let named = |name: Option<&String>, number: usize| match name {
-        Some(name) if !name.is_empty() => name.clone(),
-        _ => number.to_string(),
-    };
     let antenna = |number: usize| Antenna {
         name: named(names.get(number), number),
         station: stations.get(number).cloned().unwrap_or_default(),
         position: positions.get(number).and_then(|position| doubles(position)?.try_into().ok()),
     };
-    let antennas = (0..rows(source, "ANTENNA")).map(antenna).collect();
+    (0..rows(source, "ANTENNA")).map(antenna).collect()
+}
+
+fn read_subtables(source: &Source) -> Description {
     let field_names = strings(source, "FIELD", "NAME");
     let field = |number: usize| Field { name: named(field_names.get(number), number) };
     let fields = (0..rows(source, "FIELD")).map(field).collect();
@@ -293,7 +252,7 @@ fn read_subtables(source: &Source) -> Description {
         kind: "",
         missing: None,
         telescope: strings(source, "OBSERVATION", "TELESCOPE_NAME").into_iter().next().unwrap_or_default(),
-        antennas,
+        antennas: antennas(source),
         fields,
         spectral_windows: spectral_windows(source),
         columns: Vec::new(),
@@ -307,12 +266,8 @@ fn read_subtables(source: &Source) -> Description {
 }
 
 fn spectral_windows(source: &Source) -> Vec<SpectralWindow> {
-    let integer = |table: &str, column: &str| -> Vec<i64> {
-        let first = |values: Option<Values>| values?.integers()?.first().copied();
-        cells(source, table, column).into_iter().map(|values| first(values).unwrap_or(-1)).collect()
-    };
-    let windows = integer("DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
-    let polarizations = integer("DATA_DESCRIPTION", "POLARIZATION_ID");
+    let windows = integers(source, "DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
+    let polarizations = integers(source, "DATA_DESCRIPTION", "POLARIZATION_ID");
     let frequencies = cells(source, "SPECTRAL_WINDOW", "CHAN_FREQ");
     let widths = cells(source, "SPECTRAL_WINDOW", "CHAN_WIDTH");
     let names = strings(source, "SPECTRAL_WINDOW", "NAME");
@@ -336,58 +291,16 @@ fn spectral_windows(source: &Source) -> Vec<SpectralWindow> {
         }
         let widths = Some(of_window(&widths)).filter(|widths| widths.len() == frequencies.len());
         let codes = polarization.and_then(|polarization| types.get(polarization)?.as_ref()?.integers());
-        let name = |code: i64| {
-            let name = usize::try_from(code - 1).ok().and_then(|code| STOKES.get(code));
-            name.map_or_else(|| code.to_string(), ToString::to_string)
-        };
         Some(SpectralWindow {
             id: id as i64,
             window: window.map_or(-1, |window| window as i64),
             name: window.and_then(|window| names.get(window).cloned()).unwrap_or_default(),
             frequencies,
             widths: widths.unwrap_or_default(),
-            correlations: codes.unwrap_or_default().into_iter().map(name).collect(),
+            correlations: codes.unwrap_or_default().into_iter().map(correlation).collect(),
         })
     };
     (0..count).map_while(window).collect()
-}
-
-fn rows(source: &Source, table: &str) -> usize {
-    let table = source.tables().iter().find(|other| other.name == table);
-    table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize
-}
-
-/// The cells of a column of a subtable; those that are undefined or cannot be read are `None`.
-fn cells(source: &Source, table: &str, column: &str) -> Vec<Option<Values>> {
-    let Some(number) = source.tables().iter().position(|other| other.name == table) else { return Vec::new() };
-    let columns = source.tables()[number].columns().unwrap_or_default();
-    let Some(index) = columns.iter().position(|info| info.desc.name == column) else { return Vec::new() };
-    let Ok((content, cells)) = source.cells_at(number, index) else { return Vec::new() };
-    let read = |row: u64| {
-        let shape = cells.cell_shape(row).ok()??;
-        if shape.elements().ok()? > MAX_CHANNELS as u64 {
-            return None;
-        }
-        let mut values = Values::new(columns[index].data_type());
-        cells.read_cell(row, None, &mut values).ok()?;
-        Some(values)
-    };
-    (0..content.rows().min(MAX_ROWS)).map(read).collect()
-}
-
-fn strings(source: &Source, table: &str, column: &str) -> Vec<String> {
-    let text = |values: Option<Values>| match values {
-        Some(Values::String(strings)) => strings.first().map(|string| string.to_str_lossy().into_owned()),
-        _ => None,
-    };
-    cells(source, table, column).into_iter().map(|values| text(values).unwrap_or_default()).collect()
-}
-
-fn doubles(values: &Option<Values>) -> Option<Vec<f64>> {
-    match values.as_ref()? {
-        Values::Double(values) => Some(values.clone()),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

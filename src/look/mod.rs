@@ -18,6 +18,8 @@
 //!
 //! A [`Rule`] (`rule.rs`) warns of a state of the source; [`Alerts`] (`alert.rs`) evaluates rules on one [`Look`] after the
 //! other.
+//!
+//! A [`Summary`] (`summary.rs`) lists the observation, fields, spectral windows, antennas and scans, as CASA's listobs does.
 
 mod accumulate;
 mod alert;
@@ -35,6 +37,8 @@ mod rule;
 mod sample;
 mod selection;
 mod session;
+mod subtables;
+mod summary;
 
 pub use alert::{Alert, Alerts};
 pub use calendar::{utc, utc_of_mjd};
@@ -47,3 +51,4 @@ pub use rows::Served;
 pub use rule::Rule;
 pub use sample::{Amplitudes, AmplitudesBy, Look, NewestTime};
 pub use session::{Ended, Session};
+pub use summary::{FieldSummary, Flagged, ObservationSummary, ScanSummary, Summary, WindowSummary};

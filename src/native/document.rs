@@ -28,6 +28,8 @@ const FORMAT_VERSION: (&str, &str) = ("format_version", "1.0");
 
 /// The attribute of the root with the digest of the main table.
 pub(crate) const SOURCE_DIGEST: &str = "source_digest";
+/// Attribute of the root: last component of the path of the table that was converted.
+pub(crate) const SOURCE: &str = "source";
 
 /// The attribute of the root that says how the rows of the main table were averaged: `time=10s,chan=4`.
 pub(crate) const AVERAGED: &str = "averaged";
@@ -56,7 +58,7 @@ pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
         constant(FORMAT),
         constant(FORMAT_VERSION),
         constant(("creator", concat!("ctds-hdf5 ", env!("CARGO_PKG_VERSION")))),
-        ("source".to_owned(), text_attribute(source.as_bytes().as_bstr())),
+        (SOURCE.to_owned(), text_attribute(source.as_bytes().as_bstr())),
     ]
 }
 

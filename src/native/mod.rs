@@ -18,7 +18,7 @@ pub(crate) use attributes::{Attributes, Edited, LONG_NAME, taql_of};
 pub(crate) use axes::{AxisNames, Coordinates, Dimensions, NewAxis, Scales, TreeDimensions, axis_roles};
 pub(crate) use digests::{StoredColumnDigests, StoredDigests};
 pub(crate) use document::{
-    AVERAGED, ColumnDocument, DescribedColumn, DescribedTable, Layout, SOURCE_DIGEST, TableDocument, begin,
+    AVERAGED, ColumnDocument, DescribedColumn, DescribedTable, Layout, SOURCE, SOURCE_DIGEST, TableDocument, begin,
     described_columns, described_tables, open_dataset, open_path, root_attributes,
 };
 #[cfg(any(test, feature = "internals"))]

@@ -351,6 +351,12 @@ impl NativeTable {
         &self.columns
     }
 
+    /// The error of reading a column that is not in the file; `None` if it is.
+    pub(crate) fn missing(&self, index: usize) -> Option<Error> {
+        let form = &self.forms[index];
+        (form.kind == FormKind::Missing).then(|| form.open(0, None, |_| Ok(())).err()).flatten()
+    }
+
     pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells>> {
         let form = &self.forms[index];
         let flags = self.flags(&form.link).filter(|_| form.kind == FormKind::Dense);

@@ -6,7 +6,7 @@ use super::chosen::Chosen;
 use super::intact::{ColumnDamage, Intact};
 use super::row_set::RowSet;
 use crate::damage::Damage;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::h5::Attribute;
 use crate::native::{AVERAGED, DatasetInfo, Edited, Layout, NativeTable, Part, StoredBlock, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
@@ -157,6 +157,17 @@ impl Content {
                     HowAveraged::Windows(plan) => plan.cells(index, &open),
                 }
             }
+        }
+    }
+
+    /// The error of reading a column, by its number, as far as it is known without opening the column.
+    pub(crate) fn unreadable(&self, index: usize) -> Option<Error> {
+        match self {
+            Content::Casacore(table) => table.cells(index).err(),
+            Content::Native(table) => table.missing(index),
+            Content::Salvaged(table) => table.whole.unreadable(index),
+            Content::Selected(table) => table.whole.unreadable(index),
+            Content::Averaged(table) => table.whole.unreadable(index),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::limits;
 use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, split_name, unique};
 use crate::schema::TableInfo;
 use crate::table::{Admits, Column, ColumnCells, ColumnInfo, OpenOptions, Table};
-use crate::value::{Record, Shape};
+use crate::value::{Record, Shape, Values};
 
 /// Columns of a native file that stay open after they were read. Each holds the index of its chunks and some chunks.
 const OPEN_COLUMNS: usize = 16;
@@ -279,6 +279,16 @@ impl Source {
         &self.refused
     }
 
+    /// Name of the table that a native file was converted from, as its attribute `source` records it.
+    pub fn converted_from(&self) -> Option<String> {
+        let attributes = self.tables.first()?.content().ok()?.root_attributes().ok()??;
+        let (_, attribute) = attributes.into_iter().find(|(name, _)| name == native::SOURCE)?;
+        match attribute.values() {
+            Values::String(names) => names.first().map(ToString::to_string),
+            _ => None,
+        }
+    }
+
     /// Subtables that keywords name but that cannot be opened.
     pub fn problems(&self) -> impl Iterator<Item = (&str, &Error)> {
         self.tables.iter().filter_map(|table| Some((table.name.as_str(), table.content.as_ref().err()?)))
@@ -366,6 +376,12 @@ impl SourceTable {
     /// That of opening the table.
     pub fn info(&self) -> Result<&TableInfo> {
         Ok(self.content()?.info())
+    }
+
+    /// The error of reading a column, by its number, as far as it is known without opening the column: its data manager is not
+    /// supported or its files are damaged; in a native file, the column was not converted.
+    pub fn unreadable(&self, column: usize) -> Option<Error> {
+        self.content().map_or_else(Some, |content| content.unreadable(column))
     }
 
     /// The datasets of a column, by its number; none if the source is a table directory.

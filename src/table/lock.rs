@@ -114,6 +114,16 @@ pub fn is_locked_here(path: &Path) -> Result<bool> {
     open(path)?.map_or(Ok(false), |(file, _)| is_written_here(&file))
 }
 
+/// Whether another process has the table in the directory at `path` open, as its lock file shows.
+///
+/// # Errors
+/// `Io` if the lock file cannot be opened.
+pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
+    let Some((file, _)) = open(path)? else { return Ok(false) };
+    leave(&file)?;
+    is_in_use(&file)
+}
+
 fn is_written_here(file: &File) -> Result<bool> {
     let mut lock = record(libc::F_RDLCK, DATA_BYTE);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).map_err(std::io::Error::from)?;

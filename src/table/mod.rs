@@ -25,6 +25,7 @@ use crate::container::{Container, ContainerInfo, FileLayout};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo, resolve};
 use crate::stman::{self, ColumnSpec, Columns, Manager, OtherColumn, Storage};
+use crate::thin;
 use crate::value::{ByteOrder, DataType, Field, Record, Shape};
 
 pub(crate) use crate::stman::{ColumnCells, EachExtent, Extent, RowRun, Stored, Tiling, read_part};
@@ -32,7 +33,7 @@ pub use column::Column;
 pub use column_mut::{ColumnMut, Hypercube};
 pub use create::{ManagerSpec, NewTable};
 pub(crate) use lock::ReadLock;
-pub use lock::{OpenOptions, is_locked_here};
+pub use lock::{OpenOptions, is_locked_here, is_open_elsewhere};
 pub(crate) use open_chain::Admits;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;
@@ -201,6 +202,28 @@ impl Table {
         let names = files.names()?.into_iter();
         let names = names.filter(|name| stman::sequence_of(name) == Some(manager.sequence));
         names.map(|name| Ok((name.clone(), files.layout(&name)?))).collect()
+    }
+
+    /// Bytes of the files of each data manager, in the order of [`managers`](Self::managers); those of a thin table count the
+    /// bytes of the datasets that they lead to. Files in a container count as they are stored in it.
+    ///
+    /// # Errors
+    /// Those of listing the files.
+    pub fn manager_bytes(&self) -> Result<Vec<u64>> {
+        let mut bytes = vec![0; self.managers.len()];
+        let Some(files) = &self.storage else { return Ok(bytes) };
+        let thin = thin::Record::read(&self.path).ok().flatten();
+        let linked = |name: &str| thin.as_ref()?.links.iter().find(|link| link.file == name).map(|link| link.bytes);
+        for name in files.names()? {
+            let sequence = stman::sequence_of(&name);
+            let Some(number) = self.managers.iter().position(|manager| Some(manager.sequence) == sequence) else { continue };
+            bytes[number] += match (linked(&name), files.path(&name)) {
+                (Some(bytes), _) => bytes,
+                (None, Some(path)) => path.metadata().map_or(0, |metadata| metadata.len()),
+                (None, None) => files.layout(&name)?.stored_bytes,
+            };
+        }
+        Ok(bytes)
     }
 
     /// Byte order of the data files of the table.

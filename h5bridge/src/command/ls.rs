@@ -11,16 +11,151 @@ use serde_json::{Value as Json, json};
 
 use crate::args::Global;
 use crate::exit::Status;
+use crate::report;
 
 /// Arguments of `ls`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge ls packed.ms
+  h5bridge ls packed.ms -S --human-readable
+  h5bridge ls packed.ms --summarize
   h5bridge ls packed.ms/table.mf --json
   h5bridge ls archive.h5/ANTENNA")]
 pub(crate) struct Args {
     /// A table directory, a container, a path into one, or an array
     source: PathBuf,
+    /// Order of the files within each directory or container
+    #[arg(long, value_name = "ORDER", default_value = "none")]
+    sort: Sort,
+    /// Sort by size, largest first: --sort size
+    #[arg(short = 'S', conflicts_with = "sort")]
+    by_size: bool,
+    /// Reverse the order of the files
+    #[arg(short, long)]
+    reverse: bool,
+    /// Print sizes with units: 1.2 MiB
+    #[arg(long)]
+    human_readable: bool,
+    /// Print a line with the number of files and their bytes at the end
+    #[arg(short = 'c', long)]
+    total: bool,
+    /// Print only the number of files and their bytes
+    #[arg(short, long)]
+    summarize: bool,
+}
+
+/// Order of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Sort {
+    /// By name
+    Name,
+    /// Largest first
+    Size,
+    /// Most bytes in the container first: after compression, in whole blocks
+    Stored,
+    /// As they are found, which takes no memory
+    None,
+}
+
+impl Args {
+    fn order(&self) -> Sort {
+        if self.by_size { Sort::Size } else { self.sort }
+    }
+
+    /// Whether files have to be collected before they are printed.
+    fn is_ordered(&self) -> bool {
+        self.order() != Sort::None || self.reverse
+    }
+
+    /// Brings files of one container in order.
+    fn arrange<T>(&self, files: &mut [T], key: impl Fn(&T) -> (&str, u64, u64)) {
+        match self.order() {
+            Sort::Name => files.sort_by(|a, b| key(a).0.cmp(key(b).0)),
+            Sort::Size => files.sort_by_key(|file| std::cmp::Reverse(key(file).1)),
+            Sort::Stored => files.sort_by_key(|file| std::cmp::Reverse(key(file).2)),
+            Sort::None => {}
+        }
+        if self.reverse {
+            files.reverse();
+        }
+    }
+
+    /// A number of bytes in its column.
+    fn size(&self, bytes: u64) -> String {
+        let text = if self.human_readable { report::bytes(bytes) } else { bytes.to_string() };
+        format!("{text:>12}")
+    }
+
+    fn arrange_listing(&self, listing: &mut Listing) {
+        self.arrange(&mut listing.files, |file| (&file.name, file.len, file.layout.stored_bytes));
+        listing.nested.iter_mut().for_each(|nested| self.arrange_listing(nested));
+    }
+}
+
+/// Files, their bytes, and the bytes that they take in the container.
+#[derive(Default)]
+struct Total {
+    files: u64,
+    bytes: u64,
+    stored: u64,
+}
+
+impl Total {
+    fn add(&mut self, bytes: u64, stored: u64) {
+        self.files += 1;
+        self.bytes += bytes;
+        self.stored += stored;
+    }
+
+    fn line(&self, args: &Args) -> String {
+        let files = if self.files == 1 { "file" } else { "files" };
+        let stored = args.size(self.stored);
+        format!("  {}  total of {} {files}, {} stored", args.size(self.bytes), self.files, stored.trim_start())
+    }
+}
+
+/// A listing that is printed while it is made. Files are kept until all of a container are known, if they are to be sorted.
+struct Printer<'a, W> {
+    args: &'a Args,
+    out: &'a mut W,
+    /// Nesting and block size of the container whose files follow.
+    depth: usize,
+    block_bytes: Option<u64>,
+    kept: Vec<(String, u64, FileLayout)>,
+    total: Total,
+}
+
+impl<W: Write> Printer<'_, W> {
+    fn add(&mut self, listed: &Listed<'_>) -> io::Result<()> {
+        match listed {
+            Listed::File { name, len, layout } => {
+                self.total.add(*len, layout.stored_bytes);
+                if self.args.is_ordered() && !self.args.summarize {
+                    self.kept.push(((*name).to_owned(), *len, (*layout).clone()));
+                    return Ok(());
+                }
+            }
+            _ => self.flush()?,
+        }
+        if let Listed::Container { depth, info, .. } = listed {
+            (self.depth, self.block_bytes) = (*depth, info.block_bytes);
+        }
+        self.print(listed)
+    }
+
+    /// Prints the files that were kept, in order.
+    fn flush(&mut self) -> io::Result<()> {
+        let mut kept = std::mem::take(&mut self.kept);
+        self.args.arrange(&mut kept, |(name, len, layout)| (name, *len, layout.stored_bytes));
+        kept.iter().try_for_each(|(name, len, layout)| self.print(&Listed::File { name, len: *len, layout }))
+    }
+
+    fn print(&mut self, listed: &Listed<'_>) -> io::Result<()> {
+        if self.args.summarize {
+            return Ok(());
+        }
+        print(listed, self.depth, self.block_bytes, self.args, self.out)
+    }
 }
 
 /// Prints every file with its size and how it is stored.
@@ -29,16 +164,16 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         return run_arrays(&args, global, out);
     }
     if global.json {
-        writeln!(out, "{:#}", to_json(&Listing::open(&args.source)?))?;
+        let mut listing = Listing::open(&args.source)?;
+        args.arrange_listing(&mut listing);
+        writeln!(out, "{:#}", to_json(&listing))?;
         return Ok(Status::Done);
     }
-    let (mut depth, mut block_bytes) = (0, None);
+    let mut printer =
+        Printer { args: &args, out, depth: 0, block_bytes: None, kept: Vec::new(), total: Total::default() };
     let mut written = Ok(());
     let visited = Listing::visit(&args.source, &mut |listed| {
-        if let Listed::Container { depth: found, info, .. } = &listed {
-            (depth, block_bytes) = (*found, info.block_bytes);
-        }
-        written = print(&listed, depth, block_bytes, out);
+        written = printer.add(&listed);
         match written {
             Ok(()) => Ok(()),
             Err(_) => Err(Error::new(ErrorKind::Interrupted, "the listing cannot be printed")),
@@ -46,6 +181,11 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     });
     written?;
     visited?;
+    printer.flush()?;
+    if args.total || args.summarize {
+        let line = printer.total.line(&args);
+        writeln!(out, "{line}")?;
+    }
     Ok(Status::Done)
 }
 
@@ -59,8 +199,13 @@ pub(super) fn array_line(array: &ArrayInfo) -> String {
 
 /// Prints the chunks of arrays as they are found: there may be millions. With `--json` each is a line of the document.
 fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    if args.is_ordered() {
+        let message = "chunks of arrays are listed as they are found: -S, --sort and --reverse are for files";
+        return Err(Error::new(ErrorKind::Usage, message).into());
+    }
     let arrays = Arrays::open(&args.source)?;
     let list = arrays.list()?;
+    let mut total = Total::default();
     if global.json {
         let names: Vec<&str> = list.iter().map(|array| array.name.as_str()).collect();
         let (name, format) = (args.source.display().to_string(), arrays.format().map(|format| format.name()));
@@ -72,23 +217,24 @@ fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Stat
             json!(names)
         )?;
     }
-    if !global.json {
+    if !global.json && !args.summarize {
         list.iter().try_for_each(|array| writeln!(out, "{}", array_line(array)))?;
     }
     let (mut written, mut is_first) = (Ok(()), true);
     let mut show = |chunk: ChunkEntry<'_>| {
         let ChunkEntry { array, file, number, bytes, stored_bytes, codec, .. } = chunk;
+        total.add(bytes, stored_bytes);
         written = if global.json {
             let entry = json!({
                 "array": array, "file": file, "number": number, "size": bytes, "stored_bytes": stored_bytes, "codec": codec,
             });
             writeln!(out, "{}{entry}", if is_first { "" } else { "," })
+        } else if args.summarize {
+            Ok(())
         } else {
-            writeln!(
-                out,
-                "  {bytes:>12}  {} {number}  {codec}, {stored_bytes} stored",
-                printable(&format!("{array}/{file}"))
-            )
+            let name = printable(&format!("{array}/{file}"));
+            let (size, stored) = (args.size(bytes), args.size(stored_bytes));
+            writeln!(out, "  {size}  {name} {number}  {codec}, {} stored", stored.trim_start())
         };
         is_first = false;
         Ok(written.is_ok())
@@ -97,6 +243,8 @@ fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Stat
     written?;
     if global.json {
         writeln!(out, "]}}")?;
+    } else if args.total || args.summarize {
+        writeln!(out, "{}", total.line(args))?;
     }
     Ok(Status::Done)
 }
@@ -180,13 +328,19 @@ pub(super) fn describe(info: &ContainerInfo) -> String {
 }
 
 /// Prints a line; `depth` and `block_bytes` are those of the container that it is about.
-fn print(listed: &Listed<'_>, depth: usize, block_bytes: Option<u64>, out: &mut impl Write) -> io::Result<()> {
+fn print(
+    listed: &Listed<'_>,
+    depth: usize,
+    block_bytes: Option<u64>,
+    args: &Args,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let indent = "  ".repeat(depth);
     match listed {
         Listed::Container { name, info, .. } => writeln!(out, "{indent}{}  {}", printable(name), describe(info)),
         Listed::File { name, len, layout } => {
-            let words = describe_layout(layout, *len, block_bytes).join(", ");
-            writeln!(out, "{indent}  {len:>12}  {}  {words}", printable(name))
+            let words = describe_layout(layout, *len, block_bytes, args).join(", ");
+            writeln!(out, "{indent}  {}  {}  {words}", args.size(*len), printable(name))
         }
         Listed::LeftOut { name, what } => {
             writeln!(out, "{indent}  {:>12}  {}  {}", "-", printable(name), printable(what))
@@ -197,7 +351,7 @@ fn print(listed: &Listed<'_>, depth: usize, block_bytes: Option<u64>, out: &mut 
 }
 
 /// Describes how a file is stored, in words; `block_bytes` is the block size of its container.
-fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>) -> Vec<String> {
+fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>, args: &Args) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(bytes) = layout.block_bytes {
         words.push(format!("{} blocks", layout.blocks));
@@ -214,7 +368,7 @@ fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>) -> V
     words.extend(layout.index.clone());
     words.extend(layout.filters.iter().cloned());
     if layout.stored_bytes != len {
-        words.push(format!("{} stored", layout.stored_bytes));
+        words.push(format!("{} stored", args.size(layout.stored_bytes).trim_start()));
     }
     words
 }

@@ -1,0 +1,159 @@
+//! A MeasurementSet or calibration table as CASA's listobs shows it.
+
+use std::collections::BTreeSet;
+
+use ctds_hdf5::look::{Antenna, FieldSummary, ObservationSummary, ScanSummary, Summary, WindowSummary};
+
+use super::screen::Section;
+use super::words::{date, direction, duration, kilohertz, megahertz, period, thousands};
+
+/// Characters of the names of antennas in the default view.
+const ANTENNA_NAMES: usize = 70;
+
+/// The sections of the default view; a list that is shortened says how to see all of it.
+pub(super) fn sections(summary: &Summary, shortened: bool) -> Vec<Section> {
+    let mut sections = vec![general(summary)];
+    let lists = [fields(summary), windows(summary), scans(summary)];
+    sections.extend(lists.into_iter().filter(|section| !section.rows.is_empty()));
+    if !shortened {
+        sections.iter_mut().for_each(|section| section.all = None);
+    }
+    sections
+}
+
+/// All rows of a subtable that the default view shows, or the scans of the main table; `None` of any other table.
+pub(super) fn table(summary: &Summary, name: &str) -> Option<Section> {
+    let section = match name {
+        "." => scans(summary),
+        "FIELD" => fields(summary),
+        "SPECTRAL_WINDOW" => windows(summary),
+        "ANTENNA" => antennas(summary),
+        _ => return None,
+    };
+    (!section.rows.is_empty()).then_some(Section { all: None, ..section })
+}
+
+/// Telescope, observer, project, times, antennas, flags.
+fn general(summary: &Summary) -> Section {
+    let mut rows = Vec::new();
+    let mut add = |name: &str, text: String| {
+        if !text.is_empty() {
+            rows.push(vec![name.to_owned(), text]);
+        }
+    };
+    let each = |text: fn(&ObservationSummary) -> &str| {
+        let texts: BTreeSet<&str> = summary.observations.iter().map(text).map(str::trim).filter(|text| !text.is_empty()).collect();
+        let listed: Vec<&str> = texts.iter().copied().take(4).collect();
+        let more = texts.len() - listed.len();
+        if more > 0 { format!("{}, ... {more} more; --table OBSERVATION", listed.join(", ")) } else { listed.join(", ") }
+    };
+    add("Telescope", each(|observation| &observation.telescope));
+    add("Observer", each(|observation| &observation.observer));
+    add("Project", each(|observation| &observation.project));
+    let interval = summary.interval.filter(|interval| *interval > 0.);
+    let interval = interval.map_or_else(String::new, |interval| format!(", interval {}", duration(interval)));
+    add("Time", summary.time_range.map_or_else(String::new, |range| format!("{}{interval}", period(range))));
+    add("Antennas", antenna_names(&summary.antennas));
+    let flagged = summary.flagged.map(|flagged| format!("{:.2} % of the {}", 100. * flagged.fraction, flagged.of));
+    add("Flagged", flagged.unwrap_or_default());
+    if summary.rows_read < summary.rows {
+        add("Sampled", format!("times, scans and counts of rows are of {} rows", thousands(summary.rows_read)));
+    }
+    Section { rows, ..Section::default() }
+}
+
+/// Number and names of the antennas, abbreviated.
+fn antenna_names(antennas: &[Antenna]) -> String {
+    let mut text = String::new();
+    for (number, antenna) in antennas.iter().enumerate() {
+        if text.len() + antenna.name.len() > ANTENNA_NAMES - 30 * usize::from(number + 1 < antennas.len()) {
+            text.push_str(&format!(" ... {} more; --table ANTENNA", antennas.len() - number));
+            break;
+        }
+        text.push(' ');
+        text.push_str(&antenna.name);
+    }
+    if antennas.is_empty() { text } else { format!("{}:{text}", antennas.len()) }
+}
+
+fn fields(summary: &Summary) -> Section {
+    let row = |field: &FieldSummary| {
+        let [longitude, latitude] = field.direction.map_or([String::new(), String::new()], |at| direction(at, &field.frame));
+        let rows = thousands(field.rows);
+        vec![field.id.to_string(), field.name.clone(), field.code.clone(), longitude, latitude, field.frame.clone(), rows]
+    };
+    Section {
+        title: format!("Fields ({})", summary.fields.len()),
+        heads: vec![">ID", "Name", "Code", ">RA", ">Dec", "Frame", ">Rows"],
+        rows: summary.fields.iter().map(row).collect(),
+        all: Some("--table FIELD lists all".to_owned()),
+        ..Section::default()
+    }
+}
+
+fn windows(summary: &Summary) -> Section {
+    let row = |window: &WindowSummary| {
+        vec![
+            window.id.to_string(),
+            window.name.clone(),
+            thousands(window.channels),
+            megahertz(window.first),
+            megahertz(window.last),
+            kilohertz(window.width),
+            megahertz(window.bandwidth),
+            window.frame.clone(),
+            window.correlations.join(" "),
+            thousands(window.rows),
+        ]
+    };
+    Section {
+        title: format!("Spectral windows ({})", summary.spectral_windows.len()),
+        heads: vec![
+            ">ID", "Name", ">Chans", ">First MHz", ">Last MHz", ">Width kHz", ">Total MHz", "Frame", "Corrs", ">Rows",
+        ],
+        rows: summary.spectral_windows.iter().map(row).collect(),
+        all: Some("--table SPECTRAL_WINDOW lists all".to_owned()),
+        ..Section::default()
+    }
+}
+
+fn antennas(summary: &Summary) -> Section {
+    let row = |(number, antenna): (usize, &Antenna)| {
+        let position = antenna.position.map_or([const { String::new() }; 3], |at| at.map(|metres| format!("{metres:.3}")));
+        [number.to_string(), antenna.name.clone(), antenna.station.clone()].into_iter().chain(position).collect()
+    };
+    Section {
+        title: format!("Antennas ({})", summary.antennas.len()),
+        heads: vec![">ID", "Name", "Station", ">X m", ">Y m", ">Z m"],
+        rows: summary.antennas.iter().enumerate().map(row).collect(),
+        ..Section::default()
+    }
+}
+
+fn scans(summary: &Summary) -> Section {
+    let numbers = |numbers: &BTreeSet<i64>| {
+        let listed: Vec<String> = numbers.iter().take(4).map(ToString::to_string).collect();
+        format!("{}{}", listed.join(","), if numbers.len() > 4 { ",…" } else { "" })
+    };
+    let row = |scan: &ScanSummary| {
+        let [first, last] = scan.time_range.map_or([String::new(), String::new()], |range| range.map(date));
+        let last = last.split_once(' ').map_or(last.clone(), |(_, time)| time.to_owned());
+        let intents: Vec<&str> = scan.intents.iter().map(String::as_str).collect();
+        vec![
+            scan.number.to_string(),
+            first,
+            last,
+            thousands(scan.rows),
+            numbers(&scan.fields),
+            numbers(&scan.spectral_windows),
+            intents.join(" "),
+        ]
+    };
+    Section {
+        title: format!("Scans ({})", thousands(summary.scans.len() as u64)),
+        heads: vec![">Scan", "First time (UTC)", "Last time", ">Rows", "Fields", "Windows", "Intents"],
+        rows: summary.scans.iter().map(row).collect(),
+        all: Some("--table MAIN lists all".to_owned()),
+        ..Section::default()
+    }
+}

@@ -1,0 +1,83 @@
+//! Sources without tables: arrays, containers, files in them.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use ctds_hdf5::blz::{ArrayInfo, Arrays};
+use ctds_hdf5::pack::{StoredFile, StoredFiles};
+use serde_json::json;
+
+use super::screen::{self, Section};
+use crate::args::Global;
+use crate::command::ls;
+use crate::exit::Status;
+use crate::report;
+
+/// Prints arrays: name, element type, shape, chunks.
+pub(super) fn run_arrays(path: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let arrays = Arrays::open(path)?;
+    let list = arrays.list()?;
+    if global.json {
+        let array = |array: &ArrayInfo| {
+            json!({
+                "name": array.name, "dtype": array.dtype, "shape": array.shape, "chunk_rows": array.chunk_rows,
+                "bytes": array.bytes, "codec": array.codec, "checksum": array.checksum, "version": array.version,
+            })
+        };
+        let document = json!({
+            "source": path.display().to_string(),
+            "arrays": list.iter().map(array).collect::<Vec<_>>(),
+            "attributes": arrays.attributes(),
+        });
+        writeln!(out, "{document:#}")?;
+        return Ok(Status::Done);
+    }
+    let lines = |lines: Vec<String>, all: &str| Section {
+        rows: lines.into_iter().map(|line| vec![line]).collect(),
+        all: Some(all.to_owned()),
+        ..Section::default()
+    };
+    let attributes = arrays.attributes().into_iter().map(|(name, value)| format!("{}: {value}", ls::printable(&name)));
+    let sections = vec![
+        lines(list.iter().map(ls::array_line).collect(), "--json lists all"),
+        lines(attributes.collect(), "--json lists all"),
+    ];
+    screen::print(sections, Some(screen::LINES), Some(screen::width()), out)?;
+    Ok(Status::Done)
+}
+
+/// Prints a container of files that are not those of a table: format, number of files, properties.
+pub(super) fn run_container(container: &StoredFiles, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let (info, properties) = (container.info(), container.properties()?);
+    let (files, bytes) = container.totals()?;
+    if global.json {
+        let mut document = json!({
+            "source": container.name(), "format": info.format, "version": info.version, "block_size": info.block_bytes,
+            "checksum": info.checksum, "files": files, "bytes": bytes,
+        });
+        ls::add_properties(&mut document, &properties);
+        writeln!(out, "{document:#}")?;
+        return Ok(Status::Done);
+    }
+    let bytes = report::bytes(bytes);
+    writeln!(out, "{}  {}: {files} files of {bytes}", ls::printable(container.name()), ls::describe(&info))?;
+    ls::property_lines(&properties).try_for_each(|line| writeln!(out, "{line}"))?;
+    Ok(Status::Done)
+}
+
+/// Prints a file in a container: length, how it is stored, properties.
+pub(super) fn run_file(path: &Path, file: &StoredFile, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let listed = &file.listed;
+    if global.json {
+        let mut document = ls::file_json(listed);
+        document["source"] = path.display().to_string().into();
+        writeln!(out, "{document:#}")?;
+        return Ok(Status::Done);
+    }
+    let layout = &listed.layout;
+    let stored = format!("{} stored in {} blocks", report::bytes(layout.stored_bytes), layout.blocks);
+    writeln!(out, "{}  {} bytes, {stored}", ls::printable(&listed.name), listed.len)?;
+    ls::property_lines(&listed.properties).try_for_each(|line| writeln!(out, "{line}"))?;
+    Ok(Status::Done)
+}

@@ -1,0 +1,173 @@
+//! Sections of text that are laid out for a terminal: columns side by side, long lists shortened.
+
+use std::io::{self, IsTerminal, Write};
+
+use console::{Alignment, Term, measure_text_width, pad_str, style};
+
+/// Columns of a line where the output is not a terminal.
+const WIDTH: usize = 100;
+
+/// Lines of a screen.
+pub(super) const LINES: usize = 40;
+
+/// Spaces between columns.
+const GAP: usize = 2;
+
+/// Columns narrower than this are not shortened further.
+const NARROW: usize = 6;
+
+/// Width of a line: that of the terminal, else 100.
+pub(super) fn width() -> usize {
+    match Term::stdout().size_checked() {
+        Some((_, columns)) if io::stdout().is_terminal() => usize::from(columns).max(40),
+        _ => WIDTH,
+    }
+}
+
+/// A title with lines below it, which are a table if they have several cells.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    /// First line; empty: the section has no title.
+    pub(super) title: String,
+    /// Names of the columns; a name that begins with `>` is that of a column aligned on the right. Empty: the columns have
+    /// no names.
+    pub(super) heads: Vec<&'static str>,
+    /// Cells of each line.
+    pub(super) rows: Vec<Vec<String>>,
+    /// How to see all lines; `None`: the section is never shortened.
+    pub(super) all: Option<String>,
+    /// Whether the lines are warnings.
+    pub(super) is_warning: bool,
+}
+
+impl Section {
+    /// Number of lines with `shown` of the rows.
+    fn lines(&self, shown: usize) -> usize {
+        let fixed = usize::from(!self.title.is_empty()) + usize::from(!self.heads.is_empty());
+        fixed + shown + usize::from(shown < self.rows.len())
+    }
+
+    fn is_right(&self, column: usize) -> bool {
+        self.heads.get(column).is_some_and(|head| head.starts_with('>'))
+    }
+
+    fn head(&self, column: usize) -> &'static str {
+        self.heads.get(column).map_or("", |head| head.trim_start_matches('>'))
+    }
+
+    /// Widths of the columns, of which the widest are shortened until a line is at most `width` wide.
+    fn widths(&self, shown: usize, width: Option<usize>) -> Vec<usize> {
+        let columns = self.rows.iter().map(Vec::len).chain([self.heads.len()]).max().unwrap_or(0);
+        let widest = |column: usize| {
+            let cells = self.rows[..shown].iter().filter_map(|row| row.get(column)).map(|cell| measure_text_width(cell));
+            cells.chain([measure_text_width(self.head(column))]).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = (0..columns).map(widest).collect();
+        let Some(width) = width else { return widths };
+        while widths.iter().sum::<usize>() + GAP * columns > width {
+            match widths.iter_mut().max() {
+                Some(widest) if *widest > NARROW => *widest -= 1,
+                _ => break,
+            }
+        }
+        widths
+    }
+
+    fn print(&self, shown: usize, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+        let cut = |text: &str, room: usize| match width {
+            Some(width) => console::truncate_str(text, width.saturating_sub(room), "…").into_owned(),
+            None => text.to_owned(),
+        };
+        if !self.title.is_empty() {
+            writeln!(out, "{}", style(cut(&self.title, 0)).bold())?;
+        }
+        let widths = self.widths(shown, width);
+        let line = |cell: &dyn Fn(usize) -> String| {
+            let pad = |(column, &width): (usize, &usize)| {
+                let alignment = if self.is_right(column) { Alignment::Right } else { Alignment::Left };
+                pad_str(&cell(column), width, alignment, Some("…")).into_owned()
+            };
+            let cells: Vec<String> = widths.iter().enumerate().map(pad).collect();
+            cut(cells.join("  ").trim_end(), GAP)
+        };
+        if !self.heads.is_empty() {
+            writeln!(out, "  {}", style(line(&|column| self.head(column).to_owned())).dim())?;
+        }
+        for row in &self.rows[..shown] {
+            let text = line(&|column| row.get(column).cloned().unwrap_or_default());
+            match self.is_warning {
+                true => writeln!(out, "  {}", style(text).yellow())?,
+                false => writeln!(out, "  {text}")?,
+            }
+        }
+        if let Some(all) = self.all.as_ref().filter(|_| shown < self.rows.len()) {
+            let more = format!("... {} more; {all}", self.rows.len() - shown);
+            writeln!(out, "  {}", style(cut(&more, GAP)).dim())?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints sections; with `lines`, the longest lists are shortened until all fit.
+pub(super) fn print(
+    mut sections: Vec<Section>,
+    lines: Option<usize>,
+    width: Option<usize>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for section in &mut sections {
+        let texts = section.rows.iter_mut().flatten().chain([&mut section.title]);
+        // texts come from files and may hold terminal commands
+        texts.filter(|text| text.contains(char::is_control)).for_each(|text| *text = format!("{text:?}"));
+    }
+    let shown = fit(&sections, lines);
+    sections.iter().zip(shown).try_for_each(|(section, shown)| section.print(shown, width, out))
+}
+
+/// Number of rows that each section shows.
+fn fit(sections: &[Section], lines: Option<usize>) -> Vec<usize> {
+    let mut shown: Vec<usize> = sections.iter().map(|section| section.rows.len()).collect();
+    let Some(lines) = lines else { return shown };
+    // no section can show more than all lines
+    for (section, shown) in sections.iter().zip(&mut shown).filter(|(section, _)| section.all.is_some()) {
+        *shown = if section.rows.len() > lines { lines } else { *shown };
+    }
+    loop {
+        let total: usize = sections.iter().zip(&shown).map(|(section, &shown)| section.lines(shown)).sum();
+        let longest = sections.iter().zip(&mut shown).filter(|(section, shown)| section.all.is_some() && **shown > 1);
+        match longest.max_by_key(|(_, shown)| **shown) {
+            Some((_, shown)) if total > lines => *shown -= 1,
+            _ => return shown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(rows: usize, all: bool) -> Section {
+        let rows = (0..rows).map(|row| vec![row.to_string(), "x".repeat(200)]).collect();
+        let all = all.then(|| "--all lists them".to_owned());
+        Section { title: "T".to_owned(), heads: vec![">N", "X"], rows, all, is_warning: false }
+    }
+
+    #[test]
+    fn lists_are_shortened_to_a_screen() {
+        let sections = [section(10_000, true), section(3, false), section(20, true), section(1, true)];
+        let mut out = Vec::new();
+        assert_eq!(fit(&sections, None), [10_000, 3, 20, 1]);
+        print(sections, Some(40), Some(100), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count(), 40);
+        assert!(text.lines().all(|line| measure_text_width(line) <= 100), "{text}");
+        assert_eq!(text.matches(" more; --all lists them").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn what_fits_is_whole() {
+        let sections = [section(10, true), section(3, false)];
+        assert_eq!(fit(&sections, Some(17)), [10, 3]);
+        assert_eq!(fit(&sections, Some(16)), [8, 3]);
+    }
+}

@@ -1,0 +1,162 @@
+//! Values of tables in words: times, angles, sizes, parameters.
+
+use anyhow::Result;
+use ctds_hdf5::convert::SourceTable;
+use ctds_hdf5::look::utc_of_mjd;
+use ctds_hdf5::value::{Value, Values};
+use ctds_hdf5::{ColumnInfo, ManagerInfo, Table, TableKind};
+use serde_json::Value as Json;
+
+/// The parameters that a data manager was made with.
+pub(super) fn parameters<'a>(manager: &'a ManagerInfo<'_>) -> impl Iterator<Item = (String, Json)> + 'a {
+    manager.parameters.fields.iter().map(|field| (field.name.to_string(), value_json(&field.value)))
+}
+
+/// For people: numbers and strings as they are, the rest in words.
+pub(super) fn value_json(value: &Value) -> Json {
+    match value {
+        Value::Scalar(Values::String(v)) => v[0].to_string().into(),
+        Value::Scalar(Values::Bool(v)) => v[0].into(),
+        Value::Scalar(Values::Int(v)) => v[0].into(),
+        Value::Scalar(Values::UInt(v)) => v[0].into(),
+        Value::Scalar(Values::Float(v)) => v[0].into(),
+        Value::Scalar(Values::Double(v)) => v[0].into(),
+        Value::Scalar(values) | Value::Array(_, values) => format!("{values:?}").into(),
+        Value::Record(record) => format!("a record of {} fields", record.fields.len()).into(),
+        Value::Table(stored) => stored.to_string().into(),
+    }
+}
+
+/// Origin of the cells of a table.
+pub(super) fn table_kind(table: &Table) -> String {
+    match table.kind() {
+        TableKind::Plain => "plain table".to_owned(),
+        TableKind::Reference { root } => format!("reference to {}", root.display()),
+        TableKind::Concatenation { parts } => {
+            let parts: Vec<_> = parts.iter().map(|part| part.display().to_string()).collect();
+            format!("concatenation of {}", parts.join(", "))
+        }
+    }
+}
+
+/// The managers that the values of a column pass through, its own first.
+pub(super) fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<String>> {
+    let columns = table.columns()?;
+    let mut chain = vec![column.manager.to_string().trim_end().to_owned()];
+    let mut next = column.stored_column();
+    while let Some(name) = next
+        && chain.len() <= columns.len()
+        && let Some(stored) = columns.iter().find(|stored| stored.desc.name == name)
+    {
+        chain.push(format!("{name} in {}", stored.manager.to_string().trim_end()));
+        next = stored.stored_column();
+    }
+    Ok(chain)
+}
+
+/// A time in seconds of MJD as date and time in UTC: `2010-11-22 03:12:35.0`.
+pub(super) fn date(seconds: f64) -> String {
+    utc_of_mjd(seconds).trim_end_matches('Z').replacen('T', " ", 1)
+}
+
+/// A range of times in seconds of MJD with its length: `2010-11-22 03:12:35.0 to 03:27:10.5 UTC (14 min 36 s)`.
+pub(super) fn period(range: [f64; 2]) -> String {
+    let [first, last] = range.map(date);
+    let day = |date: &str| date.split(' ').next().map(str::to_owned);
+    let last = match last.split_once(' ') {
+        Some((_, time)) if day(&first) == day(&last) => time,
+        _ => &last,
+    };
+    format!("{first} to {last} UTC ({})", duration(range[1] - range[0]))
+}
+
+/// A length of time: `14 min 36 s`, `2.5 s`.
+pub(super) fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds.abs() >= 1e11 || seconds < 60. {
+        return format!("{seconds:.1} s");
+    }
+    let whole = seconds.round() as i64;
+    let (days, hours, minutes, rest) = (whole / 86400, whole / 3600 % 24, whole / 60 % 60, whole % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes} min {rest} s"),
+        (0, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+/// Frames whose longitude is a right ascension.
+const EQUATORIAL: [&str; 11] =
+    ["", "J2000", "JMEAN", "JTRUE", "APP", "B1950", "B1950_VLA", "BMEAN", "BTRUE", "ICRS", "JNAT"];
+
+/// Longitude and latitude of a direction in radians: hours and degrees in equatorial frames, else degrees.
+pub(super) fn direction(direction: [f64; 2], frame: &str) -> [String; 2] {
+    let [longitude, latitude] = direction;
+    if !EQUATORIAL.contains(&frame) {
+        return [longitude, latitude].map(|angle| format!("{:.5} deg", angle.to_degrees()));
+    }
+    let longitude = if longitude < 0. { longitude + std::f64::consts::TAU } else { longitude };
+    [sexagesimal(longitude.to_degrees() / 15., 10_000.), signed(latitude.to_degrees())]
+}
+
+/// Degrees with their sign: `+30:30:32.959`.
+fn signed(degrees: f64) -> String {
+    let sign = if degrees.is_sign_negative() { '-' } else { '+' };
+    format!("{sign}{}", sexagesimal(degrees.abs(), 1000.))
+}
+
+/// A positive number with minutes and seconds: `13:31:08.2879`; seconds have parts of 1 / `parts`.
+fn sexagesimal(number: f64, parts: f64) -> String {
+    if !(number < 1e6) {
+        return format!("{number}");
+    }
+    let digits = parts.log10() as usize;
+    let whole = (number * 3600. * parts).round() as u64;
+    let parts = parts as u64;
+    let (seconds, fraction) = (whole / parts, whole % parts);
+    format!("{:02}:{:02}:{:02}.{fraction:0digits$}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// A frequency in Hz as MHz.
+pub(super) fn megahertz(hertz: Option<f64>) -> String {
+    hertz.map_or_else(String::new, |hertz| format!("{:.3}", hertz / 1e6))
+}
+
+/// A frequency in Hz as kHz.
+pub(super) fn kilohertz(hertz: Option<f64>) -> String {
+    hertz.map_or_else(String::new, |hertz| format!("{:.3}", hertz / 1e3))
+}
+
+/// A number with commas between thousands.
+pub(super) fn thousands(number: u64) -> String {
+    indicatif::HumanCount(number).to_string()
+}
+
+/// A number of things: `1 row`, `2,100 rows`.
+pub(super) fn count(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", thousands(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_are_sexagesimal() {
+        let of = |hours: f64, degrees: f64, frame| direction([(hours * 15.).to_radians(), degrees.to_radians()], frame);
+        assert_eq!(of(13.518968, -30.5091, "J2000"), ["13:31:08.2848", "-30:30:32.760"]);
+        assert_eq!(of(23.9999999999, -0.0000001, "ICRS"), ["24:00:00.0000", "-00:00:00.000"]);
+        assert_eq!(of(-1., 0., ""), ["23:00:00.0000", "+00:00:00.000"]);
+        assert_eq!(of(6., 45., "AZEL"), ["90.00000 deg", "45.00000 deg"]);
+        assert_eq!(direction([f64::NAN, f64::INFINITY], "J2000"), ["NaN", "+inf"]);
+    }
+
+    #[test]
+    fn times_have_a_length() {
+        let start = 55522. * 86400.;
+        assert_eq!(period([start, start + 12.5]), "2010-11-22 00:00:00.0 to 00:00:12.5 UTC (12.5 s)");
+        assert_eq!(period([start, start + 90_000.]), "2010-11-22 00:00:00.0 to 2010-11-23 01:00:00.0 UTC (1 d 1 h)");
+        assert_eq!(duration(3725.), "1 h 2 min");
+        assert_eq!(duration(f64::NAN), "NaN s");
+    }
+}

@@ -1,0 +1,516 @@
+//! A MeasurementSet or calibration table in a few facts: observation, fields, spectral windows, antennas, scans, flags.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use bstr::ByteSlice;
+
+use super::describe::{Antenna, antennas};
+use super::subtables::{cells, correlation, doubles, each, integers, named, rows, strings};
+use crate::error::Result;
+use crate::source::Source;
+use crate::source::blocks::RowBlocks;
+use crate::value::Values;
+
+/// Rows of the main table from which scans are taken; of longer tables as many are read, in blocks at equal distances.
+const MAX_ROWS: u64 = 4 << 20;
+
+/// Number of these blocks.
+const SAMPLES: u64 = 256;
+
+/// Rows that are read together.
+const BLOCK_ROWS: u64 = 1 << 16;
+
+/// Elements of FLAG that are read; of larger columns FLAG_ROW is read instead.
+const MAX_FLAGS: u64 = 4 << 20;
+
+/// Bytes of flags that are read together.
+const FLAG_BYTES: u64 = 1 << 20;
+
+/// Scans that are told apart; rows of further ones are not listed.
+const MAX_SCANS: usize = 100_000;
+
+/// Names of casacore's frequency frames by their codes.
+const FREQUENCY_FRAMES: [&str; 9] = ["REST", "LSRK", "LSRD", "BARY", "GEO", "TOPO", "GALACTO", "LGROUP", "CMB"];
+
+/// Facts about a MeasurementSet or calibration table. Times are seconds of MJD.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The observations in the order of their numbers.
+    pub observations: Vec<ObservationSummary>,
+    /// Number of rows of the main table.
+    pub rows: u64,
+    /// Number of rows from which times, scans and the rows of fields and windows are taken; all of them in all but very
+    /// long tables.
+    pub rows_read: u64,
+    /// Smallest and largest TIME of the rows read.
+    pub time_range: Option<[f64; 2]>,
+    /// INTERVAL of the first row in seconds.
+    pub interval: Option<f64>,
+    /// Fraction of flagged data, as far as it can be read quickly.
+    pub flagged: Option<Flagged>,
+    /// The antennas in the order of their numbers.
+    pub antennas: Vec<Antenna>,
+    /// The fields in the order of their numbers.
+    pub fields: Vec<FieldSummary>,
+    /// The spectral windows in the order of their numbers.
+    pub spectral_windows: Vec<WindowSummary>,
+    /// The scans in the order of their numbers.
+    pub scans: Vec<ScanSummary>,
+    /// Errors of columns of the main table that could not be read.
+    pub problems: Vec<String>,
+}
+
+/// A row of OBSERVATION. Strings are empty where the table has none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct ObservationSummary {
+    /// TELESCOPE_NAME.
+    pub telescope: String,
+    /// OBSERVER.
+    pub observer: String,
+    /// PROJECT.
+    pub project: String,
+}
+
+/// A row of FIELD.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct FieldSummary {
+    /// Number of the field: FIELD_ID.
+    pub id: usize,
+    /// NAME; its number if that is empty.
+    pub name: String,
+    /// CODE of the source, often empty.
+    pub code: String,
+    /// Longitude and latitude of the phase centre in radians: the constant term of PHASE_DIR, else of REFERENCE_DIR.
+    pub direction: Option<[f64; 2]>,
+    /// Reference frame of the direction: `J2000`; empty if none is recorded.
+    pub frame: String,
+    /// Number of rows with this field, of the rows read.
+    pub rows: u64,
+}
+
+/// A row of SPECTRAL_WINDOW. Frequencies are in Hz.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct WindowSummary {
+    /// Number of the spectral window.
+    pub id: usize,
+    /// NAME, often empty.
+    pub name: String,
+    /// Number of channels.
+    pub channels: u64,
+    /// Centre of the first channel.
+    pub first: Option<f64>,
+    /// Centre of the last channel.
+    pub last: Option<f64>,
+    /// Width of the first channel; negative if frequencies descend.
+    pub width: Option<f64>,
+    /// TOTAL_BANDWIDTH.
+    pub bandwidth: Option<f64>,
+    /// Reference frame of the frequencies: `TOPO`; empty if none is recorded.
+    pub frame: String,
+    /// Names of the correlations of all polarization setups with this window.
+    pub correlations: Vec<String>,
+    /// Number of rows with this window, of the rows read.
+    pub rows: u64,
+}
+
+/// The rows with one SCAN_NUMBER.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct ScanSummary {
+    /// SCAN_NUMBER.
+    pub number: i64,
+    /// Smallest and largest TIME.
+    pub time_range: Option<[f64; 2]>,
+    /// Number of rows, of the rows read.
+    pub rows: u64,
+    /// Numbers of the fields, ascending.
+    pub fields: BTreeSet<i64>,
+    /// Numbers of the spectral windows, ascending.
+    pub spectral_windows: BTreeSet<i64>,
+    /// Intents, from OBS_MODE of STATE.
+    pub intents: BTreeSet<String>,
+}
+
+/// Fraction of flagged data.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Flagged {
+    /// Fraction from 0 to 1.
+    pub fraction: f64,
+    /// Unit that is counted: `elements` of FLAG, where those of rows with FLAG_ROW are flagged; or `rows`, by FLAG_ROW alone.
+    pub of: &'static str,
+}
+
+impl Summary {
+    /// Summarizes a source whose main table has TIME and ANTENNA1, and that has a subtable ANTENNA, FIELD or SPECTRAL_WINDOW;
+    /// `None` for any other table. Parts that cannot be read are absent.
+    pub fn of(source: &Source) -> Option<Self> {
+        let main = Main { source };
+        let is_subtable = |name: &&str| source.tables().iter().any(|table| table.name == *name);
+        let has_parts = ["ANTENNA", "FIELD", "SPECTRAL_WINDOW"].iter().any(|name| is_subtable(&name));
+        if !has_parts || main.column("TIME").is_none() || main.column("ANTENNA1").is_none() {
+            return None;
+        }
+        let observer = strings(source, "OBSERVATION", "OBSERVER");
+        let project = strings(source, "OBSERVATION", "PROJECT");
+        let text = |list: &[String], number: usize| list.get(number).cloned().unwrap_or_default();
+        let telescopes = strings(source, "OBSERVATION", "TELESCOPE_NAME").into_iter().enumerate();
+        let observation = |(number, telescope)| ObservationSummary {
+            telescope,
+            observer: text(&observer, number),
+            project: text(&project, number),
+        };
+        let mut summary = Summary {
+            observations: telescopes.map(observation).collect(),
+            rows: source.tables().first().and_then(|table| table.rows().ok()).unwrap_or(0),
+            rows_read: 0,
+            time_range: None,
+            interval: None,
+            flagged: None,
+            antennas: antennas(source),
+            fields: fields(source),
+            spectral_windows: windows(source),
+            scans: Vec::new(),
+            problems: Vec::new(),
+        };
+        summary.read_main(&main);
+        Some(summary)
+    }
+
+    /// Adds the times, scans, counts of rows and flags of the main table.
+    fn read_main(&mut self, main: &Main<'_>) {
+        let blocks = row_blocks(self.rows);
+        self.rows_read = blocks.iter().map(|block| block.end - block.start).sum();
+        let mut read = |name: &str| match main.values(name, &blocks) {
+            Some(Err(error)) => {
+                self.problems.push(format!("column {name} cannot be read: {error}"));
+                None
+            }
+            values => values?.ok(),
+        };
+        let times = match read("TIME") {
+            Some(Values::Double(times)) => times,
+            _ => Vec::new(),
+        };
+        let mut ids = |name: &str| read(name).and_then(|values| values.integers()).unwrap_or_default();
+        let (scans, fields, states) = (ids("SCAN_NUMBER"), ids("FIELD_ID"), ids("STATE_ID"));
+        let windows = match main.column("DATA_DESC_ID") {
+            Some(_) => {
+                let windows = integers(main.source, "DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
+                let window = |id: i64| usize::try_from(id).ok().and_then(|id| windows.get(id)).copied().unwrap_or(-1);
+                ids("DATA_DESC_ID").into_iter().map(window).collect()
+            }
+            None => ids("SPECTRAL_WINDOW_ID"),
+        };
+        let flag_row = match read("FLAG_ROW") {
+            Some(Values::Bool(flags)) => flags,
+            _ => Vec::new(),
+        };
+        self.interval = main.values("INTERVAL", &[0..self.rows.min(1)]).and_then(|values| match values {
+            Ok(Values::Double(values)) => values.first().copied(),
+            _ => None,
+        });
+        self.time_range = range(&times);
+        for &id in &fields {
+            if let Some(field) = usize::try_from(id).ok().and_then(|id| self.fields.get_mut(id)) {
+                field.rows += 1;
+            }
+        }
+        for &id in &windows {
+            if let Some(window) = usize::try_from(id).ok().and_then(|id| self.spectral_windows.get_mut(id)) {
+                window.rows += 1;
+            }
+        }
+        let columns = ScanColumns { scans, times, fields, windows, states };
+        self.scans = columns.group(&strings(main.source, "STATE", "OBS_MODE"));
+        self.flagged = main.flagged(self.rows, &flag_row).or_else(|| {
+            let flagged = flag_row.iter().filter(|flag| **flag).count();
+            (!flag_row.is_empty()).then(|| Flagged { fraction: flagged as f64 / flag_row.len() as f64, of: "rows" })
+        });
+    }
+}
+
+/// The main table of a source.
+struct Main<'a> {
+    source: &'a Source,
+}
+
+impl Main<'_> {
+    /// The number of a column.
+    fn column(&self, name: &str) -> Option<usize> {
+        self.source.tables().first()?.columns().ok()?.iter().position(|info| info.desc.name == name)
+    }
+
+    /// The elements of a column of scalars; `None` if the table lacks it.
+    fn values(&self, name: &str, blocks: &[Range<u64>]) -> Option<Result<Values>> {
+        let index = self.column(name)?;
+        let read = || {
+            let (content, cells) = self.source.cells_at(0, index)?;
+            let mut values = Values::new(content.columns()[index].data_type());
+            blocks.iter().try_for_each(|block| cells.read_rows(block.clone(), &mut values))?;
+            Ok(values)
+        };
+        Some(read())
+    }
+
+    /// Fraction of the elements of FLAG that are flagged, if they are few enough to be read; `flag_row` has FLAG_ROW of all
+    /// rows, or is empty.
+    fn flagged(&self, rows: u64, flag_row: &[bool]) -> Option<Flagged> {
+        let index = self.column("FLAG")?;
+        let (content, cells) = self.source.cells_at(0, index).ok()?;
+        // shapes may differ: the first and the last row stand for all
+        let elements = |row: u64| cells.cell_shape(row).ok().flatten().map_or(Ok(0), |shape| shape.elements());
+        let largest = elements(0).ok()?.max(elements(rows.checked_sub(1)?).ok()?);
+        if largest.checked_mul(rows)? > MAX_FLAGS || rows > MAX_FLAGS {
+            return None;
+        }
+        let (mut total, mut flagged) = (0, 0);
+        let mut values = Values::new(content.columns()[index].data_type());
+        for block in RowBlocks::new(&content.columns()[index], &*cells, 0..rows, FLAG_BYTES) {
+            let block = block.ok()?;
+            values.clear();
+            block.read(&*cells, &mut values).ok()?;
+            let Values::Bool(mut flags) = values else { return None };
+            let mut start = 0;
+            for (number, row) in block.rows.clone().enumerate() {
+                let Some(shape) = block.shapes.of(number) else { continue };
+                let of_part = block.part.as_ref().map_or(shape, |part| &part.shape);
+                let end = start + of_part.elements().ok()? as usize;
+                let cell = flags.get(start..end)?;
+                let is_flagged = flag_row.get(row as usize) == Some(&true);
+                flagged += if is_flagged { cell.len() } else { cell.iter().filter(|flag| **flag).count() };
+                start = end;
+            }
+            total += flags.len();
+            if total as u64 > 4 * MAX_FLAGS {
+                return None;
+            }
+            flags.clear();
+            values = Values::Bool(flags);
+        }
+        (total > 0).then(|| Flagged { fraction: flagged as f64 / total as f64, of: "elements" })
+    }
+}
+
+/// The rows that are read of a table with `rows` rows.
+fn row_blocks(rows: u64) -> Vec<Range<u64>> {
+    if rows <= MAX_ROWS {
+        return (0..rows.div_ceil(BLOCK_ROWS)).map(|block| block * BLOCK_ROWS..((block + 1) * BLOCK_ROWS).min(rows)).collect();
+    }
+    let length = MAX_ROWS / SAMPLES;
+    let start = |block: u64| (u128::from(rows - length) * u128::from(block) / u128::from(SAMPLES - 1)) as u64;
+    (0..SAMPLES).map(|block| start(block)..start(block) + length).collect()
+}
+
+/// Columns of the main table by which scans are told apart; those that the table lacks are empty.
+struct ScanColumns {
+    scans: Vec<i64>,
+    times: Vec<f64>,
+    fields: Vec<i64>,
+    /// Numbers of spectral windows.
+    windows: Vec<i64>,
+    states: Vec<i64>,
+}
+
+impl ScanColumns {
+    fn group(&self, modes: &[String]) -> Vec<ScanSummary> {
+        let mut found: BTreeMap<i64, ScanSummary> = BTreeMap::new();
+        let mut states: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+        let mut start = 0;
+        while start < self.scans.len() {
+            // rows of a scan follow each other as a rule
+            let number = self.scans[start];
+            let end = start + self.scans[start..].iter().take_while(|scan| **scan == number).count();
+            if found.len() < MAX_SCANS || found.contains_key(&number) {
+                let scan = found.entry(number).or_insert_with(|| ScanSummary { number, ..ScanSummary::default() });
+                scan.rows += (end - start) as u64;
+                let times = scan.time_range.iter().flatten().copied().chain(range(part(&self.times, start..end)).into_iter().flatten());
+                scan.time_range = range(&times.collect::<Vec<_>>());
+                collect(&mut scan.fields, part(&self.fields, start..end));
+                collect(&mut scan.spectral_windows, part(&self.windows, start..end));
+                collect(states.entry(number).or_default(), part(&self.states, start..end));
+            }
+            start = end;
+        }
+        for (number, states) in states {
+            let modes = states.into_iter().filter_map(|state| modes.get(usize::try_from(state).ok()?));
+            let intents = modes.flat_map(|mode| mode.split(',')).map(str::trim).filter(|intent| !intent.is_empty());
+            if let Some(scan) = found.get_mut(&number) {
+                scan.intents.extend(intents.map(str::to_owned));
+            }
+        }
+        found.into_values().collect()
+    }
+}
+
+/// The values of some rows; none if the column is missing.
+fn part<T>(values: &[T], rows: Range<usize>) -> &[T] {
+    values.get(rows).unwrap_or_default()
+}
+
+/// Adds the numbers to a set; equal neighbours are added once, negative ones, which name nothing, not at all.
+fn collect(set: &mut BTreeSet<i64>, numbers: &[i64]) {
+    let mut before = None;
+    for &number in numbers {
+        if before != Some(number) && number >= 0 {
+            set.insert(number);
+        }
+        before = Some(number);
+    }
+}
+
+/// The smallest and the largest of the finite numbers.
+fn range(numbers: &[f64]) -> Option<[f64; 2]> {
+    let finite = numbers.iter().copied().filter(|number| number.is_finite());
+    finite.fold(None, |range, number| match range {
+        Some([low, high]) => Some([number.min(low), number.max(high)]),
+        None => Some([number, number]),
+    })
+}
+
+fn fields(source: &Source) -> Vec<FieldSummary> {
+    let (names, codes) = (strings(source, "FIELD", "NAME"), strings(source, "FIELD", "CODE"));
+    let direction = |column: &str| {
+        each(source, "FIELD", column, |values| match values? {
+            // the first of the coefficients of a polynomial in time
+            Values::Double(values) => values.get(..2)?.try_into().ok(),
+            _ => None,
+        })
+    };
+    let column = ["PHASE_DIR", "REFERENCE_DIR"].into_iter().find(|column| !direction(column).is_empty());
+    let directions: Vec<Option<[f64; 2]>> = column.map(direction).unwrap_or_default();
+    let frames = column.map(|column| Frames::of(source, column)).unwrap_or_default();
+    let field = |id: usize| FieldSummary {
+        id,
+        name: named(names.get(id), id),
+        code: codes.get(id).cloned().unwrap_or_default(),
+        direction: directions.get(id).copied().flatten(),
+        frame: frames.name(id),
+        rows: 0,
+    };
+    (0..rows(source, "FIELD")).map(field).collect()
+}
+
+/// Reference frames of a column of directions in FIELD.
+#[derive(Default)]
+struct Frames {
+    /// Frame of all rows.
+    all: String,
+    /// Frame of each row, if they may differ.
+    each: Vec<String>,
+}
+
+impl Frames {
+    fn of(source: &Source, column: &str) -> Self {
+        let table = source.tables().iter().find(|table| table.name == "FIELD");
+        let columns = table.and_then(|table| table.columns().ok()).unwrap_or_default();
+        let info = columns.iter().find(|info| info.desc.name == column);
+        let Some(measure) = info.and_then(|info| info.desc.keywords.record("MEASINFO")) else { return Frames::default() };
+        let text = |name: &str| measure.string(name).map(|text| text.to_str_lossy().into_owned());
+        let Some(of_rows) = text("VarRefCol") else { return Frames { all: text("Ref").unwrap_or_default(), each: Vec::new() } };
+        let (names, codes) = (measure.strings("TabRefTypes").unwrap_or_default(), measure.integers("TabRefCodes").unwrap_or_default());
+        let name = |code: i64| {
+            let at = codes.iter().position(|known| *known == code)?;
+            names.get(at).map(|name| name.to_str_lossy().into_owned())
+        };
+        let each = integers(source, "FIELD", &of_rows).into_iter().map(|code| name(code).unwrap_or_default()).collect();
+        Frames { all: String::new(), each }
+    }
+
+    fn name(&self, row: usize) -> String {
+        self.each.get(row).unwrap_or(&self.all).clone()
+    }
+}
+
+fn windows(source: &Source) -> Vec<WindowSummary> {
+    const TABLE: &str = "SPECTRAL_WINDOW";
+    let names = strings(source, TABLE, "NAME");
+    let counts = integers(source, TABLE, "NUM_CHAN");
+    let frames = integers(source, TABLE, "MEAS_FREQ_REF");
+    let ends = |column: &str| {
+        each(source, TABLE, column, |values| {
+            let values = doubles(&values)?;
+            Some((values.len() as u64, *values.first()?, *values.last()?))
+        })
+    };
+    let (frequencies, widths) = (ends("CHAN_FREQ"), ends("CHAN_WIDTH"));
+    let bandwidths = each(source, TABLE, "TOTAL_BANDWIDTH", |values| doubles(&values)?.first().copied());
+    let mut correlations = correlations(source);
+    let window = |id: usize| {
+        let frequencies = frequencies.get(id).copied().flatten();
+        let count = counts.get(id).and_then(|&count| u64::try_from(count).ok());
+        let frame = frames.get(id).and_then(|&code| FREQUENCY_FRAMES.get(usize::try_from(code).ok()?));
+        WindowSummary {
+            id,
+            name: names.get(id).cloned().unwrap_or_default(),
+            channels: count.or(frequencies.map(|(count, ..)| count)).unwrap_or(0),
+            first: frequencies.map(|(_, first, _)| first),
+            last: frequencies.map(|(_, _, last)| last),
+            width: widths.get(id).copied().flatten().map(|(_, first, _)| first),
+            bandwidth: bandwidths.get(id).copied().flatten(),
+            frame: frame.map_or_else(String::new, ToString::to_string),
+            correlations: correlations.remove(&(id as i64)).unwrap_or_default(),
+            rows: 0,
+        }
+    };
+    (0..rows(source, TABLE)).map(window).collect()
+}
+
+/// Names of the correlations of each spectral window, by its number.
+fn correlations(source: &Source) -> BTreeMap<i64, Vec<String>> {
+    let windows = integers(source, "DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
+    let polarizations = integers(source, "DATA_DESCRIPTION", "POLARIZATION_ID");
+    let types = cells(source, "POLARIZATION", "CORR_TYPE");
+    let mut found: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    for (window, polarization) in windows.into_iter().zip(polarizations) {
+        let types = usize::try_from(polarization).ok().and_then(|number| types.get(number)?.as_ref()?.integers());
+        let names = found.entry(window).or_default();
+        for name in types.unwrap_or_default().into_iter().map(correlation) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_cover_short_tables_and_both_ends_of_long_ones() {
+        assert!(row_blocks(0).is_empty());
+        let blocks = row_blocks(BLOCK_ROWS + 1);
+        assert_eq!(blocks, [0..BLOCK_ROWS, BLOCK_ROWS..BLOCK_ROWS + 1]);
+        for rows in [MAX_ROWS + 1, 1 << 40, u64::MAX] {
+            let blocks = row_blocks(rows);
+            assert_eq!(blocks.iter().map(|block| block.end - block.start).sum::<u64>(), MAX_ROWS);
+            assert_eq!((blocks[0].start, blocks[blocks.len() - 1].end), (0, rows));
+            assert!(blocks.windows(2).all(|pair| pair[0].end <= pair[1].start), "{rows}");
+        }
+    }
+
+    #[test]
+    fn scans_are_grouped_by_their_numbers() {
+        let columns = ScanColumns {
+            scans: vec![1, 1, 2, 1],
+            times: vec![5., 6., f64::NAN, 4.],
+            fields: vec![0, 0, 3, -1],
+            windows: vec![],
+            states: vec![0, 1, 7, 0],
+        };
+        let modes = ["TARGET,OTHER".to_owned(), "TARGET".to_owned()];
+        let scans = columns.group(&modes);
+        assert_eq!(scans.len(), 2);
+        assert_eq!((scans[0].number, scans[0].rows, scans[0].time_range), (1, 3, Some([4., 6.])));
+        assert_eq!(scans[0].fields, BTreeSet::from([0]));
+        assert_eq!(scans[0].intents, BTreeSet::from(["OTHER".to_owned(), "TARGET".to_owned()]));
+        assert_eq!((scans[1].time_range, scans[1].intents.len()), (None, 0));
+    }
+}
