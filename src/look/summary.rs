@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use bstr::ByteSlice;
+use rayon::prelude::*;
 
 use super::describe::{Antenna, antennas};
 use super::subtables::{cells, correlation, doubles, each, integers, named, rows, strings};
@@ -29,6 +30,10 @@ const FLAG_BYTES: u64 = 1 << 20;
 
 /// Scans that are told apart; rows of further ones are not listed.
 const MAX_SCANS: usize = 100_000;
+
+/// Columns of the main table that are read, all at the same time.
+const COLUMNS: [&str; 7] =
+    ["TIME", "SCAN_NUMBER", "FIELD_ID", "STATE_ID", "DATA_DESC_ID", "SPECTRAL_WINDOW_ID", "FLAG_ROW"];
 
 /// Names of casacore's frequency frames by their codes.
 const FREQUENCY_FRAMES: [&str; 9] = ["REST", "LSRK", "LSRD", "BARY", "GEO", "TOPO", "GALACTO", "LGROUP", "CMB"];
@@ -186,18 +191,20 @@ impl Summary {
     fn read_main(&mut self, main: &Main<'_>) {
         let blocks = row_blocks(self.rows);
         self.rows_read = blocks.iter().map(|block| block.end - block.start).sum();
-        let mut read = |name: &str| match main.values(name, &blocks) {
-            Some(Err(error)) => {
-                self.problems.push(format!("column {name} cannot be read: {error}"));
-                None
+        let read: Vec<_> = COLUMNS.par_iter().map(|name| (*name, main.values(name, &blocks))).collect();
+        let mut columns = BTreeMap::new();
+        for (name, values) in read {
+            match values {
+                Some(Ok(values)) => drop(columns.insert(name, values)),
+                Some(Err(error)) => self.problems.push(format!("column {name} cannot be read: {error}")),
+                None => {}
             }
-            values => values?.ok(),
-        };
-        let times = match read("TIME") {
+        }
+        let times = match columns.remove("TIME") {
             Some(Values::Double(times)) => times,
             _ => Vec::new(),
         };
-        let mut ids = |name: &str| read(name).and_then(|values| values.integers()).unwrap_or_default();
+        let ids = |name: &str| columns.get(name).and_then(Values::integers).unwrap_or_default();
         let (scans, fields, states) = (ids("SCAN_NUMBER"), ids("FIELD_ID"), ids("STATE_ID"));
         let windows = match main.column("DATA_DESC_ID") {
             Some(_) => {
@@ -207,9 +214,9 @@ impl Summary {
             }
             None => ids("SPECTRAL_WINDOW_ID"),
         };
-        let flag_row = match read("FLAG_ROW") {
-            Some(Values::Bool(flags)) => flags,
-            _ => Vec::new(),
+        let flag_row = match columns.get("FLAG_ROW") {
+            Some(Values::Bool(flags)) => flags.as_slice(),
+            _ => &[],
         };
         self.interval = main.values("INTERVAL", &[0..self.rows.min(1)]).and_then(|values| match values {
             Ok(Values::Double(values)) => values.first().copied(),
@@ -228,7 +235,7 @@ impl Summary {
         }
         let columns = ScanColumns { scans, times, fields, windows, states };
         self.scans = columns.group(&strings(main.source, "STATE", "OBS_MODE"));
-        self.flagged = main.flagged(self.rows, &flag_row).or_else(|| {
+        self.flagged = main.flagged(self.rows, flag_row).or_else(|| {
             let flagged = flag_row.iter().filter(|flag| **flag).count();
             (!flag_row.is_empty()).then(|| Flagged { fraction: flagged as f64 / flag_row.len() as f64, of: "rows" })
         });

@@ -116,7 +116,7 @@ def test_info_and_summaries_name_the_plugin(tmp_path):
     assert info['plugins'] == [entry]
     columns = {column['name']: column for column in info['tables']['.']['columns']}
     assert columns['DATA']['filters'] == ['shuffle', 'zstd(5)']
-    assert line in h5bridge('info', tmp_path / 'x.h5').stdout.splitlines()
+    assert '  ' + line in h5bridge('info', tmp_path / 'x.h5').stdout.splitlines()
     plan = json.loads(h5bridge('to-hdf5', '--json', DEMO, tmp_path / 'y.h5', '--dry-run', '--compress', 'zstd:5').stdout)
     planned = {column['name']: column for column in plan['tables'][0]['columns']}
     assert planned['DATA']['compression'] == 'zstd:5' and planned['DATA']['deflate'] is None

@@ -278,7 +278,7 @@ def test_every_verb_notices(change, tmp_path):
 
 def test_verbs(tmp_path):
     h5, thin = make(DEMO, tmp_path)
-    assert 'thin table' in h5bridge('info', thin).stdout and '/MAIN/DATA' in h5bridge('info', thin).stdout
+    assert 'thin table' in h5bridge('info', thin).stdout and '/MAIN/DATA' in h5bridge('info', thin, '--storage').stdout
     assert 'thin table' in h5bridge('verify', thin).stderr
     h5bridge('to-hdf5', thin, tmp_path / 'x.h5')
     h5bridge('verify', tmp_path / 'x.h5', DEMO)

@@ -11,24 +11,27 @@ mod overview;
 mod screen;
 mod words;
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::blz::Arrays;
-use ctds_hdf5::convert::{Source, SourceTable, SpaceUsage, ThinTable, display_name};
+use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, ThinTable, display_name};
 use ctds_hdf5::look::{Summary, utc_of_mjd};
 use ctds_hdf5::pack::Contents;
-use ctds_hdf5::{ColumnInfo, Error, ErrorKind, Plugin, is_open_elsewhere};
+use ctds_hdf5::{Error, ErrorKind};
 use serde_json::{Map, json};
 
+use self::attention::Finding;
 use self::details::Sort;
 use self::json::TableJson;
 use self::overview::Facts;
 use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::report;
+
+/// Rows of a main table that is long.
+const LONG: u64 = 10_000;
 
 /// Arguments of `info`.
 #[derive(Debug, clap::Args)]
@@ -71,16 +74,16 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         _ => {}
     }
     // before this process opens it
-    let is_open = !global.no_lock && args.source.is_dir() && is_open_elsewhere(&args.source).unwrap_or(false);
+    let others = attention::use_by_others(&args.source, global.no_lock);
     let source = Source::open_with(&args.source, args.external.open_options(global))?;
     let chosen = args.chosen(&source)?;
     if global.json {
-        return print_json(&facts(&args.source, &source, is_open)?, out);
+        return print_json(&facts(&args.source, &source, others, true)?, out);
     }
     let width = screen::width();
     let wide = if std::io::IsTerminal::is_terminal(&std::io::stdout()) { Some(width) } else { None };
     if !args.columns && !args.storage && !args.keywords {
-        let facts = facts(&args.source, &source, is_open)?;
+        let facts = facts(&args.source, &source, others, false)?;
         if args.table.is_empty() {
             screen::print(overview::sections(&facts), Some(screen::LINES), Some(width), out)?;
         }
@@ -121,12 +124,15 @@ impl Args {
     }
 }
 
-/// Everything that the default view and the document show of a source.
-fn facts<'a>(path: &'a Path, source: &'a Source, is_open: bool) -> Result<Facts<'a>> {
+/// Everything that the default view and the document show of a source. `all`: also what takes time and nearly always adds nothing.
+fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool) -> Result<Facts<'a>> {
     let summary = Summary::of(source);
     let thin = ThinTable::open(path)?;
-    let findings = attention::find(path, source, summary.as_ref(), thin.as_ref(), is_open);
-    let plugins = plugins(source);
+    // columns of a long main table are compressed like all others
+    let is_long = source.tables().first().and_then(|main| main.rows().ok()).is_some_and(|rows| rows > LONG);
+    let datasets = datasets(if is_long && !all { &source.tables()[..1] } else { source.tables() });
+    let findings = attention::find(others, path, source, summary.as_ref(), thin.as_ref(), &datasets);
+    let plugins = datasets.into_iter().flat_map(|(_, dataset)| dataset.plugins).collect();
     let usage = SpaceUsage::of(path)?;
     Ok(Facts { path, source, summary, findings, usage, thin, plugins })
 }
@@ -172,12 +178,16 @@ fn print_json(facts: &Facts<'_>, out: &mut impl Write) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// The plugins that HDF5 readers need for the datasets of all tables. What cannot be read needs none.
-fn plugins(source: &Source) -> BTreeSet<Plugin> {
-    let of_table = |table: &SourceTable| {
-        let columns = table.columns().map_or(0, <[ColumnInfo]>::len);
-        (0..columns).flat_map(|index| table.storage(index).unwrap_or_default()).collect::<Vec<_>>()
-    };
-    let datasets = source.tables().iter().flat_map(of_table);
-    datasets.flat_map(|dataset| dataset.plugins).collect()
+/// The datasets of all columns of tables, each with the name of its column: `MAIN/DATA`. Those that cannot be described are
+/// left out.
+fn datasets(tables: &[SourceTable]) -> Vec<(String, DatasetInfo)> {
+    let mut found = Vec::new();
+    for table in tables {
+        for (index, column) in table.columns().unwrap_or_default().iter().enumerate() {
+            let name = format!("{}/{}", display_name(&table.name), column.desc.name);
+            let datasets = table.storage(index).unwrap_or_default();
+            found.extend(datasets.into_iter().map(|dataset| (name.clone(), dataset)));
+        }
+    }
+    found
 }

@@ -47,13 +47,13 @@ pub(crate) struct Args {
 /// Order of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
-    /// By name
+    /// Alphabetical, by name
     Name,
     /// Largest first
     Size,
     /// Most bytes in the container first: after compression, in whole blocks
     Stored,
-    /// As they are found, which takes no memory
+    /// The order in which they are found, which takes no memory
     None,
 }
 

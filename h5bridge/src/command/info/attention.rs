@@ -2,54 +2,90 @@
 
 use std::path::Path;
 
-use ctds_hdf5::convert::{Source, ThinTable, display_name};
+use ctds_hdf5::convert::{DatasetInfo, Source, ThinTable, display_name};
 use ctds_hdf5::live::Reader;
 use ctds_hdf5::look::Summary;
+use ctds_hdf5::{Error, ErrorKind, is_open_elsewhere};
 use serde::Serialize;
 
 /// A finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// Kind of finding: `damaged`, `not converted`, `not supported`, `elsewhere`, `live`, `open`, `stale`, `plugin`.
+    /// Kind of finding: `damaged`, `not converted`, `not supported`, `elsewhere`, `live`, `open`, `stale`.
     pub(super) kind: &'static str,
-    /// Description with the part that it is about.
+    /// The part of the source that it is about, `ANTENNA` or `MAIN/DATA`; `None`: the whole source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) part: Option<String>,
+    /// Description, or the reason why the part cannot be read.
     pub(super) text: String,
 }
 
 impl Finding {
     fn new(kind: &'static str, text: impl Into<String>) -> Self {
-        Finding { kind, text: text.into() }
+        Finding { kind, part: None, text: text.into() }
+    }
+
+    fn of(part: impl Into<String>, kind: &'static str, error: &Error) -> Self {
+        Finding { kind, part: Some(part.into()), text: error.message().to_owned() }
     }
 }
 
-/// Everything about a source that needs attention. `is_open`: another program has the table open.
+/// The findings in sentences; parts with the same reason share one.
+pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
+    let mut groups: Vec<(&Finding, Vec<&str>)> = Vec::new();
+    for finding in findings {
+        let part = finding.part.as_deref().into_iter();
+        match groups.iter_mut().find(|(first, _)| first.kind == finding.kind && first.text == finding.text) {
+            Some((_, parts)) => parts.extend(part),
+            None => groups.push((finding, part.collect())),
+        }
+    }
+    let sentence = |(finding, parts): (&Finding, Vec<&str>)| match parts.split_at_checked(3) {
+        None if parts.is_empty() => finding.text.clone(),
+        None => format!("{}: {}: {}", finding.kind, parts.join(", "), finding.text),
+        Some((first, [])) => format!("{}: {}: {}", finding.kind, first.join(", "), finding.text),
+        Some((first, rest)) => format!("{}: {} and {} more: {}", finding.kind, first.join(", "), rest.len(), finding.text),
+    };
+    groups.into_iter().map(sentence).collect()
+}
+
+/// Other programs that use what is at `path`, found before this process opens it.
+pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
+    let is_open = !no_lock && path.is_dir() && is_open_elsewhere(path).unwrap_or(false);
+    let open = is_open.then(|| Finding::new("open", "another program has the table open; what it has not flushed is missing here"));
+    open.into_iter().chain(live(path)).collect()
+}
+
+/// Everything about a source that needs attention, after what `others` do with it.
 pub(super) fn find(
+    others: Vec<Finding>,
     path: &Path,
     source: &Source,
     summary: Option<&Summary>,
     thin: Option<&ThinTable>,
-    is_open: bool,
+    datasets: &[(String, DatasetInfo)],
 ) -> Vec<Finding> {
-    let mut found = Vec::new();
-    if is_open {
-        found.push(Finding::new("open", "another program has the table open; what it has not flushed is missing here"));
-    }
-    found.extend(live(path));
+    let mut found = others;
     found.extend(stale(path, source, thin));
     let salvaged = source.damage().iter();
     found.extend(salvaged.map(|damage| Finding::new("damaged", format!("salvaged from a damaged source; left out: {damage}"))));
-    found.extend(source.problems().map(|(table, error)| Finding::new("damaged", format!("subtable {table}: {error}"))));
+    found.extend(source.problems().map(|(table, error)| match error.kind() {
+        ErrorKind::NotFound => Finding { text: "the subtable is missing".to_owned(), ..Finding::of(display_name(table), "damaged", error) },
+        _ => Finding::of(display_name(table), "damaged", error),
+    }));
     for table in source.tables() {
         for (index, column) in table.columns().unwrap_or_default().iter().enumerate() {
             let Some(error) = table.unreadable(index) else { continue };
             let kind = match table.table() {
-                Ok(Some(_)) if error.kind() == ctds_hdf5::ErrorKind::Unsupported => "not supported",
+                Ok(Some(_)) if error.kind() == ErrorKind::Unsupported => "not supported",
                 Ok(Some(_)) => "damaged",
                 _ => "not converted",
             };
-            let name = display_name(&table.name);
-            found.push(Finding::new(kind, format!("{name}/{} is {kind}: {error}", column.desc.name)));
+            found.push(Finding::of(format!("{}/{}", display_name(&table.name), column.desc.name), kind, &error));
         }
+    }
+    for (part, elsewhere) in datasets.iter().filter_map(|(part, dataset)| Some((part, dataset.elsewhere.as_ref()?))) {
+        found.push(Finding { kind: "elsewhere", part: Some(part.clone()), text: elsewhere.text.clone() });
     }
     for problem in summary.iter().flat_map(|summary| &summary.problems) {
         found.push(Finding::new("damaged", problem.clone()));

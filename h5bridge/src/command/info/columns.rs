@@ -89,7 +89,7 @@ fn compression(datasets: &[DatasetInfo]) -> String {
 
 /// Bytes of the data managers of a table.
 struct ManagerFiles {
-    /// For each column the number of its manager.
+    /// Number of the manager of each column.
     numbers: Vec<Option<usize>>,
     bytes: Vec<u64>,
 }

@@ -15,11 +15,11 @@ use crate::report;
 /// Order of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Sort {
-    /// By name
+    /// Alphabetical, by name
     Name,
     /// Largest first
     Size,
-    /// As in the table
+    /// The order of the table
     None,
 }
 

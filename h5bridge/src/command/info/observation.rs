@@ -137,7 +137,10 @@ fn scans(summary: &Summary) -> Section {
     };
     let row = |scan: &ScanSummary| {
         let [first, last] = scan.time_range.map_or([String::new(), String::new()], |range| range.map(date));
-        let last = last.split_once(' ').map_or(last.clone(), |(_, time)| time.to_owned());
+        let last = match (first.split_once(' '), last.split_once(' ')) {
+            (Some((day, _)), Some((of_last, time))) if day == of_last => time.to_owned(),
+            _ => last,
+        };
         let intents: Vec<&str> = scan.intents.iter().map(String::as_str).collect();
         vec![
             scan.number.to_string(),

@@ -7,13 +7,16 @@ use ctds_hdf5::convert::{Source, SourceTable, SpaceUsage, ThinTable};
 use ctds_hdf5::look::Summary;
 use ctds_hdf5::{ColumnInfo, ColumnKind, Plugin};
 
-use super::attention::Finding;
+use super::attention::{Finding, sentences};
 use super::columns::ColumnFacts;
 use super::screen::Section;
 use super::words::{count, table_kind};
 use super::{image, observation};
 use crate::command::ls;
 use crate::report;
+
+/// Characters of the name of a source in the first line.
+const NAME_WIDTH: usize = 40;
 
 /// Directories below the one of a table whose files are counted.
 const MAX_DEPTH: usize = 16;
@@ -82,6 +85,7 @@ pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
 /// The first line, and how the table is stored.
 fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     let name = facts.path.file_name().map_or_else(|| facts.path.display().to_string(), |name| name.to_string_lossy().into());
+    let name = console::truncate_str(&name, NAME_WIDTH, "…");
     let sub_type = main.info().map(|info| info.sub_type.to_string()).unwrap_or_default();
     let sub_type = match sub_type.trim() {
         "" => String::new(),
@@ -175,11 +179,8 @@ fn storage(facts: &Facts<'_>) -> Option<Section> {
     if let Some(usage) = &facts.usage {
         let [file, datasets, recipes, literals, other] =
             [usage.file, usage.datasets, usage.recipes, usage.literals, usage.other].map(report::bytes);
-        let restorable = match usage.restorable {
-            true => format!("; restorable: {recipes} of recipes and {literals} of literals"),
-            false => String::new(),
-        };
-        rows.push(format!("the file: {file}, of which {datasets} datasets, {other} structure and strings{restorable}"));
+        rows.push(format!("the file: {file}, of which {datasets} datasets, {other} structure and strings"));
+        rows.extend(usage.restorable.then(|| format!("restorable: {recipes} of recipes and {literals} of literals")));
     }
     let rows: Vec<_> = rows.into_iter().map(|row| vec![row]).collect();
     (!rows.is_empty()).then(|| Section { title: "Storage".to_owned(), rows, ..Section::default() })
@@ -187,7 +188,7 @@ fn storage(facts: &Facts<'_>) -> Option<Section> {
 
 /// What needs attention.
 fn attention(facts: &Facts<'_>) -> Option<Section> {
-    let texts = facts.findings.iter().map(|finding| finding.text.clone()).chain(report::plugin_line(&facts.plugins));
+    let texts = sentences(&facts.findings).into_iter().chain(report::plugin_line(&facts.plugins));
     let rows: Vec<_> = texts.map(|text| vec![text]).collect();
     let all = Some("--json lists all".to_owned());
     (!rows.is_empty()).then(|| Section { title: "Attention".to_owned(), rows, all, is_warning: true, ..Section::default() })

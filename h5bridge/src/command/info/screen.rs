@@ -10,6 +10,9 @@ const WIDTH: usize = 100;
 /// Lines of a screen.
 pub(super) const LINES: usize = 40;
 
+/// Lines of a sentence.
+const SENTENCE_LINES: usize = 3;
+
 /// Spaces between columns.
 const GAP: usize = 2;
 
@@ -36,15 +39,19 @@ pub(super) struct Section {
     pub(super) rows: Vec<Vec<String>>,
     /// How to see all lines; `None`: the section is never shortened.
     pub(super) all: Option<String>,
-    /// Whether the lines are warnings.
+    /// Whether the rows are warnings: sentences that are continued on further lines.
     pub(super) is_warning: bool,
 }
 
 impl Section {
     /// Number of lines with `shown` of the rows.
-    fn lines(&self, shown: usize) -> usize {
+    fn lines(&self, shown: usize, width: Option<usize>) -> usize {
         let fixed = usize::from(!self.title.is_empty()) + usize::from(!self.heads.is_empty());
-        fixed + shown + usize::from(shown < self.rows.len())
+        let rows = match self.is_warning {
+            true => self.rows[..shown].iter().map(|row| sentence_lines(row, width).len()).sum(),
+            false => shown,
+        };
+        fixed + rows + usize::from(shown < self.rows.len())
     }
 
     fn is_right(&self, column: usize) -> bool {
@@ -94,11 +101,12 @@ impl Section {
             writeln!(out, "  {}", style(line(&|column| self.head(column).to_owned())).dim())?;
         }
         for row in &self.rows[..shown] {
-            let text = line(&|column| row.get(column).cloned().unwrap_or_default());
-            match self.is_warning {
-                true => writeln!(out, "  {}", style(text).yellow())?,
-                false => writeln!(out, "  {text}")?,
+            if self.is_warning {
+                let lines = sentence_lines(row, width);
+                lines.iter().try_for_each(|line| writeln!(out, "  {}", style(line).yellow()))?;
+                continue;
             }
+            writeln!(out, "  {}", line(&|column| row.get(column).cloned().unwrap_or_default()))?;
         }
         if let Some(all) = self.all.as_ref().filter(|_| shown < self.rows.len()) {
             let more = format!("... {} more; {all}", self.rows.len() - shown);
@@ -106,6 +114,25 @@ impl Section {
         }
         Ok(())
     }
+}
+
+/// The lines of a sentence; the last of `SENTENCE_LINES` is cut.
+fn sentence_lines(row: &[String], width: Option<usize>) -> Vec<String> {
+    let text = row.concat();
+    let Some(width) = width.map(|width| width.saturating_sub(2 * GAP)) else { return vec![text] };
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let count = lines.len();
+        let Some(line) = lines.last_mut() else { break };
+        let is_full = measure_text_width(line) + measure_text_width(word) >= width;
+        if is_full && !line.is_empty() && count < SENTENCE_LINES {
+            lines.push(format!("  {word}"));
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.iter().map(|line| console::truncate_str(line, width + GAP, "…").into_owned()).collect()
 }
 
 /// Prints sections; with `lines`, the longest lists are shortened until all fit.
@@ -120,12 +147,12 @@ pub(super) fn print(
         // texts come from files and may hold terminal commands
         texts.filter(|text| text.contains(char::is_control)).for_each(|text| *text = format!("{text:?}"));
     }
-    let shown = fit(&sections, lines);
+    let shown = fit(&sections, lines, width);
     sections.iter().zip(shown).try_for_each(|(section, shown)| section.print(shown, width, out))
 }
 
 /// Number of rows that each section shows.
-fn fit(sections: &[Section], lines: Option<usize>) -> Vec<usize> {
+fn fit(sections: &[Section], lines: Option<usize>, width: Option<usize>) -> Vec<usize> {
     let mut shown: Vec<usize> = sections.iter().map(|section| section.rows.len()).collect();
     let Some(lines) = lines else { return shown };
     // no section can show more than all lines
@@ -133,7 +160,7 @@ fn fit(sections: &[Section], lines: Option<usize>) -> Vec<usize> {
         *shown = if section.rows.len() > lines { lines } else { *shown };
     }
     loop {
-        let total: usize = sections.iter().zip(&shown).map(|(section, &shown)| section.lines(shown)).sum();
+        let total: usize = sections.iter().zip(&shown).map(|(section, &shown)| section.lines(shown, width)).sum();
         let longest = sections.iter().zip(&mut shown).filter(|(section, shown)| section.all.is_some() && **shown > 1);
         match longest.max_by_key(|(_, shown)| **shown) {
             Some((_, shown)) if total > lines => *shown -= 1,
@@ -156,7 +183,7 @@ mod tests {
     fn lists_are_shortened_to_a_screen() {
         let sections = [section(10_000, true), section(3, false), section(20, true), section(1, true)];
         let mut out = Vec::new();
-        assert_eq!(fit(&sections, None), [10_000, 3, 20, 1]);
+        assert_eq!(fit(&sections, None, None), [10_000, 3, 20, 1]);
         print(sections, Some(40), Some(100), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.lines().count(), 40);
@@ -165,9 +192,20 @@ mod tests {
     }
 
     #[test]
+    fn sentences_are_continued() {
+        let row = ["one two ".repeat(60)];
+        let lines = sentence_lines(&row, Some(60));
+        assert_eq!(lines.len(), SENTENCE_LINES);
+        assert!(lines[1].starts_with("  one") || lines[1].starts_with("  two"), "{lines:?}");
+        assert!(lines[2].ends_with('…') && lines.iter().all(|line| measure_text_width(line) <= 58), "{lines:?}");
+        assert_eq!(sentence_lines(&row, None).len(), 1);
+        assert_eq!(sentence_lines(&["x".repeat(200)], Some(60)), ["x".repeat(57) + "…"]);
+    }
+
+    #[test]
     fn what_fits_is_whole() {
         let sections = [section(10, true), section(3, false)];
-        assert_eq!(fit(&sections, Some(17)), [10, 3]);
-        assert_eq!(fit(&sections, Some(16)), [8, 3]);
+        assert_eq!(fit(&sections, Some(17), None), [10, 3]);
+        assert_eq!(fit(&sections, Some(16), None), [8, 3]);
     }
 }
