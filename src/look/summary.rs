@@ -307,7 +307,9 @@ impl Main<'_> {
 /// The rows that are read of a table with `rows` rows.
 fn row_blocks(rows: u64) -> Vec<Range<u64>> {
     if rows <= MAX_ROWS {
-        return (0..rows.div_ceil(BLOCK_ROWS)).map(|block| block * BLOCK_ROWS..((block + 1) * BLOCK_ROWS).min(rows)).collect();
+        return (0..rows.div_ceil(BLOCK_ROWS))
+            .map(|block| block * BLOCK_ROWS..((block + 1) * BLOCK_ROWS).min(rows))
+            .collect();
     }
     let length = MAX_ROWS / SAMPLES;
     let start = |block: u64| (u128::from(rows - length) * u128::from(block) / u128::from(SAMPLES - 1)) as u64;
@@ -336,7 +338,12 @@ impl ScanColumns {
             if found.len() < MAX_SCANS || found.contains_key(&number) {
                 let scan = found.entry(number).or_insert_with(|| ScanSummary { number, ..ScanSummary::default() });
                 scan.rows += (end - start) as u64;
-                let times = scan.time_range.iter().flatten().copied().chain(range(part(&self.times, start..end)).into_iter().flatten());
+                let times = scan
+                    .time_range
+                    .iter()
+                    .flatten()
+                    .copied()
+                    .chain(range(part(&self.times, start..end)).into_iter().flatten());
                 scan.time_range = range(&times.collect::<Vec<_>>());
                 collect(&mut scan.fields, part(&self.fields, start..end));
                 collect(&mut scan.spectral_windows, part(&self.windows, start..end));
@@ -417,10 +424,15 @@ impl Frames {
         let table = source.tables().iter().find(|table| table.name == "FIELD");
         let columns = table.and_then(|table| table.columns().ok()).unwrap_or_default();
         let info = columns.iter().find(|info| info.desc.name == column);
-        let Some(measure) = info.and_then(|info| info.desc.keywords.record("MEASINFO")) else { return Frames::default() };
+        let Some(measure) = info.and_then(|info| info.desc.keywords.record("MEASINFO")) else {
+            return Frames::default();
+        };
         let text = |name: &str| measure.string(name).map(|text| text.to_str_lossy().into_owned());
-        let Some(of_rows) = text("VarRefCol") else { return Frames { all: text("Ref").unwrap_or_default(), each: Vec::new() } };
-        let (names, codes) = (measure.strings("TabRefTypes").unwrap_or_default(), measure.integers("TabRefCodes").unwrap_or_default());
+        let Some(of_rows) = text("VarRefCol") else {
+            return Frames { all: text("Ref").unwrap_or_default(), each: Vec::new() };
+        };
+        let (names, codes) =
+            (measure.strings("TabRefTypes").unwrap_or_default(), measure.integers("TabRefCodes").unwrap_or_default());
         let name = |code: i64| {
             let at = codes.iter().position(|known| *known == code)?;
             names.get(at).map(|name| name.to_str_lossy().into_owned())

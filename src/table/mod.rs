@@ -216,7 +216,9 @@ impl Table {
         let linked = |name: &str| thin.as_ref()?.links.iter().find(|link| link.file == name).map(|link| link.bytes);
         for name in files.names()? {
             let sequence = stman::sequence_of(&name);
-            let Some(number) = self.managers.iter().position(|manager| Some(manager.sequence) == sequence) else { continue };
+            let Some(number) = self.managers.iter().position(|manager| Some(manager.sequence) == sequence) else {
+                continue;
+            };
             bytes[number] += match (linked(&name), files.path(&name)) {
                 (Some(bytes), _) => bytes,
                 (None, Some(path)) => path.metadata().map_or(0, |metadata| metadata.len()),

@@ -113,7 +113,8 @@ impl Args {
             return Ok((0..source.tables().len()).collect());
         }
         let number = |name: &String| {
-            let found = source.tables().iter().position(|table| table.name == *name || display_name(&table.name) == name);
+            let found =
+                source.tables().iter().position(|table| table.name == *name || display_name(&table.name) == name);
             found.ok_or_else(|| {
                 let names: Vec<&str> = source.tables().iter().map(|table| display_name(&table.name)).collect();
                 let message = format!("table {name} does not exist; tables are {}", names.join(", "));

@@ -44,7 +44,9 @@ pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
         None if parts.is_empty() => finding.text.clone(),
         None => format!("{}: {}: {}", finding.kind, parts.join(", "), finding.text),
         Some((first, [])) => format!("{}: {}: {}", finding.kind, first.join(", "), finding.text),
-        Some((first, rest)) => format!("{}: {} and {} more: {}", finding.kind, first.join(", "), rest.len(), finding.text),
+        Some((first, rest)) => {
+            format!("{}: {} and {} more: {}", finding.kind, first.join(", "), rest.len(), finding.text)
+        }
     };
     groups.into_iter().map(sentence).collect()
 }
@@ -52,7 +54,8 @@ pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
 /// Other programs that use what is at `path`, found before this process opens it.
 pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     let is_open = !no_lock && path.is_dir() && is_open_elsewhere(path).unwrap_or(false);
-    let open = is_open.then(|| Finding::new("open", "another program has the table open; what it has not flushed is missing here"));
+    let open = is_open
+        .then(|| Finding::new("open", "another program has the table open; what it has not flushed is missing here"));
     open.into_iter().chain(live(path)).collect()
 }
 
@@ -68,9 +71,13 @@ pub(super) fn find(
     let mut found = others;
     found.extend(stale(path, source, thin));
     let salvaged = source.damage().iter();
-    found.extend(salvaged.map(|damage| Finding::new("damaged", format!("salvaged from a damaged source; left out: {damage}"))));
+    found.extend(
+        salvaged.map(|damage| Finding::new("damaged", format!("salvaged from a damaged source; left out: {damage}"))),
+    );
     found.extend(source.problems().map(|(table, error)| match error.kind() {
-        ErrorKind::NotFound => Finding { text: "the subtable is missing".to_owned(), ..Finding::of(display_name(table), "damaged", error) },
+        ErrorKind::NotFound => {
+            Finding { text: "the subtable is missing".to_owned(), ..Finding::of(display_name(table), "damaged", error) }
+        }
         _ => Finding::of(display_name(table), "damaged", error),
     }));
     for table in source.tables() {
@@ -101,7 +108,10 @@ fn live(path: &Path) -> Option<Finding> {
             "live",
             "live file that is open for writing, or its writer exited without closing it (then: h5bridge repair)",
         ),
-        _ => Finding::new("live", "live file, closed by its writer; h5bridge finalize makes a smaller file for the archive"),
+        _ => Finding::new(
+            "live",
+            "live file, closed by its writer; h5bridge finalize makes a smaller file for the archive",
+        ),
     })
 }
 

@@ -46,7 +46,8 @@ impl ColumnFacts {
             let shape = number.map_or(Cells::Unknown, |number| cells(source, number, index, info));
             let manager = info.manager.to_string().trim_end().to_owned();
             let text = |name: &str| info.desc.keywords.string(name).map(ToString::to_string);
-            let units = info.desc.keywords.strings("QuantumUnits").and_then(|units| units.first()).map(ToString::to_string);
+            let units =
+                info.desc.keywords.strings("QuantumUnits").and_then(|units| units.first()).map(ToString::to_string);
             ColumnFacts {
                 name: info.desc.name.to_string(),
                 kind: info.desc.kind,

@@ -98,7 +98,8 @@ pub(super) fn print_storage(table: &SourceTable, out: &mut impl Write) -> Result
         let bytes = table.manager_bytes().unwrap_or_default();
         for (number, manager) in table.managers().enumerate() {
             let list: Vec<_> = parameters(&manager).map(|(name, value)| format!("{name}={value}")).collect();
-            let size = bytes.get(number).filter(|bytes| **bytes > 0).map(|bytes| format!(", {}", report::bytes(*bytes)));
+            let size =
+                bytes.get(number).filter(|bytes| **bytes > 0).map(|bytes| format!(", {}", report::bytes(*bytes)));
             let name = ls::printable(&format!("{} {}", manager.type_name, manager.name));
             let line = format!("  {}{}: {}", name.trim_end(), size.unwrap_or_default(), list.join(" "));
             writeln!(out, "{}", line.trim_end().trim_end_matches(':'))?;
@@ -110,12 +111,7 @@ pub(super) fn print_storage(table: &SourceTable, out: &mut impl Write) -> Result
     Ok(())
 }
 
-fn print_column(
-    table: &SourceTable,
-    index: usize,
-    column: &ctds_hdf5::ColumnInfo,
-    out: &mut impl Write,
-) -> Result<()> {
+fn print_column(table: &SourceTable, index: usize, column: &ctds_hdf5::ColumnInfo, out: &mut impl Write) -> Result<()> {
     let manager = match column.manager_name.to_string() {
         name if name.is_empty() => column.manager.to_string(),
         name => format!("{} ({name})", column.manager),

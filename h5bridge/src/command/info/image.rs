@@ -9,7 +9,8 @@ use super::words::date;
 /// The sections of an image.
 pub(super) fn sections(main: &SourceTable) -> Vec<Section> {
     let Ok(keywords) = main.keywords() else { return Vec::new() };
-    let text = |record: Option<&Record>, name: &str| record.and_then(|record| record.string(name)).map(ToString::to_string);
+    let text =
+        |record: Option<&Record>, name: &str| record.and_then(|record| record.string(name)).map(ToString::to_string);
     let (coords, info) = (keywords.record("coords"), keywords.record("imageinfo"));
     let mut rows = Vec::new();
     let mut add = |name: &str, text: Option<String>| {
@@ -74,7 +75,9 @@ fn axes(coords: &Record) -> Vec<Vec<String>> {
             _ => continue,
         };
         let lines = coordinate_axes(kind, coordinate);
-        found.extend(map.into_iter().zip(lines).filter(|(axis, _)| *axis >= 0).map(|(axis, line)| (i64::from(axis), line)));
+        found.extend(
+            map.into_iter().zip(lines).filter(|(axis, _)| *axis >= 0).map(|(axis, line)| (i64::from(axis), line)),
+        );
     }
     found.sort_by_key(|(axis, _)| *axis);
     found.into_iter().map(|(_, line)| line).collect()
@@ -91,14 +94,16 @@ fn coordinate_axes(kind: &str, coordinate: &Record) -> Vec<Vec<String>> {
         }
         "spectral" => {
             let wcs = coordinate.record("wcs").unwrap_or(coordinate);
-            let text = |name: &str| wcs.get(name).and_then(number).map_or_else(String::new, |number| number.to_string());
+            let text =
+                |name: &str| wcs.get(name).and_then(number).map_or_else(String::new, |number| number.to_string());
             let unit = coordinate.string("unit").map_or_else(String::new, ToString::to_string);
             vec![vec![name, text("crval"), text("cdelt"), unit]]
         }
         _ => {
             let names = coordinate.strings("axes").unwrap_or_default();
             let units = coordinate.strings("units").unwrap_or_default();
-            let (values, steps) = (coordinate.get("crval").and_then(numbers), coordinate.get("cdelt").and_then(numbers));
+            let (values, steps) =
+                (coordinate.get("crval").and_then(numbers), coordinate.get("cdelt").and_then(numbers));
             let at = |list: &Option<Vec<f64>>, axis: usize| {
                 list.as_ref().and_then(|list| list.get(axis)).map_or_else(String::new, ToString::to_string)
             };

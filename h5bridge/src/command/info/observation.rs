@@ -42,10 +42,15 @@ fn general(summary: &Summary) -> Section {
         }
     };
     let each = |text: fn(&ObservationSummary) -> &str| {
-        let texts: BTreeSet<&str> = summary.observations.iter().map(text).map(str::trim).filter(|text| !text.is_empty()).collect();
+        let texts: BTreeSet<&str> =
+            summary.observations.iter().map(text).map(str::trim).filter(|text| !text.is_empty()).collect();
         let listed: Vec<&str> = texts.iter().copied().take(4).collect();
         let more = texts.len() - listed.len();
-        if more > 0 { format!("{}, ... {more} more; --table OBSERVATION", listed.join(", ")) } else { listed.join(", ") }
+        if more > 0 {
+            format!("{}, ... {more} more; --table OBSERVATION", listed.join(", "))
+        } else {
+            listed.join(", ")
+        }
     };
     add("Telescope", each(|observation| &observation.telescope));
     add("Observer", each(|observation| &observation.observer));
@@ -78,9 +83,18 @@ fn antenna_names(antennas: &[Antenna]) -> String {
 
 fn fields(summary: &Summary) -> Section {
     let row = |field: &FieldSummary| {
-        let [longitude, latitude] = field.direction.map_or([String::new(), String::new()], |at| direction(at, &field.frame));
+        let [longitude, latitude] =
+            field.direction.map_or([String::new(), String::new()], |at| direction(at, &field.frame));
         let rows = thousands(field.rows);
-        vec![field.id.to_string(), field.name.clone(), field.code.clone(), longitude, latitude, field.frame.clone(), rows]
+        vec![
+            field.id.to_string(),
+            field.name.clone(),
+            field.code.clone(),
+            longitude,
+            latitude,
+            field.frame.clone(),
+            rows,
+        ]
     };
     Section {
         title: format!("Fields ({})", summary.fields.len()),
@@ -109,7 +123,16 @@ fn windows(summary: &Summary) -> Section {
     Section {
         title: format!("Spectral windows ({})", summary.spectral_windows.len()),
         heads: vec![
-            ">ID", "Name", ">Chans", ">First MHz", ">Last MHz", ">Width kHz", ">Total MHz", "Frame", "Corrs", ">Rows",
+            ">ID",
+            "Name",
+            ">Chans",
+            ">First MHz",
+            ">Last MHz",
+            ">Width kHz",
+            ">Total MHz",
+            "Frame",
+            "Corrs",
+            ">Rows",
         ],
         rows: summary.spectral_windows.iter().map(row).collect(),
         all: Some("--table SPECTRAL_WINDOW lists all".to_owned()),
@@ -119,7 +142,8 @@ fn windows(summary: &Summary) -> Section {
 
 fn antennas(summary: &Summary) -> Section {
     let row = |(number, antenna): (usize, &Antenna)| {
-        let position = antenna.position.map_or([const { String::new() }; 3], |at| at.map(|metres| format!("{metres:.3}")));
+        let position =
+            antenna.position.map_or([const { String::new() }; 3], |at| at.map(|metres| format!("{metres:.3}")));
         [number.to_string(), antenna.name.clone(), antenna.station.clone()].into_iter().chain(position).collect()
     };
     Section {

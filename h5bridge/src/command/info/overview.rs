@@ -84,7 +84,8 @@ pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
 
 /// The first line, and how the table is stored.
 fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
-    let name = facts.path.file_name().map_or_else(|| facts.path.display().to_string(), |name| name.to_string_lossy().into());
+    let name =
+        facts.path.file_name().map_or_else(|| facts.path.display().to_string(), |name| name.to_string_lossy().into());
     let name = console::truncate_str(&name, NAME_WIDTH, "…");
     let sub_type = main.info().map(|info| info.sub_type.to_string()).unwrap_or_default();
     let sub_type = match sub_type.trim() {
@@ -151,7 +152,8 @@ fn columns(source: &Source, table: &SourceTable, arrays: bool) -> Section {
         ]
     };
     let rows = listed.iter().map(row).collect::<Vec<_>>();
-    let heads = if rows.is_empty() { Vec::new() } else { vec!["Name", "Type", "Shape", ">Size", "Manager", "Compression"] };
+    let heads =
+        if rows.is_empty() { Vec::new() } else { vec!["Name", "Type", "Shape", ">Size", "Manager", "Compression"] };
     Section { title, heads, rows, all: Some("--columns lists all".to_owned()), ..Section::default() }
 }
 
@@ -174,7 +176,11 @@ fn subtables(source: &Source) -> Option<Section> {
 fn storage(facts: &Facts<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     if let Some(thin) = &facts.thin {
-        rows.push(format!("a thin table: {} are in {}", count(thin.links().count() as u64, "file"), thin.hdf5().display()));
+        rows.push(format!(
+            "a thin table: {} are in {}",
+            count(thin.links().count() as u64, "file"),
+            thin.hdf5().display()
+        ));
     }
     if let Some(usage) = &facts.usage {
         let [file, datasets, recipes, literals, other] =
@@ -191,5 +197,11 @@ fn attention(facts: &Facts<'_>) -> Option<Section> {
     let texts = sentences(&facts.findings).into_iter().chain(report::plugin_line(&facts.plugins));
     let rows: Vec<_> = texts.map(|text| vec![text]).collect();
     let all = Some("--json lists all".to_owned());
-    (!rows.is_empty()).then(|| Section { title: "Attention".to_owned(), rows, all, is_warning: true, ..Section::default() })
+    (!rows.is_empty()).then(|| Section {
+        title: "Attention".to_owned(),
+        rows,
+        all,
+        is_warning: true,
+        ..Section::default()
+    })
 }

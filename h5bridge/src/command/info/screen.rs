@@ -66,7 +66,8 @@ impl Section {
     fn widths(&self, shown: usize, width: Option<usize>) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.heads.len()]).max().unwrap_or(0);
         let widest = |column: usize| {
-            let cells = self.rows[..shown].iter().filter_map(|row| row.get(column)).map(|cell| measure_text_width(cell));
+            let cells =
+                self.rows[..shown].iter().filter_map(|row| row.get(column)).map(|cell| measure_text_width(cell));
             cells.chain([measure_text_width(self.head(column))]).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = (0..columns).map(widest).collect();
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn lists_are_shortened_to_a_screen() {
-        let sections = [section(10_000, true), section(3, false), section(20, true), section(1, true)];
+        let sections = vec![section(10_000, true), section(3, false), section(20, true), section(1, true)];
         let mut out = Vec::new();
         assert_eq!(fit(&sections, None, None), [10_000, 3, 20, 1]);
         print(sections, Some(40), Some(100), &mut out).unwrap();
