@@ -156,8 +156,8 @@ impl Summary {
     /// `None` for any other table. Parts that cannot be read are absent.
     pub fn of(source: &Source) -> Option<Self> {
         let main = Main { source };
-        let is_subtable = |name: &&str| source.tables().iter().any(|table| table.name == *name);
-        let has_parts = ["ANTENNA", "FIELD", "SPECTRAL_WINDOW"].iter().any(|name| is_subtable(&name));
+        let is_subtable = |name: &str| source.tables().iter().any(|table| table.name == name);
+        let has_parts = ["ANTENNA", "FIELD", "SPECTRAL_WINDOW"].into_iter().any(is_subtable);
         if !has_parts || main.column("TIME").is_none() || main.column("ANTENNA1").is_none() {
             return None;
         }
@@ -218,10 +218,11 @@ impl Summary {
             Some(Values::Bool(flags)) => flags.as_slice(),
             _ => &[],
         };
-        self.interval = main.values("INTERVAL", &[0..self.rows.min(1)]).and_then(|values| match values {
-            Ok(Values::Double(values)) => values.first().copied(),
-            _ => None,
-        });
+        self.interval =
+            main.values("INTERVAL", std::slice::from_ref(&(0..self.rows.min(1)))).and_then(|values| match values {
+                Ok(Values::Double(values)) => values.first().copied(),
+                _ => None,
+            });
         self.time_range = range(&times);
         for &id in &fields {
             if let Some(field) = usize::try_from(id).ok().and_then(|id| self.fields.get_mut(id)) {

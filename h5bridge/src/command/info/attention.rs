@@ -1,5 +1,6 @@
 //! Findings about a source that need attention: parts that cannot be read, other programs, changes since it was made.
 
+use std::fs::DirEntry;
 use std::path::Path;
 
 use ctds_hdf5::convert::{DatasetInfo, Source, ThinTable, display_name};
@@ -124,7 +125,13 @@ fn stale(path: &Path, source: &Source, thin: Option<&ThinTable>) -> Option<Findi
     // the file beside its source
     let table = path.parent()?.join(&name);
     let converted = path.metadata().ok()?.modified().ok()?;
-    let is_newer = |file: &str| Some(table.join(file).metadata().ok()?.modified().ok()? > converted);
-    let changed = ["table.dat", "table.lock"].into_iter().any(|file| is_newer(file) == Some(true));
+    let is_newer =
+        |entry: &DirEntry| entry.metadata().and_then(|found| found.modified()).is_ok_and(|time| time > converted);
+    // readers that wait for a writer leave requests in table.lock
+    let has_data = |entry: &DirEntry| {
+        let name = entry.file_name();
+        name != "table.lock" && name.as_encoded_bytes().starts_with(b"table.")
+    };
+    let changed = std::fs::read_dir(&table).ok()?.flatten().any(|entry| has_data(&entry) && is_newer(&entry));
     changed.then(|| Finding::new("stale", format!("{name} was written after it was converted to this file")))
 }
