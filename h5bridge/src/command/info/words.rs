@@ -106,7 +106,7 @@ fn signed(degrees: f64) -> String {
 
 /// A positive number with minutes and seconds: `13:31:08.2879`; seconds have parts of 1 / `parts`.
 fn sexagesimal(number: f64, parts: f64) -> String {
-    if !(number < 1e6) {
+    if number.is_nan() || number >= 1e6 {
         return format!("{number}");
     }
     let digits = parts.log10() as usize;
