@@ -14,7 +14,7 @@ use crate::source::blocks::RowBlocks;
 use crate::value::Values;
 
 /// Rows of the main table from which scans are taken; of longer tables as many are read, in blocks at equal distances.
-const MAX_ROWS: u64 = 4 << 20;
+const MAX_ROWS: u64 = 1 << 20;
 
 /// Number of these blocks.
 const SAMPLES: u64 = 256;
