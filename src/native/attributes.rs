@@ -131,6 +131,12 @@ impl Attributes {
         self.0.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
     }
 
+    /// Removes the attributes that `keep` refuses; returns their names.
+    pub(crate) fn remove_unless(&mut self, keep: impl Fn(&str, &Attribute) -> bool) -> Vec<String> {
+        let removed = self.0.extract_if(.., |attribute| !keep(&attribute.name, &attribute.value));
+        removed.map(|attribute| attribute.name).collect()
+    }
+
     /// The attributes in the order in which they are written.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Readable> {
         self.0.iter()
@@ -299,7 +305,10 @@ impl Changes {
     fn compare(&mut self, readable: &Readable, found: &Found) {
         let name = &readable.name;
         let Some(value) = found.get(name) else {
-            self.notes.push(format!("attribute {name} is gone; what it said is kept"));
+            // a file for HDF5 1.8 never had it
+            if readable.value.fits_header(name) {
+                self.notes.push(format!("attribute {name} is gone; what it said is kept"));
+            }
             return;
         };
         if value.as_ref().is_some_and(|value| same(&readable.value, value)) {
