@@ -110,6 +110,22 @@ pub(crate) enum IndexKind {
     Unknown(u32),
 }
 
+impl IndexKind {
+    /// The index of a chunked dataset.
+    pub(super) fn of(dataset: &hdf5::Dataset) -> Result<Self> {
+        // H5D_chunk_index_t
+        Ok(match sys::chunk_index(dataset)? {
+            0 => IndexKind::BtreeV1,
+            1 => IndexKind::Single,
+            2 => IndexKind::Implicit,
+            3 => IndexKind::FixedArray,
+            4 => IndexKind::ExtensibleArray,
+            5 => IndexKind::BtreeV2,
+            number => IndexKind::Unknown(number),
+        })
+    }
+}
+
 impl fmt::Display for IndexKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -299,16 +315,7 @@ impl Dataset {
         if self.layout()?.chunk.is_none() {
             return Ok(IndexKind::None);
         }
-        // H5D_chunk_index_t
-        Ok(match sys::chunk_index(&self.dataset).with_context(|| self.place())? {
-            0 => IndexKind::BtreeV1,
-            1 => IndexKind::Single,
-            2 => IndexKind::Implicit,
-            3 => IndexKind::FixedArray,
-            4 => IndexKind::ExtensibleArray,
-            5 => IndexKind::BtreeV2,
-            number => IndexKind::Unknown(number),
-        })
+        IndexKind::of(&self.dataset).with_context(|| self.place())
     }
 
     /// The names of the filters, with the levels of codecs, first applied first.

@@ -10,7 +10,7 @@ use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
 use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
-use crate::error::{Context, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{FileSource, ReadAt};
 
 /// What the HDF5 part of a file begins with.
@@ -18,16 +18,32 @@ const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
 /// Whether a file is HDF5; a user block may precede the signature.
 pub(crate) fn is_hdf5(file: &dyn ReadAt) -> Result<bool> {
+    Ok(signature(file)?.is_some())
+}
+
+/// The version of the superblock.
+///
+/// # Errors
+/// `Format` if the file is not HDF5.
+pub(crate) fn superblock_version(file: &dyn ReadAt) -> Result<u8> {
+    let start = signature(file)?.ok_or_else(|| Error::format("the file is not an HDF5 file"))?;
+    let mut version = [0];
+    file.read_at(start + SIGNATURE.len() as u64, &mut version)?;
+    Ok(version[0])
+}
+
+/// Offset of the signature of HDF5 in a file.
+fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
     let len = file.len()?;
     let starts = std::iter::successors(Some(0u64), |&start| Some(if start == 0 { 512 } else { start * 2 }));
     for start in starts.take_while(|start| start + 8 <= len) {
         let mut bytes = [0; 8];
         file.read_at(start, &mut bytes)?;
         if bytes == SIGNATURE {
-            return Ok(true);
+            return Ok(Some(start));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// What is to read a file that is written.

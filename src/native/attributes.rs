@@ -44,11 +44,14 @@ const TAQL: &str = "__taql";
 /// Attributes of a column that show its measure, and the fields of MEASINFO that they come from.
 const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")];
 
+/// The attribute of a dataset with the dimension scales of each axis.
+pub(crate) const DIMENSION_LIST: &str = "DIMENSION_LIST";
+
 /// Attributes of HDF5's and netCDF's own, which no keyword becomes.
 const RESERVED: [&str; 9] = [
     "CLASS",
     "NAME",
-    "DIMENSION_LIST",
+    DIMENSION_LIST,
     "REFERENCE_LIST",
     "_Netcdf4Dimid",
     "_Netcdf4Coordinates",
