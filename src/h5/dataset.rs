@@ -10,7 +10,9 @@ use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::codec::ChunkLimit;
 use super::sys::{self, Foreign, StoredFilter, Strings, Target};
-use super::{Attribute, Bounds, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, attribute, datatype, group};
+use super::{
+    Attribute, Bounds, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, attribute, datatype, group,
+};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};

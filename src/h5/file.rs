@@ -243,7 +243,12 @@ impl File {
         Self::open_for(Mode::Write, bounds, path, || bounds.access().finish())
     }
 
-    fn open_for(mode: Mode, bounds: Bounds, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<Self> {
+    fn open_for(
+        mode: Mode,
+        bounds: Bounds,
+        path: &Path,
+        access: impl FnOnce() -> hdf5::Result<FileAccess>,
+    ) -> Result<Self> {
         let writable = matches!(mode, Mode::Write | Mode::WriteLive);
         let file = Some(open(mode, path, access)?);
         Ok(File { file, writable, path: path.to_owned(), reach: Reach::File, bounds })

@@ -23,7 +23,7 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
-pub use rules::{Reader, Requirement, Rule};
+pub use rules::{Finding, Reader, Requirement, Rule};
 
 use crate::error::Result;
 
@@ -46,20 +46,6 @@ pub struct LintReport {
     pub datasets: u64,
     /// Number of attributes that were checked.
     pub attributes: u64,
-}
-
-/// An object to which a rule applies.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Finding {
-    /// The rule.
-    pub rule: &'static Rule,
-    /// Path of the object from the root; `/` for the whole file.
-    pub object: String,
-    /// Name of the attribute; `None` if the finding is about the object itself.
-    pub attribute: Option<String>,
-    /// What the file has there.
-    pub found: String,
 }
 
 impl Lint {

@@ -1,6 +1,5 @@
 //! The rules, each with the readers that it is about, the reason, and what a user can do.
 
-use super::Finding;
 use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
 use crate::h5::{AnyClass, AnyType, IndexKind, Order};
 use crate::native::COMMITTED_ROWS;
@@ -90,6 +89,20 @@ pub struct Rule {
     check: Check,
 }
 
+/// An object to which a rule applies.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// Path of the object from the root; `/` for the whole file.
+    pub object: String,
+    /// Name of the attribute; `None` if the finding is about the object itself.
+    pub attribute: Option<String>,
+    /// What the file has there.
+    pub found: String,
+}
+
 /// Says of an object what is found there if the rule applies to it.
 #[derive(Debug)]
 enum Check {
@@ -174,15 +187,15 @@ pub(super) static RULES: &[Rule] = &[
         name: "committed-type",
         requirement: Requirement::Layout,
         readers: &[],
-        why: "readers of netCDF-4 take a committed type for a user-defined one",
-        next: "delete the type; datasets keep their own copy only if they were created without it",
+        why: "netCDF4 and h5netcdf refuse a file with such a type",
+        next: "delete the committed type, and create the datasets that use it again",
         check: Check::Type,
     },
     Rule {
         name: "type-reference",
         requirement: Requirement::Layout,
         readers: &[],
-        why: "readers of netCDF-4 take a committed type for a user-defined one",
+        why: "netCDF4 and h5netcdf refuse a file with such a type",
         next: "create the dataset again with a type that is not committed",
         check: Check::Dataset(|dataset| dataset.is_committed.then(|| "a committed type".to_owned())),
     },
@@ -190,7 +203,7 @@ pub(super) static RULES: &[Rule] = &[
         name: "null-dataspace",
         requirement: Requirement::Layout,
         readers: &[],
-        why: "netCDF readers refuse a null dataspace (h5py.Empty)",
+        why: "netCDF4 and h5netcdf refuse a file with a null dataspace (h5py.Empty)",
         next: "delete the dataset, or give it an axis of length 0",
         check: Check::Dataset(|dataset| dataset.extents.is_none().then(|| "a null dataspace".to_owned())),
     },
@@ -198,7 +211,7 @@ pub(super) static RULES: &[Rule] = &[
         name: "null-attribute",
         requirement: Requirement::Layout,
         readers: &[],
-        why: "netCDF readers refuse a null dataspace (h5py.Empty)",
+        why: "an attribute without a value (h5py.Empty) is not a keyword",
         next: "delete the attribute, or give it a value",
         check: Check::Attribute(|attribute| attribute.extents.is_none().then(|| "a null dataspace".to_owned())),
     },
@@ -305,8 +318,8 @@ pub(super) static RULES: &[Rule] = &[
         name: "no-scale",
         requirement: Requirement::Reader,
         readers: &[Reader::XarrayH5netcdf, Reader::XarrayNetcdf4, Reader::Netcdf4],
-        why: "an axis without a dimension scale has no name: h5netcdf refuses the group, netCDF4 invents one",
-        next: "xarray.open_datatree(engine=\"h5netcdf\", phony_dims=\"sort\"), or attach a scale in h5py: data.dims[0].attach_scale(scale)",
+        why: "an axis without a dimension scale has no name, and these readers call it phony_dim_0",
+        next: "attach a scale in h5py: data.dims[0].attach_scale(file[\"MAIN/row\"])",
         check: Check::Dataset(|dataset| {
             let axes = dataset.extents.as_ref().map_or(0, Vec::len);
             let missing = (0..axes).find(|&axis| dataset.scales.get(axis).copied().unwrap_or(0) == 0)?;
@@ -318,7 +331,7 @@ pub(super) static RULES: &[Rule] = &[
         requirement: Requirement::Reader,
         readers: &[Reader::H5dump18, Reader::OldMatlab],
         why: "the attribute is too large for the object headers of HDF5 1.8; with --hdf5 1.8 the keyword is only under _ctds",
-        next: "h5bridge to-ms and h5bridge info --keywords show the keyword in any case",
+        next: "nothing is lost: h5bridge to-ms writes the keyword of either file",
         check: Check::Attribute(|attribute| {
             (attribute.bytes >= LARGE_ATTRIBUTE_BYTES).then(|| format!("an attribute of {} bytes", attribute.bytes))
         }),
@@ -357,8 +370,8 @@ fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     let AnyType { size, class } = &dataset.element;
     let known = match class {
         AnyClass::Integer(layout) => {
-            let signed = if *size == 1 { !layout.signed } else { layout.signed || *size < 8 };
-            signed && (layout.order == Order::Little || *size == 1) && matches!(size, 1 | 2 | 4 | 8)
+            let sign = if *size == 1 { !layout.signed } else { layout.signed || *size < 8 };
+            sign && (layout.order == Order::Little || *size == 1) && matches!(size, 1 | 2 | 4 | 8)
         }
         AnyClass::Float(_) => is_float(&dataset.element),
         AnyClass::Compound(_) => is_complex(&dataset.element),

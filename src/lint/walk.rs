@@ -6,7 +6,8 @@ use std::path::Path;
 use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
 use crate::error::{Context, Result, ResultExt};
 use crate::h5::{
-    self, AnyAttribute, AnyDataset, AnyObject, AnyType, Elsewhere, File, Group, Link, ReferenceKind, Superblock, Visitor,
+    self, AnyAttribute, AnyDataset, AnyObject, AnyType, Elsewhere, File, Group, Link, ReferenceKind, Superblock,
+    Visitor,
 };
 use crate::io::FileSource;
 use crate::limits;

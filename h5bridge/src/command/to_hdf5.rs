@@ -12,8 +12,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    Averaging, ColumnPlan, Compress, Compression, DigestPolicy, Hdf5Version, Predicate, Prediction, Profile, Reflink, Sha256,
-    TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
+    Averaging, ColumnPlan, Compress, Compression, DigestPolicy, Hdf5Version, Predicate, Prediction, Profile, Reflink,
+    Sha256, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::json;
