@@ -295,7 +295,7 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "boolean",
         requirement: Requirement::Reader,
-        readers: &[Reader::XarrayNetcdf4, Reader::Netcdf4, Reader::Jsfive],
+        readers: &[Reader::XarrayNetcdf4, Reader::Netcdf4, Reader::Pyfive, Reader::Jsfive],
         why: "these readers show booleans as the numbers 0 and 1",
         next: "values.astype(bool), or engine=\"h5netcdf\" in xarray",
         check: Check::Dataset(|dataset| {
