@@ -14,9 +14,14 @@ use crate::value::{DataType, Values};
 
 /// Bytes of name and value that an attribute in an object header may have. A message of a header is shorter than 64 KiB, and
 /// type and extents need some of that.
-const HEADER_BYTES: usize = 65_000;
+const HEADER_BYTES: u64 = 65_000;
 /// Bytes of a string of variable length besides its text, which is in a heap.
-const STORED_STRING_BYTES: usize = 16;
+pub(crate) const STORED_STRING_BYTES: u64 = 16;
+
+/// Whether an attribute `name` with this many bytes of values can be in an object header.
+pub(crate) fn fits_header(name: &str, bytes: u64) -> bool {
+    bytes.saturating_add(name.len() as u64) <= HEADER_BYTES
+}
 
 /// The value of an attribute.
 ///
@@ -42,9 +47,9 @@ impl Attribute {
         let values = self.values();
         let element = match values {
             Values::String(_) => STORED_STRING_BYTES,
-            _ => values.data_type().size(),
+            _ => values.data_type().size() as u64,
         };
-        values.len().saturating_mul(element).saturating_add(name.len()) <= HEADER_BYTES
+        fits_header(name, (values.len() as u64).saturating_mul(element))
     }
 
     /// The values, of which a scalar has one.

@@ -40,7 +40,7 @@ pub(crate) const MAX_AXES: usize = 32;
 pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served};
 pub(crate) use any_chunks::Steps;
 pub(crate) use any_type::{AnyClass, AnyType, FloatLayout, IntegerLayout, Order, ReferenceKind, Visitor};
-pub(crate) use attribute::Attribute;
+pub(crate) use attribute::{Attribute, STORED_STRING_BYTES, fits_header};
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
 pub(crate) use compression::Effort;

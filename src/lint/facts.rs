@@ -71,6 +71,6 @@ pub(super) struct AttributeFacts {
     pub(super) name: String,
     /// Slowest axis first; `None` for a null dataspace.
     pub(super) extents: Option<Vec<u64>>,
-    /// Bytes in memory, without the text of strings.
+    /// Bytes in the file, without the text of strings.
     pub(super) bytes: u64,
 }

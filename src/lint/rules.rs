@@ -1,7 +1,7 @@
 //! The rules, each with the readers that it is about, the reason, and what a user can do.
 
 use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
-use crate::h5::{AnyClass, AnyType, IndexKind, Order};
+use crate::h5::{AnyClass, AnyType, IndexKind, Order, fits_header};
 use crate::native::COMMITTED_ROWS;
 
 /// A program or library that reads HDF5 files.
@@ -142,9 +142,6 @@ impl Rule {
         }
     }
 }
-
-/// Bytes of an attribute from which on it is not in an object header.
-const LARGE_ATTRIBUTE_BYTES: u64 = 64 << 10;
 
 /// Readers that have structures of HDF5 1.8 only.
 const OLD_READERS: &[Reader] = &[Reader::H5dump18, Reader::OldMatlab];
@@ -318,7 +315,7 @@ pub(super) static RULES: &[Rule] = &[
         name: "no-scale",
         requirement: Requirement::Reader,
         readers: &[Reader::XarrayH5netcdf, Reader::XarrayNetcdf4, Reader::Netcdf4],
-        why: "an axis without a dimension scale has no name, and these readers call it phony_dim_0",
+        why: "an axis without a dimension scale has no name; these readers guess it by the length, or call it phony_dim_0",
         next: "attach a scale in h5py: data.dims[0].attach_scale(file[\"MAIN/row\"])",
         check: Check::Dataset(|dataset| {
             let axes = dataset.extents.as_ref().map_or(0, Vec::len);
@@ -333,7 +330,8 @@ pub(super) static RULES: &[Rule] = &[
         why: "the attribute is too large for the object headers of HDF5 1.8; with --hdf5 1.8 the keyword is only under _ctds",
         next: "nothing is lost: h5bridge to-ms writes the keyword of either file",
         check: Check::Attribute(|attribute| {
-            (attribute.bytes >= LARGE_ATTRIBUTE_BYTES).then(|| format!("an attribute of {} bytes", attribute.bytes))
+            let is_large = !fits_header(&attribute.name, attribute.bytes);
+            is_large.then(|| format!("an attribute of {} bytes", attribute.bytes))
         }),
     },
 ];

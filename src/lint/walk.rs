@@ -6,8 +6,8 @@ use std::path::Path;
 use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
 use crate::error::{Context, Result, ResultExt};
 use crate::h5::{
-    self, AnyAttribute, AnyDataset, AnyObject, AnyType, Elsewhere, File, Group, Link, ReferenceKind, Superblock,
-    Visitor,
+    self, AnyAttribute, AnyClass, AnyDataset, AnyObject, AnyType, Elsewhere, File, Group, Link, ReferenceKind,
+    STORED_STRING_BYTES, Superblock, Visitor,
 };
 use crate::io::FileSource;
 use crate::limits;
@@ -138,7 +138,9 @@ impl Walk {
         let Some(attribute) = attribute else { return Ok(()) };
         let extents = attribute.extents().with_context(|| format!("{path} attribute {name}"))?;
         let elements = extents.iter().flatten().fold(1, |product: u64, &extent| product.saturating_mul(extent));
-        let bytes = elements.saturating_mul(attribute.element().size as u64);
+        let AnyType { size, class } = attribute.element();
+        let is_variable = matches!(class, AnyClass::Text { variable: true, .. });
+        let bytes = elements.saturating_mul(if is_variable { STORED_STRING_BYTES } else { *size as u64 });
         self.facts.attributes.push(AttributeFacts { path: path.to_owned(), name: name.to_owned(), extents, bytes });
         Ok(())
     }
