@@ -10,6 +10,7 @@
 //! | put a table into one file, byte for byte       | [`pack`]                                               |
 //! | convert BLZ arrays to HDF5                     | [`blz`]                                                |
 //! | look at any HDF5 file                          | [`browse`]                                             |
+//! | check what readers make of a native file       | [`lint`]                                               |
 //!
 //! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, column, row and byte.
 //!
@@ -56,6 +57,7 @@ mod h5;
 pub mod internals;
 pub mod io;
 mod limits;
+pub mod lint;
 pub mod live;
 pub mod look;
 mod native;

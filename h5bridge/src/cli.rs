@@ -9,8 +9,8 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    digest, finalize, follow, generate, info, link, ls, manifest, materialize, pack, plot, repair, to_hdf5, to_ms,
-    unpack, verify, watch,
+    digest, finalize, follow, generate, info, link, lint, ls, manifest, materialize, pack, plot, repair, to_hdf5,
+    to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 
@@ -42,6 +42,7 @@ impl Cli {
             Verb::Finalize(args) => finalize::run(args, global, out),
             Verb::Follow(args) => follow::run(args, global, out),
             Verb::Link(args) => link::run(args, global, out),
+            Verb::Lint(args) => lint::run(&args, global, out),
             Verb::Materialize(args) => materialize::run(args, global, out),
             Verb::Manifest(args) => manifest::run(args, global, out),
             Verb::Repair(args) => repair::run(args, global, out),
@@ -99,6 +100,8 @@ pub(crate) enum Verb {
     Repair(repair::Args),
     /// Compare two sources, value by value or byte by byte, or check one against its stored digests and checksums
     Verify(verify::Args),
+    /// Check a native file against its layout, and say what each reader would stumble over
+    Lint(lint::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),
     /// Draw visibilities and flags of a MeasurementSet

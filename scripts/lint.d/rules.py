@@ -21,7 +21,7 @@ LAYERS = [
     ['table'],
     ['native'],
     ['source'],
-    ['convert', 'pack', 'live', 'blz'],
+    ['convert', 'pack', 'live', 'blz', 'lint'],
     ['browse'],
     ['look'],
     ['internals'],

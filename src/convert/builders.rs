@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::conversion::{ToHdf5Summary, to_hdf5};
 use super::exact::{self, ToOriginalSummary};
-use super::to_hdf5::{Compress, Plan, Prediction, Profile, Sharing, TablePlan, ToHdf5Options};
+use super::to_hdf5::{Compress, Hdf5Version, Plan, Prediction, Profile, Sharing, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
 use crate::clone::Reflink;
@@ -159,6 +159,13 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
+    /// Sets the oldest HDF5 that reads the file; without, HDF5 1.10. Files for HDF5 1.8 cannot be
+    /// [`appendable`](Self::appendable), have no [`Profile::Cloud`] and no [`Compress::Shared`].
+    pub fn hdf5(mut self, version: Hdf5Version) -> Self {
+        self.options.hdf5 = version;
+        self
+    }
+
     /// Sets whether the file shares bytes with the source (reflink) where [`Compress::Shared`] keeps tiles as they are; without, where
     /// the file system can.
     pub fn reflink(mut self, reflink: Reflink) -> Self {
@@ -298,6 +305,11 @@ impl<'a> ToHdf5Plan<'a> {
     /// Where the file will be read.
     pub fn profile(&self) -> Profile {
         self.options.profile
+    }
+
+    /// The oldest HDF5 that reads the file.
+    pub fn hdf5(&self) -> Hdf5Version {
+        self.options.hdf5
     }
 
     /// How much of a file at `target` would share its bytes with the source; `None` without [`Compress::Shared`]. A file without a

@@ -69,7 +69,7 @@ pub(crate) fn to_hdf5(
     let file = match (options.compress, options.profile.page_bytes()) {
         (Compress::Shared, _) => File::create_aligned(output.partial())?,
         (Compress::With(_) | Compress::Auto, Some(page_bytes)) => File::create_paged(output.partial(), page_bytes)?,
-        (Compress::With(_) | Compress::Auto, None) => File::create(output.partial())?,
+        (Compress::With(_) | Compress::Auto, None) => File::create_for(options.hdf5.bounds(), output.partial())?,
     };
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;

@@ -55,8 +55,8 @@ pub use exact::{SpaceUsage, ToOriginalSummary};
 pub use manifest::{ChangedFile, CheckManifest, LeftOutColumn, ManifestCheck, ManifestSummary, ToManifest};
 pub use thin::{LinkSummary, LinkTable, Materialize, ReplaceSummary, ReplaceTable, ThinTable};
 pub use to_hdf5::{
-    ColumnForm, ColumnOutline, ColumnPlan, ColumnSharing, Compress, CoordinateOutline, DatasetOutline, MissingColumn,
-    Outline, Prediction, Profile, ReadStrategy, Sharing, TableOutline, TablePlan,
+    ColumnForm, ColumnOutline, ColumnPlan, ColumnSharing, Compress, CoordinateOutline, DatasetOutline, Hdf5Version,
+    MissingColumn, Outline, Prediction, Profile, ReadStrategy, Sharing, TableOutline, TablePlan,
 };
 pub(crate) use to_hdf5::{Place, Plan, ToHdf5Options, Unwritten};
 pub use to_table::ToTableSummary;

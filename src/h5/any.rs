@@ -11,8 +11,8 @@ use super::any_chunks::{AnyChunks, Steps};
 use super::any_type::{AnyType, Visitor};
 use super::codec::ChunkLimit;
 use super::elsewhere::{self, Admission};
-use super::sys::{self, AnyValues, Link, StoredType, Target};
-use super::{Elsewhere, Group, Reach, attribute};
+use super::sys::{self, AnyValues, Link, StoredFilter, StoredType, Target};
+use super::{Elsewhere, Group, IndexKind, Plugin, Reach, attribute};
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 
@@ -230,6 +230,26 @@ impl AnyDataset {
     pub(crate) fn chunk(&self) -> Result<Option<Vec<u64>>> {
         let chunk = self.dataset.dcpl()?.get_chunk()?;
         Ok(chunk.map(|chunk| chunk.into_iter().map(|extent| extent as u64).collect()))
+    }
+
+    /// How HDF5 finds the chunks.
+    pub(crate) fn index_kind(&self) -> Result<IndexKind> {
+        if self.chunk()?.is_none() { Ok(IndexKind::None) } else { IndexKind::of(&self.dataset) }
+    }
+
+    /// The plugins that readers need for the filters.
+    pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
+        Ok(sys::filters(&self.dataset.dcpl()?)?.iter().filter_map(StoredFilter::plugin).collect())
+    }
+
+    /// Whether the type of the elements is a committed one.
+    pub(crate) fn has_committed_type(&self) -> Result<bool> {
+        Ok(self.dataset.dtype()?.is_committed())
+    }
+
+    /// The other files, or datasets, in which its elements are; `None` if it has them itself.
+    pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
+        self.elsewhere.as_ref()
     }
 
     /// The numbers and names of the filters, first applied first.

@@ -12,6 +12,17 @@ use super::{dataset, datatype};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{DataType, Values};
 
+/// Bytes of name and value that an attribute in an object header may have. A message of a header is shorter than 64 KiB, and
+/// type and extents need some of that.
+const HEADER_BYTES: u64 = 65_000;
+/// Bytes of a string of variable length besides its text, which is in a heap.
+pub(crate) const STORED_STRING_BYTES: u64 = 16;
+
+/// Whether an attribute `name` with this many bytes of values can be in an object header.
+pub(crate) fn fits_header(name: &str, bytes: u64) -> bool {
+    bytes.saturating_add(name.len() as u64) <= HEADER_BYTES
+}
+
 /// The value of an attribute.
 ///
 /// Bools are stored as int8, which netCDF readers accept, and come back as Shorts; other numbers as datasets have them;
@@ -28,6 +39,17 @@ impl Attribute {
     /// One string.
     pub(crate) fn string(text: impl Into<bstr::BString>) -> Self {
         Attribute::Scalar(Values::String(vec![text.into()]))
+    }
+
+    /// Whether the attribute `name` with this value can be in an object header, the only place that attributes have in a file
+    /// created with [`Bounds::Earliest`](super::Bounds::Earliest).
+    pub(crate) fn fits_header(&self, name: &str) -> bool {
+        let values = self.values();
+        let element = match values {
+            Values::String(_) => STORED_STRING_BYTES,
+            _ => values.data_type().size() as u64,
+        };
+        fits_header(name, (values.len() as u64).saturating_mul(element))
     }
 
     /// The values, of which a scalar has one.

@@ -41,7 +41,7 @@ impl ByteRows {
         }
         let (mut creation, links) = match bounds {
             Bounds::Earliest => (DatasetCreate::build(), None),
-            Bounds::V110 => (dataset::creation(), Some(group::links()?)),
+            Bounds::V110 => (dataset::creation(bounds), Some(group::links()?)),
         };
         creation.obj_track_times(false).alloc_time(Some(AllocTime::Incr)).chunk([1, self.row_bytes as usize]);
         self.filters.pipeline().add_to(&mut creation);

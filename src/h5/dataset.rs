@@ -10,7 +10,9 @@ use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::codec::ChunkLimit;
 use super::sys::{self, Foreign, StoredFilter, Strings, Target};
-use super::{Attribute, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, attribute, datatype, group};
+use super::{
+    Attribute, Bounds, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, attribute, datatype, group,
+};
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
@@ -18,6 +20,9 @@ use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
 /// Elements may take this many times the bytes stored for them, whatever filters a dataset has: chunks that were never
 /// written take none.
 const MAX_EXPANSION: u64 = 1 << 10;
+
+/// Datasets that a dimension scale can list in a file created with [`Bounds::Earliest`]: an attribute of 16 bytes for each.
+pub(crate) const MAX_OLD_SCALED: usize = 4000;
 
 /// What a dataset is to be.
 #[derive(Debug, Clone)]
@@ -45,13 +50,19 @@ pub(crate) enum Allocation {
 }
 
 impl DatasetSpec<'_> {
-    pub(super) fn create(&self, parent: &hdf5::Group, name: &str, allocation: Allocation) -> Result<hdf5::Dataset> {
+    pub(super) fn create(
+        &self,
+        parent: &hdf5::Group,
+        bounds: Bounds,
+        name: &str,
+        allocation: Allocation,
+    ) -> Result<hdf5::Dataset> {
         let fixed = if self.appendable { self.shape.len().saturating_sub(1) } else { self.shape.len() };
         let chunk = self.chunk.as_ref().filter(|_| self.appendable || !self.shape.contains(&0));
         if self.appendable && (chunk.is_none() || self.shape.is_empty()) {
             return Err(Error::usage("a dataset that can grow needs an axis and chunks"));
         }
-        let mut creation = creation();
+        let mut creation = creation(bounds);
         if let Some(chunk) = chunk {
             if chunk.len() != self.shape.len()
                 || chunk.contains(&0)
@@ -77,9 +88,12 @@ impl DatasetSpec<'_> {
 }
 
 /// How every dataset is created. What is never written reads as zeros.
-pub(super) fn creation() -> DatasetCreateBuilder {
+pub(super) fn creation(bounds: Bounds) -> DatasetCreateBuilder {
     let mut creation = DatasetCreate::build();
-    creation.obj_track_times(false).attr_creation_order(AttrCreationOrder::Indexed);
+    creation.obj_track_times(false);
+    if bounds == Bounds::V110 {
+        creation.attr_creation_order(AttrCreationOrder::Indexed);
+    }
     creation
 }
 
@@ -96,6 +110,22 @@ pub(crate) enum IndexKind {
     BtreeV2,
     /// A number this version does not know.
     Unknown(u32),
+}
+
+impl IndexKind {
+    /// The index of a chunked dataset.
+    pub(super) fn of(dataset: &hdf5::Dataset) -> Result<Self> {
+        // H5D_chunk_index_t
+        Ok(match sys::chunk_index(dataset)? {
+            0 => IndexKind::BtreeV1,
+            1 => IndexKind::Single,
+            2 => IndexKind::Implicit,
+            3 => IndexKind::FixedArray,
+            4 => IndexKind::ExtensibleArray,
+            5 => IndexKind::BtreeV2,
+            number => IndexKind::Unknown(number),
+        })
+    }
 }
 
 impl fmt::Display for IndexKind {
@@ -287,16 +317,7 @@ impl Dataset {
         if self.layout()?.chunk.is_none() {
             return Ok(IndexKind::None);
         }
-        // H5D_chunk_index_t
-        Ok(match sys::chunk_index(&self.dataset).with_context(|| self.place())? {
-            0 => IndexKind::BtreeV1,
-            1 => IndexKind::Single,
-            2 => IndexKind::Implicit,
-            3 => IndexKind::FixedArray,
-            4 => IndexKind::ExtensibleArray,
-            5 => IndexKind::BtreeV2,
-            number => IndexKind::Unknown(number),
-        })
+        IndexKind::of(&self.dataset).with_context(|| self.place())
     }
 
     /// The names of the filters, with the levels of codecs, first applied first.

@@ -5,7 +5,7 @@ use hdf5::dataset::AllocTime;
 use hdf5::types::TypeDescriptor;
 use hdf5_sys::h5t::H5T_class_t;
 
-use super::{Compression, StoredElement, codec, dataset, datatype, group, sys};
+use super::{Bounds, Compression, StoredElement, codec, dataset, datatype, group, sys};
 use crate::error::{Error, Result};
 use crate::value::Shape;
 
@@ -85,12 +85,12 @@ pub(crate) struct ElementSpec<'a> {
 }
 
 impl ElementSpec<'_> {
-    pub(super) fn create(&self, parent: &hdf5::Group, name: &str) -> Result<hdf5::Dataset> {
+    pub(super) fn create(&self, parent: &hdf5::Group, bounds: Bounds, name: &str) -> Result<hdf5::Dataset> {
         let datatype = self.element.datatype()?;
         if self.chunk.len() != self.shape.len() || self.chunk.is_empty() || self.chunk.contains(&0) {
             return Err(Error::usage(format!("chunks {} do not fit a dataset of shape {}", self.chunk, self.shape)));
         }
-        let mut creation = dataset::creation();
+        let mut creation = dataset::creation(bounds);
         creation.alloc_time(Some(AllocTime::Incr));
         creation.chunk(self.chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
         match self.blosc {

@@ -10,7 +10,7 @@ use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
 use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
-use crate::error::{Context, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{FileSource, ReadAt};
 
 /// What the HDF5 part of a file begins with.
@@ -18,16 +18,32 @@ const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
 /// Whether a file is HDF5; a user block may precede the signature.
 pub(crate) fn is_hdf5(file: &dyn ReadAt) -> Result<bool> {
+    Ok(signature(file)?.is_some())
+}
+
+/// The version of the superblock.
+///
+/// # Errors
+/// `Format` if the file is not HDF5.
+pub(crate) fn superblock_version(file: &dyn ReadAt) -> Result<u8> {
+    let start = signature(file)?.ok_or_else(|| Error::format("the file is not an HDF5 file"))?;
+    let mut version = [0];
+    file.read_at(start + SIGNATURE.len() as u64, &mut version)?;
+    Ok(version[0])
+}
+
+/// Offset of the signature of HDF5 in a file.
+fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
     let len = file.len()?;
     let starts = std::iter::successors(Some(0u64), |&start| Some(if start == 0 { 512 } else { start * 2 }));
     for start in starts.take_while(|start| start + 8 <= len) {
         let mut bytes = [0; 8];
         file.read_at(start, &mut bytes)?;
         if bytes == SIGNATURE {
-            return Ok(true);
+            return Ok(Some(start));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// What is to read a file that is written.
@@ -106,6 +122,8 @@ pub(crate) struct File {
     path: PathBuf,
     /// The other files that may be opened because this one names them.
     reach: Reach,
+    /// The readers of everything that is created in it.
+    bounds: Bounds,
 }
 
 impl File {
@@ -128,7 +146,7 @@ impl File {
         access.core_options(MEMORY_INCREMENT, false);
         let file = sys::create_memory_file(Path::new(&name), &Bounds::V110.creation()?, &access.finish()?)?;
         // no lock has to be given back at the end
-        Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File })
+        Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
     /// As [`create`](Self::create), for datasets that are one block: those of at least [`ALIGNED_BYTES`] begin at a multiple of
@@ -147,7 +165,7 @@ impl File {
             sys::create_file(path, &creation.finish()?, &Bounds::V110.access().finish()?)
         };
         let file = Some(create().context(Context::path(path))?);
-        Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File })
+        Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
     /// As [`create`](Self::create), for a file that goes live.
@@ -158,7 +176,7 @@ impl File {
     fn create_with(bounds: Bounds, path: &Path, access: &mut FileAccessBuilder) -> Result<Self> {
         let create = || sys::create_file(path, &bounds.creation()?, &access.finish()?);
         let file = Some(create().context(Context::path(path))?);
-        Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File })
+        Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds })
     }
 
     /// Opens a file for reading.
@@ -166,7 +184,7 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if a writer has it open.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::open_for(Mode::Read, path, || access().finish())
+        Self::open_for(Mode::Read, Bounds::V110, path, || access().finish())
     }
 
     /// Opens a file for reading, whether or not another program appends to it under SWMR, or did when it was killed.
@@ -210,7 +228,8 @@ impl File {
     /// # Errors
     /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
-        let opened = Self::open_for(Mode::ReadLive, path, || access().metadata_read_attempts(READ_ATTEMPTS).finish())?;
+        let live = || access().metadata_read_attempts(READ_ATTEMPTS).finish();
+        let opened = Self::open_for(Mode::ReadLive, Bounds::V110, path, live)?;
         // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
         let _ = fs::File::from(sys::descriptor(opened.file())?).unlock();
         Ok(opened)
@@ -221,13 +240,18 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if another process has it open.
     pub(crate) fn edit(path: &Path, bounds: Bounds) -> Result<Self> {
-        Self::open_for(Mode::Write, path, || bounds.access().finish())
+        Self::open_for(Mode::Write, bounds, path, || bounds.access().finish())
     }
 
-    fn open_for(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<Self> {
+    fn open_for(
+        mode: Mode,
+        bounds: Bounds,
+        path: &Path,
+        access: impl FnOnce() -> hdf5::Result<FileAccess>,
+    ) -> Result<Self> {
         let writable = matches!(mode, Mode::Write | Mode::WriteLive);
         let file = Some(open(mode, path, access)?);
-        Ok(File { file, writable, path: path.to_owned(), reach: Reach::File })
+        Ok(File { file, writable, path: path.to_owned(), reach: Reach::File, bounds })
     }
 
     /// Opens a file to append to it while others read. No group, dataset or attribute may be made or changed, only the
@@ -237,7 +261,7 @@ impl File {
     /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it open, or a writer exited
     /// without closing it.
     pub(crate) fn edit_live(path: &Path) -> Result<Self> {
-        Self::open_for(Mode::WriteLive, path, || Bounds::V110.access().finish())
+        Self::open_for(Mode::WriteLive, Bounds::V110, path, || Bounds::V110.access().finish())
     }
 
     /// Writes what is still in memory.
@@ -277,7 +301,7 @@ impl File {
     /// The group that holds everything else.
     pub(crate) fn root(&self) -> Result<Group> {
         let root = self.file().group("/").context(Context::path(&self.path))?;
-        Ok(Group::new(root, String::new(), self.reach.clone()))
+        Ok(Group::new(root, String::new(), self.reach.clone()).created_for(self.bounds))
     }
 
     /// The group that holds everything else, which keeps the file open.

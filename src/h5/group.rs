@@ -41,6 +41,8 @@ pub(crate) struct Group {
     reach: Reach,
     /// It is in another file than that which was opened, to which an external link has led.
     outside: bool,
+    /// The readers of what is created in it.
+    bounds: Bounds,
 }
 
 /// Where a path leads.
@@ -64,7 +66,13 @@ impl Located {
 
 impl Group {
     pub(super) fn new(group: hdf5::Group, path: String, reach: Reach) -> Self {
-        Group { group, path, reach, outside: false }
+        Group { group, path, reach, outside: false, bounds: Bounds::V110 }
+    }
+
+    /// The group, for a file that was created with these bounds.
+    pub(super) fn created_for(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
     }
 
     pub(super) fn inner(&self) -> &hdf5::Group {
@@ -73,7 +81,7 @@ impl Group {
 
     /// A group of the same file.
     fn below(&self, group: hdf5::Group, path: String) -> Self {
-        Group { group, path, reach: self.reach.clone(), outside: self.outside }
+        Group { group, path, reach: self.reach.clone(), outside: self.outside, bounds: self.bounds }
     }
 
     /// The root of its file.
@@ -124,7 +132,7 @@ impl Group {
                 let found = Elsewhere::Link { file: file.clone(), path: path.clone() };
                 let target = self.reach.admit(&found, &file)?;
                 let (root, reach) = self.reach.open(&target)?;
-                let root = Group { group: root, path: String::new(), reach, outside: true };
+                let root = Group { group: root, path: String::new(), reach, outside: true, bounds: self.bounds };
                 root.locate(&path, links).with_context(|| Context::path(&target))
             }
             Link::UserDefined(class) => Err(Elsewhere::UserDefined(class).refused()),
@@ -151,17 +159,12 @@ impl Group {
 
     /// Creates a group in this one.
     pub(crate) fn create_group(&self, name: &str) -> Result<Group> {
-        self.create_group_for(Bounds::V110, name)
-    }
-
-    /// Creates a group in this one, of a file that was created with these bounds.
-    pub(crate) fn create_group_for(&self, bounds: Bounds, name: &str) -> Result<Group> {
         let path = self.path_of(name);
         let create = || -> Result<_> {
             self.check_new(name)?;
             let mut group = self.group.create_group_builder();
             group = group.create_intermediate_group(false).obj_track_times(false);
-            if bounds == Bounds::V110 {
+            if self.bounds == Bounds::V110 {
                 group = group.char_encoding(CharEncoding::Utf8).with_gcpl(|group| {
                     group
                         .attr_creation_order(AttrCreationOrder::Indexed)
@@ -198,7 +201,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(&self.group, name, allocation)
+            spec.create(&self.group, self.bounds, name, allocation)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
@@ -208,17 +211,17 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(&self.group, name)
+            spec.create(&self.group, self.bounds, name)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates a dataset of bytes in this group, of a file that was created with these bounds.
-    pub(crate) fn create_byte_rows(&self, bounds: Bounds, name: &str, rows: &ByteRows) -> Result<Dataset> {
+    /// Creates a dataset of bytes in this group.
+    pub(crate) fn create_byte_rows(&self, name: &str, rows: &ByteRows) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            rows.create(&self.group, bounds, name)
+            rows.create(&self.group, self.bounds, name)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
@@ -260,7 +263,7 @@ impl Group {
             self.check_new(name)?;
             let datatype = sys::foreign_type(sys::Foreign::FloatBigEndian)?;
             let space = sys::dataspace(&[len], false)?;
-            let create = super::dataset::creation().finish()?;
+            let create = super::dataset::creation(self.bounds).finish()?;
             let dataset = sys::create_dataset(&self.group, name, &datatype, &space, &links()?, &create)?;
             sys::set_scale(&dataset, &format!("This is a netCDF dimension but not a netCDF variable. {len:10}"))?;
             Ok(dataset)

@@ -15,7 +15,7 @@ use hdf5::file::{FileAccess, LibraryVersion};
 use hdf5::{Dataspace, Datatype};
 
 use super::sys::{self, Foreign, Mode, Target};
-use super::{Dataset, Group, Reach, dataset, file, group};
+use super::{Bounds, Dataset, Group, Reach, dataset, file, group};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
@@ -71,7 +71,7 @@ impl LiveSpec<'_> {
             return Err(Error::usage("rows without bytes cannot be appended"));
         }
         let chunk = self.cell.with_axis(self.chunk_rows);
-        let mut creation = dataset::creation();
+        let mut creation = dataset::creation(Bounds::V110);
         creation.alloc_time(Some(AllocTime::Incr)).fill_time(FillTime::Never);
         creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
         let space = sys::dataspace(&self.cell.with_axis(0).reversed(), true)?;

@@ -5,7 +5,8 @@
 //! - Shapes, regions and chunk indices are in casacore's order, first axis fastest and rows last. They are reversed
 //!   here, at the edge, and nowhere else. `any.rs`, which shows files of any program, keeps HDF5's order.
 //! - Whatever is created is reproducible (no time stamps), keeps the order of creation of links and attributes, and
-//!   uses the file format of HDF5 1.10: superblock 3, the chunk indices of that version.
+//!   uses the file format of HDF5 1.10: superblock 3, the chunk indices of that version. With [`Bounds::Earliest`] it uses that
+//!   of HDF5 1.8 and before, which keeps no order.
 //! - Links are followed and datasets opened by [`Group`] alone, which refuses whatever leads to another file unless its
 //!   [`Reach`] permits it.
 //! - libhdf5 runs under one lock. To use several cores, filter chunks with [`Pipeline`] on your own threads and
@@ -39,17 +40,15 @@ pub(crate) const MAX_AXES: usize = 32;
 pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served};
 pub(crate) use any_chunks::Steps;
 pub(crate) use any_type::{AnyClass, AnyType, FloatLayout, IntegerLayout, Order, ReferenceKind, Visitor};
-pub(crate) use attribute::Attribute;
+pub(crate) use attribute::{Attribute, STORED_STRING_BYTES, fits_header};
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
 pub(crate) use compression::Effort;
 pub use compression::{Compression, Plugin};
-#[cfg(test)]
-pub(crate) use dataset::IndexKind;
-pub(crate) use dataset::{Allocation, ChunkInfo, Dataset, DatasetSpec, Header, Storage};
+pub(crate) use dataset::{Allocation, ChunkInfo, Dataset, DatasetSpec, Header, IndexKind, MAX_OLD_SCALED, Storage};
 pub(crate) use element::ElementSpec;
 pub(crate) use elsewhere::{Elsewhere, Reach};
-pub(crate) use file::{ALIGNED_BYTES, Bounds, File, is_hdf5};
+pub(crate) use file::{ALIGNED_BYTES, Bounds, File, is_hdf5, superblock_version};
 pub(crate) use filter::{Filter, FilterScratch, Pipeline};
 pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};

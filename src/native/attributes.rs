@@ -44,11 +44,14 @@ const TAQL: &str = "__taql";
 /// Attributes of a column that show its measure, and the fields of MEASINFO that they come from.
 const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")];
 
+/// The attribute of a dataset with the dimension scales of each axis.
+pub(crate) const DIMENSION_LIST: &str = "DIMENSION_LIST";
+
 /// Attributes of HDF5's and netCDF's own, which no keyword becomes.
 const RESERVED: [&str; 9] = [
     "CLASS",
     "NAME",
-    "DIMENSION_LIST",
+    DIMENSION_LIST,
     "REFERENCE_LIST",
     "_Netcdf4Dimid",
     "_Netcdf4Coordinates",
@@ -129,6 +132,12 @@ impl Attributes {
     /// Hands each to `set`, with its name.
     pub(crate) fn write(&self, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
         self.0.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
+    }
+
+    /// Removes the attributes that `keep` refuses; returns their names.
+    pub(crate) fn remove_unless(&mut self, keep: impl Fn(&str, &Attribute) -> bool) -> Vec<String> {
+        let removed = self.0.extract_if(.., |attribute| !keep(&attribute.name, &attribute.value));
+        removed.map(|attribute| attribute.name).collect()
     }
 
     /// The attributes in the order in which they are written.
@@ -299,7 +308,10 @@ impl Changes {
     fn compare(&mut self, readable: &Readable, found: &Found) {
         let name = &readable.name;
         let Some(value) = found.get(name) else {
-            self.notes.push(format!("attribute {name} is gone; what it said is kept"));
+            // a file for HDF5 1.8 never had it
+            if readable.value.fits_header(name) {
+                self.notes.push(format!("attribute {name} is gone; what it said is kept"));
+            }
             return;
         };
         if value.as_ref().is_some_and(|value| same(&readable.value, value)) {

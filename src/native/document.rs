@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::form::{FormKind, StoredForm};
 use super::json::{self, JsonRecord, JsonString};
-use super::names::CTDS;
+use super::names::{CTDS, MAIN_TABLE, table_path};
 use super::raw_strings::text_attribute;
 use crate::damage::Damage;
 use crate::error::{Error, Result, ResultExt};
@@ -131,11 +131,15 @@ impl DescribedTable {
     }
 }
 
-/// The tables that `_ctds` of a file describes, in the order in which they were written: parents before children.
+/// The tables that `_ctds` of a file describes, in the order in which they were written, or, where the file does not keep that, by
+/// name after the main table: parents before children.
 pub(crate) fn described_tables(root: &Group) -> Result<Vec<DescribedTable>> {
     let mut tables = Vec::new();
     if root.has(CTDS) {
         collect_tables(&root.group(CTDS)?, "", &mut tables, 0)?;
+        let main = table_path(MAIN_TABLE);
+        let is_of_main = |path: &str| path == main || path.starts_with(&format!("{main}/"));
+        tables.sort_by_key(|table| !is_of_main(&table.path));
     }
     Ok(tables)
 }

@@ -14,7 +14,7 @@ mod reader;
 mod table;
 mod undescribed;
 
-pub(crate) use attributes::{Attributes, Edited, LONG_NAME, taql_of};
+pub(crate) use attributes::{Attributes, DIMENSION_LIST, Edited, LONG_NAME, taql_of};
 pub(crate) use axes::{AxisNames, Coordinates, Dimensions, NewAxis, Scales, TreeDimensions, axis_roles};
 pub(crate) use digests::{StoredColumnDigests, StoredDigests};
 pub(crate) use document::{
@@ -36,3 +36,4 @@ pub(crate) use raw_strings::{RawStrings, can_hold, text as readable_text, text_a
 pub(crate) use reader::Reader;
 pub use table::{DatasetInfo, Elsewhere};
 pub(crate) use table::{NativeEntry, NativeTable, StoredBlock, is_native, open};
+pub(crate) use undescribed::is_scale;

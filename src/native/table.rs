@@ -416,6 +416,11 @@ impl NativeTable {
         only.then(|| format!("{}/{link}", self.group.path()))
     }
 
+    /// The name of the dataset or group of a column.
+    pub(crate) fn link(&self, index: usize) -> &str {
+        &self.forms[index].link
+    }
+
     /// The paths of the datasets of a column from the root, with what each holds; none of a column that is missing.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         let form = &self.forms[index];

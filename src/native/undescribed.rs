@@ -12,7 +12,7 @@ use super::document::open_dataset;
 use super::form::{FormKind, Members, StoredForm};
 use super::names::{CTDS, defined_flags, flags_of, last_part};
 use crate::error::{Error, Result};
-use crate::h5::{Group, LinkKind};
+use crate::h5::{Attribute, Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
@@ -101,11 +101,16 @@ pub(super) fn columns(
     Ok(found)
 }
 
+/// Whether a dataset whose attribute `CLASS` this is is a dimension scale.
+pub(crate) fn is_scale(class: Option<&Attribute>) -> bool {
+    class.and_then(text).is_some_and(|class| class == "DIMENSION_SCALE")
+}
+
 /// The column in a dataset whose slowest axis is that of the rows; dimension scales are not columns.
 fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
     let dataset = group.dataset(link)?;
     let class = dataset.attribute("CLASS").ok().flatten();
-    if class.as_ref().and_then(text).is_some_and(|class| class == "DIMENSION_SCALE") {
+    if is_scale(class.as_ref()) {
         return Ok(None);
     }
     let shape = dataset.shape()?;

@@ -104,6 +104,7 @@ BESIDE = {
     'docs/howto/archive.md': ['archive'],
     'docs/live.md': ['my.ms', 'live.h5'],
     'docs/plots.md': ['my.ms', 'my.h5', 'live.h5'],
+    'docs/readers.md': ['my.ms', 'my.h5'],
     'docs/serve.md': ['my.ms', 'my.h5'],
     'docs/tutorial.md': ['testdata'],
     'docs/xarray.md': ['my.ms', 'my.tab', 'two-windows.ms'],

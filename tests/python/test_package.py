@@ -286,6 +286,11 @@ def test_verbs(tmp_path):
         assert np.array_equal(file['MAIN/DATA'][:], table.getcol('DATA', 10, 10))
     where = h5bridge.to_hdf5(DEMO, tmp_path / 'w.h5', where='ANTENNA1 == 0', tables=['MAIN'])
     assert 0 < where.rows < 210
+    h5bridge.to_hdf5(DEMO, tmp_path / 'old.h5', hdf5='1.8')
+    with open(tmp_path / 'old.h5', 'rb') as file:
+        assert file.read(9)[8] == 0     # the version of the superblock
+    assert h5bridge.verify(DEMO, tmp_path / 'old.h5')
+    assert {column.index for column in h5bridge.plan(DEMO, hdf5='1.8').tables[0].columns} <= {'btree_v1', 'none'}
 
 
 def test_shared_bytes(tmp_path):

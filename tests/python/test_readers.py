@@ -1,18 +1,24 @@
-"""Native files open in what people use: xarray, netCDF4, HDF5 1.10's tools; and their chunk indexes are as promised."""
+"""Native files open in what people use: xarray, netCDF4, HDF5 1.10's tools, pyfive, jsfive; and their chunk indexes are as promised."""
 import ctypes
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
+import warnings
 
+import casacore.tables as ct
 import h5py
 import netCDF4
 import numpy as np
+import pyfive
 import pytest
 import xarray
 
 import layout
+import readers
 import support
 
 FILES = support.convertible()
@@ -292,3 +298,436 @@ def test_many_chunks(big_ms, tmp_path, counts):
                 assert index_kind(data) == kind, (name, index_kind(data))
                 assert np.prod(data.chunks) * data.dtype.itemsize <= 2 << 20, (name, data.chunks)
                 counts[kind] += 1
+
+
+# ---- files for HDF5 1.8 ---------------------------------------------------------------------------------------------
+
+OLD = ('--hdf5', '1.8')
+SOME_FILES = support.sample(FILES, 8)
+
+
+def equal(left, right):
+    """Whether two arrays are equal, bit by bit where they are numbers."""
+    if left.dtype != right.dtype or left.shape != right.shape:
+        return False
+    return left.tolist() == right.tolist() if left.dtype == object else left.tobytes() == right.tobytes()
+
+
+@pytest.mark.parametrize('case,table', SOME_FILES)
+def test_old_files(case, table, converted, tmp_path, counts):
+    """A file for HDF5 1.8 has the values and attributes of any other, in structures that HDF5 1.8 has."""
+    path, old = converted(case, table), converted(case, table, *OLD)
+    with h5py.File(path) as file, h5py.File(old) as other:
+        with open(old, 'rb') as raw:
+            assert raw.read(9)[8] == 0, 'superblock version'
+        found, expected = datasets(other), datasets(file)
+        assert found.keys() == expected.keys()
+        for name, item in found.items():
+            assert equal(item[...], expected[name][...]), name
+            assert index_kind(item) in ('none', 'btree_v1'), name
+            counts['datasets'] += 1
+
+        def visit(name, item):
+            attributes, of_default = item.attrs, file[name].attrs
+            assert set(attributes) == set(of_default), name
+            for key in set(attributes) - {'DIMENSION_LIST', 'REFERENCE_LIST'}:
+                assert equal(np.asarray(attributes[key]), np.asarray(of_default[key])), (name, key)
+                counts['attributes'] += 1
+            if isinstance(item, h5py.Group):
+                assert item.id.get_create_plist().get_link_creation_order() == 0, name
+                # a symbol table, not link messages
+                assert h5py.h5o.get_info(item.id).hdr.version == 1, name
+        other.visititems(visit)
+    support.h5bridge('verify', path, old)
+    support.h5bridge('verify', old)
+    for source, target in ((path, 'back'), (old, 'old')):
+        support.h5bridge('to-ms', source, tmp_path / target)
+    support.h5bridge('verify', tmp_path / 'back', tmp_path / 'old')
+
+
+@pytest.mark.parametrize('case,table', SOME_FILES)
+def test_pyfive(case, table, converted, counts):
+    """pyfive reads every dataset of a file for HDF5 1.8."""
+    path = converted(case, table, *OLD)
+    with h5py.File(path) as file, pyfive.File(str(path)) as other:
+        for name, item in datasets(file).items():
+            values, expected = other[name][...], item[...]
+            if expected.dtype == object:
+                values = np.array([value.encode() if isinstance(value, str) else value for value in values.ravel()],
+                                  object).reshape(values.shape)
+            assert values.shape == expected.shape and values.tobytes() == expected.tobytes() \
+                or values.tolist() == expected.tolist(), name
+            counts['datasets'] += 1
+
+
+@pytest.fixture(scope='session')
+def jsfive(tmp_path_factory):
+    """The folder in which jsfive is installed; JSFIVE leads readers.py to it."""
+    if not (shutil.which('node') and shutil.which('npm')):
+        pytest.skip('npm is missing: jsfive cannot be installed')
+    folder = tmp_path_factory.mktemp('js') / 'jsfive'
+    shutil.copytree(os.path.join(support.ROOT, 'tests', 'jsfive'), folder)
+    install = subprocess.run(['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'], cwd=folder, capture_output=True,
+                             text=True)
+    if install.returncode:
+        pytest.skip('npm could not install jsfive: ' + install.stderr[-200:])
+    os.environ['JSFIVE'] = str(folder)
+    return folder
+
+
+@pytest.mark.parametrize('case,table', BOTH_MS)
+def test_jsfive(case, table, converted, jsfive, counts):
+    """jsfive reads every dataset of a file for HDF5 1.8 but complex numbers."""
+    path = converted(case, table, *OLD)
+    found = readers.jsfive_datasets(path)
+    with h5py.File(path) as file:
+        for name, item in datasets(file).items():
+            if hidden(item):
+                continue
+            read, expected = found['/' + name], item[...]
+            assert ('error' in read) == (expected.dtype.kind == 'c'), (name, read.get('error'))
+            if 'error' in read:
+                counts['complex'] += 1
+                continue
+            assert tuple(read['shape']) == item.shape, name
+            if expected.dtype == object:
+                assert read['values'] == [text.decode() for text in expected.ravel()], name
+            else:
+                np.testing.assert_array_equal(np.array(read['values'], 'f8'), expected.ravel().astype('f8'), err_msg=name)
+            counts['datasets'] += 1
+
+
+@needs_tools
+@pytest.mark.parametrize('case,table', BOTH_MS)
+def test_h5dump_old(case, table, converted):
+    run('h5dump', '-o', os.devnull, converted(case, table, *OLD))
+
+
+@pytest.mark.parametrize('option', ['--appendable', '--compress=shared', '--profile=cloud', '--replace'])
+def test_old_refused(option, tmp_path):
+    """What HDF5 1.8 does not have is refused before anything is written."""
+    process = support.h5bridge('to-hdf5', os.path.join(support.TESTDATA, 'demo', 'demo.ms'), tmp_path / 'x.h5', *OLD, option,
+                               code=support.USAGE)
+    assert option.split('=')[0] in process.stderr and '1.8' in process.stderr
+    assert not os.listdir(tmp_path)
+
+
+def test_old_restorable(tmp_path, converted):
+    source = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
+    support.h5bridge('to-ms', '--exact', converted('demo', 'demo.ms', *OLD, '--restorable'), tmp_path / 'exact')
+    made, expected = support.tree(tmp_path / 'exact'), support.tree(source)
+    assert {name: made[name] for name in expected if name != 'table.lock'} == \
+        {name: expected[name] for name in expected if name != 'table.lock'}
+
+
+@pytest.fixture(scope='session')
+def large_keyword(tmp_path_factory):
+    """A table with keywords that are too large for an object header."""
+    path = str(tmp_path_factory.mktemp('large') / 'large.tab')
+    with ct.table(path, ct.maketabdesc(ct.makescacoldesc('A', 0)), nrow=2, ack=False) as table:
+        table.putkeyword('BIG', np.arange(9000.))
+        table.putkeyword('FITS', np.arange(8000.))
+        table.putkeyword('NAMES', ['name %d' % number for number in range(5000)])
+        table.putcolkeyword('A', 'CUBE', np.arange(9000.).reshape(10, 30, 30))
+    return path
+
+
+def test_old_attributes(large_keyword, tmp_path):
+    """Attributes of more than 64 KB are left out of a file for HDF5 1.8, with a warning, and nothing is lost."""
+    default, old, back = tmp_path / 'default.h5', tmp_path / 'old.h5', tmp_path / 'back'
+    support.h5bridge('to-hdf5', large_keyword, default)
+    document = json.loads(support.h5bridge('to-hdf5', large_keyword, old, *OLD, '--json').stdout)
+    warned = {name for name in ('BIG', 'FITS', 'NAMES', 'CUBE') if any(name in text for text in document['warnings'])}
+    assert warned == {'BIG', 'NAMES', 'CUBE'}
+    with h5py.File(default) as file, h5py.File(old) as other:
+        assert {'BIG', 'FITS', 'NAMES'} <= set(file['MAIN'].attrs) and 'CUBE' in file['MAIN/A'].attrs
+        assert 'FITS' in other['MAIN'].attrs and not {'BIG', 'NAMES'} & set(other['MAIN'].attrs)
+        assert 'CUBE' not in other['MAIN/A'].attrs
+    written = json.loads(support.h5bridge('to-ms', old, back, '--json').stdout)
+    assert not written['warnings']
+    for pair in ((default, old), (large_keyword, old), (large_keyword, back)):
+        support.h5bridge('verify', *pair)
+    with ct.table(str(back), ack=False) as table:
+        np.testing.assert_array_equal(table.getkeyword('BIG'), np.arange(9000.))
+        assert table.getcolkeyword('A', 'CUBE').shape == (10, 30, 30)
+    # HDF5 itself has no place for it
+    with h5py.File(tmp_path / 'x.h5', 'w', libver=('earliest', 'v108')) as file:
+        with pytest.raises(OSError):
+            file.attrs['BIG'] = np.arange(9000.)
+    assert places(default, 'large-attribute') == {('/MAIN', 'BIG'), ('/MAIN', 'NAMES'), ('/MAIN/A', 'CUBE')}
+    assert not places(old, 'large-attribute')
+
+
+def test_old_many_columns(tmp_path):
+    """A dimension scale of a file for HDF5 1.8 lists 4000 datasets and no more."""
+    path = str(tmp_path / 'wide.tab')
+    columns = [ct.makescacoldesc('C%d' % number, 0) for number in range(4001)]
+    ct.table(path, ct.maketabdesc(columns), nrow=1, ack=False).close()
+    process = support.h5bridge('to-hdf5', path, tmp_path / 'x.h5', *OLD, '--dry-run', code=support.UNSUPPORTED)
+    assert '4001' in process.stderr and '4000' in process.stderr
+    support.h5bridge('to-hdf5', path, tmp_path / 'x.h5', *OLD, '--dry-run', '--exclude', 'C0')
+    if os.environ.get('H5BRIDGE_LONG'):
+        support.h5bridge('to-hdf5', path, tmp_path / 'x.h5', *OLD, '--exclude', 'C0')
+        support.h5bridge('verify', tmp_path / 'x.h5')
+
+
+# ---- lint -----------------------------------------------------------------------------------------------------------
+
+def lint(path, code=support.DONE):
+    return json.loads(support.h5bridge('lint', '--json', path, code=code).stdout)
+
+
+def places(path, rule, code=support.DONE):
+    """The objects, or objects and attributes, that a rule applies to."""
+    found = [finding for finding in lint(path, code)['findings'] if finding['rule'] == rule]
+    return {(finding['object'], finding['attribute']) if finding['attribute'] else finding['object'] for finding in found}
+
+
+@pytest.mark.parametrize('case,table', support.sample(FILES, 4))
+def test_lint_follows(case, table, converted, counts):
+    """What h5bridge writes follows the layout; a file for HDF5 1.8 has no notes about old readers."""
+    for options in ((), OLD) if (case, table) in SOME_FILES else ((),):
+        document = lint(converted(case, table, *options))
+        assert document['follows_layout'] and document['checked']['datasets'] > 0
+        assert not any(finding['breaks_layout'] for finding in document['findings'])
+        if options:
+            assert not {'hdf5-1.10', 'chunk-index'} & {finding['rule'] for finding in document['findings']}
+        counts['files'] += 1
+
+
+def in_tables(file):
+    """The datasets of tables, with their paths."""
+    return {'/' + name: item for name, item in datasets(file).items() if not name.startswith('_ctds/')}
+
+
+def test_lint_chunk_index(converted, jsfive):
+    """pyfive and jsfive fail at exactly the datasets that lint names."""
+    path = converted(*BOTH_MS[0])
+    expected, failed = places(path, 'chunk-index'), set()
+    with h5py.File(path) as file, pyfive.File(str(path)) as other:
+        for name in datasets(file):
+            try:
+                other[name][...]
+            except RuntimeError:
+                failed.add('/' + name)
+    assert failed == expected and expected
+    assert {name for name, read in readers.jsfive_datasets(path).items() if 'error' in read} == expected
+
+
+def test_lint_complex(converted, jsfive):
+    """netCDF4 shows structures exactly where lint says so, and complex numbers with auto_complex; jsfive fails there."""
+    path = converted(*BOTH_MS[0])
+    expected = places(path, 'complex')
+    with h5py.File(path) as file, netCDF4.Dataset(path) as plain, netCDF4.Dataset(path, auto_complex=True) as complex_:
+        shown = {name for name, item in in_tables(file).items() if not hidden(item) and isinstance(plain[name].dtype, dict | np.dtype)
+                 and getattr(plain[name][...].dtype, 'names', None)}
+        assert shown == expected and expected
+        assert {complex_[name][...].dtype.kind for name in expected} == {'c'}
+    old = converted(*BOTH_MS[0], *OLD)
+    failed = {name for name, read in readers.jsfive_datasets(old).items() if 'error' in read}
+    assert failed == places(old, 'complex-unread') == expected
+
+
+def test_lint_boolean(converted):
+    path = converted(*BOTH_MS[0])
+    expected = places(path, 'boolean')
+    with h5py.File(path) as file, netCDF4.Dataset(path) as shown:
+        booleans = {name for name, item in in_tables(file).items() if item.dtype == bool}
+        assert booleans == expected and expected
+        assert {shown[name][...].dtype for name in booleans} == {np.dtype('i1')}
+
+
+def test_lint_strings(converted):
+    """VirtualiZarr opens a group only without the datasets that lint names."""
+    path = converted(*BOTH_MS[0])
+    named = places(path, 'strings')
+    for group in ('ANTENNA', 'FIELD', 'MAIN'):
+        names = [name.rsplit('/', 1)[1] for name in named if name.rsplit('/', 1)[0] == '/' + group]
+        if names:
+            with pytest.raises(AttributeError):
+                readers.virtual_store(path, group)
+        readers.virtual_store(path, group, names)
+
+
+@needs_tools
+@pytest.mark.parametrize('codec', ['zstd', 'lz4'])
+def test_lint_plugin(codec, converted, jsfive):
+    """Readers without the plugin fail at the datasets that lint names, and at no other."""
+    path = converted(*BOTH_MS[0], *OLD, '--compress', codec)
+    expected, failed = places(path, 'plugin'), set()
+    with h5py.File(path) as file, pyfive.File(str(path)) as other:
+        for name in datasets(file):
+            try:
+                other[name][...]
+            except NotImplementedError:
+                failed.add('/' + name)
+    assert failed == expected and expected
+    assert expected <= {name for name, read in readers.jsfive_datasets(path).items() if 'error' in read}
+    script = 'import h5py, sys; h5py.File(sys.argv[1])["MAIN/UVW"][...]'
+    without = dict(os.environ, HDF5_PLUGIN_PATH='/nowhere')
+    for command in ([sys.executable, '-c', script, path], ['h5dump', '-d', '/MAIN/UVW', path]):
+        assert subprocess.run(command, env=without, capture_output=True).returncode != 0, command
+    assert not places(converted(*BOTH_MS[0], *OLD, '--compress', 'gzip'), 'plugin')
+
+
+@needs_tools
+def test_lint_growing(converted, tmp_path):
+    """A file whose writer was killed opens under SWMR only."""
+    path = shutil.copy(converted(*BOTH_MS[0], '--appendable'), tmp_path / 'live.h5')
+    script = 'import h5py, os, sys; f = h5py.File(sys.argv[1], "r+", libver="latest"); f.swmr_mode = True; f.flush(); os._exit(0)'
+    assert not places(path, 'growing')
+    subprocess.run([sys.executable, '-c', script, path], check=True)
+    assert places(path, 'growing') == {'/'}
+    with pytest.raises(OSError):
+        h5py.File(path)
+    with pytest.raises(OSError):
+        netCDF4.Dataset(path)
+    assert subprocess.run(['h5dump', '-H', path], capture_output=True).returncode != 0
+    h5py.File(path, swmr=True).close()
+
+
+@pytest.fixture
+def edited(converted, tmp_path):
+    """edited(change): a copy of a native file after a change made with h5py."""
+    def edit(change):
+        path = shutil.copy(converted(*BOTH_MS[0]), tmp_path / 'edited.h5')
+        with h5py.File(path, 'r+') as file:
+            change(file['MAIN'])
+        return path
+    return edit
+
+
+def test_lint_no_scale(edited):
+    """Without a scale, xarray and netCDF4 name the axis themselves."""
+    path = edited(lambda main: main.create_dataset('NEW', (main['TIME'].size, 7), 'f4'))
+    assert places(path, 'no-scale') == {'/MAIN/NEW'}
+    for engine in ('h5netcdf', 'netcdf4'):
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            with xarray.open_datatree(path, engine=engine, decode_times=False) as tree:
+                assert tree['MAIN/NEW'].dims[1].startswith('phony_dim'), engine
+                assert tree['MAIN/TIME'].dims == ('row',)
+
+
+def commit(main):
+    main['T'] = np.dtype('f8')
+    main.create_dataset('X', (main['TIME'].size,), main['T'])
+
+
+BREAKS = {
+    'null-dataspace': lambda main: main.create_dataset('X', data=h5py.Empty('f4')),
+    'null-attribute': lambda main: main.attrs.__setitem__('X', h5py.Empty('f4')),
+    'attribute-axes': lambda main: main.attrs.__setitem__('X', np.ones((2, 3))),
+    'committed-type': commit,
+    'type-reference': commit,
+    'other-file': lambda main: main.__setitem__('X', h5py.ExternalLink('other.h5', '/X')),
+    'elements-elsewhere': lambda main: main.create_dataset('X', (main['TIME'].size,), 'f8', external='raw.bin'),
+    'element-type': lambda main: main.create_dataset('X', (main['TIME'].size,), h5py.vlen_dtype('i4')),
+    'unreadable': lambda main: main.create_dataset('X', (3,), 'f8'),
+}
+# netCDF4 does not open the file, or not the attribute
+NETCDF_FAILS = {'null-dataspace', 'attribute-axes', 'committed-type', 'type-reference', 'other-file'}
+
+
+@pytest.mark.parametrize('rule', BREAKS)
+def test_lint_breaks(rule, edited):
+    """Each break of the layout is named, with exit code 5; readers fail at those of which the rule says so."""
+    path = edited(BREAKS[rule])
+    found = places(path, rule, support.DIFFERENT)
+    expected = '/MAIN/T' if rule == 'committed-type' else ('/MAIN', 'X') if 'attribute' in rule else '/MAIN/X'
+    assert found == {expected}
+    if rule in NETCDF_FAILS:
+        with pytest.raises((OSError, AttributeError)), netCDF4.Dataset(path) as file:
+            file['MAIN'].getncattr('X')
+    elif rule == 'element-type':
+        with pytest.raises(ValueError), xarray.open_datatree(path, engine='h5netcdf', decode_times=False) as tree:
+            tree.load()
+    elif rule == 'unreadable':
+        support.h5bridge('to-ms', path, os.path.join(os.path.dirname(path), 'x.ms'), code=support.DAMAGED)
+
+
+@pytest.mark.parametrize('kind', ['i1', 'u8', 'f2', '>f8', '>i2', 'c8', 'u2', 'i8', 'u1', 'S8'])
+def test_lint_types(kind, edited):
+    """The types of docs/layout.md and no others."""
+    path = edited(lambda main: main.create_dataset('X', (main['TIME'].size,), kind))
+    known = kind in ('c8', 'u2', 'i8', 'u1', 'S8')
+    assert places(path, 'element-type', support.DONE if known else support.DIFFERENT) == (set() if known else {'/MAIN/X'})
+
+
+def test_lint_text(converted, tmp_path):
+    """The text names rule, objects, readers and the next step; another HDF5 file is refused."""
+    text = support.h5bridge('lint', converted(*BOTH_MS[0])).stdout
+    for part in ('note, chunk-index: ', 'single: /', 'readers: pyfive, jsfive', 'next: h5bridge to-hdf5 --hdf5 1.8'):
+        assert part in text, text
+    with h5py.File(tmp_path / 'other.h5', 'w') as file:
+        file['x'] = 1
+    process = support.h5bridge('lint', tmp_path / 'other.h5', code=support.UNSUPPORTED)
+    assert 'not a native file' in process.stderr
+
+
+# ---- the table of readers -------------------------------------------------------------------------------------------
+
+VALUES = {'numbers': 'MAIN/UVW', 'strings': 'ANTENNA/NAME', 'booleans': 'MAIN/FLAG', 'complex': 'MAIN/DATA'}
+DOCS = os.path.join(support.ROOT, 'docs', 'readers.md')
+README = os.path.join(support.ROOT, 'README.md')
+COLUMNS = ['default file', '`--hdf5 1.8`', 'strings', 'booleans', 'complex', 'zstd, no plugin']
+
+
+@pytest.fixture(scope='session')
+def verdicts(converted, jsfive, tmp_path_factory):
+    """{reader: (version, [cell of each of COLUMNS])} as the readers read."""
+    table = ct.table(os.path.join(support.own_copy('demo', 'demo.ms')), ack=False)
+    names = ct.table(table.getkeyword('ANTENNA'), ack=False)
+    expected = {VALUES['numbers']: table.getcol('UVW'), VALUES['strings']: np.array(names.getcol('NAME')),
+                VALUES['booleans']: table.getcol('FLAG'), VALUES['complex']: table.getcol('DATA')}
+    names.close()
+    table.close()
+    values = tmp_path_factory.mktemp('readers') / 'expected.npz'
+    np.savez(values, **expected)
+    default, old, zstd = (str(converted('demo', 'demo.ms', *options)) for options in ((), OLD, (*OLD, '--compress', 'zstd')))
+    found = {}
+    without_plugins = {name: value for name, value in os.environ.items() if name != 'HDF5_PLUGIN_PATH'}
+    for reader in readers.READERS:
+        if why := readers.missing(reader):
+            pytest.skip(why)
+        process = subprocess.run([sys.executable, readers.__file__, reader, values, default, old, zstd], text=True,
+                                 env=without_plugins, capture_output=True)
+        assert process.returncode == 0, process.stderr[-2000:]
+        document = json.loads(process.stdout)
+        *plain, compressed = document['first']
+        found[reader] = document['version'], [*plain, *document['rest'], compressed]
+    return found
+
+
+def markdown(head, rows):
+    return '\n'.join('| %s |' % ' | '.join(row) for row in [head, ['---'] * len(head), *rows])
+
+
+@pytest.mark.parametrize('page,columns', [(DOCS, COLUMNS), (README, ['default file', '`--hdf5 1.8`', 'complex'])],
+                         ids=['docs', 'readme'])
+def test_table(page, columns, verdicts):
+    """The tables in the documents say what the readers did. H5BRIDGE_UPDATE=1 writes them."""
+    if verdicts['h5dump'][0] != '1.10':
+        pytest.skip('h5dump is of HDF5 %s, the table of 1.10' % verdicts['h5dump'][0])
+    rows = [[reader, version] + [cells[COLUMNS.index(column)] for column in columns]
+            for reader, (version, cells) in verdicts.items()]
+    made = markdown(['reader', 'version', *columns], rows)
+    with open(page) as file:
+        text = file.read()
+    begin, end = '<!-- readers: made by tests/python/test_readers.py -->\n', '\n<!-- readers: end -->'
+    before, rest = text.split(begin)
+    kept, after = rest.split(end)
+    if os.environ.get('H5BRIDGE_UPDATE'):
+        with open(page, 'w') as file:
+            file.write(before + begin + made + end + after)
+    else:
+        assert kept == made, 'H5BRIDGE_UPDATE=1 pytest tests/python/test_readers.py -k test_table writes the table'
+    assert not any(cell == 'wrong' for _, cells in verdicts.values() for cell in cells)
+
+
+def test_rules_are_documented(converted):
+    """docs/readers.md has every rule that a file of the tests is named for."""
+    with open(DOCS) as file:
+        text = file.read()
+    rules = set(re.findall(r'name: "([a-z0-9.-]+)"', open(os.path.join(support.ROOT, 'src', 'lint', 'rules.rs')).read()))
+    assert rules and rules == set(re.findall(r'^\| `([a-z0-9.-]+)` \|', text, re.M))

@@ -6,6 +6,7 @@ pub(crate) mod follow;
 pub(crate) mod generate;
 pub(crate) mod info;
 pub(crate) mod link;
+pub(crate) mod lint;
 pub(crate) mod ls;
 pub(crate) mod manifest;
 pub(crate) mod materialize;

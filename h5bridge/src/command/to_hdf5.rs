@@ -12,8 +12,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    Averaging, ColumnPlan, Compress, Compression, DigestPolicy, Predicate, Prediction, Profile, Reflink, Sha256,
-    TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
+    Averaging, ColumnPlan, Compress, Compression, DigestPolicy, Hdf5Version, Predicate, Prediction, Profile, Reflink,
+    Sha256, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::json;
@@ -71,6 +71,10 @@ pub(crate) struct Args {
     /// Where the file will be read: default, or cloud, an object store: chunks of 4 MiB, metadata together in pages
     #[arg(long, value_enum, default_value_t = ProfileName::Default, hide_possible_values = true, value_name = "default|cloud")]
     profile: ProfileName,
+    /// The oldest HDF5 that reads the file: 1.10, or 1.8, also for readers that know no newer structures, such as jsfive and
+    /// pyfive; h5bridge lint tells what each reader needs
+    #[arg(long, default_value = "1.10", value_parser = hdf5_version(), value_name = "1.8|1.10")]
+    hdf5: Hdf5Version,
     /// Make SOURCE, a table directory, a thin table whose tiles are in OUT (docs/thin.md): the data is stored once. Both are
     /// compared with SOURCE before it is replaced, in one step; --compress is shared
     #[arg(long, conflicts_with_all = ["columns", "exclude", "rows", "predicate", "tables", "appendable", "restorable", "salvage", "dry_run", "dtype", "digest", "no_digest", "max_memory"])]
@@ -123,6 +127,11 @@ fn reflink() -> impl TypedValueParser<Value = Reflink> {
         "never" => Reflink::Never,
         _ => Reflink::Auto,
     })
+}
+
+/// The oldest HDF5 that reads a file, by the word on the command line.
+fn hdf5_version() -> impl TypedValueParser<Value = Hdf5Version> {
+    PossibleValuesParser::new(["1.8", "1.10"]).try_map(|word| Hdf5Version::parse(&word))
 }
 
 /// A profile, by the word on the command line.
@@ -214,6 +223,7 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
         (args.average.is_some(), "--average"),
         (!args.tables.is_empty(), "--tables"),
         (args.profile != ProfileName::Default, "--profile"),
+        (args.hdf5 != Hdf5Version::V110, "--hdf5"),
         (args.appendable, "--appendable"),
         (args.restorable, "--restorable"),
         (args.reflink != Reflink::Auto, "--reflink"),
@@ -304,6 +314,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     if !args.dry_run {
         report::check_target(&args.out, args.overwrite)?;
     }
+    if args.replace && args.hdf5 == Hdf5Version::V18 {
+        let message = "--replace: a thin table needs datasets in one block, which HDF5 1.8 does not have";
+        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
+    }
     if args.replace {
         return link::replace(&args.source, &args.out, &args.replacement(), global, out);
     }
@@ -339,6 +353,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .compression(compress)
         .reflink(args.reflink)
         .profile(args.profile.into())
+        .hdf5(args.hdf5)
         .appendable(args.appendable)
         .restorable(args.restorable)
         .digest(digest)
@@ -429,6 +444,9 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     if plan.profile() == Profile::Cloud {
         fields["profile"] = "cloud".into();
     }
+    if plan.hdf5() == Hdf5Version::V18 {
+        fields["hdf5"] = "1.8".into();
+    }
     if let Some(sharing) = sharing {
         fields["sharing"] = sharing_json(sharing, *file_bytes);
     }
@@ -494,6 +512,9 @@ fn print_plan(plan: &ToHdf5Plan<'_>, target: &Path, global: &Global, out: &mut i
     if let Some(line) = profile_line(plan) {
         fields["profile"] = "cloud".into();
         found.push(line);
+    }
+    if plan.hdf5() == Hdf5Version::V18 {
+        fields["hdf5"] = "1.8".into();
     }
     if let Some(averaged) = plan.averaged() {
         fields["averaged"] = averaged_json(averaged);

@@ -314,8 +314,7 @@ impl ContainerMut for MultiHdf5Mut {
         let content = &mut *self.content();
         let mut create = || {
             self.claim_name(content, name, IfTaken::ReplaceFile)?;
-            self.store
-                .change(|access| access.group(&self.path)?.create_group_for(self.store.bounds(), name).map(|_| ()))?;
+            self.store.change(|access| access.group(&self.path)?.create_group(name).map(|_| ()))?;
             let file = Arc::new(StoredFile::new(self.store.clone(), self.path_of(name), content.block_bytes));
             content.entries.push(Entry { name: name.to_owned(), kind: EntryKind::File(0, Some(file.clone())) });
             content.changed = true;
@@ -342,8 +341,7 @@ impl ContainerMut for MultiHdf5Mut {
             limits::depth(self.path.split('/').count(), "containers")?;
             self.claim_name(content, name, IfTaken::Fail)?;
             let nested = Arc::new(Self::empty(self.store.clone(), self.path_of(name)));
-            self.store
-                .change(|access| access.group(&self.path)?.create_group_for(self.store.bounds(), name).map(|_| ()))?;
+            self.store.change(|access| access.group(&self.path)?.create_group(name).map(|_| ()))?;
             content.entries.push(Entry { name: name.to_owned(), kind: EntryKind::Nested(Some(nested.clone())) });
             content.changed = true;
             // the group is a container from now on, whether it is committed or not

@@ -285,7 +285,7 @@ impl StoredFile {
 
     fn create_rows(&self, access: &Access<'_>, name: &str, count: u64, appendable: bool) -> Result<StoredRows> {
         let spec = ByteRows { row_bytes: self.block_bytes, rows: count, appendable, filters: self.filters() };
-        let dataset = access.group(&self.path)?.create_byte_rows(self.store.bounds(), name, &spec)?;
+        let dataset = access.group(&self.path)?.create_byte_rows(name, &spec)?;
         let pipeline = self.filters().pipeline();
         Ok(StoredRows { generation: access.generation, dataset, pipeline, count, appendable, form: RowForm::Written })
     }

@@ -75,7 +75,7 @@ impl Header {
         if container.has(HEADER) {
             container.remove(HEADER)?;
         }
-        let group = container.create_group_for(bounds, HEADER)?;
+        let group = container.create_group(HEADER)?;
         let set = |name: &str, value: Attribute| match bounds {
             Bounds::Earliest => group.set_ascii_attribute(name, &value),
             Bounds::V110 => group.set_attribute(name, &value),

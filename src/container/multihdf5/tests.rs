@@ -377,7 +377,7 @@ fn damage_is_an_error_that_says_what_is_wrong() {
             let group = root.group("f").unwrap();
             group.remove(DATA).unwrap();
             let spec = ByteRows { row_bytes, rows, appendable: true, filters: ByteFilters::default() };
-            group.create_byte_rows(Bounds::Earliest, DATA, &spec).unwrap();
+            group.create_byte_rows(DATA, &spec).unwrap();
         })
     };
     let int = |values: Vec<i64>| Attribute::Array(Values::Int64(values));

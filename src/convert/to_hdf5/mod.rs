@@ -5,6 +5,7 @@ mod budget;
 mod column;
 mod compression;
 mod described;
+mod hdf5_version;
 mod lanes;
 mod layout_choice;
 mod outline;
@@ -17,6 +18,7 @@ mod unwritten;
 
 pub use blocks::{ColumnSharing, Sharing};
 pub use compression::Compress;
+pub use hdf5_version::Hdf5Version;
 pub use layout_choice::{ColumnForm, ReadStrategy};
 pub use outline::{ColumnOutline, CoordinateOutline, DatasetOutline, Outline, TableOutline};
 pub use plan::{ColumnPlan, MissingColumn, TablePlan};

@@ -5,11 +5,12 @@ use std::ops::Range;
 use bstr::ByteSlice;
 
 use super::compression::{Choice, Compress, Sample};
+use super::hdf5_version::Hdf5Version;
 use super::layout_choice::{ColumnForm, Growth, Selection, Survey, TileUse};
 use super::profile::Profile;
 use crate::clone::Reflink;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
-use crate::h5::{Allocation, Compression};
+use crate::h5::{self, Allocation, Compression};
 use crate::limits;
 use crate::native::{
     FormKind, MAIN_TABLE, MAX_CUBES, Names, StoredForm, defined_flags, last_part, row_name, source_name, split_name,
@@ -45,6 +46,8 @@ pub(crate) struct ToHdf5Options {
     pub(crate) reflink: Reflink,
     /// Where the file will be read.
     pub(crate) profile: Profile,
+    /// The oldest HDF5 that reads the file.
+    pub(crate) hdf5: Hdf5Version,
     /// Datasets can grow along `row`.
     pub(crate) appendable: bool,
     /// Threads that decode and compress; 0: one for each processor.
@@ -68,6 +71,21 @@ impl ToHdf5Options {
     /// Whether large columns are compressed, so that a digest takes little time beside that.
     pub(crate) fn is_compressed(&self) -> bool {
         !matches!(self.compress, Compress::With(Compression::NONE) | Compress::Shared)
+    }
+
+    /// Refuses what files for HDF5 1.8 cannot have.
+    fn check_hdf5(&self) -> Result<()> {
+        let newer = [
+            (self.appendable, "appending under SWMR", "--appendable"),
+            (self.compress == Compress::Shared, "datasets in one block without an index", "--compress shared"),
+            (self.profile == Profile::Cloud, "pages of metadata", "--profile cloud"),
+        ];
+        match newer.iter().find(|(given, ..)| *given && self.hdf5 == Hdf5Version::V18) {
+            Some((_, what, option)) => {
+                Err(Error::usage(format!("HDF5 1.8 does not have {what}: {option} or --hdf5 1.8")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// What tiles have to be for datasets to keep them.
@@ -104,6 +122,7 @@ impl Default for ToHdf5Options {
             compress: Compress::Auto,
             reflink: Reflink::Auto,
             profile: Profile::Disk,
+            hdf5: Hdf5Version::V110,
             appendable: false,
             threads: 0,
             max_memory: 256 << 20,
@@ -192,7 +211,7 @@ pub struct ColumnPlan {
     /// When the datasets of numbers get space in the file.
     pub(crate) allocation: Allocation,
     /// The index of the chunks in HDF5, as `H5Dget_chunk_index_type` names it: `single`, `implicit`, `fixed_array`,
-    /// `extensible_array`, or `none` without chunks.
+    /// `extensible_array`, or `none` without chunks; in files for HDF5 1.8 `btree_v1`.
     pub chunk_index: &'static str,
     /// Bytes of all elements, uncompressed; strings are counted at 16 each.
     pub bytes: u64,
@@ -222,6 +241,7 @@ impl Plan {
         if options.compress == Compress::Shared && options.average.is_some() {
             return Err(Error::usage("averages do not share bytes with the source: --average or --compress shared"));
         }
+        options.check_hdf5()?;
         plan.find_tree(source, options)?;
         // the path of the group of each table of the source, if it is taken
         let mut groups: Vec<Option<String>> = Vec::new();
@@ -239,6 +259,9 @@ impl Plan {
             plan.warnings.push(format!("missing subtables: {count}: {list}"));
         }
         plan.check_names(source, options)?;
+        if options.hdf5 == Hdf5Version::V18 {
+            plan.check_scales()?;
+        }
         Ok(plan)
     }
 
@@ -386,6 +409,21 @@ impl Plan {
         }
     }
 
+    /// Refuses tables with more datasets than a scale can list in a file for HDF5 1.8.
+    fn check_scales(&self) -> Result<()> {
+        for table in &self.tables {
+            let datasets: usize = table.columns.iter().map(ColumnPlan::datasets_of_rows).sum();
+            if datasets > h5::MAX_OLD_SCALED {
+                let message = format!(
+                    "{datasets} datasets have an axis of rows; in a file for HDF5 1.8 a dimension scale lists at most {}: take                      fewer columns, or leave out --hdf5 1.8",
+                    h5::MAX_OLD_SCALED
+                );
+                return Err(Error::unsupported(message).context(Context::table(&table.name)));
+            }
+        }
+        Ok(())
+    }
+
     /// The original files that will be restorable, and their bytes; `None` if none will.
     ///
     /// # Errors
@@ -414,6 +452,14 @@ impl ColumnPlan {
     /// taken because the column is not to be compressed, or has less than 1 MiB.
     pub fn sample_remains(&self) -> Option<f64> {
         self.sample.map(|sample| sample.remains)
+    }
+
+    /// The number of datasets that have an axis of the rows of the table.
+    fn datasets_of_rows(&self) -> usize {
+        match &self.form {
+            ColumnForm::Dense { .. } => 1 + usize::from(self.defined_link.is_some()),
+            ColumnForm::Cubes { .. } | ColumnForm::Ragged { .. } => 2,
+        }
     }
 
     /// The form of the column in the file.
@@ -457,7 +503,7 @@ impl ColumnPlan {
             Allocation::Block => Choice::from(Compression::NONE),
             Allocation::Chunks => options.compress.of_column(info, bytes, &*cells, rows)?,
         };
-        let chunk_index = form.chunk_index(growth, allocation);
+        let chunk_index = options.hdf5.chunk_index(form.chunk_index(growth, allocation));
         Ok(ColumnPlan {
             index,
             name,

@@ -23,7 +23,7 @@ use crate::h5::{Allocation, Attribute, Compression, Dataset, DatasetSpec, File, 
 use crate::io::FileTarget;
 use crate::native::{
     self, AVERAGED, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST,
-    Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, missing_link,
+    Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, display_name, missing_link,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -80,6 +80,13 @@ impl<'a> Writer<'a> {
         })
     }
 
+    /// Warns of an attribute that files for HDF5 1.8 cannot have.
+    fn warn_of_large(&mut self, object: &str, name: &str) {
+        self.warnings.push(format!(
+            "{object}: keyword {name} is too large for an attribute of HDF5 1.8; it is kept under _ctds, where to-ms finds it"
+        ));
+    }
+
     fn content(&self, table: &TablePlan) -> Result<&'a Content> {
         self.source.tables[table.source].content()
     }
@@ -114,7 +121,11 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         let content = self.content(table)?;
         for (name, value) in self.described().table_attributes(table, content.info(), content.keywords())? {
-            group.set_attribute(&name, &value)?;
+            if self.options.hdf5.holds(&name, &value) {
+                group.set_attribute(&name, &value)?;
+            } else {
+                self.warn_of_large(display_name(&table.name), &name);
+            }
         }
         self.write_table_document(table, content, exact)?;
         for column in &table.missing {
@@ -214,7 +225,11 @@ impl<'a> Writer<'a> {
         axes: &mut AxisNames<'_>,
     ) -> Result<Members<DatasetSink>> {
         let desc = &self.content(table)?.columns()[column.index].desc;
-        let attributes = self.described().column_attributes(table, column, desc.comment.as_bstr(), &desc.keywords)?;
+        let described = self.described();
+        let mut attributes = described.column_attributes(table, column, desc.comment.as_bstr(), &desc.keywords)?;
+        for name in attributes.remove_unless(|name, value| self.options.hdf5.holds(name, value)) {
+            self.warn_of_large(&place(&table.name, &column.name).to_string(), &name);
+        }
         let rows = table.rows.end - table.rows.start;
         let mut maker = ColumnMaker { writer: self, column, rows, row };
         column.with_new(table, &attributes, axes, |new, axes| {

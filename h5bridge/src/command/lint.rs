@@ -1,0 +1,120 @@
+//! `lint`: whether a native file follows the layout, and what its readers make of it.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use ctds_hdf5::lint::{Finding, Lint, LintReport, Reader, Requirement, Rule};
+use serde_json::json;
+
+use crate::args::Global;
+use crate::exit::Status;
+use crate::report::Ending;
+
+/// Objects that are listed for a rule without `-v`.
+const LISTED: usize = 3;
+
+/// Arguments of `lint`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge lint my.h5
+  h5bridge lint my.h5 --json
+  h5bridge lint my.h5 -v")]
+pub(crate) struct Args {
+    /// A native HDF5 file, finished or live
+    file: PathBuf,
+}
+
+/// Prints the rules that apply, each with its objects. Notes about readers do not change the status.
+pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let report = Lint::new(&args.file).run()?;
+    let follows = report.follows_layout();
+    let listed = if global.verbose > 0 { usize::MAX } else { LISTED };
+    let found = by_rule(&report).iter().flat_map(|(rule, findings)| lines(rule, findings, listed)).collect();
+    let of_layout = |finding: &&Finding| finding.rule.requirement == Requirement::Layout;
+    let breaks = report.findings.iter().filter(of_layout).count();
+    let LintReport { groups, datasets, attributes, .. } = report;
+    let verdict = match breaks {
+        0 => "follows the layout".to_owned(),
+        1 => "breaks the layout in 1 place".to_owned(),
+        count => format!("breaks the layout in {count} places"),
+    };
+    Ending {
+        failed: (!follows).then_some(Status::Different),
+        found,
+        summary: vec![format!(
+            "{}: {verdict}; checked: {groups} groups, {datasets} datasets, {attributes} attributes",
+            args.file.display()
+        )],
+        fields: json!({
+            "follows_layout": follows,
+            "checked": {"groups": groups, "datasets": datasets, "attributes": attributes},
+            "findings": report.findings.iter().map(to_json).collect::<Vec<_>>(),
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}
+
+/// The findings of each rule, in the order of the rules.
+fn by_rule(report: &LintReport) -> Vec<(&'static Rule, Vec<&Finding>)> {
+    let mut groups: Vec<(&'static Rule, Vec<&Finding>)> = Vec::new();
+    for finding in &report.findings {
+        match groups.last_mut() {
+            Some((rule, findings)) if rule.name == finding.rule.name => findings.push(finding),
+            _ => groups.push((finding.rule, vec![finding])),
+        }
+    }
+    groups
+}
+
+/// What is found, for whom it matters and why, and what to do.
+fn lines(rule: &Rule, findings: &[&Finding], listed: usize) -> Vec<String> {
+    let kind = match rule.requirement {
+        Requirement::Layout => "breaks the layout",
+        Requirement::Reader => "note",
+    };
+    let mut of_found = BTreeMap::<&str, Vec<String>>::new();
+    for finding in findings {
+        of_found.entry(&finding.found).or_default().push(place(finding));
+    }
+    let mut lines = vec![format!("{kind}, {}: {}", rule.name, rule.why)];
+    for (found, places) in of_found {
+        let more = places.len().saturating_sub(listed);
+        let shown = places[..places.len() - more].join(", ");
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        lines.push(format!("  {found}: {shown}{rest}"));
+    }
+    if !rule.readers.is_empty() {
+        lines.push(format!("  readers: {}", names(rule).join(", ")));
+    }
+    lines.push(format!("  next: {}", rule.next));
+    lines
+}
+
+/// The path of the object, with the attribute if it is about one.
+fn place(finding: &Finding) -> String {
+    match &finding.attribute {
+        Some(attribute) => format!("{} attribute {attribute}", finding.object),
+        None => finding.object.clone(),
+    }
+}
+
+fn names(rule: &Rule) -> Vec<&'static str> {
+    rule.readers.iter().map(|&reader| Reader::name(reader)).collect()
+}
+
+fn to_json(finding: &Finding) -> serde_json::Value {
+    let rule = finding.rule;
+    json!({
+        "rule": rule.name,
+        "breaks_layout": rule.requirement == Requirement::Layout,
+        "object": finding.object,
+        "attribute": finding.attribute,
+        "found": finding.found,
+        "readers": names(rule),
+        "why": rule.why,
+        "next": rule.next,
+    })
+}

@@ -1,0 +1,47 @@
+//! Which HDF5 a file is written for.
+
+use crate::error::{Error, Result};
+use crate::h5::{Attribute, Bounds};
+
+/// The oldest HDF5 that reads a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Hdf5Version {
+    /// HDF5 1.8, and readers that know its structures only: superblock 0, symbol tables, version 1 B-trees.
+    V18,
+    /// HDF5 1.10.
+    #[default]
+    V110,
+}
+
+impl Hdf5Version {
+    /// Parses `1.8` or `1.10`.
+    ///
+    /// # Errors
+    /// `Usage` for any other text.
+    pub fn parse(text: &str) -> Result<Self> {
+        match text {
+            "1.8" => Ok(Hdf5Version::V18),
+            "1.10" => Ok(Hdf5Version::V110),
+            _ => Err(Error::usage(format!("{text:?} is not a version of HDF5 to write for: expected 1.8 or 1.10"))),
+        }
+    }
+
+    /// The versions of HDF5's structures that are written.
+    pub(crate) fn bounds(self) -> Bounds {
+        match self {
+            Hdf5Version::V18 => Bounds::Earliest,
+            Hdf5Version::V110 => Bounds::V110,
+        }
+    }
+
+    /// Whether an attribute can be stored. Its keyword is in the document of the table or column in any case.
+    pub(super) fn holds(self, name: &str, value: &Attribute) -> bool {
+        self == Hdf5Version::V110 || value.fits_header(name)
+    }
+
+    /// The index that chunks have in these files where HDF5 1.10 has `index`.
+    pub(super) fn chunk_index(self, index: &'static str) -> &'static str {
+        if self == Hdf5Version::V18 && index != "none" { "btree_v1" } else { index }
+    }
+}

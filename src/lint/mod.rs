@@ -1,0 +1,80 @@
+//! Native files compared with docs/layout.md, and with what programs that read HDF5 are known to read.
+//!
+//! ```
+//! use ctds_hdf5::convert::ToHdf5;
+//! use ctds_hdf5::lint::Lint;
+//! # use ctds_hdf5::{ColumnDesc, NewTable};
+//! # let folder = tempfile::tempdir()?;
+//! # let (my_ms, my_h5) = (folder.path().join("my.ms"), folder.path().join("my.h5"));
+//! # NewTable::new().column(ColumnDesc::scalar::<bool>("FLAG_ROW")).create(&my_ms)?.close()?;
+//!
+//! ToHdf5::new(&my_ms).write(&my_h5)?;
+//! let report = Lint::new(&my_h5).run()?;
+//! assert!(report.follows_layout());
+//! for note in &report.findings {
+//!     println!("{}: {}: {}", note.object, note.rule.why, note.rule.next);
+//! }
+//! # Ok::<(), ctds_hdf5::Error>(())
+//! ```
+
+mod facts;
+mod rules;
+mod walk;
+
+use std::path::{Path, PathBuf};
+
+pub use rules::{Finding, Reader, Requirement, Rule};
+
+use crate::error::Result;
+
+/// Compares a native file with its layout and with what readers support.
+#[derive(Debug, Clone)]
+#[must_use = "`run` reads the file"]
+pub struct Lint {
+    path: PathBuf,
+}
+
+/// Result of [`Lint::run`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct LintReport {
+    /// Findings in the order of the rules, and of the objects in the file.
+    pub findings: Vec<Finding>,
+    /// Number of groups that were checked.
+    pub groups: u64,
+    /// Number of datasets that were checked.
+    pub datasets: u64,
+    /// Number of attributes that were checked.
+    pub attributes: u64,
+}
+
+impl Lint {
+    /// Prepares to check the native file at `path`.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Lint { path: path.as_ref().to_owned() }
+    }
+
+    /// The rules, those of the layout first.
+    pub fn rules() -> &'static [Rule] {
+        rules::RULES
+    }
+
+    /// Reads all objects of the file, but no elements of columns.
+    ///
+    /// # Errors
+    /// `Unsupported` if the file is HDF5 but not a native file; `Format` if it is not HDF5, or damaged so that an object cannot be
+    /// opened; `Locked` if another process keeps it open for writing.
+    pub fn run(&self) -> Result<LintReport> {
+        let facts = walk::collect(&self.path)?;
+        let findings = rules::RULES.iter().flat_map(|rule| rule.findings(&facts)).collect();
+        let (groups, datasets) = (facts.groups, facts.datasets.len() as u64);
+        Ok(LintReport { findings, groups, datasets, attributes: facts.attributes.len() as u64 })
+    }
+}
+
+impl LintReport {
+    /// Whether the file follows docs/layout.md. Notes about readers do not matter for this.
+    pub fn follows_layout(&self) -> bool {
+        self.findings.iter().all(|finding| finding.rule.requirement == Requirement::Reader)
+    }
+}

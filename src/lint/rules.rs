@@ -1,0 +1,409 @@
+//! The rules, each with the readers that it is about, the reason, and what a user can do.
+
+use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
+use crate::h5::{AnyClass, AnyType, IndexKind, Order, fits_header};
+use crate::native::COMMITTED_ROWS;
+
+/// A program or library that reads HDF5 files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reader {
+    /// h5py.
+    H5py,
+    /// xarray with the engine h5netcdf.
+    XarrayH5netcdf,
+    /// xarray with the engine netcdf4.
+    XarrayNetcdf4,
+    /// netCDF4 for Python.
+    Netcdf4,
+    /// HDFView.
+    HdfView,
+    /// MATLAB, from R2021b on: HDF5 1.10.
+    Matlab,
+    /// MATLAB to R2021a: HDF5 1.8.
+    OldMatlab,
+    /// HDF5.jl for Julia.
+    Julia,
+    /// The tools of HDF5 1.8: h5dump, h5ls.
+    H5dump18,
+    /// The tools of HDF5 1.10.
+    H5dump110,
+    /// VirtualiZarr's `HDFParser`.
+    VirtualiZarr,
+    /// HSDS, The HDF Group's service.
+    Hsds,
+    /// pyfive.
+    Pyfive,
+    /// jsfive.
+    Jsfive,
+    /// IDL.
+    Idl,
+}
+
+impl Reader {
+    /// The name for users.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reader::H5py => "h5py",
+            Reader::XarrayH5netcdf => "xarray (h5netcdf)",
+            Reader::XarrayNetcdf4 => "xarray (netcdf4)",
+            Reader::Netcdf4 => "netCDF4",
+            Reader::HdfView => "HDFView",
+            Reader::Matlab => "MATLAB",
+            Reader::OldMatlab => "MATLAB before R2021b",
+            Reader::Julia => "HDF5.jl",
+            Reader::H5dump18 => "h5dump 1.8",
+            Reader::H5dump110 => "h5dump 1.10",
+            Reader::VirtualiZarr => "VirtualiZarr",
+            Reader::Hsds => "HSDS",
+            Reader::Pyfive => "pyfive",
+            Reader::Jsfive => "jsfive",
+            Reader::Idl => "IDL",
+        }
+    }
+}
+
+/// What a file that a rule applies to fails to meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requirement {
+    /// docs/layout.md.
+    Layout,
+    /// What some readers support. The file is as it should be.
+    Reader,
+}
+
+/// A rule: when it applies, whom it is about, and what can be done.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Rule {
+    /// Name of the rule, for programs.
+    pub name: &'static str,
+    /// What a file that the rule applies to fails to meet.
+    pub requirement: Requirement,
+    /// The readers that are concerned; empty for rules of the layout, which are about all of them.
+    pub readers: &'static [Reader],
+    /// The reason.
+    pub why: &'static str,
+    /// What a user can do.
+    pub next: &'static str,
+    check: Check,
+}
+
+/// An object to which a rule applies.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// Path of the object from the root; `/` for the whole file.
+    pub object: String,
+    /// Name of the attribute; `None` if the finding is about the object itself.
+    pub attribute: Option<String>,
+    /// What the file has there.
+    pub found: String,
+}
+
+/// Says of an object what is found there if the rule applies to it.
+#[derive(Debug)]
+enum Check {
+    File(fn(&FileFacts) -> Option<String>),
+    Link(fn(&LinkFacts) -> Option<String>),
+    Dataset(fn(&DatasetFacts) -> Option<String>),
+    Attribute(fn(&AttributeFacts) -> Option<String>),
+    /// Applies to each table and column that cannot be read.
+    Unreadable,
+    /// Applies to each committed type.
+    Type,
+}
+
+impl Rule {
+    /// The objects that the rule applies to.
+    pub(super) fn findings(&'static self, facts: &Facts) -> Vec<Finding> {
+        let of = |object: &str, attribute: Option<&str>, found: String| Finding {
+            rule: self,
+            object: if object.is_empty() { "/".to_owned() } else { object.to_owned() },
+            attribute: attribute.map(str::to_owned),
+            found,
+        };
+        match self.check {
+            Check::File(check) => check(&facts.file).map(|found| of("/", None, found)).into_iter().collect(),
+            Check::Link(check) => {
+                facts.links.iter().filter_map(|link| Some(of(&link.path, None, check(link)?))).collect()
+            }
+            Check::Dataset(check) => {
+                facts.datasets.iter().filter_map(|dataset| Some(of(&dataset.path, None, check(dataset)?))).collect()
+            }
+            Check::Attribute(check) => {
+                let check = |one: &AttributeFacts| Some(of(&one.path, Some(&one.name), check(one)?));
+                facts.attributes.iter().filter_map(check).collect()
+            }
+            Check::Unreadable => facts.unreadable.iter().map(|(path, why)| of(path, None, why.clone())).collect(),
+            Check::Type => facts.types.iter().map(|path| of(path, None, "a committed type".to_owned())).collect(),
+        }
+    }
+}
+
+/// Readers that have structures of HDF5 1.8 only.
+const OLD_READERS: &[Reader] = &[Reader::H5dump18, Reader::OldMatlab];
+
+/// The rules, those of the layout first.
+pub(super) static RULES: &[Rule] = &[
+    Rule {
+        name: "unreadable",
+        requirement: Requirement::Layout,
+        readers: &[],
+        why: "a table or column that is not stored as the layout says cannot be read by h5bridge",
+        next: "correct the datasets that are named, or make the file again with `h5bridge to-hdf5`",
+        check: Check::Unreadable,
+    },
+    Rule {
+        name: "other-file",
+        requirement: Requirement::Layout,
+        readers: &[],
+        why: "a native file has all of its elements itself; the other file may be moved or changed",
+        next: "copy the file with `h5bridge to-hdf5 --follow-external`",
+        check: Check::Link(|link| link.elsewhere.clone()),
+    },
+    Rule {
+        name: "elements-elsewhere",
+        requirement: Requirement::Layout,
+        readers: &[],
+        why: "a native file has all of its elements itself; the other file may be moved or changed",
+        next: "copy the file with `h5bridge to-hdf5 --follow-external`",
+        check: Check::Dataset(|dataset| dataset.elsewhere.clone()),
+    },
+    Rule {
+        name: "element-type",
+        requirement: Requirement::Layout,
+        readers: &[],
+        why: "a column has little-endian numbers, booleans, complex numbers or strings, of the types that casacore has",
+        next: "store the column with one of the types in docs/layout.md, in h5py for example with `astype`",
+        check: Check::Dataset(foreign_type),
+    },
+    Rule {
+        name: "committed-type",
+        requirement: Requirement::Layout,
+        readers: &[],
+        why: "netCDF4 and h5netcdf refuse a file with such a type",
+        next: "delete the committed type, and create the datasets that use it again",
+        check: Check::Type,
+    },
+    Rule {
+        name: "type-reference",
+        requirement: Requirement::Layout,
+        readers: &[],
+        why: "netCDF4 and h5netcdf refuse a file with such a type",
+        next: "create the dataset again with a type that is not committed",
+        check: Check::Dataset(|dataset| dataset.is_committed.then(|| "a committed type".to_owned())),
+    },
+    Rule {
+        name: "null-dataspace",
+        requirement: Requirement::Layout,
+        readers: &[],
+        why: "netCDF4 and h5netcdf refuse a file with a null dataspace (h5py.Empty)",
+        next: "delete the dataset, or give it an axis of length 0",
+        check: Check::Dataset(|dataset| dataset.extents.is_none().then(|| "a null dataspace".to_owned())),
+    },
+    Rule {
+        name: "null-attribute",
+        requirement: Requirement::Layout,
+        readers: &[],
+        why: "an attribute without a value (h5py.Empty) is not a keyword",
+        next: "delete the attribute, or give it a value",
+        check: Check::Attribute(|attribute| attribute.extents.is_none().then(|| "a null dataspace".to_owned())),
+    },
+    Rule {
+        name: "attribute-axes",
+        requirement: Requirement::Layout,
+        readers: &[],
+        why: "netCDF attributes have at most one axis; the shape of a keyword is an attribute of its own",
+        next: "store the values with one axis, casacore's order, and their shape as the attribute NAME__shape",
+        check: Check::Attribute(|attribute| {
+            let axes = attribute.extents.as_ref().map_or(0, Vec::len);
+            (axes > 1).then(|| format!("an attribute of {axes} axes"))
+        }),
+    },
+    Rule {
+        name: "hdf5-1.10",
+        requirement: Requirement::Reader,
+        readers: OLD_READERS,
+        why: "the superblock is of HDF5 1.10, and HDF5 1.8 does not open the file",
+        next: "h5bridge to-hdf5 --hdf5 1.8",
+        check: Check::File(|file| {
+            (file.superblock >= 3).then(|| format!("a superblock of version {}", file.superblock))
+        }),
+    },
+    Rule {
+        name: "chunk-index",
+        requirement: Requirement::Reader,
+        readers: &[Reader::Pyfive, Reader::Jsfive, Reader::H5dump18, Reader::OldMatlab],
+        why: "these readers find chunks by version 1 B-trees only",
+        next: "h5bridge to-hdf5 --hdf5 1.8",
+        check: Check::Dataset(|dataset| match dataset.index {
+            IndexKind::None | IndexKind::BtreeV1 => None,
+            newer => Some(format!("chunk index {newer}")),
+        }),
+    },
+    Rule {
+        name: "growing",
+        requirement: Requirement::Reader,
+        readers: &[Reader::H5py, Reader::XarrayH5netcdf, Reader::XarrayNetcdf4, Reader::Netcdf4, Reader::H5dump110],
+        why: "a writer has the file open under SWMR, or did not close it: it opens for SWMR reading only",
+        next: "h5py.File(path, swmr=True), or wait for the writer; then h5bridge finalize. If the writer was killed: h5bridge repair",
+        check: Check::File(|file| file.is_live.then(|| "a live file".to_owned())),
+    },
+    Rule {
+        name: "plugin",
+        requirement: Requirement::Reader,
+        readers: &[
+            Reader::H5py,
+            Reader::XarrayH5netcdf,
+            Reader::HdfView,
+            Reader::Matlab,
+            Reader::Julia,
+            Reader::H5dump110,
+            Reader::Pyfive,
+            Reader::Jsfive,
+            Reader::Idl,
+        ],
+        why: "the filter is a plugin of HDF5, which these readers lack until it is installed; pyfive and jsfive never have it",
+        next: "h5bridge to-hdf5 --compress gzip, or install the plugin: in Python `import hdf5plugin`",
+        check: Check::Dataset(|dataset| {
+            let names: Vec<&str> = dataset.plugins.iter().map(|plugin| plugin.filter.as_str()).collect();
+            (!names.is_empty()).then(|| format!("filter {}", names.join(", ")))
+        }),
+    },
+    Rule {
+        name: "complex",
+        requirement: Requirement::Reader,
+        readers: &[Reader::XarrayNetcdf4, Reader::Netcdf4, Reader::HdfView, Reader::Matlab, Reader::Idl],
+        why: "these readers show complex numbers as a structure with the members r and i",
+        next: "auto_complex=True in xarray.open_datatree(engine=\"netcdf4\") and netCDF4.Dataset; elsewhere x.r + 1i*x.i",
+        check: Check::Dataset(|dataset| complex(dataset).then(|| "complex numbers".to_owned())),
+    },
+    Rule {
+        name: "complex-unread",
+        requirement: Requirement::Reader,
+        readers: &[Reader::Jsfive],
+        why: "jsfive does not read compound types",
+        next: "read the file with h5wasm, or leave the column out with `h5bridge to-hdf5 --exclude`",
+        check: Check::Dataset(|dataset| complex(dataset).then(|| "complex numbers".to_owned())),
+    },
+    Rule {
+        name: "boolean",
+        requirement: Requirement::Reader,
+        readers: &[Reader::XarrayNetcdf4, Reader::Netcdf4, Reader::Pyfive, Reader::Jsfive],
+        why: "these readers show booleans as the numbers 0 and 1",
+        next: "values.astype(bool), or engine=\"h5netcdf\" in xarray",
+        check: Check::Dataset(|dataset| {
+            let is_enum = matches!(dataset.element.class, AnyClass::Enum { .. }) && in_table(dataset);
+            is_enum.then(|| "booleans".to_owned())
+        }),
+    },
+    Rule {
+        name: "strings",
+        requirement: Requirement::Reader,
+        readers: &[Reader::VirtualiZarr],
+        why: "VirtualiZarr does not open a group in which a dataset has strings of variable length",
+        next: "HDFParser(group=..., drop_variables=[...]) with the names of these datasets",
+        check: Check::Dataset(|dataset| {
+            let is_text = matches!(dataset.element.class, AnyClass::Text { variable: true, .. });
+            (is_text && in_table(dataset)).then(|| "strings of variable length".to_owned())
+        }),
+    },
+    Rule {
+        name: "no-scale",
+        requirement: Requirement::Reader,
+        readers: &[Reader::XarrayH5netcdf, Reader::XarrayNetcdf4, Reader::Netcdf4],
+        why: "an axis without a dimension scale has no name; these readers guess it by the length, or call it phony_dim_0",
+        next: "attach a scale in h5py: data.dims[0].attach_scale(file[\"MAIN/row\"])",
+        check: Check::Dataset(|dataset| {
+            let axes = dataset.extents.as_ref().map_or(0, Vec::len);
+            let missing = (0..axes).find(|&axis| dataset.scales.get(axis).copied().unwrap_or(0) == 0)?;
+            (in_table(dataset) && !dataset.is_scale).then(|| format!("axis {missing} has no dimension scale"))
+        }),
+    },
+    Rule {
+        name: "large-attribute",
+        requirement: Requirement::Reader,
+        readers: &[Reader::H5dump18, Reader::OldMatlab],
+        why: "the attribute is too large for the object headers of HDF5 1.8; with --hdf5 1.8 the keyword is only under _ctds",
+        next: "nothing is lost: h5bridge to-ms writes the keyword of either file",
+        check: Check::Attribute(|attribute| {
+            let is_large = !fits_header(&attribute.name, attribute.bytes);
+            is_large.then(|| format!("an attribute of {} bytes", attribute.bytes))
+        }),
+    },
+];
+
+/// Whether users read the dataset as a part of a table.
+fn in_table(dataset: &DatasetFacts) -> bool {
+    dataset.place != Place::Other
+}
+
+fn complex(dataset: &DatasetFacts) -> bool {
+    in_table(dataset) && is_complex(&dataset.element)
+}
+
+fn is_complex(element: &AnyType) -> bool {
+    match &element.class {
+        AnyClass::Compound(members) => match members.as_slice() {
+            [r, i] => r.name == "r" && i.name == "i" && is_float(&r.element) && r.element == i.element,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn is_float(element: &AnyType) -> bool {
+    matches!(&element.class, AnyClass::Float(layout) if layout.order == Order::Little) && matches!(element.size, 4 | 8)
+}
+
+/// Names the type of a dataset of a table that the layout does not have.
+fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
+    // scales without values are of netCDF's type
+    if !in_table(dataset) || dataset.is_scale || dataset.path.ends_with(&format!("/{COMMITTED_ROWS}")) {
+        return None;
+    }
+    let AnyType { size, class } = &dataset.element;
+    let known = match class {
+        AnyClass::Integer(layout) => {
+            let sign = if *size == 1 { !layout.signed } else { layout.signed || *size < 8 };
+            sign && (layout.order == Order::Little || *size == 1) && matches!(size, 1 | 2 | 4 | 8)
+        }
+        AnyClass::Float(_) => is_float(&dataset.element),
+        AnyClass::Compound(_) => is_complex(&dataset.element),
+        AnyClass::Enum { members, .. } => {
+            matches!(members.as_slice(), [no, yes] if *size == 1 && no.0 == "FALSE" && yes.0 == "TRUE")
+        }
+        AnyClass::Text { .. } => true,
+        _ => false,
+    };
+    let name = || match class {
+        AnyClass::Integer(layout) => {
+            let sign = if layout.signed { "" } else { "unsigned " };
+            format!("{}{sign}integers of {} bits", order(layout.order), 8 * size)
+        }
+        AnyClass::Float(layout) => format!("{}floating-point numbers of {} bits", order(layout.order), 8 * size),
+        AnyClass::Compound(_) => "a compound type".to_owned(),
+        AnyClass::Enum { .. } => "an enumeration".to_owned(),
+        AnyClass::Sequence(_) => "elements of variable length".to_owned(),
+        AnyClass::Array { .. } => "arrays as elements".to_owned(),
+        AnyClass::Reference(_) => "references".to_owned(),
+        AnyClass::Complex(_) => "complex numbers of HDF5 2.0".to_owned(),
+        AnyClass::Bits(_) => "bit fields".to_owned(),
+        AnyClass::Opaque { .. } => "opaque elements".to_owned(),
+        AnyClass::Time => "times of HDF5".to_owned(),
+        AnyClass::Text { .. } | AnyClass::Unknown(_) => "a type that is not known".to_owned(),
+    };
+    (!known).then(name)
+}
+
+/// The order of bytes, where it is notable.
+fn order(order: Order) -> &'static str {
+    match order {
+        Order::Little => "",
+        Order::Big => "big-endian ",
+        Order::Other(_) => "mixed-endian ",
+    }
+}

@@ -1,0 +1,178 @@
+//! Reads all objects of a native file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
+use crate::error::{Context, Result, ResultExt};
+use crate::h5::{
+    self, AnyAttribute, AnyClass, AnyDataset, AnyObject, AnyType, Elsewhere, File, Group, Link, ReferenceKind,
+    STORED_STRING_BYTES, Superblock, Visitor,
+};
+use crate::io::FileSource;
+use crate::limits;
+use crate::native::{self, DIMENSION_LIST, is_scale};
+use crate::table::OpenOptions;
+
+/// Reads everything but the elements of columns.
+pub(super) fn collect(path: &Path) -> Result<Facts> {
+    let mut facts = Facts::default();
+    let places = check_tables(path, &mut facts)?;
+    let read = || -> Result<Facts> {
+        let source = FileSource::open(path)?;
+        let is_live = Superblock::read(&source).is_ok_and(|superblock| superblock.is_live());
+        facts.file = FileFacts { superblock: h5::superblock_version(&source)?, is_live };
+        let mut walk = Walk { facts, places, seen: BTreeSet::new() };
+        walk.group(&File::open_shared(path)?.root()?, 0)?;
+        Ok(walk.facts)
+    };
+    read().context(Context::path(path))
+}
+
+/// Opens every column as a conversion does; returns the groups of tables and of columns.
+fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place>> {
+    let mut places = BTreeMap::new();
+    for entry in native::open(path, OpenOptions::default())? {
+        places.insert(entry.group.clone(), Place::Table);
+        let table = match entry.table {
+            Ok(table) => table,
+            Err(error) => {
+                facts.unreadable.push((entry.group, error.message().to_owned()));
+                continue;
+            }
+        };
+        for index in 0..table.columns().len() {
+            let mut check = || -> Result<()> {
+                let datasets = table.dataset_paths(index)?;
+                if datasets.is_empty() {
+                    return Ok(());
+                }
+                for (_, dataset) in datasets {
+                    let group = dataset.rsplit_once('/').map_or("", |(group, _)| group);
+                    places.entry(group.to_owned()).or_insert(Place::Column);
+                }
+                table.cells(index).map(drop)
+            };
+            if let Err(error) = check() {
+                let column = format!("{}/{}", entry.group, table.link(index));
+                facts.unreadable.push((column, error.message().to_owned()));
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// A file that is being read.
+struct Walk {
+    facts: Facts,
+    /// The groups of tables and columns.
+    places: BTreeMap<String, Place>,
+    /// The groups that were read: links may lead round in circles.
+    seen: BTreeSet<String>,
+}
+
+impl Walk {
+    fn group(&mut self, group: &Group, depth: usize) -> Result<()> {
+        limits::depth(depth, "groups")?;
+        if !self.seen.insert(group.id()?) {
+            return Ok(());
+        }
+        self.facts.groups += 1;
+        for name in group.attributes()? {
+            self.attribute(group.path(), &name, group.any_attribute(&name)?)?;
+        }
+        for name in group.link_names()? {
+            let path = format!("{}/{name}", group.path().trim_end_matches('/'));
+            match group.any_link(&name)? {
+                Some(Link::Hard) => self.object(group, &name, path, depth)?,
+                Some(link) => self.facts.links.push(LinkFacts { path, elsewhere: elsewhere(&link) }),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, group: &Group, name: &str, path: String, depth: usize) -> Result<()> {
+        match group.any_object(name)? {
+            AnyObject::Group(group) => self.group(&group, depth + 1),
+            AnyObject::Type(_) => {
+                self.facts.types.push(path);
+                Ok(())
+            }
+            AnyObject::Dataset(dataset) => {
+                let class = group.header(name)?.attribute("CLASS").ok().flatten();
+                let place = self.places.get(group.path()).copied().unwrap_or(Place::Other);
+                self.dataset(&dataset, path, place, is_scale(class.as_ref()))
+            }
+        }
+    }
+
+    fn dataset(&mut self, dataset: &AnyDataset, path: String, place: Place, is_scale: bool) -> Result<()> {
+        let mut scales = ScaleCount::default();
+        for name in dataset.attributes()? {
+            let attribute = dataset.any_attribute(&name)?;
+            if let Some(attribute) = attribute.as_ref().filter(|_| name == DIMENSION_LIST) {
+                attribute.visit(&mut scales)?;
+            }
+            self.attribute(&path, &name, attribute)?;
+        }
+        let read = || -> Result<_> {
+            Ok(DatasetFacts {
+                path: path.clone(),
+                place,
+                is_scale,
+                element: dataset.element().clone(),
+                is_committed: dataset.has_committed_type()?,
+                extents: dataset.extents()?,
+                index: dataset.index_kind()?,
+                plugins: dataset.plugins()?,
+                elsewhere: dataset.elsewhere().map(ToString::to_string),
+                scales: scales.0,
+            })
+        };
+        self.facts.datasets.push(read().with_context(|| format!("dataset {path}"))?);
+        Ok(())
+    }
+
+    fn attribute(&mut self, path: &str, name: &str, attribute: Option<AnyAttribute>) -> Result<()> {
+        let Some(attribute) = attribute else { return Ok(()) };
+        let extents = attribute.extents().with_context(|| format!("{path} attribute {name}"))?;
+        let elements = extents.iter().flatten().fold(1, |product: u64, &extent| product.saturating_mul(extent));
+        let AnyType { size, class } = attribute.element();
+        let is_variable = matches!(class, AnyClass::Text { variable: true, .. });
+        let bytes = elements.saturating_mul(if is_variable { STORED_STRING_BYTES } else { *size as u64 });
+        self.facts.attributes.push(AttributeFacts { path: path.to_owned(), name: name.to_owned(), extents, bytes });
+        Ok(())
+    }
+}
+
+/// What a link leads to, if that is not in the file.
+fn elsewhere(link: &Link) -> Option<String> {
+    match link {
+        Link::Hard | Link::Soft(_) => None,
+        Link::External { file, path } => Some(Elsewhere::Link { file: file.clone(), path: path.clone() }.to_string()),
+        Link::UserDefined(class) => Some(Elsewhere::UserDefined(*class).to_string()),
+    }
+}
+
+/// Counts the references in each element of `DIMENSION_LIST`.
+#[derive(Default)]
+struct ScaleCount(Vec<usize>);
+
+impl Visitor for ScaleCount {
+    fn fixed(&mut self, _: &AnyType, _: &[u8]) {}
+
+    fn text(&mut self, _: &[u8]) {}
+
+    fn reference(&mut self, _: ReferenceKind, is_null: bool) {
+        if let Some(last) = self.0.last_mut() {
+            *last += usize::from(!is_null);
+        }
+    }
+
+    fn begin(&mut self) {
+        self.0.push(0);
+    }
+
+    fn end(&mut self) {}
+}
