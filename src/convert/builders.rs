@@ -10,7 +10,7 @@ use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
 use crate::clone::Reflink;
 use crate::damage::Damage;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::output::directory_of;
 use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
@@ -547,9 +547,11 @@ impl<'a> Digest<'a> {
     /// given as its error.
     ///
     /// # Errors
-    /// Those of [`Source::open`]; `Interrupted`. Errors of tables and columns are in the result.
+    /// Those of [`Source::open`]; `Usage` if no table has a column of a given name; `Interrupted`. Errors of tables and columns are in
+    /// the result.
     pub fn run(self) -> Result<Vec<(String, Result<TableDigest>)>> {
         let source = Source::open_with(&self.source, self.open)?;
+        source.check_columns(&self.columns).with_context(|| source.place.clone())?;
         let selected =
             |_: &str, column: &str| self.columns.is_empty() || self.columns.iter().any(|name| name == column);
         self.call.run(|progress| digest(&source, selected, progress))

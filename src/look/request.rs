@@ -2,6 +2,7 @@
 
 use super::calendar::mjd_of;
 use crate::error::{Error, Result};
+use crate::suggest::similar;
 
 /// Names of all parameters of a plot.
 pub const PARAMETERS: [&str; 15] = [
@@ -271,7 +272,10 @@ impl Request {
 fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T> {
     let found = choices.iter().find(|(word, _)| *word == value);
     let names: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-    let wrong = || Error::usage(format!("{name}: {value:?}, where {} can be", names.join(" or ")));
+    let wrong = || {
+        let meant = similar(value, &names).map_or(String::new(), |word| format!("; did you mean {word}?"));
+        Error::usage(format!("{name}: {value:?}, where {} can be{meant}", names.join(" or ")))
+    };
     found.map(|(_, choice)| *choice).ok_or_else(wrong)
 }
 
