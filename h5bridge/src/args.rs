@@ -16,6 +16,7 @@ pub(crate) const SOURCE: &str =
 
 /// Options of every verb.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]

@@ -1,22 +1,23 @@
 //! The command line: global options and verbs.
 
+use std::ffi::OsString;
 use std::io::Write;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    digest, finalize, follow, generate, info, link, ls, manifest, materialize, pack, plot, repair, to_hdf5, to_ms,
+    completions, digest, finalize, follow, generate, help, info, link, ls, manifest, materialize, pack, plot, repair, to_hdf5, to_ms,
     unpack, verify, watch,
 };
 use crate::exit::Status;
 
 /// Convert casacore tables (MeasurementSets) to HDF5 and back.
 #[derive(Debug, Parser)]
-#[command(name = "h5bridge", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "h5bridge", version, max_term_width = 100, arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(before_help = "Examples:
   h5bridge to-hdf5 my.ms my.h5
   h5bridge info my.ms
@@ -31,6 +32,19 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
+    /// The command line of the program.
+    pub(crate) fn full_command() -> Command {
+        help::with_words(Self::command())
+    }
+
+    /// Reads a command line, whose first word is the name of the program.
+    ///
+    /// # Errors
+    /// For help and version too: what is to be printed.
+    pub(crate) fn parse_words(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&Self::full_command().try_get_matches_from(args)?)
+    }
+
     /// Runs the verb; its result goes to `out`.
     pub(crate) fn run(self, out: &mut impl Write) -> Result<Status> {
         let global = &self.global;
@@ -59,7 +73,9 @@ impl Cli {
                                Debian and conda packages";
                 Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Unsupported, message).into())
             }
-            Verb::Generate(args) => generate::run(&args, global, Cli::command(), out),
+            Verb::Completions(args) => completions::run(&args, global, Cli::full_command(), out),
+            Verb::Help(args) => help::run(&args, global, Cli::full_command(), out),
+            Verb::Generate(args) => generate::run(&args, global, Cli::full_command(), out),
         }
     }
 }
@@ -116,6 +132,10 @@ pub(crate) enum Verb {
     Unpack(unpack::Args),
     /// List the files in a container
     Ls(ls::Args),
+    /// Print completions for bash, zsh or fish
+    Completions(completions::Args),
+    /// Show the help of a verb, or a page about a topic: formats, layout, selecting, exit codes …
+    Help(help::Args),
     /// Write pages of the manual, or completions of a shell, for packages
     #[command(hide = true)]
     Generate(generate::Args),

@@ -8,10 +8,10 @@ mod interrupt;
 mod progress;
 mod report;
 mod sync;
+mod topics;
 
 use std::ffi::OsString;
 
-use clap::Parser;
 use ctds_hdf5::{Error, ErrorKind};
 
 pub use crate::exit::Status;
@@ -20,7 +20,7 @@ pub use crate::interrupt::Caller;
 /// Runs a command line, whose first word is the name of the program. Results go to stdout, messages to stderr; SIGINT and
 /// SIGTERM are listened to from now on.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
-    let cli = match cli::Cli::try_parse_from(args) {
+    let cli = match cli::Cli::parse_words(args) {
         Ok(cli) => cli,
         Err(error) => {
             // help and version are not errors, and a closed pipe is not one either
@@ -34,7 +34,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
         let status = Status::of(&error);
         match status {
             Status::Done => {}
-            Status::Interrupted => eprintln!("{}", interrupt::MESSAGE),
+            Status::Interrupted => {
+                let outcome = error.downcast_ref::<report::Stopped>().map(ToString::to_string);
+                eprintln!("{}; {}", interrupt::MESSAGE, outcome.as_deref().unwrap_or(interrupt::NOTHING_WRITTEN));
+            }
             _ => report::error(&error, status, json),
         }
         status
@@ -49,7 +52,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
 pub fn call(words: impl IntoIterator<Item = OsString>, caller: Caller) -> Result<(Status, String), Error> {
     let args = std::iter::once(OsString::from("h5bridge")).chain(words);
     let usage = |error: clap::Error| Error::new(ErrorKind::Usage, first_paragraph(&error.to_string()));
-    let mut cli = cli::Cli::try_parse_from(args).map_err(usage)?;
+    let mut cli = cli::Cli::parse_words(args).map_err(usage)?;
     cli.global = args::Global { json: true, quiet: true, caller: Some(caller), ..cli.global };
     let mut document = Vec::new();
     let status = cli.run(&mut document).map_err(|error| match error.downcast::<Error>() {

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::convert::Damage;
-use ctds_hdf5::{ErrorKind, Plugin};
+use ctds_hdf5::{Error, ErrorKind, Plugin};
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -47,18 +47,80 @@ impl fmt::Display for Suggestion {
 }
 
 /// An error of reading a source, with the options that go on if the source is damaged.
-pub(crate) fn suggest(error: ctds_hdf5::Error, options: impl Into<String>) -> anyhow::Error {
+pub(crate) fn suggest(error: Error, options: impl Into<String>) -> anyhow::Error {
     match error.kind() {
         ErrorKind::Format | ErrorKind::Limit => anyhow::Error::new(error).context(Suggestion(options.into())),
         _ => error.into(),
     }
 }
 
-/// The sentence of an error; what it suggests comes last.
+/// The sentence of an error; what it suggests, or the usual next step, comes last.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
-    let Some(suggestion) = error.downcast_ref::<Suggestion>() else { return format!("{error:#}") };
-    let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
-    format!("{} ({suggestion})", causes.join(": "))
+    if let Some(suggestion) = error.downcast_ref::<Suggestion>() {
+        let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+        return format!("{} ({suggestion})", causes.join(": "));
+    }
+    let sentence = format!("{error:#}");
+    match error.downcast_ref::<Error>().map(Error::kind).and_then(next_step) {
+        Some(step) if !names_a_step(&sentence) => format!("{sentence} ({step})"),
+        _ => sentence,
+    }
+}
+
+/// Whether a message says what to type next.
+fn names_a_step(sentence: &str) -> bool {
+    [" --", "(--", "`h5bridge ", "did you mean", "; it has "].iter().any(|mark| sentence.contains(mark))
+}
+
+/// The next step after a failure of this kind, where the message names none.
+fn next_step(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::Io => "check the permissions of the path, and its disk",
+        ErrorKind::NoSpace => "free some space, or write to another disk",
+        ErrorKind::Format | ErrorKind::Limit => "the file is damaged, or something else: `h5bridge help damage`",
+        ErrorKind::Unsupported => "`h5bridge help formats` lists what is supported",
+        ErrorKind::Usage => "`h5bridge help VERB` shows the options",
+        ErrorKind::NotFound => "check the path; `h5bridge info` and `h5bridge ls` show what a source holds",
+        ErrorKind::Exists => "--overwrite replaces it",
+        ErrorKind::Locked => "another program has it open: --lock-timeout SECONDS waits longer",
+        _ => return None,
+    })
+}
+
+/// What has become of the files of a call that a signal stopped.
+#[derive(Debug)]
+pub(crate) struct Stopped(String);
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An error of writing `target`; an interruption says that nothing is left of it, and that `source` was only read.
+pub(crate) fn stopped(error: impl Into<anyhow::Error>, source: &Path, target: &Path) -> anyhow::Error {
+    let error = error.into();
+    if Status::of(&error) != Status::Interrupted {
+        return error;
+    }
+    let shown = target.display();
+    let outcome = match (unfinished(target), target.symlink_metadata().is_ok()) {
+        (Some(left), _) => format!("{} could not be removed, the next run with this target does", left.display()),
+        (None, true) => format!("{shown} is as it was"),
+        (None, false) => format!("the unfinished {shown} was removed"),
+    };
+    let read = if source == target { String::new() } else { format!("; {} is untouched", source.display()) };
+    error.context(Stopped(format!("{outcome}{read}; the same command begins again")))
+}
+
+/// A directory in which this process was writing `target`.
+fn unfinished(target: &Path) -> Option<PathBuf> {
+    let name = target.file_name()?.to_string_lossy();
+    let prefix = format!("{name}.{}-", std::process::id());
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut entries = std::fs::read_dir(parent).ok()?.flatten();
+    let is_left = |name: &str| name.starts_with(&prefix) && name.ends_with(".partial");
+    entries.find(|entry| is_left(&entry.file_name().to_string_lossy())).map(|entry| entry.path())
 }
 
 /// A warning on stderr. `--quiet` does not hide it.
@@ -145,7 +207,7 @@ pub(crate) fn speed(bytes: u64, seconds: f64) -> String {
 pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if target.symlink_metadata().is_ok() && !overwrite {
         let message = format!("{}: the target exists already (--overwrite replaces it)", target.display());
-        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Exists, message).into());
+        return Err(Error::new(ErrorKind::Exists, message).into());
     }
     Ok(())
 }

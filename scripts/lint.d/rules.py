@@ -27,7 +27,7 @@ LAYERS = [
     ['internals'],
     ['lib'],
     ['h5bridge/exit', 'h5bridge/sync'],
-    ['h5bridge/interrupt'],
+    ['h5bridge/interrupt', 'h5bridge/topics'],
     ['h5bridge/args'],
     ['h5bridge/report', 'h5bridge/progress'],
     ['h5bridge/command'],

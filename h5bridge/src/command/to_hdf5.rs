@@ -261,7 +261,7 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         .sync(args.durable.policy());
     let summary = to_hdf5.progress(&stoppable).write(&args.out);
     bar.finish();
-    let summary = summary?;
+    let summary = summary.map_err(|error| report::stopped(error, &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
     let (size, stored) = (report::bytes(summary.bytes), report::bytes(summary.file_bytes));
     Ending {
@@ -376,7 +376,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let plan = plan.progress(&stoppable);
     let summary = plan.write(&args.out);
     bar.finish();
-    let summary = summary.map_err(go_on)?;
+    let summary = summary.map_err(|error| report::stopped(go_on(error), &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
     let ToHdf5Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest, .. } = &summary;
     let digest = digest.as_ref().map(Sha256::to_string);
