@@ -10,14 +10,20 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    completions, digest, finalize, follow, generate, help, info, link, ls, manifest, materialize, pack, plot, repair, to_hdf5, to_ms,
-    unpack, verify, watch,
+    completions, digest, finalize, follow, generate, help, info, link, ls, manifest, materialize, pack, plot, repair,
+    to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 
 /// Convert casacore tables (MeasurementSets) to HDF5 and back.
 #[derive(Debug, Parser)]
-#[command(name = "h5bridge", version, max_term_width = 100, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(
+    name = "h5bridge",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
 #[command(before_help = "Examples:
   h5bridge to-hdf5 my.ms my.h5
   h5bridge info my.ms
@@ -29,6 +35,9 @@ pub(crate) struct Cli {
     /// The verb to run.
     #[command(subcommand)]
     pub(crate) verb: Verb,
+    /// The name of the verb, for messages.
+    #[arg(skip)]
+    pub(crate) verb_name: String,
 }
 
 impl Cli {
@@ -42,7 +51,9 @@ impl Cli {
     /// # Errors
     /// For help and version too: what is to be printed.
     pub(crate) fn parse_words(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&Self::full_command().try_get_matches_from(args)?)
+        let matches = Self::full_command().try_get_matches_from(args)?;
+        let verb_name = matches.subcommand_name().unwrap_or_default().to_owned();
+        Ok(Cli { verb_name, ..Self::from_arg_matches(&matches)? })
     }
 
     /// Runs the verb; its result goes to `out`.
@@ -133,6 +144,10 @@ pub(crate) enum Verb {
     /// List the files in a container
     Ls(ls::Args),
     /// Print completions for bash, zsh or fish
+    ///
+    /// Shells load these files when they start; `mkdir -p` makes missing directories. bash needs the package bash-completion. zsh
+    /// looks in ~/.zfunc if ~/.zshrc has, before compinit: fpath+=(~/.zfunc). The wheel and the packages of Debian and conda have
+    /// installed the files already.
     Completions(completions::Args),
     /// Show the help of a verb, or a page about a topic: formats, layout, selecting, exit codes …
     Help(help::Args),

@@ -29,7 +29,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
         }
     };
     cli.global.start_logging();
-    let json = cli.global.json;
+    let (json, verb) = (cli.global.json, cli.verb_name.clone());
     cli.run(&mut std::io::stdout().lock()).unwrap_or_else(|error| {
         let status = Status::of(&error);
         match status {
@@ -38,7 +38,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
                 let outcome = error.downcast_ref::<report::Stopped>().map(ToString::to_string);
                 eprintln!("{}; {}", interrupt::MESSAGE, outcome.as_deref().unwrap_or(interrupt::NOTHING_WRITTEN));
             }
-            _ => report::error(&error, status, json),
+            _ => report::error(&error, status, &verb, json),
         }
         status
     })
@@ -62,8 +62,12 @@ pub fn call(words: impl IntoIterator<Item = OsString>, caller: Caller) -> Result
     Ok((status, String::from_utf8_lossy(&document).into_owned()))
 }
 
-/// The error of a command line without the usage that follows it.
+/// The error of a command line, with a similar word if there is one, and without the usage that follows.
 fn first_paragraph(message: &str) -> String {
-    let end = message.find("\n\n").unwrap_or(message.len());
-    message[..end].trim_start_matches("error: ").to_owned()
+    let mut paragraphs = message.split("\n\n").map(str::trim);
+    let sentence = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
+    match paragraphs.next().and_then(|next| next.strip_prefix("tip: ")) {
+        Some(tip) => format!("{sentence}; {tip}"),
+        None => sentence.to_owned(),
+    }
 }

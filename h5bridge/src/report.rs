@@ -13,9 +13,10 @@ use crate::args::Global;
 use crate::exit::Status;
 
 /// The failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
-pub(crate) fn error(error: &anyhow::Error, status: Status, as_json: bool) {
+pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: bool) {
     let sentence = sentence(error);
-    eprintln!("h5bridge: {sentence}");
+    let step = next_step(error, verb).filter(|_| !names_a_step(&sentence));
+    eprintln!("h5bridge: {sentence}{}", step.map_or(String::new(), |step| format!(" ({step})")));
     if as_json {
         let document = json!({
             "status": status.name(), "code": status.code(), "warnings": [], "error": sentence,
@@ -54,35 +55,37 @@ pub(crate) fn suggest(error: Error, options: impl Into<String>) -> anyhow::Error
     }
 }
 
-/// The sentence of an error; what it suggests, or the usual next step, comes last.
+/// The sentence of an error; what it suggests comes last.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     if let Some(suggestion) = error.downcast_ref::<Suggestion>() {
         let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
         return format!("{} ({suggestion})", causes.join(": "));
     }
-    let sentence = format!("{error:#}");
-    match error.downcast_ref::<Error>().map(Error::kind).and_then(next_step) {
-        Some(step) if !names_a_step(&sentence) => format!("{sentence} ({step})"),
-        _ => sentence,
-    }
+    format!("{error:#}")
 }
 
 /// Whether a message says what to type next.
 fn names_a_step(sentence: &str) -> bool {
-    [" --", "(--", "`h5bridge ", "did you mean", "; it has "].iter().any(|mark| sentence.contains(mark))
+    [" --", "(--", "`h5bridge ", "did you mean", "; it has ", ": name ", ", name "]
+        .iter()
+        .any(|mark| sentence.contains(mark))
 }
 
-/// The next step after a failure of this kind, where the message names none.
-fn next_step(kind: ErrorKind) -> Option<&'static str> {
+/// The next step after a failure of `verb`, where the message names none.
+fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
+    let kind = match error.downcast_ref::<Error>() {
+        Some(error) => error.kind(),
+        None => ErrorKind::Io,
+    };
     Some(match kind {
-        ErrorKind::Io => "check the permissions of the path, and its disk",
-        ErrorKind::NoSpace => "free some space, or write to another disk",
-        ErrorKind::Format | ErrorKind::Limit => "the file is damaged, or something else: `h5bridge help damage`",
-        ErrorKind::Unsupported => "`h5bridge help formats` lists what is supported",
-        ErrorKind::Usage => "`h5bridge help VERB` shows the options",
-        ErrorKind::NotFound => "check the path; `h5bridge info` and `h5bridge ls` show what a source holds",
-        ErrorKind::Exists => "--overwrite replaces it",
-        ErrorKind::Locked => "another program has it open: --lock-timeout SECONDS waits longer",
+        ErrorKind::Io => "check the path, its permissions and its disk".to_owned(),
+        ErrorKind::NoSpace => "free some space, or write to another disk".to_owned(),
+        ErrorKind::Format | ErrorKind::Limit => "if it is damaged: `h5bridge help damage`".to_owned(),
+        ErrorKind::Unsupported => "`h5bridge help formats` lists what is supported".to_owned(),
+        ErrorKind::Usage => format!("`h5bridge help {verb}` shows the options"),
+        ErrorKind::NotFound => "check the path; `h5bridge ls` and `h5bridge info` show what a source holds".to_owned(),
+        ErrorKind::Exists => "remove it, or name another target".to_owned(),
+        ErrorKind::Locked => "--lock-timeout SECONDS waits longer".to_owned(),
         _ => return None,
     })
 }

@@ -10,7 +10,7 @@ use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
 use crate::clone::Reflink;
 use crate::damage::Damage;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::output::directory_of;
 use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
@@ -201,6 +201,11 @@ impl<'a> ToHdf5<'a> {
     /// # Errors
     /// `Interrupted` if the token is cancelled while damage is looked for; `Usage` if tables, columns or rows are named that do not exist; those of [`Source::open`] and of reading columns.
     pub fn plan(self) -> Result<ToHdf5Plan<'a>> {
+        let place = Context::path(&self.source);
+        self.planned().map_err(|error| error.of_source(&place))
+    }
+
+    fn planned(self) -> Result<ToHdf5Plan<'a>> {
         let mut source = Source::open_with(&self.source, self.open)?;
         let mut options = self.options;
         if self.salvage {
@@ -333,7 +338,9 @@ impl<'a> ToHdf5Plan<'a> {
     /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
     pub fn write(&self, target: impl AsRef<Path>) -> Result<ToHdf5Summary> {
         let (target, publishing) = (target.as_ref(), self.call.publishing);
-        self.call.run(|progress| to_hdf5(&self.source, &self.plan, &self.options, target, publishing, progress))
+        let written =
+            self.call.run(|progress| to_hdf5(&self.source, &self.plan, &self.options, target, publishing, progress));
+        written.map_err(|error| error.of_source(&self.source.place))
     }
 }
 
@@ -395,12 +402,14 @@ impl<'a> ToTable<'a> {
     /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ToTableSummary> {
         let mut source = Source::open_with(&self.source, self.open)?;
-        self.call.run(|progress| {
+        let place = Context::path(&self.source);
+        let written = self.call.run(|progress| {
             if self.salvage {
                 source.salvage(|_, _| true, progress)?;
             }
             to_table(&source, &self.options, target.as_ref(), self.call.publishing, progress)
-        })
+        });
+        written.map_err(|error| error.of_source(&place))
     }
 }
 

@@ -293,7 +293,7 @@ fn words(value: &str) -> Result<Vec<String>> {
 
 /// `A..B`, where either may be missing.
 fn range<'a>(name: &str, value: &'a str) -> Result<(Option<&'a str>, Option<&'a str>)> {
-    let wrong = || Error::usage(format!("{name}: {value:?} is not a range: A..B, without B"));
+    let wrong = || Error::usage(format!("{name}: {value:?} is not a range, expected A..B: from A up to but without B"));
     let (start, end) = value.split_once("..").ok_or_else(wrong)?;
     let part = |text: &'a str| Some(text.trim()).filter(|text| !text.is_empty());
     Ok((part(start), part(end)))

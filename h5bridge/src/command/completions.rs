@@ -15,9 +15,6 @@ use crate::exit::Status;
   h5bridge completions bash > ~/.local/share/bash-completion/completions/h5bridge
   h5bridge completions zsh > ~/.zfunc/_h5bridge
   h5bridge completions fish > ~/.config/fish/completions/h5bridge.fish")]
-#[command(after_help = "Shells load these files when they start; create missing directories with mkdir -p. bash needs the package \
-                        bash-completion. zsh looks in ~/.zfunc if ~/.zshrc has, before compinit: fpath+=(~/.zfunc). The wheel and \
-                        the packages of Debian and conda have installed the files already.")]
 pub(crate) struct Args {
     /// The shell
     shell: Shell,
@@ -50,8 +47,30 @@ impl Shell {
         };
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command, "h5bridge", &mut script);
-        script
+        match self {
+            Shell::Bash => with_files(&String::from_utf8_lossy(&script)).into_bytes(),
+            _ => script,
+        }
     }
+}
+
+/// Verbs whose arguments are words, not paths.
+const OF_WORDS: [&str; 3] = ["help", "completions", "generate"];
+
+/// Where nothing is typed yet, bash shall show the files of the directory: clap's script shows all options.
+fn with_files(script: &str) -> String {
+    let (mut patched, mut takes_files) = (String::new(), false);
+    for line in script.lines() {
+        patched.push_str(line);
+        patched.push('\n');
+        let text = line.trim();
+        if let Some(verb) = text.strip_prefix("h5bridge__subcmd__").and_then(|label| label.strip_suffix(')')) {
+            takes_files = !OF_WORDS.contains(&verb);
+        } else if takes_files && text.starts_with("opts=") {
+            patched.push_str("            [[ -z ${cur} && ${prev} != -* ]] && return 0\n");
+        }
+    }
+    patched
 }
 
 /// Prints the script.

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl
         What::Zsh => completions(Shell::Zsh, command),
         What::Fish => completions(Shell::Fish, command),
     };
-    fs::create_dir_all(&args.dir).with_context(|| format!("{} cannot be made", args.dir.display()))?;
+    fs::create_dir_all(&args.dir).with_context(|| format!("{}: the directory cannot be made", args.dir.display()))?;
     let mut paths = Vec::new();
     for (name, content) in files {
         let path = args.dir.join(name);
@@ -110,5 +110,8 @@ fn page(command: &Command, related: &[String]) -> Result<Vec<u8>> {
     let names = related.iter().flat_map(|name| [roman(", "), bold(name), roman("(1)")]).skip(1);
     roff.text(names.collect::<Vec<_>>());
     roff.to_writer(&mut page)?;
-    Ok(page)
+    let page = String::from_utf8(page)?;
+    // groff reads ASCII; it has names for all other characters
+    let escaped = |c: char| if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) };
+    Ok(page.chars().map(escaped).collect::<String>().into_bytes())
 }

@@ -28,7 +28,8 @@ pub(crate) fn with_words(command: Command) -> Command {
     let verb = |verb: &Command| PossibleValue::new(verb.get_name().to_owned()).hide(verb.is_hide_set());
     let topics = TOPICS.iter().map(|topic| PossibleValue::new(topic.name));
     let words: Vec<_> = command.get_subcommands().map(verb).chain(topics).collect();
-    command.mut_subcommand("help", |help| help.mut_arg("word", |word| word.value_parser(PossibleValuesParser::new(words))))
+    command
+        .mut_subcommand("help", |help| help.mut_arg("word", |word| word.value_parser(PossibleValuesParser::new(words))))
 }
 
 /// Prints the page. `command` is the command line of the program.

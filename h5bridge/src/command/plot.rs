@@ -178,7 +178,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         session.set_block_bytes(bytes);
     }
     let shows_progress = std::io::stderr().is_terminal() && !global.quiet && !global.json;
-    let mut frame = session.frame(&request)?;
+    let of_source = |error: Error| error.context(args.source.display());
+    let mut frame = session.frame(&request).map_err(of_source)?;
     let (patience, mut waiting) = (global.open_options().lock_timeout.unwrap_or(PATIENCE), Duration::ZERO);
     while !frame.is_complete() && !frame.is_stopped() {
         if stop.is_set() {
@@ -188,7 +189,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             eprint!("\r{} of {} rows ", frame.plot.rows_used, frame.plot.rows);
         }
         let before = frame.plot.rows_used;
-        frame = session.frame(&request)?;
+        frame = session.frame(&request).map_err(of_source)?;
         if frame.plot.rows_used == before {
             if waiting >= patience {
                 bail!(

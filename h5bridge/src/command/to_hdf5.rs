@@ -157,8 +157,8 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 
 /// How data is compressed, by the word on the command line.
 pub(crate) fn compress(text: &str) -> Result<Compress, String> {
-    // the words of a usage error are a sentence of their own
-    Compress::parse(text).map_err(|error| format!("{}; or auto, or shared", error.message()))
+    let more = |message: &str| if message.starts_with("expected ") { ", or auto, shared" } else { "" };
+    Compress::parse(text).map_err(|error| format!("{}{}", error.message(), more(error.message())))
 }
 
 /// The help of `--compress`.
