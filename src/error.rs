@@ -263,8 +263,8 @@ impl Error {
         self
     }
 
-    /// Adds the source as the outermost step, unless the error names a path already, such as that of the target.
-    pub(crate) fn of_source(self, place: &Context) -> Self {
+    /// Adds the path of a file as the outermost step, unless the error names one already, such as that of the target.
+    pub(crate) fn of_file(self, place: &Context) -> Self {
         let names_a_path = self.0.contexts.iter().any(|context| matches!(context, Context::Path(_)));
         if names_a_path { self } else { self.context(place) }
     }

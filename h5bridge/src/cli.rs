@@ -49,7 +49,7 @@ impl Cli {
     /// Reads a command line, whose first word is the name of the program.
     ///
     /// # Errors
-    /// For help and version too: what is to be printed.
+    /// Usage errors; help and version are errors as well, which have the text to print.
     pub(crate) fn parse_words(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let matches = Self::full_command().try_get_matches_from(args)?;
         let verb_name = matches.subcommand_name().unwrap_or_default().to_owned();

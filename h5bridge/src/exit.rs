@@ -51,6 +51,7 @@ impl Status {
         }
         match error.downcast_ref::<io::Error>() {
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Status::Done,
+            Some(error) if error.kind() == io::ErrorKind::StorageFull => Status::NoSpace,
             _ => Status::Failed,
         }
     }

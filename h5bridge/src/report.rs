@@ -61,7 +61,9 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
         let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
         return format!("{} ({suggestion})", causes.join(": "));
     }
-    format!("{error:#}")
+    // verbs name the file of every other error of the system
+    let is_of_stdout = error.is::<std::io::Error>() && error.chain().count() == 1;
+    format!("{}{error:#}", if is_of_stdout { "stdout: " } else { "" })
 }
 
 /// Whether a message says what to type next.
@@ -73,9 +75,10 @@ fn names_a_step(sentence: &str) -> bool {
 
 /// The next step after a failure of `verb`, where the message names none.
 fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
-    let kind = match error.downcast_ref::<Error>() {
-        Some(error) => error.kind(),
-        None => ErrorKind::Io,
+    let kind = match (error.downcast_ref::<Error>(), Status::of(error)) {
+        (Some(error), _) => error.kind(),
+        (None, Status::NoSpace) => ErrorKind::NoSpace,
+        (None, _) => ErrorKind::Io,
     };
     Some(match kind {
         ErrorKind::Io => "check the path, its permissions and its disk".to_owned(),

@@ -202,7 +202,8 @@ class Writer:
         if columns is None:
             raise KeyError(f"{self.path} has no table {table!r}{_native.instead(str(table), list(self._columns))}")
         if name not in columns:
-            raise KeyError(f"{self.path}: table {table} has no column {name!r}{_native.instead(str(name), list(columns))}")
+            meant = _native.instead(str(name), list(columns))
+            raise KeyError(f"{self.path}: table {table} has no column {name!r}{meant}")
         known = columns[name]
         of = known["type"]
         if known["shapes"] is not None:

@@ -10,7 +10,7 @@ use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
 use crate::clone::Reflink;
 use crate::damage::Damage;
-use crate::error::{Context, Error, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::output::directory_of;
 use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
@@ -202,7 +202,7 @@ impl<'a> ToHdf5<'a> {
     /// `Interrupted` if the token is cancelled while damage is looked for; `Usage` if tables, columns or rows are named that do not exist; those of [`Source::open`] and of reading columns.
     pub fn plan(self) -> Result<ToHdf5Plan<'a>> {
         let place = Context::path(&self.source);
-        self.planned().map_err(|error| error.of_source(&place))
+        self.planned().map_err(|error| error.of_file(&place))
     }
 
     fn planned(self) -> Result<ToHdf5Plan<'a>> {
@@ -340,7 +340,13 @@ impl<'a> ToHdf5Plan<'a> {
         let (target, publishing) = (target.as_ref(), self.call.publishing);
         let written =
             self.call.run(|progress| to_hdf5(&self.source, &self.plan, &self.options, target, publishing, progress));
-        written.map_err(|error| error.of_source(&self.source.place))
+        written.map_err(|error| {
+            let is_of_source = error.contexts().any(|context| matches!(context, Context::Member { .. }));
+            match error.kind() {
+                ErrorKind::Io | ErrorKind::NoSpace if !is_of_source => error.of_file(&Context::path(target)),
+                _ => error.of_file(&self.source.place),
+            }
+        })
     }
 }
 
@@ -409,7 +415,7 @@ impl<'a> ToTable<'a> {
             }
             to_table(&source, &self.options, target.as_ref(), self.call.publishing, progress)
         });
-        written.map_err(|error| error.of_source(&place))
+        written.map_err(|error| error.of_file(&place))
     }
 }
 

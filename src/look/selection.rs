@@ -296,7 +296,7 @@ fn numbered(number: i64, name: &str) -> String {
 /// The error that the source lacks what `word` names, and what it has instead.
 pub(super) fn unknown(what: &str, word: &str, mut known: Vec<String>) -> Error {
     const SHOWN: usize = 12;
-    // a number is not misspelt; names stand behind their numbers: `0 (m000)`
+    // a number is not misspelt; names follow their numbers: `0 (m000)`
     let names =
         known.iter().map(|known| known.split_once(" (").map_or(&known[..], |(_, name)| name.trim_end_matches(')')));
     if let Some(name) = similar(word, names).filter(|_| word.parse::<i64>().is_err()) {

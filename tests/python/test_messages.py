@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from typing import NamedTuple
 
 import h5py
@@ -21,7 +20,6 @@ import support
 from support import h5bridge
 
 PAGE = os.path.join(support.ROOT, 'docs', 'messages.md')
-TESTS = os.path.dirname(os.path.abspath(__file__))
 
 
 class Case(NamedTuple):
@@ -127,14 +125,32 @@ def folder(tmp_path_factory):
     (folder / 'mine').mkdir()
     (folder / 'mine' / 'thesis.tex').write_text('mine')
     os.symlink('circle', folder / 'circle')
-    shutil.copytree(os.path.join(support.TESTDATA, 'virtual_taql'), folder / 'taql')
+    shutil.copytree(os.path.join(support.TESTDATA, 'virtual_taql', 't.tab'), folder / 'taql.tab')
     with h5py.File(folder / 'changed.h5', 'w') as target, h5py.File(folder / 'my.h5') as source:
         for name in source.attrs:
             target.attrs[name] = source.attrs[name]
         for name in source:
             source.copy(name, target)
         target['MAIN/TIME'][3] += 1
-    # what casacore keeps locked, and a live file whose writer lives
+    with h5py.File(folder / 'linked.h5', 'w') as file:
+        file['elsewhere'] = h5py.ExternalLink('numbers.h5', 'group/data')
+    with h5py.File(folder / 'huge.h5', 'w') as file:
+        file.attrs['format'], file.attrs['format_version'] = 'ctds-hdf5', '1.0'
+        file.create_dataset('MAIN/X', shape=(10**13,), dtype='f8', chunks=(10**6,))
+    (folder / 'drawn.png').write_text('mine')
+    shutil.copytree(folder / 'my.ms', folder / 'stale.ms')
+    run('manifest', 'stale.ms', 'stale.json')
+    os.utime(folder / 'stale.ms' / 'table.f7', (0, 0))
+    # names of managers that nobody has, as long as those they replace
+    managers = {b'IncrementalStMan': b'NonexistentStMan', b'StandardStMan': b'AlienardStMan', b'TiledShapeStMan': b'AlienShapeStMan',
+                b'TiledColumnStMan': b'AlienColumnStMan'}
+    for name, count in (('unknown.ms', 1), ('alien.ms', len(managers))):
+        shutil.copytree(folder / 'my.ms', folder / name)
+        text = (folder / name / 'table.dat').read_bytes()
+        for old, new in list(managers.items())[:count]:
+            assert len(old) == len(new)
+            text = text.replace(old, new)
+        (folder / name / 'table.dat').write_bytes(text)
     tables = [
         ('cut_dat.ms', cut(100, 'table.dat')), ('magic.ms', patched(0, b'\0\0\0\0', 'table.dat')),
         ('empty_dat.ms', cut(0, 'table.dat')), ('no_dat.ms', removed('table.dat')),
@@ -142,13 +158,13 @@ def folder(tmp_path_factory):
         ('cut_f3.ms', cut(40, 'table.f3')), ('magic_f3.ms', patched(0, b'\xff' * 8, 'table.f3')),
         ('no_tiles.ms', removed('table.f0_TSM1')), ('cut_tiles.ms', cut(1000, 'table.f0_TSM1')),
         ('cut_ssm.ms', cut(-20000, 'table.f7')), ('index_ssm.ms', patched(0, b'\xff' * 64, 'table.f7')),
-        ('cut_ism.ms', cut(600, 'table.f8')), ('dir_dat.ms', directory_for_file('table.dat')),
+        ('cut_ism.ms', cut(600, 'table.f8')), ('changed.ms', cut(50, 'table.info')),
+        ('huge_info.ms', lambda path: os.truncate(path / 'table.info', 2 << 30)), ('dir_dat.ms', directory_for_file('table.dat')),
     ]
     for name, change in tables:
         damaged(folder, name, 'my.ms', change)
     for name, change in [
-        ('cut.h5', cut(5000)), ('head.h5', patched(8, b'\xff' * 8)), ('no_data.h5', without('MAIN/DATA')),
-        ('no_main.h5', without('MAIN')), ('version.h5', with_attribute('format_version', '9.0')),
+        ('cut.h5', cut(5000)), ('head.h5', patched(8, b'\xff' * 8)), ('no_document.h5', without('_ctds/MAIN')), ('version.h5', with_attribute('format_version', '9.0')),
         ('format.h5', with_attribute('format', 'another')),
     ]:
         damaged(folder, name, 'my.h5', change)
@@ -177,7 +193,7 @@ def folder(tmp_path_factory):
 
 CASES = [
     # the command line
-    Case(2, 'to-hdf'), Case(2, 'to-hdf5 my.ms'), Case(2, 'to-hdf5 my.ms out.h5 --colums DATA', '--colums'),
+    Case(2, 'to-hdf', 'to-hdf'), Case(2, 'to-hdf5 my.ms', '<OUT>'), Case(2, 'to-hdf5 my.ms out.h5 --colums DATA', '--colums'),
     Case(2, 'help format', 'format'), Case(2, 'completions bsh', 'bsh'),
     Case(2, 'to-hdf5 my.ms out.h5 --columns DAT', 'DAT'),
     Case(2, 'to-hdf5 my.ms out.h5 --columns ANTENA/NAME', 'ANTENA'),
@@ -201,24 +217,23 @@ CASES = [
     Case(2, 'to-hdf5 my.ms out.h5 --salvage --restorable', '--salvage'),
     Case(2, 'to-hdf5 my.ms out.h5 --appendable --compress shared', '--appendable'),
     Case(2, 'to-hdf5 my.ms missing/out.h5', 'missing'),
-    Case(2, 'to-hdf5 my.ms ..', ''),
     Case(2, 'to-ms my.h5 out.ms --byte-order middle', '--byte-order'), Case(2, 'to-ms my.h5 out.ms --exact', 'restorable'),
     Case(2, 'digest my.ms --columns DAT', 'DAT'), Case(2, 'verify plain.h5', 'digests'),
     Case(2, 'verify my.ms average.h5', 'averag'),
     Case(2, 'pack my.ms out.ms --format multifle', '--format'), Case(2, 'pack my.ms out.ms --block-size 12', 'block'),
     Case(2, 'pack my.ms out.ms --format bcolz --crc', '--crc'), Case(2, 'pack my.ms out.ms --compress lz5', '--compress'),
-    Case(2, 'pack numbers.h5 out.bcolz --format bcolz', 'dataset'),
+    
     Case(2, 'manifest my.ms out.json --table ANTENA', 'ANTENA'),
     Case(2, 'plot my.ms waterfal', 'waterfal'), Case(2, 'plot my.ms --column DAT', 'DAT'),
     Case(2, 'plot my.ms --quantity phse', 'phse'), Case(2, 'plot my.ms --antenna nowhere', 'nowhere'),
     Case(2, 'plot my.ms --chan 5', 'chan'), Case(2, 'plot my.ms --out my.gif', 'my.gif'),
     Case(2, 'follow my.ms out.h5 --idle 5parsecs', '--idle'), Case(2, 'info my.ms --lock-timeout soon', '--lock-timeout'),
-    Case(2, 'link my.ms out.ms'), Case(2, 'materialize my.ms'),
+    Case(2, "watch my.h5 --alert 'flaged > 4'", 'flaged'), Case(2, 'link my.ms out.ms'), Case(2, 'materialize my.ms'), Case(2, 'pack my.ms my.ms/inside.ms', 'inside'),
+    Case(2, 'to-hdf5 data.bcolz out.h5 --rows 0..3', '--rows'),
     # sources that are missing, something else, or damaged
     Case(3, 'info nothing.ms'), Case(3, 'to-hdf5 nothing.ms out.h5'), Case(3, 'info notes.txt'), Case(3, 'info empty'),
-    Case(3, 'info folder'), Case(3, 'info circle'), Case(3, 'info my.h5/ANTENA', 'ANTENA'),
-    Case(3, 'info archive.h5/ANTENA', 'ANTENA'), Case(3, 'ls packed.ms/table.mg'), Case(3, 'ls run.sion/TASK77', 'TASK77'),
-    Case(3, 'pack numbers.h5/group/dat out.bcolz --format bcolz', 'dat'), Case(3, 'watch my.ms'), Case(3, 'repair my.ms'),
+    Case(3, 'info folder'), Case(3, 'info circle'),  Case(3, 'info archive.h5/ANTENA', 'ANTENA'), Case(3, 'ls packed.ms/table.mg'), Case(3, 'ls run.sion/TASK77', 'TASK77'),
+    Case(3, 'pack numbers.h5/group/dat out.bcolz --format bcolz', 'dat'), Case(3, 'repair my.ms'),
     Case(3, 'finalize nothing.h5 out.h5'),
     Case(3, 'to-hdf5 cut_dat.ms out.h5', 'table.dat'), Case(3, 'info magic.ms', 'table.dat'), Case(3, 'info empty_dat.ms', 'table.dat'),
     Case(3, 'info no_dat.ms'), Case(3, 'to-hdf5 cut_sub.ms out.h5', 'ANTENNA'), Case(3, 'to-hdf5 no_f3.ms out.h5', 'table.f3'),
@@ -226,41 +241,181 @@ CASES = [
     Case(3, 'to-hdf5 no_tiles.ms out.h5', 'table.f0'), Case(3, 'to-hdf5 cut_tiles.ms out.h5', 'table.f0'),
     Case(3, 'to-hdf5 cut_ssm.ms out.h5', 'table.f7'), Case(3, 'to-hdf5 index_ssm.ms out.h5', 'table.f7'),
     Case(3, 'to-hdf5 cut_ism.ms out.h5', 'table.f8'),
-    Case(3, 'info cut.h5'), Case(3, 'info head.h5'), Case(3, 'to-ms no_data.h5 out.ms', 'DATA'), Case(3, 'info no_main.h5', 'MAIN'),
-    Case(3, 'info format.h5', 'format'),
-    Case(3, 'ls cut_mf.ms', 'table.mf'), Case(3, 'info magic_mf.ms', 'table.mf'), Case(3, 'unpack crc_mf.ms out.ms', 'table.mf'),
-    Case(3, 'ls seal.h5'), Case(3, 'unpack block.h5 out.ms'), Case(3, 'verify --bytes block.h5'), Case(3, 'ls cut.sion'), Case(3, 'ls cut.vt'),
+    Case(3, 'info cut.h5'), Case(3, 'info head.h5'),
+    Case(3, 'ls cut_mf.ms', 'table.mf'), Case(3, 'info magic_mf.ms', 'table.mf'), Case(3, 'unpack crc_mf.ms new.ms', 'block'),
+    Case(3, 'verify --bytes seal.h5'), Case(3, 'to-ms no_document.h5 new.ms'), Case(3, 'unpack block.h5 new.ms'), Case(3, 'verify --bytes block.h5'), Case(3, 'ls cut.sion'), Case(3, 'ls cut.vt'),
     Case(3, 'info no_sizes.bcolz', 'sizes'), Case(3, 'info json.bcolz', 'sizes'), Case(3, 'verify broken.json'),
     # what exists in no form of ours
-    Case(4, 'info version.h5', '9.0'),
+    Case(4, 'info version.h5', '9.0'), Case(4, 'info format.h5', 'format'), Case(4, 'to-hdf5 alien.ms new.h5', 'StMan'),
+    Case(4, 'pack numbers.h5 new.bcolz --format bcolz', 'text'), Case(4, 'pack linked.h5/elsewhere new.bcolz --format bcolz', 'elsewhere'),
     # differences
-    Case(5, 'verify my.ms changed.h5', 'TIME'), Case(5, 'verify my.ms rows.h5'), Case(5, 'verify --bytes my.ms crc_mf.ms'),
+    Case(5, 'verify my.ms changed.h5', 'TIME'), Case(5, 'verify my.ms rows.h5'), Case(5, 'verify --bytes my.ms changed.ms', 'table.info'), Case(5, 'verify stale.json', 'table.f7'),
     # warnings
     Case(6, 'to-hdf5 cut_tiles.ms salvaged.h5 --salvage', 'table.f0'),
-    Case(6, 'to-hdf5 taql/TAQL out.h5 --strict'),
+    Case(6, 'to-hdf5 unknown.ms warned.h5 --strict', 'NonexistentStMan'),
+    Case(6, 'to-hdf5 taql.tab taql.h5 --strict', 'VirtualTaQLColumn'),
     # targets
     Case(7, 'to-hdf5 my.ms my.h5'), Case(7, 'to-ms my.h5 other.ms'), Case(7, 'to-ms my.h5 mine --overwrite'),
-    Case(7, 'pack my.ms packed.ms'), Case(7, 'manifest my.ms my.json'), Case(7, 'plot my.ms --out notes.txt.png'),
+    Case(7, 'pack my.ms packed.ms'), Case(7, 'manifest my.ms my.json'), Case(7, 'plot my.ms --out drawn.png'),
     Case(7, 'to-hdf5 locked.ms out.h5 --lock-timeout 0.2'), Case(7, 'digest locked.ms --lock-timeout 0.2'),
     # the system
-    Case(1, 'to-hdf5 dir_dat.ms out.h5', 'table.dat'), Case(1, 'generate man notes.txt'),
+    Case(3, 'to-hdf5 dir_dat.ms out.h5', 'table.dat'), Case(3, 'info huge_info.ms', 'table.info'), Case(1, 'generate man notes.txt'),
+    Case(1, 'watch my.ms'), Case(8, 'to-ms huge.h5 new.ms'),
 ]
 
+
+# Commands that need more than their words: a limit of the system, or a signal.
+
+def limited(folder):
+    """A file system on which files have at most 100 kB."""
+    words = 'to-hdf5 my.ms new.h5'
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+    process = subprocess.run([support.H5BRIDGE, *words.split()], cwd=folder, capture_output=True, text=True, preexec_fn=limit,
+                             restore_signals=False)
+    return 1, words, process.returncode, process.stderr
+
+
+def to_a_full_device(folder):
+    with open('/dev/full', 'w') as full:
+        process = subprocess.run([support.H5BRIDGE, 'info', 'my.ms'], cwd=folder, stdout=full, stderr=subprocess.PIPE, text=True)
+    return 8, 'info my.ms > /dev/full', process.returncode, process.stderr
+
+
+def interrupted(folder, words, is_ready):
+    """SIGINT, sent when IS_READY says so of a line of stderr."""
+    process = subprocess.Popen([support.H5BRIDGE, *words.split()], cwd=folder, stderr=subprocess.PIPE, text=True)
+    line = process.stderr.readline()
+    assert is_ready(line), line
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    return 130, words, process.returncode, said
+
+
+def interrupted_while_waiting(folder):
+    return interrupted(folder, 'to-hdf5 locked.ms new.h5', lambda line: 'waiting for it' in line)
+
+
+def interrupted_while_writing(folder):
+    return interrupted(folder, 'to-hdf5 noise.h5 new.h5 --compress zstd:22 --threads 1', lambda line: line.startswith('writing'))
+
+
+SPECIAL = [limited, to_a_full_device, interrupted_while_waiting, interrupted_while_writing]
+
+
+# ---- the judgement --------------------------------------------------------------------------------------------------
+
+# A message says what was found or expected with one of these words.
+STATES = re.compile(r"\b(not|no|none|neither|cannot|only|but|where|expected|exceeds?|needs?|needed|already|missing|differs?|known|at least|"
+                    r"unexpected|unrecognized|required|invalid|interrupted|damaged|limit|too|locked|is|are|was|out of|has|have)\b|\|", re.IGNORECASE)
+# ... and what to do next with one of these.
+STEPS = re.compile(r"`h5bridge |(?<![\w-])--[a-z]|did you mean|; it has |\btip: |For more information|\bnext: |\bname |begins again|check the "
+                   r"path|possible values|free some space|remove it")
+
+
+def shortcomings(case, message):
+    """What a message lacks."""
+    found = []
+    paths = [word for word in shell_words(case.words)[1:] if not word.startswith('-')] + ['stdout: '] * ('>' in case.words.split())
+    # a signal that comes before anything is written leaves all files alone
+    is_named = any(path in message for path in paths) or case.code == 2 and case.place and case.place in message
+    if not is_named and 'nothing was being written' not in message:
+        found.append('it names neither file nor option')
+    if case.place not in message:
+        found.append('it does not name ' + case.place)
+    if not STATES.search(message):
+        found.append('it does not say what was found or expected')
+    # a difference and a signal are no failures that something can be done about
+    if case.code != 5 and not STEPS.search(message) and 'nothing was being written' not in message:
+        found.append('it does not say what to do next')
+    if 'panicked' in message or re.search(r'\x1b|/tmp/|\.partial', message):
+        found.append('it has something that is not for users')
+    return found
+
+
+def test_the_judgement():
+    """The rules refuse messages that lack something."""
+    case = Case(3, 'info my.ms', 'table.dat')
+    assert shortcomings(case, 'h5bridge: my.ms: table.dat: byte 4 is not what is expected (`h5bridge help damage`)') == []
+    for message, lack in (('h5bridge: table.dat: no bytes (--salvage)', 'file'), ('h5bridge: my.ms: no bytes (--salvage)', 'table.dat'),
+                          ('h5bridge: my.ms: table.dat (--salvage)', 'expected'), ('h5bridge: my.ms: table.dat: no bytes', 'next'),
+                          ('h5bridge: my.ms: table.dat: no bytes (--salvage) /tmp/x', 'users')):
+        assert lack in ' '.join(shortcomings(case, message)), message
+
+
+# ---- the page -------------------------------------------------------------------------------------------------------
 
 def provoke(folder, case):
     """(exit code, message) of a command."""
     process = subprocess.run([support.H5BRIDGE, *shell_words(case.words)], cwd=folder, capture_output=True, text=True,
                              stdin=subprocess.DEVNULL, timeout=60)
-    text = process.stderr if case.code != 5 else process.stdout + process.stderr
-    return process.returncode, text.replace(str(folder) + '/', '')
+    # findings are on stdout
+    return process.returncode, (process.stdout if case.code in (3, 5) else '') + process.stderr
 
 
-if __name__ == '__main__':
-    import pathlib, tempfile
-    class F:
-        def mktemp(self, name): return pathlib.Path(tempfile.mkdtemp(dir='/tmp/words'))
-    made = folder.__wrapped__(F()) if hasattr(folder, '__wrapped__') else None
-    f = next(made)
+def normalised(folder, text):
+    """What differs from run to run, left out."""
+    text = text.replace(str(folder) + '/', '')
+    text = re.sub(r'only \d+ are free', 'only … are free', text)
+    text = re.sub(r'^(.* s, .*/s, peak memory|[\d.]+ s, ).*\n', '', text, flags=re.MULTILINE)
+    text = re.sub(r'(modification time is) [\d.]+ s', r'\1 … s', text)
+    return text.strip()
+
+
+@pytest.fixture(scope='module')
+def provoked(folder):
+    """[(case, exit code, message)] of all commands."""
+    noise = np.random.default_rng(1).normal(size=(4000, 1000))
+    with h5py.File(folder / 'noise.h5', 'w') as file:
+        file.attrs['format'], file.attrs['format_version'] = 'ctds-hdf5', '1.0'
+        file['MAIN/X'] = noise
+    found = []
     for case in CASES:
-        code, text = provoke(f, case)
-        print('' if code == case.code else 'XXX %d not %d' % (code, case.code), '$', case.words); print('   ', text.strip().replace('\n', '\n    '))
+        code, text = provoke(folder, case)
+        found.append((case, code, normalised(folder, text)))
+    for special in SPECIAL:
+        expected, words, code, text = special(folder)
+        found.append((Case(expected, words), code, normalised(folder, text)))
+    return found
+
+
+def page(provoked):
+    """The text of docs/messages.md."""
+    listed = h5bridge('help', 'exit-codes').stdout
+    meanings = {int(code): (name.strip(), said) for code, name, said in re.findall(r'^ +(\d+)  (.{27}) (.+)$', listed, re.MULTILINE)}
+    parts = ['# Messages\n',
+             'What `h5bridge` prints when it does not do what was asked for, by exit code (`h5bridge help exit-codes`). Each message names the',
+             'file, the place in it, what was found or expected, and what to do next. This page is written by tests/python/test_messages.py, which runs',
+             'the commands and judges the messages: `H5BRIDGE_UPDATE=1 pytest tests/python/test_messages.py`.\n']
+    for code in sorted({case.code for case, _, _ in provoked}):
+        name, said = meanings[code]
+        parts.append('## %d: %s\n\n%s.\n' % (code, name, said[0].upper() + said[1:]))
+        blocks = ['$ h5bridge %s\n%s\n' % (case.words, text) for case, _, text in provoked if case.code == code]
+        parts.append('```text\n%s```\n' % '\n'.join(blocks))
+    return '\n'.join(parts)
+
+
+def test_exit_codes(provoked):
+    wrong = [(case.words, code, case.code, text) for case, code, text in provoked if code != case.code]
+    assert not wrong
+    assert {case.code for case, _, _ in provoked} == {1, 2, 3, 4, 5, 6, 7, 8, 130}
+
+
+def test_every_message_is_complete(provoked):
+    lacking = ['%s: %s\n    %s' % (case.words, ', '.join(shortcomings(case, text)), text)
+               for case, _, text in provoked if shortcomings(case, text)]
+    assert not lacking, '\n'.join(lacking)
+
+
+def test_messages_differ(provoked):
+    """At least sixty failures of different kinds, each told apart by its words."""
+    kinds = {re.sub(r"[\w./-]*\d[\w./-]*|'[^']*'|\b\w+\.(ms|h5|vt|sion|bcolz|json)\b", '', text) for _, _, text in provoked}
+    assert len(kinds) >= 60, len(kinds)
+
+
+def test_page(provoked):
+    text = page(provoked)
+    if os.environ.get('H5BRIDGE_UPDATE') == '1':
+        with open(PAGE, 'w', encoding='utf-8') as file:
+            file.write(text)
+    with open(PAGE, encoding='utf-8') as file:
+        assert text == file.read(), 'H5BRIDGE_UPDATE=1 writes the page again'

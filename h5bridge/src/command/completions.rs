@@ -49,9 +49,31 @@ impl Shell {
         clap_complete::generate(shell, &mut command, "h5bridge", &mut script);
         match self {
             Shell::Bash => with_files(&String::from_utf8_lossy(&script)).into_bytes(),
-            _ => script,
+            Shell::Fish => [script, words(&command).into_bytes()].concat(),
+            Shell::Zsh => script,
         }
     }
+}
+
+/// Completions of the arguments that are one of some words: clap's script for fish has those of options only.
+fn words(command: &Command) -> String {
+    let mut lines = String::new();
+    for verb in command.get_subcommands() {
+        for (number, argument) in verb.get_positionals().enumerate() {
+            let values = argument.get_possible_values();
+            let names: Vec<&str> =
+                values.iter().filter(|value| !value.is_hide_set()).map(|value| value.get_name()).collect();
+            if !names.is_empty() {
+                // where paths come before, they are completed too
+                let only = if number == 0 { " -f" } else { "" };
+                let (verb, names) = (verb.get_name(), names.join(" "));
+                lines += &format!(
+                    "complete -c h5bridge -n \"__fish_h5bridge_using_subcommand {verb}\"{only} -a \"{names}\"\n"
+                );
+            }
+        }
+    }
+    lines
 }
 
 /// Verbs whose arguments are words, not paths.
