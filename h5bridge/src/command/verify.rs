@@ -97,7 +97,7 @@ fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Wri
         .iter()
         .map(|found| json!({"array": found.array, "index": found.index, "left": found.left, "right": found.right}))
         .collect();
-    let verdict = if equal { "equal" } else { "different" };
+    let verdict = verdict(equal, &names);
     Ending {
         failed: (!equal).then_some(Status::Different),
         found: result.differences.iter().map(line).collect(),
