@@ -87,7 +87,7 @@ fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
         ErrorKind::Unsupported => "`h5bridge help formats` lists what is supported".to_owned(),
         ErrorKind::Usage => format!("`h5bridge help {verb}` shows the options"),
         ErrorKind::NotFound => "check the path; `h5bridge ls` and `h5bridge info` show what a source holds".to_owned(),
-        ErrorKind::Exists => "remove it, or name another target".to_owned(),
+        ErrorKind::Exists => "name another target, or replace it with --overwrite".to_owned(),
         ErrorKind::Locked => "--lock-timeout SECONDS waits longer".to_owned(),
         _ => return None,
     })

@@ -33,20 +33,15 @@ pub(crate) fn with_words(command: Command) -> Command {
 }
 
 /// Prints the page. `command` is the command line of the program.
-pub(crate) fn run(args: &Args, global: &Global, mut command: Command, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
     let topic = TOPICS.iter().find(|topic| Some(topic.name) == args.word.as_deref());
     if let Some(topic) = topic {
         write!(out, "{}", topic.text())?;
         return Ok(Status::Done);
     }
-    command.build();
-    let shown = match &args.word {
-        Some(verb) => command.find_subcommand_mut(verb).map(Command::render_long_help),
-        None => Some(command.render_long_help()),
-    };
-    if let Some(shown) = shown {
-        // like --help: styled on a terminal only
-        let is_styled = global.caller.is_none() && console::colors_enabled();
+    let words = ["h5bridge"].into_iter().chain(args.word.as_deref()).chain(["--help"]);
+    if let Err(help) = command.try_get_matches_from(words) {
+        let (shown, is_styled) = (help.render(), global.caller.is_none() && console::colors_enabled());
         if is_styled { write!(out, "{}", shown.ansi())? } else { write!(out, "{shown}")? }
     }
     if args.word.is_none() {

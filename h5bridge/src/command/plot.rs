@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use ctds_hdf5::Error;
 use ctds_hdf5::ErrorKind;
 use ctds_hdf5::look::{Frame, Kind, Request, Session};
@@ -234,5 +234,5 @@ fn bytes(frame: &Frame, form: Form, size: (usize, usize)) -> Vec<u8> {
 
 /// Writes a file under a temporary name and renames it to `path`.
 fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Result<()> {
-    ctds_hdf5::look::write_file(path, bytes, if_exists(overwrite)).with_context(|| path.display().to_string())
+    Ok(ctds_hdf5::look::write_file(path, bytes, if_exists(overwrite)).map_err(|error| error.context(path.display()))?)
 }
