@@ -263,6 +263,12 @@ impl Error {
         self
     }
 
+    /// Adds the path of a file as the outermost step, unless the error names one already, such as that of the target.
+    pub(crate) fn of_file(self, place: &Context) -> Self {
+        let names_a_path = self.0.contexts.iter().any(|context| matches!(context, Context::Path(_)));
+        if names_a_path { self } else { self.context(place) }
+    }
+
     /// The steps that lead to the error, outermost first: path, file of the table, structure and offset.
     pub fn contexts(&self) -> impl Iterator<Item = &Context> {
         self.0.contexts.iter().rev()

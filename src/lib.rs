@@ -71,6 +71,7 @@ mod sha;
 mod shuffle;
 mod source;
 mod stman;
+mod suggest;
 mod sync;
 mod table;
 mod thin;
@@ -84,10 +85,11 @@ pub use error::{Context, Error, ErrorKind, Result};
 pub use h5::{Compression, Plugin};
 /// The arrays of this interface, in the version that it uses.
 pub use ndarray;
-pub use progress::{CancelToken, Cancellable, Progress};
+pub use progress::{CancelToken, Cancellable, Phase, Progress};
 pub use publishing::{IfExists, SyncPolicy};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
+pub use suggest::instead;
 pub use table::{
     Column, ColumnInfo, ColumnMut, Hypercube, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable, Table,
     TableKind, TableWriter, is_locked_here, is_open_elsewhere,

@@ -455,7 +455,7 @@ fn is_table(path: &Path) -> bool {
 }
 
 fn not_a_table() -> Error {
-    Error::new(ErrorKind::Exists, "the target is a directory, but not a table: it is not replaced")
+    Error::new(ErrorKind::Exists, "the target is a directory, but not a table: it is not replaced, name another one")
 }
 
 fn is_a_directory() -> Error {

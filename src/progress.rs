@@ -5,6 +5,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 
+/// What a long call is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Reading the source and writing the target.
+    Writing,
+    /// Comparing what was written with the source.
+    Comparing,
+    /// Making the target durable (fsync), before it gets its name.
+    Flushing,
+}
+
+impl Phase {
+    /// Name of the phase for people: `writing`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Writing => "writing",
+            Phase::Comparing => "comparing",
+            Phase::Flushing => "flushing",
+        }
+    }
+}
+
 /// Reports of a long call: conversion, packing, comparison. `()` ignores them.
 pub trait Progress: Sync {
     /// About `bytes` will be written, as is known now. Calls that write a target say so before they create anything.
@@ -12,6 +35,9 @@ pub trait Progress: Sync {
 
     /// `bytes` more of `part`, a column or a file, of `table` have been written.
     fn advance(&self, _bytes: u64, _table: &str, _part: &str) {}
+
+    /// The call has entered another phase. Until it says so, it prepares: opens the source and makes a plan.
+    fn phase(&self, _phase: Phase) {}
 
     /// Whether the call should stop. It is asked between blocks of data, from any thread; the call then returns
     /// [`ErrorKind::Interrupted`] and removes what it has written. See [`CancelToken`].
@@ -107,6 +133,10 @@ impl Progress for Cancellable<'_> {
 
     fn advance(&self, bytes: u64, table: &str, part: &str) {
         self.progress.advance(bytes, table, part);
+    }
+
+    fn phase(&self, phase: Phase) {
+        self.progress.phase(phase);
     }
 
     fn is_cancelled(&self) -> bool {

@@ -16,6 +16,7 @@ pub(crate) const SOURCE: &str =
 
 /// Options of every verb.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options", next_display_order = 900)]
 pub(crate) struct Global {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
@@ -30,7 +31,7 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) strict: bool,
     /// Wait at most this long for a program that is writing to the table
-    #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS")]
+    #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS", value_parser = seconds)]
     pub(crate) lock_timeout: f64,
     /// Open tables without locks, for example on read-only media
     #[arg(long, global = true)]
@@ -99,6 +100,11 @@ impl Global {
             .try_init()
             .ok();
     }
+}
+
+/// A number of seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "expected a number of seconds, such as 60 or 0.5".to_owned())
 }
 
 fn sync_policy() -> impl TypedValueParser<Value = SyncPolicy> {

@@ -1,22 +1,29 @@
 //! The command line: global options and verbs.
 
+use std::ffi::OsString;
 use std::io::Write;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    digest, finalize, follow, generate, info, link, lint, ls, manifest, materialize, pack, plot, repair, to_hdf5,
-    to_ms, unpack, verify, watch,
+    completions, digest, finalize, follow, generate, help, info, link, lint, ls, manifest, materialize, pack, plot, repair,
+    to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 
 /// Convert casacore tables (MeasurementSets) to HDF5 and back.
 #[derive(Debug, Parser)]
-#[command(name = "h5bridge", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "h5bridge",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
 #[command(before_help = "Examples:
   h5bridge to-hdf5 my.ms my.h5
   h5bridge info my.ms
@@ -28,9 +35,27 @@ pub(crate) struct Cli {
     /// The verb to run.
     #[command(subcommand)]
     pub(crate) verb: Verb,
+    /// The name of the verb, for messages.
+    #[arg(skip)]
+    pub(crate) verb_name: String,
 }
 
 impl Cli {
+    /// The command line of the program.
+    pub(crate) fn full_command() -> Command {
+        help::with_words(Self::command())
+    }
+
+    /// Reads a command line, whose first word is the name of the program.
+    ///
+    /// # Errors
+    /// Usage errors; help and version are errors as well, which have the text to print.
+    pub(crate) fn parse_words(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = Self::full_command().try_get_matches_from(args)?;
+        let verb_name = matches.subcommand_name().unwrap_or_default().to_owned();
+        Ok(Cli { verb_name, ..Self::from_arg_matches(&matches)? })
+    }
+
     /// Runs the verb; its result goes to `out`.
     pub(crate) fn run(self, out: &mut impl Write) -> Result<Status> {
         let global = &self.global;
@@ -60,7 +85,9 @@ impl Cli {
                                Debian and conda packages";
                 Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Unsupported, message).into())
             }
-            Verb::Generate(args) => generate::run(&args, global, Cli::command(), out),
+            Verb::Completions(args) => completions::run(&args, global, Cli::full_command(), out),
+            Verb::Help(args) => help::run(&args, global, Cli::full_command(), out),
+            Verb::Generate(args) => generate::run(&args, global, Cli::full_command(), out),
         }
     }
 }
@@ -119,6 +146,14 @@ pub(crate) enum Verb {
     Unpack(unpack::Args),
     /// List the files in a container
     Ls(ls::Args),
+    /// Print completions for bash, zsh or fish
+    ///
+    /// Shells load these files when they start; `mkdir -p` makes missing directories. bash needs the package bash-completion. zsh
+    /// looks in ~/.zfunc if ~/.zshrc has, before compinit: fpath+=(~/.zfunc). The wheel and the packages of Debian and conda have
+    /// installed the files already.
+    Completions(completions::Args),
+    /// Show the help of a verb, or a page about a topic: formats, layout, selecting, exit codes …
+    Help(help::Args),
     /// Write pages of the manual, or completions of a shell, for packages
     #[command(hide = true)]
     Generate(generate::Args),

@@ -51,6 +51,7 @@ impl Status {
         }
         match error.downcast_ref::<io::Error>() {
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Status::Done,
+            Some(error) if error.kind() == io::ErrorKind::StorageFull => Status::NoSpace,
             _ => Status::Failed,
         }
     }
@@ -81,6 +82,22 @@ impl Status {
             Status::Target => "target exists or is locked",
             Status::NoSpace => "no space",
             Status::Interrupted => "interrupted",
+        }
+    }
+
+    /// When the program ends with this status, for people.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Status::Done => "all that was asked for",
+            Status::Failed => "the system refused or failed: permissions, a broken disk",
+            Status::Usage => "the command line is wrong",
+            Status::Source => "the source is missing, damaged or something else",
+            Status::Unsupported => "legal, but not supported",
+            Status::Different => "`verify` found a difference",
+            Status::Warnings => "warnings under --strict, or damage left out by --salvage",
+            Status::Target => "the target exists, or another program has the table locked",
+            Status::NoSpace => "the disk is full",
+            Status::Interrupted => "stopped by Ctrl-C or SIGTERM",
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ctds_hdf5::{CancelToken, Progress};
+use ctds_hdf5::{CancelToken, Phase as CallPhase, Progress};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::Status;
@@ -67,7 +67,8 @@ impl Interrupts {
                 // held until the program has ended, so that no call begins to write
                 let phase = locked(&phase_now);
                 if cancel.is_cancelled() || *phase == Phase::Idle {
-                    eprintln!("{MESSAGE}");
+                    let effect = if *phase == Phase::Idle { NOTHING_WRITTEN } else { LEFT };
+                    eprintln!("{MESSAGE}; {effect}");
                     signal_hook::low_level::exit(Status::Interrupted.code().into());
                 }
                 cancel.cancel();
@@ -118,6 +119,10 @@ impl Progress for Stoppable<'_> {
         }
     }
 
+    fn phase(&self, phase: CallPhase) {
+        self.progress.phase(phase);
+    }
+
     fn is_cancelled(&self) -> bool {
         self.begin();
         self.interrupts.token.is_cancelled()
@@ -132,6 +137,12 @@ impl Drop for Stoppable<'_> {
 
 /// Message when a signal ends a verb.
 pub(crate) const MESSAGE: &str = "h5bridge: interrupted";
+
+/// The effect of a signal while no call writes.
+pub(crate) const NOTHING_WRITTEN: &str = "nothing was being written";
+
+/// The effect of a second signal, which comes before a call has cleaned up.
+const LEFT: &str = "the next run with the same target removes what is left beside it";
 
 /// Set by SIGINT and SIGTERM, for verbs that end in order; the second signal ends the program at once.
 pub(crate) struct Stop(Interrupts);

@@ -8,10 +8,10 @@ mod interrupt;
 mod progress;
 mod report;
 mod sync;
+mod topics;
 
 use std::ffi::OsString;
 
-use clap::Parser;
 use ctds_hdf5::{Error, ErrorKind};
 
 pub use crate::exit::Status;
@@ -20,7 +20,7 @@ pub use crate::interrupt::Caller;
 /// Runs a command line, whose first word is the name of the program. Results go to stdout, messages to stderr; SIGINT and
 /// SIGTERM are listened to from now on.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
-    let cli = match cli::Cli::try_parse_from(args) {
+    let cli = match cli::Cli::parse_words(args) {
         Ok(cli) => cli,
         Err(error) => {
             // help and version are not errors, and a closed pipe is not one either
@@ -29,13 +29,16 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
         }
     };
     cli.global.start_logging();
-    let json = cli.global.json;
+    let (json, verb) = (cli.global.json, cli.verb_name.clone());
     cli.run(&mut std::io::stdout().lock()).unwrap_or_else(|error| {
         let status = Status::of(&error);
         match status {
             Status::Done => {}
-            Status::Interrupted => eprintln!("{}", interrupt::MESSAGE),
-            _ => report::error(&error, status, json),
+            Status::Interrupted => {
+                let outcome = error.downcast_ref::<report::Stopped>().map(ToString::to_string);
+                eprintln!("{}; {}", interrupt::MESSAGE, outcome.as_deref().unwrap_or(interrupt::NOTHING_WRITTEN));
+            }
+            _ => report::error(&error, status, &verb, json),
         }
         status
     })
@@ -49,7 +52,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
 pub fn call(words: impl IntoIterator<Item = OsString>, caller: Caller) -> Result<(Status, String), Error> {
     let args = std::iter::once(OsString::from("h5bridge")).chain(words);
     let usage = |error: clap::Error| Error::new(ErrorKind::Usage, first_paragraph(&error.to_string()));
-    let mut cli = cli::Cli::try_parse_from(args).map_err(usage)?;
+    let mut cli = cli::Cli::parse_words(args).map_err(usage)?;
     cli.global = args::Global { json: true, quiet: true, caller: Some(caller), ..cli.global };
     let mut document = Vec::new();
     let status = cli.run(&mut document).map_err(|error| match error.downcast::<Error>() {
@@ -59,8 +62,12 @@ pub fn call(words: impl IntoIterator<Item = OsString>, caller: Caller) -> Result
     Ok((status, String::from_utf8_lossy(&document).into_owned()))
 }
 
-/// The error of a command line without the usage that follows it.
+/// The error of a command line, with a similar word if there is one, and without the usage that follows.
 fn first_paragraph(message: &str) -> String {
-    let end = message.find("\n\n").unwrap_or(message.len());
-    message[..end].trim_start_matches("error: ").to_owned()
+    let mut paragraphs = message.split("\n\n").map(str::trim);
+    let sentence = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
+    match paragraphs.next().and_then(|next| next.strip_prefix("tip: ")) {
+        Some(tip) => format!("{sentence}; {tip}"),
+        None => sentence.to_owned(),
+    }
 }

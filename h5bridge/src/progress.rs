@@ -1,41 +1,104 @@
-//! The progress bar of a conversion.
+//! Reports of the progress of a verb: a bar on a terminal, otherwise a line for each table.
 
 use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-use ctds_hdf5::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ctds_hdf5::convert::display_name;
+use ctds_hdf5::{Phase, Progress};
+use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar on stderr if that is a terminal, else nothing.
-pub(crate) struct Bar(ProgressBar);
+use crate::sync::locked;
+
+/// A run that is shorter has its summary, and no lines.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// A bar on stderr if that is a terminal, else lines; nothing with `--quiet`.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    lines: Option<Mutex<Lines>>,
+}
+
+/// Lines on stderr, where it is not a terminal.
+struct Lines {
+    start: Instant,
+    /// The tables that data has been written of, in this order.
+    tables: Vec<String>,
+    phase: Option<Phase>,
+    /// Lines that wait for the end of the silence.
+    waiting: Vec<String>,
+}
 
 impl Bar {
     /// A bar of `bytes`.
     pub(crate) fn new(bytes: u64, quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(8));
-        if quiet || !std::io::stderr().is_terminal() {
+        let is_shown = !quiet && std::io::stderr().is_terminal();
+        if !is_shown {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        let style = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} left  {msg}";
+        let style = "{prefix} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} left  {msg}";
         bar.set_style(ProgressStyle::with_template(style).expect("the template is constant and valid"));
-        Bar(bar)
+        let lines = || Lines { start: Instant::now(), tables: Vec::new(), phase: None, waiting: Vec::new() };
+        Bar { bar, lines: (!quiet && !is_shown).then(|| Mutex::new(lines())) }
     }
 
     /// Removes the progress bar.
     pub(crate) fn finish(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
+    }
+
+    /// Prints what waits, if the run has lasted long enough.
+    fn print(lines: &mut Lines) {
+        if lines.start.elapsed() >= SILENT {
+            lines.waiting.drain(..).for_each(|line| eprintln!("{line}"));
+        }
+    }
+
+    /// How far the run has come, in words.
+    fn so_far(&self) -> String {
+        let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        if done == 0 || total == 0 {
+            return String::new();
+        }
+        let rate = HumanBytes(self.bar.per_sec() as u64);
+        let left = HumanDuration(self.bar.eta());
+        format!("; {} of {} done, {rate}/s, {left} left", HumanBytes(done), HumanBytes(total))
     }
 }
 
 impl Progress for Bar {
     fn expect(&self, bytes: u64) {
-        self.0.set_length(bytes);
+        self.bar.set_length(bytes);
     }
 
     fn advance(&self, bytes: u64, table: &str, column: &str) {
-        if self.0.is_hidden() {
+        if let Some(lines) = &self.lines {
+            let mut lines = locked(lines);
+            if !lines.tables.iter().any(|known| known == table) {
+                let phase = lines.phase.map_or("reading", Phase::name);
+                let line = format!("{phase} {}{}", display_name(table), self.so_far());
+                lines.tables.push(table.to_owned());
+                lines.waiting.push(line);
+            }
+            Self::print(&mut lines);
+        } else if self.bar.is_hidden() {
             return;
         }
-        self.0.inc(bytes);
-        self.0.set_message(if table == "." { column.to_owned() } else { format!("{table}/{column}") });
+        self.bar.inc(bytes);
+        self.bar.set_message(if table == "." { column.to_owned() } else { format!("{table}/{column}") });
+    }
+
+    fn phase(&self, phase: Phase) {
+        self.bar.set_prefix(phase.name());
+        if let Some(lines) = &self.lines {
+            let mut lines = locked(lines);
+            lines.phase = Some(phase);
+            lines.tables.clear();
+            if phase == Phase::Flushing {
+                lines.waiting.push("flushing to disk".to_owned());
+            }
+            Self::print(&mut lines);
+        }
     }
 }

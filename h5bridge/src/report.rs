@@ -2,20 +2,21 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::convert::Damage;
-use ctds_hdf5::{ErrorKind, Plugin};
+use ctds_hdf5::{Error, ErrorKind, Plugin};
 use serde_json::{Value, json};
 
 use crate::args::Global;
 use crate::exit::Status;
 
 /// The failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
-pub(crate) fn error(error: &anyhow::Error, status: Status, as_json: bool) {
+pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: bool) {
     let sentence = sentence(error);
-    eprintln!("h5bridge: {sentence}");
+    let step = next_step(error, verb).filter(|_| !names_a_step(&sentence));
+    eprintln!("h5bridge: {sentence}{}", step.map_or(String::new(), |step| format!(" ({step})")));
     if as_json {
         let document = json!({
             "status": status.name(), "code": status.code(), "warnings": [], "error": sentence,
@@ -47,7 +48,7 @@ impl fmt::Display for Suggestion {
 }
 
 /// An error of reading a source, with the options that go on if the source is damaged.
-pub(crate) fn suggest(error: ctds_hdf5::Error, options: impl Into<String>) -> anyhow::Error {
+pub(crate) fn suggest(error: Error, options: impl Into<String>) -> anyhow::Error {
     match error.kind() {
         ErrorKind::Format | ErrorKind::Limit => anyhow::Error::new(error).context(Suggestion(options.into())),
         _ => error.into(),
@@ -56,9 +57,76 @@ pub(crate) fn suggest(error: ctds_hdf5::Error, options: impl Into<String>) -> an
 
 /// The sentence of an error; what it suggests comes last.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
-    let Some(suggestion) = error.downcast_ref::<Suggestion>() else { return format!("{error:#}") };
-    let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
-    format!("{} ({suggestion})", causes.join(": "))
+    if let Some(suggestion) = error.downcast_ref::<Suggestion>() {
+        let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+        return format!("{} ({suggestion})", causes.join(": "));
+    }
+    // verbs name the file of every other error of the system
+    let is_of_stdout = error.is::<std::io::Error>() && error.chain().count() == 1;
+    format!("{}{error:#}", if is_of_stdout { "stdout: " } else { "" })
+}
+
+/// Whether a message says what to type next.
+fn names_a_step(sentence: &str) -> bool {
+    [" --", "(--", "`h5bridge ", "did you mean", "; it has ", ": name ", ", name "]
+        .iter()
+        .any(|mark| sentence.contains(mark))
+}
+
+/// The next step after a failure of `verb`, where the message names none.
+fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
+    let kind = match (error.downcast_ref::<Error>(), Status::of(error)) {
+        (Some(error), _) => error.kind(),
+        (None, Status::NoSpace) => ErrorKind::NoSpace,
+        (None, _) => ErrorKind::Io,
+    };
+    Some(match kind {
+        ErrorKind::Io => "check the path, its permissions and its disk".to_owned(),
+        ErrorKind::NoSpace => "free some space, or write to another disk".to_owned(),
+        ErrorKind::Format | ErrorKind::Limit => "if it is damaged: `h5bridge help damage`".to_owned(),
+        ErrorKind::Unsupported => "`h5bridge help formats` lists what is supported".to_owned(),
+        ErrorKind::Usage => format!("`h5bridge help {verb}` shows the options"),
+        ErrorKind::NotFound => "check the path; `h5bridge ls` and `h5bridge info` show what a source holds".to_owned(),
+        ErrorKind::Exists => "name another target, or replace it with --overwrite".to_owned(),
+        ErrorKind::Locked => "--lock-timeout SECONDS waits longer".to_owned(),
+        _ => return None,
+    })
+}
+
+/// What has become of the files of a call that a signal stopped.
+#[derive(Debug)]
+pub(crate) struct Stopped(String);
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An error of writing `target`; an interruption says that nothing is left of it, and that `source` was only read.
+pub(crate) fn stopped(error: impl Into<anyhow::Error>, source: &Path, target: &Path) -> anyhow::Error {
+    let error = error.into();
+    if Status::of(&error) != Status::Interrupted {
+        return error;
+    }
+    let shown = target.display();
+    let outcome = match (unfinished(target), target.symlink_metadata().is_ok()) {
+        (Some(left), _) => format!("{} could not be removed, the next run with this target does", left.display()),
+        (None, true) => format!("{shown} is as it was"),
+        (None, false) => format!("the unfinished {shown} was removed"),
+    };
+    let read = if source == target { String::new() } else { format!("; {} is untouched", source.display()) };
+    error.context(Stopped(format!("{outcome}{read}; the same command begins again")))
+}
+
+/// A directory in which this process was writing `target`.
+fn unfinished(target: &Path) -> Option<PathBuf> {
+    let name = target.file_name()?.to_string_lossy();
+    let prefix = format!("{name}.{}-", std::process::id());
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut entries = std::fs::read_dir(parent).ok()?.flatten();
+    let is_left = |name: &str| name.starts_with(&prefix) && name.ends_with(".partial");
+    entries.find(|entry| is_left(&entry.file_name().to_string_lossy())).map(|entry| entry.path())
 }
 
 /// A warning on stderr. `--quiet` does not hide it.
@@ -145,7 +213,7 @@ pub(crate) fn speed(bytes: u64, seconds: f64) -> String {
 pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if target.symlink_metadata().is_ok() && !overwrite {
         let message = format!("{}: the target exists already (--overwrite replaces it)", target.display());
-        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Exists, message).into());
+        return Err(Error::new(ErrorKind::Exists, message).into());
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ __all__ = [
     "call",
     "hypercube_part",
     "hypercube_rows",
+    "instead",
     "main",
     "outline",
     "stored_cells",
@@ -26,6 +27,7 @@ def main(args: Sequence[str]) -> int: ...
 def call(
     words: Sequence[str], progress: Callable[[int, int, str, str], object] | None = None
 ) -> tuple[int, str]: ...
+def instead(word: str, names: Sequence[str]) -> str: ...
 def outline(source: Source) -> dict[str, Any]: ...
 def stored_cells(
     source: Source,

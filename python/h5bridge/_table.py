@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -174,7 +173,8 @@ def _reopen(path: str, options: dict[str, Any], name: str) -> Table:
     for number, (found, _) in enumerate(shared.source.tables()):
         if found == name:
             return Table(path, options, shared, number)
-    raise _errors.NotFoundError(f"{path}: no table {name}")
+    names = [found for found, _ in shared.source.tables()]
+    raise _errors.NotFoundError(f"{path}: no table {name}{_native.instead(name, names)}")
 
 
 class _Subtables(Mapping[str, Table]):
@@ -474,7 +474,5 @@ def _can_fill(out: npt.NDArray[Any], dtype: np.dtype[Any], box: Wanted) -> bool:
 
 
 def _missing(path: str, kind: str, name: str, names: Mapping[str, int]) -> str:
-    """The message for a name that the table lacks, with those that come near it."""
-    near = difflib.get_close_matches(str(name).upper(), names, 3, 0.5)
-    meant = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"{path} has no {kind} {name!r}{meant}"
+    """The message for a name that the table lacks, with a similar one."""
+    return f"{path} has no {kind} {name!r}{_native.instead(str(name), list(names))}"

@@ -200,9 +200,10 @@ class Writer:
     def _block(self, table: str, name: str, cells: Any) -> tuple[int, tuple[str, str, Any, list[int | None] | None]]:
         columns = self._columns.get(table)
         if columns is None:
-            raise KeyError(f"there is no table {table!r}; there are {', '.join(self._columns)}")
+            raise KeyError(f"{self.path} has no table {table!r}{_native.instead(str(table), list(self._columns))}")
         if name not in columns:
-            raise KeyError(f"table {table} has no column {name!r}; it has {', '.join(columns)}")
+            meant = _native.instead(str(name), list(columns))
+            raise KeyError(f"{self.path}: table {table} has no column {name!r}{meant}")
         known = columns[name]
         of = known["type"]
         if known["shapes"] is not None:

@@ -16,6 +16,12 @@ use pyo3::prelude::*;
 mod _native {
     use pyo3::prelude::*;
 
+    /// The end of a message about a name that is none of `names`: a similar one, or those that exist.
+    #[pyfunction]
+    fn instead(word: &str, names: Vec<String>) -> String {
+        ctds_hdf5::instead(word, names)
+    }
+
     #[pymodule_export]
     use crate::call::{call, main};
     #[pymodule_export]

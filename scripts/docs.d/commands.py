@@ -85,8 +85,7 @@ def page(text, title):
             rest.append('\n## %s\n' % heading)
             for name, paragraphs in items(lines):
                 if heading == 'Commands':
-                    target = '' if name == 'help' else '(%s.md)' % name
-                    rest.append('[`%s`]%s\n' % (name, target) if target else '`%s`\n' % name)
+                    rest.append('[`%s`](%s.md)\n' % (name, name))
                 else:
                     rest.append('`%s` { #%s }\n' % (name, anchor(name)))
                 body = [plain(paragraph) for paragraph in paragraphs] or ['']
@@ -103,8 +102,22 @@ def verbs(text):
     """The names of the commands in the help of the program."""
     for heading, lines in sections(text):
         if heading == 'Commands':
-            return [name for name, _ in items(lines) if name != 'help']
+            return [name for name, _ in items(lines)]
     raise ValueError('the help of h5bridge lists no commands')
+
+
+def topics(program):
+    """The pages of `help TOPIC`, a section each."""
+    def shown(*words):
+        return subprocess.run([program, 'help', *words], capture_output=True, text=True, check=True, timeout=60).stdout
+
+    names = re.findall(r'^ {2}(\S+)', shown().split('\nTopics, ')[1], re.MULTILINE)
+    section = '\n## %s { #%s }\n\n```text\n%s```\n'
+    made = ''
+    for name in names:
+        title, _, text = shown(name).partition('\n\n')
+        made += section % (title, name, text)
+    return made
 
 
 def pages(program):
@@ -114,4 +127,5 @@ def pages(program):
     made = {'index': page(text, 'The program h5bridge')}
     for name in names:
         made[name] = page(help_text(program, name), 'h5bridge ' + name)
+    made['help'] += topics(program)
     return made

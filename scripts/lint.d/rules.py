@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['error'],
-    ['clock', 'damage', 'limits', 'publishing', 'sha', 'shuffle', 'sync'],
+    ['clock', 'damage', 'limits', 'publishing', 'sha', 'shuffle', 'suggest', 'sync'],
     ['blosc'],
     ['value'],
     ['io'],
@@ -27,7 +27,7 @@ LAYERS = [
     ['internals'],
     ['lib'],
     ['h5bridge/exit', 'h5bridge/sync'],
-    ['h5bridge/interrupt'],
+    ['h5bridge/interrupt', 'h5bridge/topics'],
     ['h5bridge/args'],
     ['h5bridge/report', 'h5bridge/progress'],
     ['h5bridge/command'],

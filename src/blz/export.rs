@@ -22,7 +22,7 @@ use crate::container::check_name;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Phase, Progress};
 
 /// Level of compression where no document names one, as in the originals.
 const LEVEL: u8 = 5;
@@ -97,6 +97,7 @@ impl<'a> Export<'a> {
         self.call.run(|progress| {
             let bytes = self.arrays.bytes();
             progress.expect(bytes);
+            progress.phase(Phase::Writing);
             let output = match format {
                 ArrayFormat::Bloscpack => Output::create(target, self.call.publishing, 0)?,
                 _ => Output::create_directory(target, self.call.publishing, 0)?,
@@ -105,6 +106,7 @@ impl<'a> Export<'a> {
             self.write_to(output.partial(), format, progress).context(self.arrays.place.clone())?;
             drop(syncing);
             let stored_bytes = output.bytes()?;
+            progress.phase(Phase::Flushing);
             output.commit()?;
             Ok(ExportSummary { arrays: self.arrays.arrays.len(), bytes, stored_bytes, format })
         })

@@ -13,6 +13,7 @@ use crate::container;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, Attribute, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
+use crate::suggest::instead;
 use crate::value::Values;
 
 /// Root attribute with the version of the layout.
@@ -79,6 +80,7 @@ pub(super) fn open(path: &Path, inside: &str) -> Result<Found> {
     };
     if !inside.is_empty() {
         let name = inside.rsplit('/').next().unwrap_or(inside);
+        check_exists(&root, inside)?;
         return Ok(Found { columns: None, attributes: None, arrays: vec![array(name, inside)?], format });
     }
     if let Some(Attribute::Array(Values::String(names))) = root.attribute(COLUMNS)? {
@@ -97,6 +99,23 @@ pub(super) fn open(path: &Path, inside: &str) -> Result<Found> {
             Err(Error::usage(message))
         }
     }
+}
+
+/// Fails with the first name of a path that leads to nothing, and a similar one.
+fn check_exists(root: &Group, path: &str) -> Result<()> {
+    let mut group = root.root()?;
+    let mut names = path.split('/').filter(|name| !name.is_empty()).peekable();
+    while let Some(name) = names.next() {
+        let links = group.links()?;
+        if !links.iter().any(|(link, _)| link == name) {
+            let known = links.iter().map(|(link, _)| link);
+            return Err(Error::not_found(format!("no {name} in group {}{}", group.path(), instead(name, known))));
+        }
+        if names.peek().is_some() {
+            group = group.group(name)?;
+        }
+    }
+    Ok(())
 }
 
 fn text(attribute: Option<Attribute>) -> Option<String> {

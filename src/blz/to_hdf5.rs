@@ -15,7 +15,7 @@ use crate::call::{Call, call_setters};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, Compression, Dataset, ElementSpec, FilterScratch, Group, Pipeline};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Phase, Progress};
 use crate::value::{Shape, Values};
 
 /// Chunks of more bytes than this have no more rows than the array.
@@ -79,12 +79,14 @@ impl<'a> ToHdf5<'a> {
         self.call.run(|progress| {
             let bytes = self.arrays.bytes();
             progress.expect(bytes);
+            progress.phase(Phase::Writing);
             // a shape may state any number of rows: only the chunks tell how many bytes there are
             let output = Output::create(target.as_ref(), self.call.publishing, 0)?;
             let file = h5::File::create(output.partial())?;
             self.write_all(&file.root()?, progress).context(self.arrays.place.clone())?;
             file.close()?;
             let file_bytes = output.bytes()?;
+            progress.phase(Phase::Flushing);
             output.commit()?;
             Ok(ToHdf5Summary { arrays: self.arrays.arrays.len(), bytes, file_bytes })
         })

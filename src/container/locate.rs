@@ -7,6 +7,7 @@ use super::format::Salvaged;
 use super::{Container, Directory, FORMATS, Format};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::limits;
+use crate::suggest::instead;
 
 /// The files at `path`: a directory, a file that is a container, or what is nested in one. A virtual file that is a
 /// container itself is opened in place.
@@ -149,7 +150,11 @@ fn enter(container: &dyn Container, name: &str) -> Result<Option<Arc<dyn Contain
             },
             Ok(None) => Ok(None),
             // neither a container nor a file has this name
-            Err(missing) if missing.kind() == ErrorKind::NotFound => Err(error),
+            Err(missing) if missing.kind() == ErrorKind::NotFound => {
+                let names = [container.names()?, container.nested()?].concat();
+                let message = format!("the container has no such member{}", instead(name, names));
+                Err(Error::not_found(message).context(Context::member(name)))
+            }
             Err(error) => Err(error),
         },
         entered => entered.map(Some),

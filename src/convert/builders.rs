@@ -10,7 +10,7 @@ use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
 use crate::clone::Reflink;
 use crate::damage::Damage;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::ByteOrder;
 use crate::output::directory_of;
 use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
@@ -208,6 +208,11 @@ impl<'a> ToHdf5<'a> {
     /// # Errors
     /// `Interrupted` if the token is cancelled while damage is looked for; `Usage` if tables, columns or rows are named that do not exist; those of [`Source::open`] and of reading columns.
     pub fn plan(self) -> Result<ToHdf5Plan<'a>> {
+        let place = Context::path(&self.source);
+        self.planned().map_err(|error| error.of_file(&place))
+    }
+
+    fn planned(self) -> Result<ToHdf5Plan<'a>> {
         let mut source = Source::open_with(&self.source, self.open)?;
         let mut options = self.options;
         if self.salvage {
@@ -345,7 +350,15 @@ impl<'a> ToHdf5Plan<'a> {
     /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
     pub fn write(&self, target: impl AsRef<Path>) -> Result<ToHdf5Summary> {
         let (target, publishing) = (target.as_ref(), self.call.publishing);
-        self.call.run(|progress| to_hdf5(&self.source, &self.plan, &self.options, target, publishing, progress))
+        let written =
+            self.call.run(|progress| to_hdf5(&self.source, &self.plan, &self.options, target, publishing, progress));
+        written.map_err(|error| {
+            let is_of_source = error.contexts().any(|context| matches!(context, Context::Member { .. }));
+            match error.kind() {
+                ErrorKind::Io | ErrorKind::NoSpace if !is_of_source => error.of_file(&Context::path(target)),
+                _ => error.of_file(&self.source.place),
+            }
+        })
     }
 }
 
@@ -407,12 +420,14 @@ impl<'a> ToTable<'a> {
     /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ToTableSummary> {
         let mut source = Source::open_with(&self.source, self.open)?;
-        self.call.run(|progress| {
+        let place = Context::path(&self.source);
+        let written = self.call.run(|progress| {
             if self.salvage {
                 source.salvage(|_, _| true, progress)?;
             }
             to_table(&source, &self.options, target.as_ref(), self.call.publishing, progress)
-        })
+        });
+        written.map_err(|error| error.of_file(&place))
     }
 }
 
@@ -559,9 +574,11 @@ impl<'a> Digest<'a> {
     /// given as its error.
     ///
     /// # Errors
-    /// Those of [`Source::open`]; `Interrupted`. Errors of tables and columns are in the result.
+    /// Those of [`Source::open`]; `Usage` if no table has a column of a given name; `Interrupted`. Errors of tables and columns are in
+    /// the result.
     pub fn run(self) -> Result<Vec<(String, Result<TableDigest>)>> {
         let source = Source::open_with(&self.source, self.open)?;
+        source.check_columns(&self.columns).with_context(|| source.place.clone())?;
         let selected =
             |_: &str, column: &str| self.columns.is_empty() || self.columns.iter().any(|name| name == column);
         self.call.run(|progress| digest(&source, selected, progress))

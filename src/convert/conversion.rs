@@ -12,7 +12,7 @@ use crate::h5::File;
 use crate::io::{FileSource, ReadAt};
 use crate::output::{Output, directory_of};
 use crate::pool::thread_pool;
-use crate::progress::Progress;
+use crate::progress::{Phase, Progress};
 use crate::publishing::Publishing;
 use crate::sha::Sha256;
 use crate::source::Source;
@@ -65,6 +65,7 @@ pub(crate) fn to_hdf5(
     };
     let needed = needed.saturating_sub(expected);
     progress.expect(plan.bytes());
+    progress.phase(Phase::Writing);
     let output = Output::create(target, publishing, needed)?;
     let file = match (options.compress, options.profile.page_bytes()) {
         (Compress::Shared, _) => File::create_aligned(output.partial())?,
@@ -92,6 +93,7 @@ pub(crate) fn to_hdf5(
         trim(output.partial())?;
     }
     let file_bytes = output.partial().metadata()?.len();
+    progress.phase(Phase::Flushing);
     output.commit()?;
     Ok(ToHdf5Summary {
         tables: plan.tables.len(),

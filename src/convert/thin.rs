@@ -9,6 +9,7 @@ use super::to_table::{ToTableOptions, ToTableSummary, to_checked_table, to_table
 use crate::call::{Call, call_setters, open_setters};
 use crate::error::{Context, Error, Result};
 use crate::io::ByteOrder;
+use crate::progress::Phase;
 use crate::publishing::IfExists;
 use crate::source::Source;
 use crate::table::OpenOptions;
@@ -222,6 +223,7 @@ impl<'a> ReplaceTable<'a> {
 
     /// Fails unless two sources have the same content; returns the number of cells.
     fn compare(&self, one: &Path, other: &Path) -> Result<u64> {
+        self.call.progress.phase(Phase::Comparing);
         let mut compare = Compare::new(one, other).open_options(self.open).progress(self.call.progress);
         if let Some(token) = self.call.cancel {
             compare = compare.cancel(token);

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use super::codec::{self, CODECS, Codec};
 use super::filter::{Filter, Pipeline};
 use crate::error::{Error, Result};
+use crate::suggest::similar;
 
 /// How the chunks of a dataset are compressed: by one of the codecs of this program at a level, or not at all.
 ///
@@ -58,7 +59,11 @@ impl Compression {
         }
         let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
         let known = writable().find(|codec| codec.name() == name);
-        let codec = known.ok_or_else(|| Error::usage(format!("expected {}", Self::forms())))?;
+        let codec = known.ok_or_else(|| {
+            let meant = similar(name, writable().map(|codec| codec.name()));
+            let meant = meant.map_or(String::new(), |name| format!("; did you mean {name}?"));
+            Error::usage(format!("expected {}{meant}", Self::forms()))
+        })?;
         let level = match (codec.levels(), level) {
             (Some(levels), None) => levels.default,
             (Some(levels), Some(text)) => {

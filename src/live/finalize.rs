@@ -7,6 +7,7 @@ use crate::call::{Call, call_setters};
 use crate::convert::{Compress, Plan, ToHdf5Options, ToHdf5Summary, to_hdf5};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::output::Output;
+use crate::progress::Phase;
 use crate::publishing::IfExists;
 use crate::source::{Comparison, Source, compare};
 use crate::table::{ColumnInfo, OpenOptions};
@@ -122,6 +123,7 @@ impl<'a> Finalize<'a> {
         let output = Output::create(target, publishing, 0)?;
         let (summary, comparison) = self.call.run(|progress| {
             let summary = to_hdf5(source, &plan, &self.options, output.partial(), IfExists::Replace.into(), progress)?;
+            progress.phase(Phase::Comparing);
             Ok((summary, compare(source, &Source::open(output.partial())?, progress)?))
         })?;
         if let Some(difference) = comparison.differences.first() {

@@ -4,12 +4,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bstr::ByteSlice;
+
 use super::CellShapes;
 use super::layout::{self, ColumnLayout, TableLayout};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Dataset, File, Group, Superblock};
 use crate::io::FileSource;
 use crate::native::{COMMITTED_ROWS, Members, open_dataset};
+use crate::suggest::instead;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
@@ -122,7 +125,10 @@ impl Reader {
     /// `NotFound`.
     pub fn table(&self, name: &str) -> Result<&TableReader> {
         let found = self.tables.iter().find(|table| table.name == name);
-        found.ok_or_else(|| Error::not_found(format!("table {name} does not exist")))
+        found.ok_or_else(|| {
+            let names = self.tables.iter().map(|table| &table.name);
+            Error::not_found(format!("no table {name}{}", instead(name, names)))
+        })
     }
 }
 
@@ -197,7 +203,10 @@ impl TableReader {
             return Err(Error::usage(message));
         }
         let found = self.columns.iter().find(|column| column.info.desc.name == name);
-        found.ok_or_else(|| Error::not_found(format!("column {name} does not exist")))
+        found.ok_or_else(|| {
+            let names = self.columns.iter().map(|column| column.info.desc.name.to_str_lossy());
+            Error::not_found(format!("no column {name}{}", instead(name, names)))
+        })
     }
 
     /// Appends the cells of `rows`, first axis fastest, to `out`, which has the column's type.

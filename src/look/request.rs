@@ -2,6 +2,7 @@
 
 use super::calendar::mjd_of;
 use crate::error::{Error, Result};
+use crate::suggest::similar;
 
 /// Names of all parameters of a plot.
 pub const PARAMETERS: [&str; 15] = [
@@ -271,7 +272,10 @@ impl Request {
 fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T> {
     let found = choices.iter().find(|(word, _)| *word == value);
     let names: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-    let wrong = || Error::usage(format!("{name}: {value:?}, where {} can be", names.join(" or ")));
+    let wrong = || {
+        let meant = similar(value, &names).map_or(String::new(), |word| format!("; did you mean {word}?"));
+        Error::usage(format!("{name}: {value:?}, where {} can be{meant}", names.join(" or ")))
+    };
     found.map(|(_, choice)| *choice).ok_or_else(wrong)
 }
 
@@ -289,7 +293,7 @@ fn words(value: &str) -> Result<Vec<String>> {
 
 /// `A..B`, where either may be missing.
 fn range<'a>(name: &str, value: &'a str) -> Result<(Option<&'a str>, Option<&'a str>)> {
-    let wrong = || Error::usage(format!("{name}: {value:?} is not a range: A..B, without B"));
+    let wrong = || Error::usage(format!("{name}: {value:?} is not a range, expected A..B: from A up to but without B"));
     let (start, end) = value.split_once("..").ok_or_else(wrong)?;
     let part = |text: &'a str| Some(text.trim()).filter(|text| !text.is_empty());
     Ok((part(start), part(end)))

@@ -6,6 +6,7 @@ use super::calendar::utc_of_mjd;
 use super::describe::{Description, SpectralWindow, parallel_hands};
 use super::request::{Average, BaselineWords, Kind, Quantity, Request, Statistic};
 use crate::error::{Error, Result};
+use crate::suggest::similar;
 
 /// The baselines of a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -295,6 +296,12 @@ fn numbered(number: i64, name: &str) -> String {
 /// The error that the source lacks what `word` names, and what it has instead.
 pub(super) fn unknown(what: &str, word: &str, mut known: Vec<String>) -> Error {
     const SHOWN: usize = 12;
+    // a number is not misspelt; names follow their numbers: `0 (m000)`
+    let names =
+        known.iter().map(|known| known.split_once(" (").map_or(&known[..], |(_, name)| name.trim_end_matches(')')));
+    if let Some(name) = similar(word, names).filter(|_| word.parse::<i64>().is_err()) {
+        return Error::usage(format!("the source has no {what} {word}; did you mean {name}?"));
+    }
     if known.len() > SHOWN {
         known.truncate(SHOWN);
         known.push("...".to_owned());

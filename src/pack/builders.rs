@@ -9,7 +9,7 @@ use super::write::{PackOptions, PackSummary, pack, unpack};
 use crate::call::{Call, call_setters, open_setters};
 use crate::error::Result;
 use crate::h5::Compression;
-use crate::progress::Progress;
+use crate::progress::{Phase, Progress};
 use crate::table::OpenOptions;
 
 /// Packs the files of a table, and of the tables below it, into containers.
@@ -109,6 +109,7 @@ impl<'a> Pack<'a> {
             let wanted = if options.format.is_for_tables() { Wanted::Table } else { Wanted::Files };
             let source = open(&self.source, wanted, self.open, self.salvage, progress)?;
             progress.expect(source.bytes());
+            progress.phase(Phase::Writing);
             pack(&source, target, &options, self.call.publishing, progress)
         })
     }
@@ -156,6 +157,7 @@ impl<'a> Unpack<'a> {
         self.call.run(|progress| {
             let source = open(&self.source, Wanted::Table, self.open, self.salvage, progress)?;
             progress.expect(source.bytes());
+            progress.phase(Phase::Writing);
             unpack(&source, target.as_ref(), self.call.publishing, progress)
         })
     }
@@ -193,6 +195,7 @@ impl<'a> CompareBytes<'a> {
         let (left, right) = (open(&self.left)?, open(&self.right)?);
         self.call.run(|progress| {
             progress.expect(left.bytes());
+            progress.phase(Phase::Comparing);
             compare(&left, &right, progress)
         })
     }

@@ -42,6 +42,7 @@ pub struct ByteDifference {
 pub(super) fn compare(left: &FileSet, right: &FileSet, progress: &dyn Progress) -> Result<ByteComparison> {
     let mut all =
         ByteComparison { warnings: [left.warnings(), right.warnings()].concat(), ..ByteComparison::default() };
+    let places = (Context::path(left.path()), Context::path(right.path()));
     let (left, right) = (by_path(left), by_path(right));
     for (path, (table, file)) in &left {
         let difference = match right.get(path) {
@@ -50,7 +51,7 @@ pub(super) fn compare(left: &FileSet, right: &FileSet, progress: &dyn Progress) 
                     progress.advance(bytes, table, &file.name);
                     progress.go_on()
                 };
-                let (bytes, difference) = compare_files(file, other, progress).context(Context::member(path))?;
+                let (bytes, difference) = compare_files(file, other, path, &places, progress)?;
                 all.files += 1;
                 all.bytes += bytes;
                 difference
@@ -92,21 +93,25 @@ impl InFile for Found {
     }
 }
 
-/// How many bytes were compared, and where the first is that differs.
+/// How many bytes were compared, and where the first is that differs. `path` is that of both files in their sets, and
+/// `places` are those of the sets.
 fn compare_files(
     left: &SetFile,
     right: &SetFile,
+    path: &str,
+    places: &(Context, Context),
     progress: impl Fn(u64) -> Result<()>,
 ) -> Result<(u64, Option<Found>)> {
-    let (a, b) = (left.open()?, right.open()?);
+    let (place, other_place) = ([Context::member(path), places.0.clone()], [Context::member(path), places.1.clone()]);
+    let (a, b) = (left.open().in_contexts(&place)?, right.open().in_contexts(&other_place)?);
     let common = left.len.min(right.len);
     let piece = common.min(PIECE_BYTES as u64) as usize;
     let (mut x, mut y) = (vec![0; piece], vec![0; piece]);
     let mut at = 0;
     while at < common {
         let count = (common - at).min(piece as u64) as usize;
-        a.read_at(at, &mut x[..count])?;
-        b.read_at(at, &mut y[..count])?;
+        a.read_at(at, &mut x[..count]).in_contexts(&place)?;
+        b.read_at(at, &mut y[..count]).in_contexts(&other_place)?;
         if x[..count] != y[..count] {
             let first = x.iter().zip(&y).position(|(x, y)| x != y).unwrap_or_default();
             let show = |byte: u8| format!("{byte:#04x}");

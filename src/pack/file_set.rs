@@ -282,6 +282,11 @@ impl FileSet {
         if error.is_damage() { error.context(Context::path(&self.path)) } else { error }
     }
 
+    /// Path of the source, as it was given.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Refuses a target that is the source, in it or around it.
     pub(super) fn check_apart(&self, target: &Path) -> Result<()> {
         let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();

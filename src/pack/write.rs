@@ -14,7 +14,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
 use crate::io::read_all;
 use crate::output::{Output, directory_of};
-use crate::progress::Progress;
+use crate::progress::{Phase, Progress};
 use crate::publishing::{IfExists, Publishing};
 use crate::schema::{StorageOption, with_storage};
 
@@ -150,6 +150,7 @@ fn finish(
     let shared_bytes = copier.shared();
     drop(syncing);
     let stored_bytes = output.bytes()?;
+    progress.phase(Phase::Flushing);
     output.commit()?;
     Ok(PackSummary {
         files: source.files(),

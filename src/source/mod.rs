@@ -23,4 +23,5 @@ pub(crate) use coordinates::coordinates;
 pub(crate) use digest::digest;
 pub use digest::{ColumnDigest, TableDigest};
 pub use predicate::Predicate;
+pub(crate) use tables::no_column;
 pub use tables::{RefusedTable, Source, SourceTable};

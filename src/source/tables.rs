@@ -11,8 +11,9 @@ use crate::container::FileLayout;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
-use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, split_name, unique};
+use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, display_name, split_name, unique};
 use crate::schema::TableInfo;
+use crate::suggest::instead;
 use crate::table::{Admits, Column, ColumnCells, ColumnInfo, OpenOptions, Table};
 use crate::value::{Record, Shape, Values};
 
@@ -158,8 +159,7 @@ impl Source {
         let group = native::table_path(&inside);
         let named = |table: &SourceTable| table.name == inside || table.group.as_ref() == Some(&group);
         let number = source.tables.iter().position(named);
-        let number = number
-            .ok_or_else(|| Error::not_found(format!("table {inside} does not exist")).context(Context::path(file)))?;
+        let number = number.ok_or_else(|| source.no_table(&inside).context(Context::path(file)))?;
         Ok((source, number))
     }
 
@@ -207,7 +207,7 @@ impl Source {
         let found = &self.tables[number];
         let columns = found.columns().context(&self.place)?;
         let index = columns.iter().position(|info| info.desc.name == column);
-        let missing = || Error::not_found(format!("column {column} does not exist")).context(self.place_of(found));
+        let missing = || Error::not_found(no_column(column, &found.name, columns)).context(self.place_of(found));
         self.column_at(number, index.ok_or_else(missing)?)
     }
 
@@ -222,12 +222,31 @@ impl Source {
         Ok(Column::opened(&content.columns()[column], content.rows(), place, cells))
     }
 
+    /// Fails for the first of these names that is not the name of a column of any table.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub(crate) fn check_columns(&self, wanted: &[String]) -> Result<()> {
+        let columns = self.tables.iter().filter_map(|table| table.columns().ok()).flatten();
+        let names: BTreeSet<_> = columns.map(|info| info.desc.name.to_str_lossy()).collect();
+        match wanted.iter().find(|name| !names.contains(name.as_str())) {
+            Some(name) => Err(Error::usage(format!("no table has a column {name}{}", instead(name, names)))),
+            None => Ok(()),
+        }
+    }
+
     /// The error where the source has no table `name`.
     fn no_table(&self, name: &str) -> Error {
         match self.refused.iter().find(|refused| refused.name == name) {
             Some(refused) => refused.error.clone(),
-            None => Error::not_found(format!("no table {name}")),
+            None => Error::not_found(self.no_table_named(name)),
         }
+    }
+
+    /// Message for a table `name` that the source lacks, with a similar name or those that exist.
+    pub(crate) fn no_table_named(&self, name: &str) -> String {
+        let names = self.tables.iter().map(|table| display_name(&table.name));
+        format!("no table {name}{}", instead(name, names))
     }
 
     /// The content of a table and the cells of one of its columns, by their numbers; those of native files stay open.
@@ -334,6 +353,12 @@ fn open_subtables(
         depth.push(depth[parent] + 1);
     }
     Ok(refused)
+}
+
+/// Message for a column `name` that a table lacks, with a similar name or those that exist.
+pub(crate) fn no_column(name: &str, table: &str, columns: &[ColumnInfo]) -> String {
+    let names = columns.iter().map(|info| info.desc.name.to_str_lossy());
+    format!("no column {name} in {}{}", display_name(table), instead(name, names))
 }
 
 fn canonical(path: &Path) -> PathBuf {

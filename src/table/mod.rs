@@ -25,6 +25,7 @@ use crate::container::{Container, ContainerInfo, FileLayout};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo, resolve};
 use crate::stman::{self, ColumnSpec, Columns, Manager, OtherColumn, Storage};
+use crate::suggest::instead;
 use crate::thin;
 use crate::value::{ByteOrder, DataType, Field, Record, Shape};
 
@@ -281,7 +282,11 @@ impl Table {
         let name = name.as_ref().as_bstr();
         match self.columns.iter().position(|column| column.desc.name == name) {
             Some(index) => Ok(Column::new(self, index)),
-            None => Err(Error::not_found(format!("no column {name}")).context(Context::path(&self.path))),
+            None => {
+                let names = self.columns.iter().map(|column| column.desc.name.to_str_lossy());
+                let message = format!("no column {name}{}", instead(&name.to_str_lossy(), names));
+                Err(Error::not_found(message).context(Context::path(&self.path)))
+            }
         }
     }
 

@@ -16,6 +16,7 @@ use crate::schema::{
     Sync, TableDat, TableInfo,
 };
 use crate::stman::{self, ColumnSpec, CreateArgs, ManagerMut};
+use crate::suggest::instead;
 use crate::value::{ByteOrder, Record, Value};
 
 /// A new table, open for writing.
@@ -283,7 +284,11 @@ impl TableWriter {
 
     fn find(&self, name: &BStr) -> Result<usize> {
         let found = self.columns.iter().position(|column| column.info.desc.name == name);
-        found.ok_or_else(|| Error::not_found(format!("no column {name}")).context(Context::path(&self.path)))
+        found.ok_or_else(|| {
+            let names = self.columns.iter().map(|column| column.info.desc.name.to_str_lossy());
+            let message = format!("no column {name}{}", instead(&name.to_str_lossy(), names));
+            Error::not_found(message).context(Context::path(&self.path))
+        })
     }
 
     /// Makes a table inside this one and a keyword of its name that refers to it; close it before this one.

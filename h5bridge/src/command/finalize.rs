@@ -69,7 +69,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     }
     let finalized = finalize.write(target);
     bar.finish();
-    let finalized = finalized?;
+    let finalized = finalized.map_err(|error| report::stopped(error, &args.live, target))?;
     let (summary, compared) = (finalized.summary, finalized.comparison);
     let seconds = started.elapsed().as_secs_f64();
     let (tables, columns, rows) = (summary.tables, summary.columns, summary.rows);

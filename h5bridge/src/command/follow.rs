@@ -66,10 +66,11 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         Follow::run(&args.source, &args.live, &options, observe)?;
     let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
     let seconds = start.elapsed().as_secs_f64();
-    let summary = vec![
-        format!("{rows} rows of {} tables, {commits} commits, {seconds:.1} s", tables.len()),
-        format!("next: h5bridge finalize {} OUT.h5", args.live.display()),
-    ];
+    let mut summary = vec![format!("{rows} rows of {} tables, {commits} commits, {seconds:.1} s", tables.len())];
+    if stop.is_set() {
+        summary.push(format!("interrupted; {} is whole, the same command resumes", args.live.display()));
+    }
+    summary.push(format!("next: h5bridge finalize {} OUT.h5", args.live.display()));
     let tables: serde_json::Map<_, _> = tables.into_iter().map(|(name, rows)| (name, rows.into())).collect();
     Ending {
         warnings: &warnings,

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Command, ValueEnum};
-use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use serde_json::json;
 
+use super::completions::Shell;
 use crate::args::Global;
 use crate::exit::Status;
 
@@ -41,13 +41,14 @@ enum What {
 
 /// Writes the files and prints their paths. `command` is the command line of the program.
 pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
+    let completions = |shell: Shell, command| vec![(shell.file_name().to_owned(), shell.script(command))];
     let files = match args.what {
         What::Man => pages(command)?,
-        What::Bash => vec![("h5bridge".to_owned(), completions(Shell::Bash, command))],
-        What::Zsh => vec![("_h5bridge".to_owned(), completions(Shell::Zsh, command))],
-        What::Fish => vec![("h5bridge.fish".to_owned(), completions(Shell::Fish, command))],
+        What::Bash => completions(Shell::Bash, command),
+        What::Zsh => completions(Shell::Zsh, command),
+        What::Fish => completions(Shell::Fish, command),
     };
-    fs::create_dir_all(&args.dir).with_context(|| format!("{} cannot be made", args.dir.display()))?;
+    fs::create_dir_all(&args.dir).with_context(|| format!("{}: the directory cannot be made", args.dir.display()))?;
     let mut paths = Vec::new();
     for (name, content) in files {
         let path = args.dir.join(name);
@@ -62,17 +63,11 @@ pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl
     Ok(Status::Done)
 }
 
-fn completions(shell: Shell, mut command: Command) -> Vec<u8> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, "h5bridge", &mut script);
-    script
-}
-
 /// The pages of the manual, with the names of their files.
-fn pages(command: Command) -> Result<Vec<(String, Vec<u8>)>> {
-    let mut command = command.disable_help_subcommand(true);
+fn pages(mut command: Command) -> Result<Vec<(String, Vec<u8>)>> {
     command.build();
-    let verbs: Vec<&Command> = command.get_subcommands().filter(|verb| !verb.is_hide_set()).collect();
+    let has_page = |verb: &&Command| !verb.is_hide_set() && verb.get_name() != "help";
+    let verbs: Vec<&Command> = command.get_subcommands().filter(has_page).collect();
     let names: Vec<String> = verbs.iter().map(|verb| page_name(verb)).collect();
     let main = page_name(&command);
     let mut pages = vec![(format!("{main}.1"), page(&command, &names)?)];
@@ -115,5 +110,8 @@ fn page(command: &Command, related: &[String]) -> Result<Vec<u8>> {
     let names = related.iter().flat_map(|name| [roman(", "), bold(name), roman("(1)")]).skip(1);
     roff.text(names.collect::<Vec<_>>());
     roff.to_writer(&mut page)?;
-    Ok(page)
+    let page = String::from_utf8(page)?;
+    // groff reads ASCII; it has names for all other characters
+    let escaped = |c: char| if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) };
+    Ok(page.chars().map(escaped).collect::<String>().into_bytes())
 }

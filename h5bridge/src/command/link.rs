@@ -58,7 +58,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .progress(&stoppable)
         .write(&args.out);
     bar.finish();
-    let linked = linked?;
+    let linked = linked.map_err(|error| report::stopped(error, &args.source, &args.out))?;
     let mut warnings = linked.warnings.clone();
     warnings.extend(args.writable.then(|| HAZARD.to_owned()));
     let mut fields = to_json(&linked);
@@ -97,7 +97,7 @@ pub(super) fn replace(
         .progress(&stoppable)
         .write(hdf5);
     bar.finish();
-    let replaced = replaced?;
+    let replaced = replaced.map_err(|error| report::stopped(error, table, hdf5))?;
     let mut warnings = replaced.hdf5.warnings.clone();
     warnings.extend(replaced.table.warnings.clone());
     warnings.extend(options.writable.then(|| HAZARD.to_owned()));

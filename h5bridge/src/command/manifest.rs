@@ -64,7 +64,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     }
     let written = manifest.write(&args.out);
     bar.finish();
-    let written = written?;
+    let written = written.map_err(|error| report::stopped(error, &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
     let left_out = |column: &LeftOutColumn| {
         let LeftOutColumn { table, column, reason, .. } = column;

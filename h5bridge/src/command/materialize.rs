@@ -36,7 +36,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .progress(&stoppable)
         .run();
     bar.finish();
-    let copied = copied?;
+    let copied = copied.map_err(|error| report::stopped(error, &args.table, &args.table))?;
     let (tables, columns, size) = (copied.tables, copied.columns, report::bytes(copied.bytes));
     Ending {
         warnings: &copied.warnings,

@@ -1,9 +1,11 @@
 //! The verbs, a file each: its arguments, and what it does with them.
 
+pub(crate) mod completions;
 pub(crate) mod digest;
 pub(crate) mod finalize;
 pub(crate) mod follow;
 pub(crate) mod generate;
+pub(crate) mod help;
 pub(crate) mod info;
 pub(crate) mod link;
 pub(crate) mod lint;

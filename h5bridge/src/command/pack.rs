@@ -140,7 +140,7 @@ pub(super) fn export(
     let stoppable = interrupts.stoppable(&bar);
     let summary = options(Export::new(&arrays).progress(&stoppable)).write(target);
     bar.finish();
-    let summary = summary?;
+    let summary = summary.map_err(|error| report::stopped(error, source, target))?;
     let seconds = started.elapsed().as_secs_f64();
     let (size, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
     Ending {
@@ -185,7 +185,7 @@ pub(super) fn write(
     let summary = options(pack).write(target);
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", source.display(), target.display());
-    let summary = summary.map_err(|error| suggest(error, source))?;
+    let summary = summary.map_err(|error| report::stopped(suggest(error, source), source, target))?;
     finish(&summary, target, started, &next, compression, global, out)
 }
 

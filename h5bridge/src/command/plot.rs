@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use ctds_hdf5::Error;
 use ctds_hdf5::ErrorKind;
 use ctds_hdf5::look::{Frame, Kind, Request, Session};
@@ -178,7 +178,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         session.set_block_bytes(bytes);
     }
     let shows_progress = std::io::stderr().is_terminal() && !global.quiet && !global.json;
-    let mut frame = session.frame(&request)?;
+    let of_source = |error: Error| error.context(args.source.display());
+    let mut frame = session.frame(&request).map_err(of_source)?;
     let (patience, mut waiting) = (global.open_options().lock_timeout.unwrap_or(PATIENCE), Duration::ZERO);
     while !frame.is_complete() && !frame.is_stopped() {
         if stop.is_set() {
@@ -188,7 +189,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             eprint!("\r{} of {} rows ", frame.plot.rows_used, frame.plot.rows);
         }
         let before = frame.plot.rows_used;
-        frame = session.frame(&request)?;
+        frame = session.frame(&request).map_err(of_source)?;
         if frame.plot.rows_used == before {
             if waiting >= patience {
                 bail!(
@@ -233,5 +234,5 @@ fn bytes(frame: &Frame, form: Form, size: (usize, usize)) -> Vec<u8> {
 
 /// Writes a file under a temporary name and renames it to `path`.
 fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Result<()> {
-    ctds_hdf5::look::write_file(path, bytes, if_exists(overwrite)).with_context(|| path.display().to_string())
+    Ok(ctds_hdf5::look::write_file(path, bytes, if_exists(overwrite)).map_err(|error| error.context(path.display()))?)
 }

@@ -166,8 +166,8 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 
 /// How data is compressed, by the word on the command line.
 pub(crate) fn compress(text: &str) -> Result<Compress, String> {
-    // the words of a usage error are a sentence of their own
-    Compress::parse(text).map_err(|error| format!("{}; or auto, or shared", error.message()))
+    let more = |message: &str| if message.starts_with("expected ") { ", or auto, shared" } else { "" };
+    Compress::parse(text).map_err(|error| format!("{}{}", error.message(), more(error.message())))
 }
 
 /// The help of `--compress`.
@@ -271,7 +271,7 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         .sync(args.durable.policy());
     let summary = to_hdf5.progress(&stoppable).write(&args.out);
     bar.finish();
-    let summary = summary?;
+    let summary = summary.map_err(|error| report::stopped(error, &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
     let (size, stored) = (report::bytes(summary.bytes), report::bytes(summary.file_bytes));
     Ending {
@@ -391,7 +391,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let plan = plan.progress(&stoppable);
     let summary = plan.write(&args.out);
     bar.finish();
-    let summary = summary.map_err(go_on)?;
+    let summary = summary.map_err(|error| report::stopped(go_on(error), &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
     let ToHdf5Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest, .. } = &summary;
     let digest = digest.as_ref().map(Sha256::to_string);

@@ -79,7 +79,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     }
     let summary = to_table.write(&args.out);
     bar.finish();
-    let summary = summary.map_err(|error| report::suggest(error, report::SALVAGE))?;
+    let suggest = |error| report::suggest(error, report::SALVAGE);
+    let summary = summary.map_err(|error| report::stopped(suggest(error), &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
     let ToTableSummary { tables, columns, missing, rows, bytes, warnings, .. } = &summary;
     let size = report::bytes(*bytes);
@@ -124,7 +125,7 @@ fn run_exact(
         .progress(&stoppable);
     let restored = to_original.write(&args.out);
     bar.finish();
-    let restored = restored?;
+    let restored = restored.map_err(|error| report::stopped(error, &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
     let size = report::bytes(restored.bytes);
     Ending {

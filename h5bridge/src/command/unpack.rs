@@ -14,6 +14,7 @@ use crate::args::{Durable, Global, if_exists};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
+use crate::report;
 
 /// Arguments of `unpack`.
 #[derive(Debug, clap::Args)]
@@ -57,6 +58,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let summary = unpack.write(&args.out);
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    let summary = summary.map_err(|error| pack::suggest(error, &args.source))?;
+    let suggest = |error| pack::suggest(error, &args.source);
+    let summary = summary.map_err(|error| report::stopped(suggest(error), &args.source, &args.out))?;
     pack::finish(&summary, &args.out, started, &next, Compression::NONE, global, out)
 }

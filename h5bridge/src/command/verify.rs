@@ -60,7 +60,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             if let Some(predicate) = args.predicate {
                 compare = compare.rows_where(predicate);
             }
-            report_comparison(compare.progress(&interrupts.stoppable(&())).run()?, global, out)
+            report_comparison(compare.progress(&interrupts.stoppable(&())).run()?, &[&args.left, right], global, out)
         }
         None if CheckManifest::is_at(&args.left) => check_manifest(&args.left, global, out),
         None if ThinTable::open(&args.left)?.is_some() && !args.bytes => check_thin(&args.left, global, out),
@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         None if args.bytes || holds_files(&args.left) => check(&args.left, global, out),
         None => {
             let stored = Compare::with_stored_digests(&args.left).open_options(args.external.open_options(global));
-            report_comparison(stored.progress(&interrupts.stoppable(&())).run()?, global, out)
+            report_comparison(stored.progress(&interrupts.stoppable(&())).run()?, &[&args.left], global, out)
         }
     }
 }
@@ -80,6 +80,7 @@ fn holds_files(source: &Path) -> bool {
 
 /// Prints the first difference of each array; one side may be any dataset of HDF5.
 fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let names = [left, right];
     let (left, right) = (Arrays::open(left)?, Arrays::open(right)?);
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let bar = Bar::new(left.bytes(), global.quiet || global.json);
@@ -96,7 +97,7 @@ fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Wri
         .iter()
         .map(|found| json!({"array": found.array, "index": found.index, "left": found.left, "right": found.right}))
         .collect();
-    let verdict = if equal { "equal" } else { "different" };
+    let verdict = verdict(equal, &names);
     Ending {
         failed: (!equal).then_some(Status::Different),
         found: result.differences.iter().map(line).collect(),
@@ -120,7 +121,10 @@ fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Res
     let path = |file: &ChangedFile| file.path.display().to_string();
     let summary = match check.changed.len() {
         0 => format!("unchanged: {files} files, {bytes}"),
-        count => format!("changed: {count} of {files} files; `h5bridge manifest` again"),
+        count => format!(
+            "changed since {} was made: {count} of {files} files; `h5bridge manifest` again",
+            manifest.display()
+        ),
     };
     let changed = check.changed.iter().map(|file| json!({"path": path(file), "change": file.change}));
     let changed: Vec<_> = changed.collect();
@@ -181,8 +185,14 @@ fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<
     .print(global, out)
 }
 
+/// The first words of a summary; those that a difference was found in are named, `a.ms and b.h5`.
+fn verdict(equal: bool, names: &[&Path]) -> String {
+    let names: Vec<String> = names.iter().map(|name| name.display().to_string()).collect();
+    if equal { "equal".to_owned() } else { format!("different: {}", names.join(" and ")) }
+}
+
 /// Prints what was compared and the first difference of each column.
-fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) -> Result<Status> {
+fn report_comparison(result: Comparison, names: &[&Path], global: &Global, out: &mut impl Write) -> Result<Status> {
     let equal = result.differences.is_empty();
     let failed = (!equal).then_some(Status::Different);
     let mut warnings: Vec<_> = result.skipped.iter().map(|name| format!("not compared: {name}")).collect();
@@ -191,9 +201,8 @@ fn report_comparison(result: Comparison, global: &Global, out: &mut impl Write) 
         warnings.extend(result.damage.iter().map(|damage| format!("left out when the file was made: {damage}")));
     }
     let verdict = match (equal, result.damage.is_empty()) {
-        (false, _) => "different",
-        (true, true) => "equal",
-        (true, false) => "equal as far as salvaged",
+        (true, false) => "equal as far as salvaged".to_owned(),
+        _ => verdict(equal, names),
     };
     let files = if result.files > 0 { format!(", {} files", result.files) } else { String::new() };
     let (tables, columns, cells) = (result.tables, result.columns, result.cells);
@@ -223,7 +232,7 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
     let result = result?;
     let equal = result.differences.is_empty();
     let failed = (!equal).then_some(Status::Different);
-    let verdict = if equal { "equal" } else { "different" };
+    let verdict = verdict(equal, &[left, right]);
     let line = |found: &ByteDifference| {
         let offset = found.offset.map_or(String::new(), |offset| format!(" byte {offset}"));
         format!("{}{offset}: {} | {}", found.file, found.left, found.right)
@@ -264,7 +273,7 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
     let failed = (!intact).then_some(Status::Source);
     let summary = match result.damaged.len() {
         0 => format!("no damage: {} files with checksums, {}", result.files, report::bytes(result.bytes)),
-        places => format!("damaged: {places} places"),
+        places => format!("damaged: {}, {places} places; `h5bridge help damage`", source.display()),
     };
     let damaged = result.damaged.iter().map(|(file, error)| json!({"file": file, "error": error.to_string()}));
     let damaged: Vec<_> = damaged.collect();

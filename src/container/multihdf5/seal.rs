@@ -142,7 +142,7 @@ impl Seal {
     fn read(self, file: &dyn ReadAt) -> Result<(Vec<Region>, Vec<String>)> {
         let file_len = file.len()?;
         if !self.fits(file_len) {
-            let message = format!("a file of {} bytes was sealed, which with the seal are not {file_len}", self.len);
+            let message = format!("a file of {} bytes was sealed, but with the seal the file has {file_len}", self.len);
             return Err(Error::format(message));
         }
         let bytes = read_bytes(file, self.len, file_len - self.len - 4)?;

@@ -14,7 +14,7 @@ use crate::h5::File;
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::output::{Output, directory_of};
 use crate::pool::{Buffers, thread_pool};
-use crate::progress::Progress;
+use crate::progress::{Phase, Progress};
 use crate::publishing::Publishing;
 use crate::sha::Sha256;
 use crate::source::Source;
@@ -54,6 +54,7 @@ pub(crate) fn restore(
     let recipe = &archive.recipe;
     let bytes = recipe.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.len));
     progress.expect(bytes);
+    progress.phase(Phase::Writing);
     let create = if recipe.is_file() { Output::create } else { Output::create_directory };
     let sharer = Sharer::new(Reflink::Auto, progress);
     let needed = bytes.saturating_sub(archive.shareable(&sharer, directory_of(target))?);
@@ -74,6 +75,7 @@ pub(crate) fn restore(
         Restorer { source: &source, archive: &archive, root, pool: &pool, buffers: &buffers, sharer: &sharer };
     pool.install(|| (0..recipe.files.len()).try_for_each(|number| restorer.restore(number, progress).context(&place)))?;
     drop(syncing);
+    progress.phase(Phase::Flushing);
     output.commit()?;
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
 }

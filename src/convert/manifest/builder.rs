@@ -18,7 +18,7 @@ use crate::call::{Call, call_setters, open_setters};
 use crate::error::{Context, Error, Result, ResultExt, column_context};
 use crate::h5::{self, Compression};
 use crate::output::{COMPANION, Output};
-use crate::progress::Progress;
+use crate::progress::{Phase, Progress};
 use crate::publishing::{IfExists, Publishing};
 use crate::source::Source;
 use crate::table::OpenOptions;
@@ -196,6 +196,7 @@ impl<'a> ToManifest<'a> {
         files.check_unchanged()?;
         progress.go_on()?;
         let file_bytes = output.partial().metadata()?.len();
+        progress.phase(Phase::Flushing);
         output.commit()?;
         warnings.retain(|text| !text.contains(" is not converted: "));
         Ok(ManifestSummary {

@@ -17,7 +17,7 @@ use crate::native::{
     stored_size, table_path,
 };
 use crate::source::tree::Tree;
-use crate::source::{Averaging, Content, Predicate, Source};
+use crate::source::{Averaging, Content, Predicate, Source, no_column};
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::thin;
 use crate::value::{DataType, Region, Values};
@@ -394,19 +394,19 @@ impl Plan {
     fn check_names(&self, source: &Source, options: &ToHdf5Options) -> Result<()> {
         for name in &options.tables {
             if !source.tables.iter().any(|table| is_named(name, &table.name)) {
-                return Err(Error::usage(format!("table {name} does not exist")));
+                return Err(Error::usage(source.no_table_named(name)));
             }
         }
-        let known = |name: &String| {
+        for name in options.columns.iter().chain(&options.exclude) {
             let (table, column) = split_name(name);
             let found = source.tables.iter().find(|other| other.name == table);
-            let columns = found.and_then(|found| found.columns().ok());
-            columns.is_some_and(|columns| columns.iter().any(|info| info.desc.name == column))
-        };
-        match options.columns.iter().chain(&options.exclude).find(|name| !known(name)) {
-            Some(name) => Err(Error::usage(format!("column {name} does not exist"))),
-            None => Ok(()),
+            let found = found.ok_or_else(|| Error::usage(source.no_table_named(table)))?;
+            let columns = found.columns().unwrap_or_default();
+            if !columns.iter().any(|info| info.desc.name == column) {
+                return Err(Error::usage(no_column(column, table, columns)));
+            }
         }
+        Ok(())
     }
 
     /// Refuses tables with more datasets than a scale can list in a file for HDF5 1.8.

@@ -14,7 +14,7 @@ use crate::grid::ChunkStorage;
 use crate::native::MAX_CUBES;
 use crate::output::{Output, directory_of};
 use crate::pool::thread_pool;
-use crate::progress::Progress;
+use crate::progress::{Phase, Progress};
 use crate::publishing::Publishing;
 use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
@@ -80,6 +80,7 @@ pub(crate) fn to_checked_table(
     let mut plans = plan(source, target, options, &mut warnings)?;
     let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
     progress.expect(bytes);
+    progress.phase(Phase::Writing);
     let needed = match options.links {
         true => 0,
         false => bytes.saturating_sub(shareable(source, &plans, directory_of(target))?),
@@ -100,6 +101,7 @@ pub(crate) fn to_checked_table(
     } else {
         check(output.partial())?;
     }
+    progress.phase(Phase::Flushing);
     output.commit()?;
     let (link_count, linked_bytes) = links.size();
     warnings.extend(inexact);

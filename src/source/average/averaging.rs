@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
+use crate::suggest::similar;
 use crate::value::Shape;
 
 /// How the visibilities of a MeasurementSet are averaged: over how many seconds, over how many channels.
@@ -101,7 +102,14 @@ impl FromStr for Averaging {
                     averaging.channels = Some(value.parse().map_err(|_| expected())?);
                 }
                 "time" | "chan" => return Err(Error::usage(format!("{} is given twice in {text:?}", name.trim()))),
-                _ => return Err(expected()),
+                name => match similar(name, ["time", "chan"]) {
+                    Some(meant) => {
+                        return Err(Error::usage(format!(
+                            "{name} in {text:?} is not an average; did you mean {meant}?"
+                        )));
+                    }
+                    None => return Err(expected()),
+                },
             }
         }
         averaging.check()?;

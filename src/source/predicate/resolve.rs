@@ -7,11 +7,12 @@ use super::parse::{Choice, Condition, Order, Term};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::schema::ColumnKind;
 use crate::source::{Content, Source};
+use crate::suggest::instead;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
 
-/// Names that an error lists.
-const LISTED: usize = 12;
+/// Names of rows among which an error looks for a similar one.
+const COMPARED: usize = 1000;
 
 /// Columns that give the rows of a subtable their names, the first of them that it has.
 const NAME_COLUMNS: [&str; 2] = ["NAME", "OBS_MODE"];
@@ -159,8 +160,8 @@ impl Resolver<'_> {
         let found = self.content.columns().iter().enumerate().find(|(_, info)| info.desc.name == name);
         found.ok_or_else(|| {
             let scalars = self.content.columns().iter().filter(|info| info.desc.kind == ColumnKind::Scalar);
-            let names: Vec<_> = scalars.map(|info| info.desc.name.to_str_lossy()).collect();
-            Error::usage(format!("no column {name}; the columns of scalars are {}", names.join(", ")))
+            let names = scalars.map(|info| info.desc.name.to_str_lossy());
+            Error::usage(format!("no scalar column {name} in MAIN{}", instead(name, names)))
         })
     }
 
@@ -233,16 +234,13 @@ impl Resolver<'_> {
             let Values::String(value) = value else { continue };
             match value.first() {
                 Some(value) if value == name => found.push(row as i64),
-                Some(value) if others.len() <= LISTED => others.push(value.to_str_lossy().into_owned()),
+                Some(value) if others.len() < COMPARED => others.push(value.to_str_lossy().into_owned()),
                 _ => {}
             }
         }
         if found.is_empty() {
             others.dedup();
-            let more = if others.len() > LISTED { " …" } else { "" };
-            others.truncate(LISTED);
-            let names = others.join(", ");
-            return Err(Error::usage(format!("{subtable} has no row named {name:?}; its names are {names}{more}")));
+            return Err(Error::usage(format!("{subtable} has no row named {name:?}{}", instead(name, &others))));
         }
         Ok(Some(found))
     }

@@ -1,0 +1,107 @@
+//! `completions`: what a shell needs to complete the words of a command line.
+
+use std::io::Write;
+
+use anyhow::Result;
+use clap::{Command, ValueEnum};
+use serde_json::json;
+
+use crate::args::Global;
+use crate::exit::Status;
+
+/// Arguments of `completions`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge completions bash > ~/.local/share/bash-completion/completions/h5bridge
+  h5bridge completions zsh > ~/.zfunc/_h5bridge
+  h5bridge completions fish > ~/.config/fish/completions/h5bridge.fish")]
+pub(crate) struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+/// Shells that complete the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+impl Shell {
+    /// Name of the file in the directory where the shell looks for completions.
+    pub(crate) fn file_name(self) -> &'static str {
+        match self {
+            Shell::Bash => "h5bridge",
+            Shell::Zsh => "_h5bridge",
+            Shell::Fish => "h5bridge.fish",
+        }
+    }
+
+    /// The script that the shell reads; `command` is the command line of the program.
+    pub(crate) fn script(self, mut command: Command) -> Vec<u8> {
+        let shell = match self {
+            Shell::Bash => clap_complete::Shell::Bash,
+            Shell::Zsh => clap_complete::Shell::Zsh,
+            Shell::Fish => clap_complete::Shell::Fish,
+        };
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut command, "h5bridge", &mut script);
+        match self {
+            Shell::Bash => with_files(&String::from_utf8_lossy(&script)).into_bytes(),
+            Shell::Fish => [script, words(&command).into_bytes()].concat(),
+            Shell::Zsh => script,
+        }
+    }
+}
+
+/// Completions of the arguments that are one of some words: clap's script for fish has those of options only.
+fn words(command: &Command) -> String {
+    let mut lines = String::new();
+    for verb in command.get_subcommands() {
+        for (number, argument) in verb.get_positionals().enumerate() {
+            let values = argument.get_possible_values();
+            let names: Vec<&str> =
+                values.iter().filter(|value| !value.is_hide_set()).map(|value| value.get_name()).collect();
+            if !names.is_empty() {
+                // where paths come before, they are completed too
+                let only = if number == 0 { " -f" } else { "" };
+                let (verb, names) = (verb.get_name(), names.join(" "));
+                lines += &format!(
+                    "complete -c h5bridge -n \"__fish_h5bridge_using_subcommand {verb}\"{only} -a \"{names}\"\n"
+                );
+            }
+        }
+    }
+    lines
+}
+
+/// Verbs whose arguments are words, not paths.
+const OF_WORDS: [&str; 3] = ["help", "completions", "generate"];
+
+/// Where nothing is typed yet, bash shall show the files of the directory: clap's script shows all options.
+fn with_files(script: &str) -> String {
+    let (mut patched, mut takes_files) = (String::new(), false);
+    for line in script.lines() {
+        patched.push_str(line);
+        patched.push('\n');
+        let text = line.trim();
+        if let Some(verb) = text.strip_prefix("h5bridge__subcmd__").and_then(|label| label.strip_suffix(')')) {
+            takes_files = !OF_WORDS.contains(&verb);
+        } else if takes_files && text.starts_with("opts=") {
+            patched.push_str("            [[ -z ${cur} && ${prev} != -* ]] && return 0\n");
+        }
+    }
+    patched
+}
+
+/// Prints the script.
+pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
+    let script = args.shell.script(command);
+    if global.json {
+        writeln!(out, "{:#}", json!({"file": args.shell.file_name(), "script": String::from_utf8_lossy(&script)}))?;
+    } else {
+        out.write_all(&script)?;
+    }
+    Ok(Status::Done)
+}

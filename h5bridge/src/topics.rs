@@ -1,0 +1,76 @@
+//! Pages of `h5bridge help TOPIC`. Their texts are in topics/; the site has the same pages.
+
+use std::borrow::Cow;
+
+use crate::exit::Status;
+
+/// A page of help that is not about one verb.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Topic {
+    /// The word on the command line.
+    pub(crate) name: &'static str,
+    text: Text,
+}
+
+/// Source of a page: the title in its first line, an empty line, the rest.
+#[derive(Debug, Clone, Copy)]
+enum Text {
+    Written(&'static str),
+    /// The list of exit codes, from [`Status`].
+    ExitCodes,
+}
+
+/// Every topic, in the order of their list.
+pub(crate) const TOPICS: &[Topic] = &[
+    Topic { name: "formats", text: Text::Written(include_str!("topics/formats.txt")) },
+    Topic { name: "layout", text: Text::Written(include_str!("topics/layout.txt")) },
+    Topic { name: "selecting", text: Text::Written(include_str!("topics/selecting.txt")) },
+    Topic { name: "compression", text: Text::Written(include_str!("topics/compression.txt")) },
+    Topic { name: "containers", text: Text::Written(include_str!("topics/containers.txt")) },
+    Topic { name: "live", text: Text::Written(include_str!("topics/live.txt")) },
+    Topic { name: "damage", text: Text::Written(include_str!("topics/damage.txt")) },
+    Topic { name: "exit-codes", text: Text::ExitCodes },
+    Topic { name: "environment", text: Text::Written(include_str!("topics/environment.txt")) },
+];
+
+impl Topic {
+    /// The whole page.
+    pub(crate) fn text(&self) -> Cow<'static, str> {
+        match self.text {
+            Text::Written(text) => text.into(),
+            Text::ExitCodes => exit_codes().into(),
+        }
+    }
+
+    /// The first line of the page.
+    pub(crate) fn title(&self) -> String {
+        self.text().lines().next().unwrap_or_default().to_owned()
+    }
+}
+
+fn exit_codes() -> String {
+    let line = |status: &Status| format!("  {:3}  {:27} {}\n", status.code(), status.name(), status.meaning());
+    let lines: String = Status::ALL.iter().map(line).collect();
+    format!(
+        "Exit codes\n\n{lines}\nMessages are on stderr, one line each, and begin with `h5bridge: `. With --json, the document on \
+         stdout\nhas `status` (the words above), `code`, `warnings` and, after a failure, `error`.\n\nMore: docs/messages.md shows \
+         messages of each\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_fit_a_terminal() {
+        for topic in TOPICS {
+            let text = topic.text();
+            let mut lines = text.lines();
+            assert!(!topic.title().is_empty() && lines.nth(1) == Some(""), "{}: a title and an empty line", topic.name);
+            assert!(text.lines().all(|line| line.chars().count() <= 100), "{}: a line is too long", topic.name);
+            assert!(text.lines().count() <= 45, "{}: longer than a screen", topic.name);
+            assert!(text.ends_with('\n') && text.contains("\nMore: docs/"), "{}", topic.name);
+        }
+    }
+}
