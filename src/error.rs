@@ -109,7 +109,7 @@ impl Context {
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Context::Path(path) => path.display().to_string(),
+            Context::Path(path) => shown(path),
             Context::Member { file, manager: None } => file.clone(),
             Context::Member { file, manager: Some(manager) } => format!("{file} ({manager})"),
             Context::Table(name) => format!("table {name}"),
@@ -288,6 +288,15 @@ impl Error {
     }
 }
 
+/// A path as messages show it: without the query of a URL, which may be a signature that opens the file to every reader of the message.
+pub fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    match text.split_once('?') {
+        Some((address, _)) if address.starts_with("http://") || address.starts_with("https://") => format!("{address}?…"),
+        _ => text,
+    }
+}
+
 /// A column, for errors and warnings: the name of the main table, `.`, adds nothing.
 pub(crate) fn column_context(table: &str, column: &str) -> Context {
     Context::Column { table: table.to_owned(), column: column.to_owned() }
@@ -404,6 +413,8 @@ mod tests {
     fn contexts_print_as_they_always_did() {
         for (context, text) in [
             (Context::path("a.ms"), "a.ms"),
+            (Context::path("what?.ms"), "what?.ms"),
+            (Context::path("https://host/a.h5?X-Amz-Signature=secret"), "https://host/a.h5?…"),
             (Context::managed("table.f3", "StandardStMan"), "table.f3 (StandardStMan)"),
             (Context::member("table.dat"), "table.dat"),
             (Context::table("."), "table ."),

@@ -10,6 +10,7 @@ use super::Content;
 use crate::container::FileLayout;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
+use crate::io::remote;
 use crate::limits;
 use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, split_name, unique};
 use crate::schema::TableInfo;
@@ -91,7 +92,7 @@ pub struct RefusedTable {
 
 impl Source {
     /// Opens whatever is at `path`, found out by its bytes: a table directory, a file that holds a whole table, or a
-    /// native HDF5 file.
+    /// native HDF5 file; also one on a web server or in an object store, by its address: `https://…`, `http://…`, `s3://BUCKET/KEY`.
     ///
     /// Subtables that cannot be opened keep their error; see [`problems`](Self::problems).
     ///
@@ -121,7 +122,7 @@ impl Source {
 
     fn open_admitted(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Self> {
         let place = Context::path(path);
-        if path.is_file() && native::is_native(path).context(&place)? {
+        if remote::is_remote(path) || path.is_file() && native::is_native(path).context(&place)? {
             return Self::of_native(path, place, options);
         }
         let table = Table::open_admitted(path, options, admits)?;
@@ -149,12 +150,16 @@ impl Source {
     /// As [`open`](Self::open); `NotFound` if the file has no such table.
     pub fn open_table(path: impl AsRef<Path>, options: OpenOptions) -> Result<(Self, usize)> {
         let path = path.as_ref();
-        let file = path.ancestors().skip(1).find(|ancestor| ancestor.is_file());
-        let Some(file) = file.filter(|file| native::is_native(file).unwrap_or(false)) else {
-            return Ok((Self::open_with(path, options)?, 0));
+        let (file, inside) = if remote::is_remote(path) {
+            let (file, inside) = remote::split(path);
+            (Some(file).filter(|_| !inside.is_empty()), inside.into())
+        } else {
+            let file = path.ancestors().skip(1).find(|ancestor| ancestor.is_file());
+            let file = file.filter(|file| native::is_native(file).unwrap_or(false));
+            (file, file.and_then(|file| path.strip_prefix(file).ok()).unwrap_or(path).to_string_lossy())
         };
+        let Some(file) = file else { return Ok((Self::open_with(path, options)?, 0)) };
         let source = Self::open_with(file, options)?;
-        let inside = path.strip_prefix(file).unwrap_or(path).to_string_lossy();
         let group = native::table_path(&inside);
         let named = |table: &SourceTable| table.name == inside || table.group.as_ref() == Some(&group);
         let number = source.tables.iter().position(named);
