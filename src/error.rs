@@ -109,7 +109,7 @@ impl Context {
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Context::Path(path) => shown(path),
+            Context::Path(path) => shown_path(path),
             Context::Member { file, manager: None } => file.clone(),
             Context::Member { file, manager: Some(manager) } => format!("{file} ({manager})"),
             Context::Table(name) => format!("table {name}"),
@@ -289,10 +289,12 @@ impl Error {
 }
 
 /// A path as messages show it: without the query of a URL, which may be a signature that opens the file to every reader of the message.
-pub fn shown(path: &Path) -> String {
+pub fn shown_path(path: &Path) -> String {
     let text = path.display().to_string();
     match text.split_once('?') {
-        Some((address, _)) if address.starts_with("http://") || address.starts_with("https://") => format!("{address}?…"),
+        Some((address, _)) if address.starts_with("http://") || address.starts_with("https://") => {
+            format!("{address}?…")
+        }
         _ => text,
     }
 }

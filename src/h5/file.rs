@@ -11,7 +11,7 @@ use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
 use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
-use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown_path};
 use crate::io::{FileSource, ReadAt, remote};
 
 /// What the HDF5 part of a file begins with.
@@ -180,7 +180,7 @@ impl File {
         }
         let open = || -> Result<_> {
             let source = remote::open(path)?;
-            let name = shown(path);
+            let name = shown_path(path);
             if !is_hdf5(&*source)? {
                 return Err(Error::format("the file is not an HDF5 file"));
             }
@@ -296,7 +296,9 @@ impl File {
     /// `Unsupported` for the file at an address, which has no directory.
     pub(crate) fn follow(mut self) -> Result<Self> {
         if remote::is_remote(&self.path) {
-            return Err(Error::unsupported("other files are not followed from an address").context(Context::path(&self.path)));
+            return Err(
+                Error::unsupported("other files are not followed from an address").context(Context::path(&self.path))
+            );
         }
         self.reach = Reach::beside(&self.path, |path| Ok(File::open_shared(path)?.file().group("/")?))?;
         Ok(self)

@@ -1487,7 +1487,9 @@ pub(super) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAcce
 /// Fails: the driver is written for one version of libhdf5.
 #[cfg(not(feature = "static-hdf5"))]
 pub(super) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileAccess) -> Result<hdf5::File> {
-    Err(Error::unsupported("this program uses the machine's libhdf5: addresses need one with its own (feature `static-hdf5`)"))
+    Err(Error::unsupported(
+        "this program uses the machine's libhdf5: addresses need one with its own (feature `static-hdf5`)",
+    ))
 }
 
 /// The driver that reads from a [`ReadAt`], registered once.

@@ -9,7 +9,7 @@ use ctds_hdf5::blz::{ArrayInfo, Arrays};
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, ThinTable, display_name};
 use ctds_hdf5::pack::{Contents, StoredFile, StoredFiles};
 use ctds_hdf5::value::{Shape, Value, Values};
-use ctds_hdf5::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Plugin, Table, TableKind};
+use ctds_hdf5::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Plugin, Table, TableKind, shown_path};
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
@@ -23,7 +23,8 @@ use crate::report;
 #[command(before_help = "Examples:
   h5bridge info my.ms
   h5bridge info my.h5 --json
-  h5bridge info run.sion/TASK3")]
+  h5bridge info run.sion/TASK3
+  h5bridge info s3://bucket/my.h5")]
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
     source: PathBuf,
@@ -110,7 +111,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             let document = document.unwrap_or_else(|error| json!({ "error": error.to_string() }));
             tables.insert(table.name.clone(), document);
         }
-        let mut document = json!({ "source": args.source.display().to_string(), "tables": tables });
+        let mut document = json!({ "source": shown_path(&args.source), "tables": tables });
         report::add_plugins(&mut document, &plugins(&source));
         if !source.damage().is_empty() {
             document["damage"] = json!(source.damage());

@@ -33,7 +33,9 @@ impl SpaceUsage {
     /// Those of reading it.
     pub fn of(path: impl AsRef<Path>) -> Result<Option<Self>> {
         let path = path.as_ref();
-        if !remote::is_remote(path) && !path.is_file() || !native::is_native(path).with_context(|| Context::path(path))? {
+        if !remote::is_remote(path) && !path.is_file()
+            || !native::is_native(path).with_context(|| Context::path(path))?
+        {
             return Ok(None);
         }
         let add = || -> Result<Self> {

@@ -37,7 +37,8 @@ impl Address {
         if authority.contains('@') {
             return Err(Error::usage("a user or password in an address is visible to others: it is not accepted"));
         }
-        let well_formed = ureq::http::Uri::try_from(url).is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()));
+        let well_formed =
+            ureq::http::Uri::try_from(url).is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()));
         if !well_formed {
             return Err(Error::usage("not a well-formed URL: expected https://HOST/PATH, with %20 for a space"));
         }

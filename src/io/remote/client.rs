@@ -107,7 +107,7 @@ impl Client {
         request().map_err(|failure| match failure {
             Failure::Final(error) => error,
             Failure::Passing(error, _) => {
-                Error::new(error.kind(), format!("{}, {} times", error.message(), PAUSES.len() + 1)).caused_by(error)
+                Error::new(error.kind(), format!("{} ({} attempts)", error.message(), PAUSES.len() + 1))
             }
         })
     }
@@ -155,7 +155,8 @@ impl Client {
     fn check_status(&self, answer: &Response<Body>, known: Option<&Version>) -> Result<(), Failure> {
         let status = answer.status().as_u16();
         let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
-        let refused = |advice: &str| fatal(ErrorKind::Io, format!("the server refuses access (status {status}): {advice}"));
+        let refused =
+            |advice: &str| fatal(ErrorKind::Io, format!("the server refuses access (status {status}): {advice}"));
         let region = header("x-amz-bucket-region");
         match (status, &self.address.object) {
             (206, _) => Ok(()),
@@ -202,7 +203,10 @@ impl Client {
         }
         let text = header("content-range").unwrap_or_default();
         let Some((start, end, len)) = content_range(text) else {
-            return Err(fatal(ErrorKind::Io, format!("the server sent the range {text:?} of a file of unknown length")));
+            return Err(fatal(
+                ErrorKind::Io,
+                format!("the server sent the range {text:?} of a file of unknown length"),
+            ));
         };
         let text = |name: &str| header(name).map(str::to_owned);
         let version = Version { len, etag: text("etag"), modified: text("last-modified") };

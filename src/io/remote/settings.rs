@@ -94,7 +94,11 @@ fn section(text: &str, name: &str) -> Option<Section> {
             }
         } else if let (true, Some((key, value)), Some(members)) =
             // indented lines belong to a nested section, such as that of s3
-            (is_inside && !line.starts_with([' ', '\t', '#', ';']), trimmed.split_once('='), found.as_mut())
+            (
+                is_inside && !line.starts_with([' ', '\t', '#', ';']),
+                trimmed.split_once('='),
+                found.as_mut(),
+            )
         {
             members.insert(key.trim().to_ascii_lowercase(), value.trim().to_owned());
         }
@@ -122,8 +126,14 @@ mod tests {
         assert!(none.credentials.is_none() && none.endpoint.is_none() && none.region == "us-east-1");
         std::fs::create_dir(folder.path().join(".aws")).unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(".aws").join(name), text).unwrap();
-        write("credentials", "# keys\n[default]\naws_access_key_id = A\naws_secret_access_key=B=\n\n[other]\naws_access_key_id=C\naws_secret_access_key=D\naws_session_token=E\n");
-        write("config", "[default]\nregion = eu-west-1\ns3 =\n  endpoint_url = no\n[profile other]\nendpoint_url=http://h:1\n[profile sso]\nsso_session = x\n");
+        write(
+            "credentials",
+            "# keys\n[default]\naws_access_key_id = A\naws_secret_access_key=B=\n\n[other]\naws_access_key_id=C\naws_secret_access_key=D\naws_session_token=E\n",
+        );
+        write(
+            "config",
+            "[default]\nregion = eu-west-1\ns3 =\n  endpoint_url = no\n[profile other]\nendpoint_url=http://h:1\n[profile sso]\nsso_session = x\n",
+        );
         let found = read(folder.path(), &[]).unwrap();
         let keys = |key: &str, secret: &str, token: Option<&str>| {
             Some(Credentials { key: key.into(), secret: secret.into(), token: token.map(str::to_owned) })
