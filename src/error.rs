@@ -288,15 +288,17 @@ impl Error {
     }
 }
 
-/// A path as messages show it: without the query of a URL, which may be a signature that opens the file to every reader of the message.
+/// A path as messages show it: a URL without its query, which may be a signature that opens the file to every reader of the message, and
+/// without a password.
 pub fn shown_path(path: &Path) -> String {
     let text = path.display().to_string();
-    match text.split_once('?') {
-        Some((address, _)) if address.starts_with("http://") || address.starts_with("https://") => {
-            format!("{address}?…")
-        }
-        _ => text,
-    }
+    let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https")) else {
+        return text;
+    };
+    let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, _)| (rest, "?…"));
+    let (host, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+    let host = host.rsplit_once('@').map_or(host.to_owned(), |(_, host)| format!("…@{host}"));
+    format!("{scheme}://{host}{path}{query}")
 }
 
 /// A column, for errors and warnings: the name of the main table, `.`, adds nothing.
@@ -417,6 +419,7 @@ mod tests {
             (Context::path("a.ms"), "a.ms"),
             (Context::path("what?.ms"), "what?.ms"),
             (Context::path("https://host/a.h5?X-Amz-Signature=secret"), "https://host/a.h5?…"),
+            (Context::path("http://me:secret@host/a@b.h5"), "http://…@host/a@b.h5"),
             (Context::managed("table.f3", "StandardStMan"), "table.f3 (StandardStMan)"),
             (Context::member("table.dat"), "table.dat"),
             (Context::table("."), "table ."),

@@ -494,7 +494,7 @@ impl<'a> Compare<'a> {
             if let Some(predicate) = &self.predicate {
                 left.select(predicate, None, progress)?;
             }
-            compare(&left, &right, progress)
+            right.blame_server(left.blame_server(compare(&left, &right, progress)))
         })
     }
 }
@@ -552,6 +552,6 @@ impl<'a> Digest<'a> {
         let source = Source::open_with(&self.source, self.open)?;
         let selected =
             |_: &str, column: &str| self.columns.is_empty() || self.columns.iter().any(|name| name == column);
-        self.call.run(|progress| digest(&source, selected, progress))
+        self.call.run(|progress| source.blame_server(digest(&source, selected, progress)))
     }
 }

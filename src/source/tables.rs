@@ -10,7 +10,7 @@ use super::Content;
 use crate::container::FileLayout;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::io::remote;
+use crate::io::{ReadAt, remote};
 use crate::limits;
 use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, split_name, unique};
 use crate::schema::TableInfo;
@@ -34,6 +34,8 @@ pub struct Source {
     pub(super) is_salvaged: bool,
     pub(super) damage: Vec<Damage>,
     open_columns: OpenColumns,
+    /// The file, if it is read from a server.
+    remote: Option<Arc<dyn ReadAt>>,
 }
 
 /// Cache of open columns of native files, by the numbers of table and column; the latest is the last.
@@ -140,7 +142,7 @@ impl Source {
             next += 1;
         }
         let (damage, open_columns) = (Vec::new(), OpenColumns::default());
-        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns })
+        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote: None })
     }
 
     /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of the native file
@@ -176,11 +178,15 @@ impl Source {
             let content = table.map(|table| Content::Native(Box::new(table)));
             SourceTable { name, parent, path: None, group: Some(group), content }
         };
-        let tables: Vec<_> = native::open(path, options)?.into_iter().map(table).collect();
+        let remote = remote::is_remote(path).then(|| remote::open(path)).transpose().context(&place)?;
+        let entries = native::open(path, options);
+        reachable(remote.as_deref()).context(&place)?;
+        let tables: Vec<_> = entries?.into_iter().map(table).collect();
         let damage = tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], Content::damage);
         let damage = damage.to_vec();
         let refused = Vec::new();
-        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns: OpenColumns::default() })
+        let open_columns = OpenColumns::default();
+        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote })
     }
 
     /// A column, named `DATA` in the main table, `ANTENNA/NAME` in a subtable. Elements of native files are read past HDF5,
@@ -225,6 +231,16 @@ impl Source {
         let (content, cells) = self.cells_at(table, column)?;
         let place = self.place_of(&self.tables[table]);
         Ok(Column::opened(&content.columns()[column], content.rows(), place, cells))
+    }
+
+    /// Returns `result`, unless the server of the source has failed: then that failure, which may look like missing or damaged parts of
+    /// the file.
+    ///
+    /// # Errors
+    /// Those of `result`; `Io`.
+    pub(crate) fn blame_server<T>(&self, result: Result<T>) -> Result<T> {
+        reachable(self.remote.as_deref()).context(&self.place)?;
+        result
     }
 
     /// The error where the source has no table `name`.
@@ -329,6 +345,11 @@ fn open_subtables(
         depth.push(depth[parent] + 1);
     }
     Ok(refused)
+}
+
+/// Fails if an earlier read of a remote file did: all later ones return the same error.
+fn reachable(remote: Option<&dyn ReadAt>) -> Result<()> {
+    remote.map_or(Ok(()), |file| file.read_at(0, &mut [0]))
 }
 
 fn canonical(path: &Path) -> PathBuf {

@@ -243,6 +243,10 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
 /// are named in words.
 fn unanswered(error: ureq::Error) -> Failure {
     match error {
+        // what the check of the certificate says arrives as an error of the connection
+        ureq::Error::Io(error) if error.get_ref().is_some_and(|error| error.is::<rustls::Error>()) => {
+            fatal(ErrorKind::Io, format!("no secure connection: {error}"))
+        }
         ureq::Error::Io(error) => passing(format!("the connection failed: {error}")),
         ureq::Error::Timeout(_) => passing("the server does not answer in time"),
         ureq::Error::HostNotFound => passing("the host of the address is not found"),
