@@ -141,7 +141,7 @@ def manifest(
 def refs(
     source: Path, *, url: str | None = None, table: str | None = None, lock: bool = True, lock_timeout: float = 60.0
 ) -> dict[str, Any]:
-    """References to the chunks of a native file, as kerchunk has them: `json.dump` writes them, fsspec takes them as `fo`.
+    """References to the chunks of a native file, as kerchunk has them; fsspec takes the document as `fo`.
 
     `url` is the address at which readers find the file, `table` takes one table only (`MAIN`, `ANTENNA`). Raises
     `UsageError` if the source is not a native file.
