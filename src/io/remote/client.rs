@@ -107,7 +107,8 @@ impl Client {
         request().map_err(|failure| match failure {
             Failure::Final(error) => error,
             Failure::Passing(error, _) => {
-                Error::new(error.kind(), format!("{} ({} attempts)", error.message(), PAUSES.len() + 1))
+                let attempts = (PAUSES.len() + 1).to_string();
+                Error::new(error.kind(), [error.message(), " (", &attempts, " attempts)"].concat())
             }
         })
     }
