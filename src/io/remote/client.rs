@@ -107,8 +107,9 @@ impl Client {
         request().map_err(|failure| match failure {
             Failure::Final(error) => error,
             Failure::Passing(error, _) => {
-                let attempts = (PAUSES.len() + 1).to_string();
-                Error::new(error.kind(), [error.message(), " (", &attempts, " attempts)"].concat())
+                let attempts = PAUSES.len() + 1;
+                let message = format!("{} ({attempts} attempts)", error.message());
+                Error::new(error.kind(), message)
             }
         })
     }
