@@ -108,8 +108,8 @@ impl Client {
             Failure::Final(error) => error,
             Failure::Passing(error, _) => {
                 let attempts = PAUSES.len() + 1;
-                let message = format!("{} ({attempts} attempts)", error.message());
-                Error::new(error.kind(), message)
+                let message = error.message();
+                Error::new(error.kind(), format!("{message} (failed {attempts} times)"))
             }
         })
     }
