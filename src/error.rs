@@ -109,7 +109,7 @@ impl Context {
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Context::Path(path) => path.display().to_string(),
+            Context::Path(path) => shown_path(path),
             Context::Member { file, manager: None } => file.clone(),
             Context::Member { file, manager: Some(manager) } => format!("{file} ({manager})"),
             Context::Table(name) => format!("table {name}"),
@@ -294,6 +294,19 @@ impl Error {
     }
 }
 
+/// A path as messages show it: a URL without its query, which may be a signature that opens the file to every reader of the message, and
+/// without a password.
+pub fn shown_path(path: &Path) -> String {
+    let text = path.display().to_string();
+    let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https")) else {
+        return text;
+    };
+    let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, _)| (rest, "?…"));
+    let (host, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+    let host = host.rsplit_once('@').map_or(host.to_owned(), |(_, host)| format!("…@{host}"));
+    format!("{scheme}://{host}{path}{query}")
+}
+
 /// A column, for errors and warnings: the name of the main table, `.`, adds nothing.
 pub(crate) fn column_context(table: &str, column: &str) -> Context {
     Context::Column { table: table.to_owned(), column: column.to_owned() }
@@ -410,6 +423,9 @@ mod tests {
     fn contexts_print_as_they_always_did() {
         for (context, text) in [
             (Context::path("a.ms"), "a.ms"),
+            (Context::path("what?.ms"), "what?.ms"),
+            (Context::path("https://host/a.h5?X-Amz-Signature=secret"), "https://host/a.h5?…"),
+            (Context::path("http://me:secret@host/a@b.h5"), "http://…@host/a@b.h5"),
             (Context::managed("table.f3", "StandardStMan"), "table.f3 (StandardStMan)"),
             (Context::member("table.dat"), "table.dat"),
             (Context::table("."), "table ."),

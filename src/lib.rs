@@ -81,7 +81,7 @@ pub use container::{
     Container, ContainerInfo, ContainerMut, Directory, FileLayout, FormatOptions, LiveContainer, LiveContainerReader,
     MultiFile, MultiFileMut, MultiHdf5Mut, Properties, Property,
 };
-pub use error::{Context, Error, ErrorKind, Result};
+pub use error::{Context, Error, ErrorKind, Result, shown_path};
 pub use h5::{Compression, Plugin};
 /// The arrays of this interface, in the version that it uses.
 pub use ndarray;

@@ -11,8 +11,8 @@ use ctds_hdf5::{IfExists, OpenOptions, SyncPolicy};
 use crate::interrupt::Caller;
 
 /// Help of an argument that takes anything with a table in it.
-pub(crate) const SOURCE: &str =
-    "A table directory, a container or a path into one (archive.h5/ANTENNA), or a native or live HDF5 file";
+pub(crate) const SOURCE: &str = "A table directory, a container or a path into one (archive.h5/ANTENNA), or a native or live HDF5 file, also at \
+     an address (https://..., s3://BUCKET/KEY)";
 
 /// Options of every verb.
 #[derive(Debug, Args)]

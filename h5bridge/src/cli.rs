@@ -10,8 +10,8 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    completions, digest, finalize, follow, generate, help, info, link, lint, ls, manifest, materialize, pack, plot, repair,
-    to_hdf5, to_ms, unpack, verify, watch,
+    completions, digest, finalize, follow, generate, help, info, link, lint, ls, manifest, materialize, pack, plot, refs,
+    repair, to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 
@@ -70,6 +70,7 @@ impl Cli {
             Verb::Lint(args) => lint::run(&args, global, out),
             Verb::Materialize(args) => materialize::run(args, global, out),
             Verb::Manifest(args) => manifest::run(args, global, out),
+            Verb::Refs(args) => refs::run(args, global, out),
             Verb::Repair(args) => repair::run(args, global, out),
             Verb::Verify(args) => verify::run(args, global, out),
             Verb::Pack(args) => pack::run(args, global, out),
@@ -119,6 +120,8 @@ pub(crate) enum Verb {
     Materialize(materialize::Args),
     /// Write references to the chunks of an unconverted table, which xarray and zarr open (kerchunk)
     Manifest(manifest::Args),
+    /// Print references to the chunks of a native HDF5 file, also one in a bucket, which xarray and zarr open (kerchunk)
+    Refs(refs::Args),
     /// Keep a live HDF5 file in step with a table that another program is writing
     Follow(follow::Args),
     /// Convert a live file to one for the archive

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._sharing import link as link
     from ._sharing import manifest as manifest
     from ._sharing import materialize as materialize
+    from ._sharing import refs as refs
     from ._sharing import replace as replace
     from ._table import Column as Column
     from ._table import Table as Table
@@ -84,7 +85,7 @@ _HOMES = {
         "UsageError",
     ),
     "_plot": ("Frame", "Picture", "frame", "plot"),
-    "_sharing": ("Linked", "Manifest", "link", "manifest", "materialize", "replace"),
+    "_sharing": ("Linked", "Manifest", "link", "manifest", "materialize", "refs", "replace"),
     "_table": ("Column", "Table", "open_table"),
     "_verbs": (
         "ColumnDigest",

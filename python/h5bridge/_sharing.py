@@ -138,6 +138,21 @@ def manifest(
     )
 
 
+def refs(
+    source: Path, *, url: str | None = None, table: str | None = None, lock: bool = True, lock_timeout: float = 60.0
+) -> dict[str, Any]:
+    """References to the chunks of a native file, as kerchunk has them; fsspec takes the document as `fo`.
+
+    `url` is the address at which readers find the file, `table` takes one table only (`MAIN`, `ANTENNA`). Raises
+    `UsageError` if the source is not a native file.
+
+    >>> refs("my.h5", url="s3://bucket/my.h5")["version"]
+    1
+    """
+    words = _option("--url", url) + _option("--table", table) + _locking(lock, lock_timeout)
+    return call("refs", words, [source], None)
+
+
 def _linked(table: str, document: dict[str, Any]) -> Linked:
     return Linked(
         table,

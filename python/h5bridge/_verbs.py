@@ -261,6 +261,7 @@ def to_hdf5(
     lock: bool = True,
     lock_timeout: float = 60.0,
     progress: Progress = None,
+    publish: Callable[[str], object] | None = None,
 ) -> Summary:
     """Converts a table and its subtables to a native HDF5 file, which h5py, xarray and netCDF4 open as it is.
 
@@ -276,6 +277,9 @@ def to_hdf5(
     `NoSpaceError`, `FormatError`, `LockedError`; an exception of `progress`, KeyboardInterrupt included, stops the
     conversion, and what it had written is removed.
 
+    `publish` is called with the path of the whole file, to copy it to an object store say. If it raises, the exception
+    is passed on, and the file stays.
+
     >>> to_hdf5("my.ms", "my.h5", columns=["TIME", "UVW", "DATA"]).file_bytes
     """
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, digest)
@@ -284,7 +288,10 @@ def to_hdf5(
     words += _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _option("--max-memory", max_memory)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
-    return _summary(call("to-hdf5", words, [source, out], progress))
+    summary = _summary(call("to-hdf5", words, [source, out], progress))
+    if publish is not None:
+        publish(summary.out)
+    return summary
 
 
 def plan(

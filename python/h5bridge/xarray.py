@@ -384,7 +384,10 @@ class H5bridgeBackend(BackendEntrypoint):
 def _manager(path: Any, lock: bool, lock_timeout: float, follow_external: bool) -> Any:
     """Opens the source when it is needed, once for all who ask for it; pickles as path and options."""
     options = ("lock_timeout", lock_timeout if lock else None), ("follow_external", follow_external)
-    return CachingFileManager(_Opened, os.path.abspath(os.path.expanduser(os.fspath(path))), options, mode="r")
+    name = os.fspath(path)
+    if "://" not in name:
+        name = os.path.abspath(os.path.expanduser(name))
+    return CachingFileManager(_Opened, name, options, mode="r")
 
 
 def _found(opened: _Opened, group: str, path: Any) -> str:

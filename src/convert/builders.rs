@@ -521,7 +521,7 @@ impl<'a> Compare<'a> {
             if let Some(predicate) = &self.predicate {
                 left.select(predicate, None, progress)?;
             }
-            compare(&left, &right, progress)
+            right.blame_server(left.blame_server(compare(&left, &right, progress)))
         })
     }
 }
@@ -581,6 +581,6 @@ impl<'a> Digest<'a> {
         source.check_columns(&self.columns).with_context(|| source.place.clone())?;
         let selected =
             |_: &str, column: &str| self.columns.is_empty() || self.columns.iter().any(|name| name == column);
-        self.call.run(|progress| digest(&source, selected, progress))
+        self.call.run(|progress| source.blame_server(digest(&source, selected, progress)))
     }
 }

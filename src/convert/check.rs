@@ -17,6 +17,10 @@ use crate::table::OpenOptions;
 /// `Usage` if the file has no digests; `Interrupted` if `progress` says so; those of reading it. Damage in the elements of a column is a difference.
 pub(crate) fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Comparison> {
     let source = Source::open_with(path, options)?;
+    source.blame_server(check_source(&source, path, progress))
+}
+
+fn check_source(source: &Source, path: &Path, progress: &dyn Progress) -> Result<Comparison> {
     let mut all = Comparison { damage: source.damage().to_vec(), ..Comparison::default() };
     let mut has_digests = false;
     for table in source.tables() {

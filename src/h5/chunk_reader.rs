@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ChunkInfo, Dataset, FilterScratch, Pipeline};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::{ChunkRead, ChunkStorage, Grid};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
@@ -88,6 +88,7 @@ impl ChunkReader {
     fn with_chunk<T>(&self, number: u64, with: impl FnOnce(Option<&[u8]>) -> Result<T>) -> Result<T> {
         let Some(info) = self.chunks.get(&number) else { return with(None) };
         with_decoded(&*self.source, &self.pipeline, info, self.chunk_bytes()?, |bytes| with(Some(bytes)))
+            .with_context(|| Context::offset("stored bytes", info.address))
     }
 }
 

@@ -1,16 +1,31 @@
 //! libhdf5's error stacks as one sentence and a kind.
 
+use std::cell::RefCell;
 use std::io;
 
 use crate::error::{Error, ErrorKind};
+
+thread_local! {
+    /// The last failure of a source that libhdf5 reads through this program, on this thread; `None` once a read succeeds.
+    static CAUSE: RefCell<Option<Error>> = const { RefCell::new(None) };
+}
+
+/// Notes the result of a read that libhdf5 has asked for: its own error stack does not carry the cause.
+#[cfg_attr(not(feature = "static-hdf5"), expect(dead_code, reason = "no source is read through that library"))]
+pub(super) fn note_cause(cause: Option<Error>) {
+    CAUSE.set(cause);
+}
 
 /// Parts of the names of functions that write; all others fail because of what is in the file.
 const WRITING: [&str; 8] = ["write", "create", "flush", "close", "set_", "attach", "delete", "unlink"];
 
 impl From<hdf5::Error> for Error {
     /// The cause is the innermost frame of the stack, what was tried the outermost. Failures of the operating system
-    /// are recognised by the errno that the file driver writes into its frame.
+    /// are recognised by the errno that the file driver writes into its frame; that of a source is the error itself.
     fn from(error: hdf5::Error) -> Self {
+        if let Some(cause) = CAUSE.take() {
+            return cause;
+        }
         let Some(stack) = error.stack() else { return Error::usage(format!("HDF5: {error}")) };
         let (Some(outer), Some(inner)) = (stack.first(), stack.last()) else {
             return Error::new(ErrorKind::Io, "HDF5: a call failed and gave no reason");

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, FileCreateBuilder, LibraryVersion};
@@ -10,8 +11,8 @@ use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
 use super::sys::Mode;
 use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
-use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::io::{FileSource, ReadAt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown_path};
+use crate::io::{FileSource, ReadAt, remote};
 
 /// What the HDF5 part of a file begins with.
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
@@ -187,6 +188,27 @@ impl File {
         Self::open_for(Mode::Read, Bounds::V110, path, || access().finish())
     }
 
+    /// Opens the file at a path or address for reading, as [`open_shared`](Self::open_shared) does, and its bytes.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); those of the server.
+    pub(crate) fn open_with_source(path: &Path) -> Result<(Self, Arc<dyn ReadAt>)> {
+        if !remote::is_remote(path) {
+            return Ok((Self::open_shared(path)?, Arc::new(FileSource::open(path)?)));
+        }
+        let open = || -> Result<_> {
+            let source = remote::open(path)?;
+            let name = shown_path(path);
+            if !is_hdf5(&*source)? {
+                return Err(Error::format("the file is not an HDF5 file"));
+            }
+            let file = sys::open_source(&name, source.clone(), &access().finish()?)?;
+            // no lock has to be given back at the end
+            Ok((File { file: Some(file), writable: false, path: name.into(), reach: Reach::File }, source))
+        };
+        open().context(Context::path(path))
+    }
+
     /// Opens a file for reading, whether or not another program appends to it under SWMR, or did when it was killed.
     ///
     /// # Errors
@@ -293,7 +315,15 @@ impl File {
     }
 
     /// Lets regular files below the file's own directory be opened where this one names them.
+    ///
+    /// # Errors
+    /// `Unsupported` for the file at an address, which has no directory.
     pub(crate) fn follow(mut self) -> Result<Self> {
+        if remote::is_remote(&self.path) {
+            return Err(
+                Error::unsupported("other files are not followed from an address").context(Context::path(&self.path))
+            );
+        }
         self.reach = Reach::beside(&self.path, |path| Ok(File::open_shared(path)?.file().group("/")?))?;
         Ok(self)
     }

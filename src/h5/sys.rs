@@ -11,7 +11,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::panic::catch_unwind;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::{ptr, slice};
 
 use bstr::BString;
@@ -34,7 +34,7 @@ use super::any_type::{
 };
 use super::codec::{self, CODECS};
 use crate::error::{Error, Result};
-use crate::io::Raw;
+use crate::io::{Raw, ReadAt};
 use crate::value::DataType;
 
 // what hdf5-sys links and does not declare: H5Fpublic.h, and H5DSpublic.h of libhdf5_hl (its feature `hl`)
@@ -1408,4 +1408,268 @@ pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Resul
         values.memory = PointerMemory::Library(attribute.space()?);
     }
     Ok(values)
+}
+
+/// `H5FD_class_t` of HDF5 2, whose first field is checked when it is registered. Pointers to calls that this driver lacks are null.
+#[cfg(feature = "static-hdf5")]
+#[repr(C)]
+struct DriverClass {
+    version: c_uint,
+    value: c_int,
+    name: *const c_char,
+    max_address: u64,
+    close_degree: c_int,
+    terminate: *const c_void,
+    superblock: [*const c_void; 3],
+    access_size: usize,
+    access: [*const c_void; 3],
+    transfer_size: usize,
+    transfer: [*const c_void; 2],
+    open: unsafe extern "C" fn(*const c_char, c_uint, hid_t, u64) -> *mut DriverFile,
+    close: unsafe extern "C" fn(*mut DriverFile) -> c_int,
+    compare: unsafe extern "C" fn(*const DriverFile, *const DriverFile) -> c_int,
+    query: *const c_void,
+    type_map: *const c_void,
+    allocation: [*const c_void; 2],
+    get_end: unsafe extern "C" fn(*const DriverFile, c_int) -> u64,
+    set_end: unsafe extern "C" fn(*mut DriverFile, c_int, u64) -> c_int,
+    len: unsafe extern "C" fn(*const DriverFile, c_int) -> u64,
+    handle: *const c_void,
+    read: unsafe extern "C" fn(*mut DriverFile, c_int, hid_t, u64, usize, *mut c_void) -> c_int,
+    write: unsafe extern "C" fn(*mut DriverFile, c_int, hid_t, u64, usize, *const c_void) -> c_int,
+    vectors: [*const c_void; 4],
+    flush: *const c_void,
+    truncate: *const c_void,
+    locks: [*const c_void; 2],
+    delete: *const c_void,
+    control: *const c_void,
+    free_lists: [c_int; 7],
+}
+
+/// `H5FD_t` of HDF5 2, which libhdf5 fills, and after it the members of this driver.
+#[cfg(feature = "static-hdf5")]
+#[repr(C)]
+struct DriverFile {
+    driver: hid_t,
+    class: *const DriverClass,
+    number: std::ffi::c_ulong,
+    access_flags: c_uint,
+    features: std::ffi::c_ulong,
+    max_address: u64,
+    base_address: u64,
+    threshold: u64,
+    alignment: u64,
+    is_paged: bool,
+    source: Arc<dyn ReadAt>,
+    len: u64,
+    /// End of the addresses that libhdf5 uses.
+    end: u64,
+}
+
+#[cfg(feature = "static-hdf5")]
+thread_local! {
+    /// The source of the file that this thread is opening.
+    static OPENING: std::cell::RefCell<Option<Arc<dyn ReadAt>>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Opens the file of a source for reading, under a name that only messages use.
+#[cfg(feature = "static-hdf5")]
+pub(super) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAccess) -> Result<hdf5::File> {
+    register_codecs()?;
+    let (name, driver) = (c_name(name)?, source_driver()?);
+    call!(h5p::H5Pset_driver(access.id(), driver, ptr::null()))?;
+    OPENING.set(Some(source));
+    let opened = create!(hdf5::File, h5f::H5Fopen(name.as_ptr(), h5f::H5F_ACC_RDONLY, access.id()));
+    OPENING.set(None);
+    Ok(opened?)
+}
+
+/// Fails: the driver is written for one version of libhdf5.
+#[cfg(not(feature = "static-hdf5"))]
+pub(super) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileAccess) -> Result<hdf5::File> {
+    Err(Error::unsupported(
+        "this program uses the machine's libhdf5: addresses need one with its own (feature `static-hdf5`)",
+    ))
+}
+
+/// The driver that reads from a [`ReadAt`], registered once.
+#[cfg(feature = "static-hdf5")]
+fn source_driver() -> Result<hid_t> {
+    static DRIVER: OnceLock<Result<hid_t>> = OnceLock::new();
+    let register = || -> Result<hid_t> {
+        let class = DriverClass {
+            version: 1,
+            // of the numbers for programs that do not share their files' driver with others: 256 to 511
+            value: 500,
+            name: c"h5bridge".as_ptr(),
+            max_address: i64::MAX as u64,
+            close_degree: h5f::H5F_close_degree_t::H5F_CLOSE_WEAK as c_int,
+            terminate: ptr::null(),
+            superblock: [ptr::null(); 3],
+            access_size: 0,
+            access: [ptr::null(); 3],
+            transfer_size: 0,
+            transfer: [ptr::null(); 2],
+            open: open_driver_file,
+            close: close_driver_file,
+            compare: compare_driver_files,
+            query: ptr::null(),
+            type_map: ptr::null(),
+            allocation: [ptr::null(); 2],
+            get_end: driver_file_end,
+            set_end: set_driver_file_end,
+            len: driver_file_len,
+            handle: ptr::null(),
+            read: read_driver_file,
+            write: refuse_to_write,
+            vectors: [ptr::null(); 4],
+            flush: ptr::null(),
+            truncate: ptr::null(),
+            locks: [ptr::null(); 2],
+            delete: ptr::null(),
+            control: ptr::null(),
+            // one list for everything: H5FD_FLMAP_SINGLE
+            free_lists: [1; 7],
+        };
+        // libhdf5 copies the class; the name is static
+        Ok(call!(hdf5_sys::h5fd::H5FDregister((&raw const class).cast()))?)
+    };
+    DRIVER.get_or_init(register).clone()
+}
+
+/// Opens the source that [`open_source`] has prepared, as `H5FD_class_t.open` demands; null on failure.
+///
+/// # Safety
+/// None of the arguments is used.
+#[cfg(feature = "static-hdf5")]
+unsafe extern "C" fn open_driver_file(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut DriverFile {
+    let open = || -> Result<DriverFile> {
+        let source = OPENING.with_borrow(Option::clone).ok_or_else(|| Error::usage("no file is being opened"))?;
+        let len = source.len()?;
+        Ok(DriverFile {
+            driver: 0,
+            class: ptr::null(),
+            number: 0,
+            access_flags: 0,
+            features: 0,
+            max_address: 0,
+            base_address: 0,
+            threshold: 0,
+            alignment: 0,
+            is_paged: false,
+            source,
+            len,
+            end: 0,
+        })
+    };
+    // a panic must not unwind into C
+    match catch_unwind(open) {
+        Ok(Ok(file)) => Box::into_raw(Box::new(file)),
+        Ok(Err(error)) => {
+            super::error::note_cause(Some(error));
+            ptr::null_mut()
+        }
+        Err(_) => ptr::null_mut(),
+    }
+}
+
+/// # Safety
+/// `file` is of [`open_driver_file`] and used no more.
+#[cfg(feature = "static-hdf5")]
+unsafe extern "C" fn close_driver_file(file: *mut DriverFile) -> c_int {
+    // SAFETY: as this function demands
+    let file = unsafe { Box::from_raw(file) };
+    // a panic must not unwind into C
+    catch_unwind(std::panic::AssertUnwindSafe(|| drop(file))).map_or(-1, |()| 0)
+}
+
+/// Whether two files have one source: 0 if so, else the order of their addresses in memory.
+///
+/// # Safety
+/// Both are open files of this driver.
+#[cfg(feature = "static-hdf5")]
+unsafe extern "C" fn compare_driver_files(one: *const DriverFile, other: *const DriverFile) -> c_int {
+    // SAFETY: as this function demands
+    let (one, other) = unsafe { (&*one, &*other) };
+    Arc::as_ptr(&one.source).addr().cmp(&Arc::as_ptr(&other.source).addr()) as c_int
+}
+
+/// # Safety
+/// `file` is an open file of this driver.
+#[cfg(feature = "static-hdf5")]
+unsafe extern "C" fn driver_file_end(file: *const DriverFile, _: c_int) -> u64 {
+    // SAFETY: as this function demands
+    unsafe { (*file).end }
+}
+
+/// # Safety
+/// `file` is an open file of this driver, and nothing else uses it during the call.
+#[cfg(feature = "static-hdf5")]
+unsafe extern "C" fn set_driver_file_end(file: *mut DriverFile, _: c_int, end: u64) -> c_int {
+    // SAFETY: as this function demands
+    unsafe { (*file).end = end };
+    0
+}
+
+/// # Safety
+/// `file` is an open file of this driver.
+#[cfg(feature = "static-hdf5")]
+unsafe extern "C" fn driver_file_len(file: *const DriverFile, _: c_int) -> u64 {
+    // SAFETY: as this function demands
+    unsafe { (*file).len }
+}
+
+/// Reads bytes; those after the end of the file are zeros, as in libhdf5's own drivers.
+///
+/// # Safety
+/// `file` is an open file of this driver; `buffer` has `count` bytes.
+#[cfg(feature = "static-hdf5")]
+unsafe extern "C" fn read_driver_file(
+    file: *mut DriverFile,
+    _: c_int,
+    _: hid_t,
+    address: u64,
+    count: usize,
+    buffer: *mut c_void,
+) -> c_int {
+    if count == 0 {
+        return 0;
+    }
+    // SAFETY: as this function demands
+    let file = unsafe { &*file };
+    // SAFETY: as this function demands; the bytes are set before they are read
+    let out = unsafe {
+        ptr::write_bytes(buffer.cast::<u8>(), 0, count);
+        slice::from_raw_parts_mut(buffer.cast::<u8>(), count)
+    };
+    let existing = usize::try_from(file.len.saturating_sub(address)).unwrap_or(usize::MAX).min(count);
+    let read = || file.source.read_at(address, &mut out[..existing]);
+    // a panic must not unwind into C
+    match catch_unwind(std::panic::AssertUnwindSafe(read)) {
+        Ok(Ok(())) => {
+            super::error::note_cause(None);
+            0
+        }
+        Ok(Err(error)) => {
+            super::error::note_cause(Some(error));
+            -1
+        }
+        Err(_) => -1,
+    }
+}
+
+/// Fails: the files of this driver are open for reading.
+///
+/// # Safety
+/// None of the arguments is used.
+#[cfg(feature = "static-hdf5")]
+unsafe extern "C" fn refuse_to_write(
+    _: *mut DriverFile,
+    _: c_int,
+    _: hid_t,
+    _: u64,
+    _: usize,
+    _: *const c_void,
+) -> c_int {
+    -1
 }

@@ -8,6 +8,7 @@ mod memory;
 mod paged;
 mod paged_mut;
 mod recent;
+pub(crate) mod remote;
 
 use std::fmt;
 use std::fs::File;

@@ -19,14 +19,17 @@ use crate::container;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, Plugin};
-use crate::io::{FileSource, ReadAt};
+use crate::io::{FileSource, ReadAt, remote};
 use crate::schema::TableInfo;
 use crate::stman::LinkedCube;
 use crate::table::{ColumnCells, ColumnInfo, OpenOptions};
 use crate::value::{ByteOrder, DataType, Record, Shape, Value};
 
-/// Whether the file at `path` is HDF5 and not a container.
+/// Whether the file at `path` is HDF5 and not a container. That at an address is taken for it: opening it shows what it is.
 pub(crate) fn is_native(path: &Path) -> Result<bool> {
+    if remote::is_remote(path) {
+        return Ok(true);
+    }
     let may_be = h5::is_hdf5(&FileSource::open(path)?)? && !container::is_multi_hdf5(path)?;
     // a file that another process has locked is not told apart here
     Ok(may_be && !container::is_hdf5_files(path).unwrap_or(false))
@@ -45,13 +48,12 @@ pub(crate) struct NativeEntry {
 
 /// Opens a native file: its tables in the order in which they were written.
 pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>> {
-    let file = File::open_shared(path)?;
+    let (file, source) = File::open_with_source(path)?;
     let file = if options.follow_external { file.follow()? } else { file };
     let place = Context::path(path);
     let open = || -> Result<Vec<NativeEntry>> {
         let root = file.root()?;
         check_format(&root)?;
-        let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
         let mut tables = Vec::new();
         for described in described_tables(&root)? {
             add_described(&root, &described, &source, &mut tables);

@@ -85,8 +85,8 @@ pub(crate) fn changes(
         let found = match &column.sha256 {
             Ok(sha) => sha.to_string(),
             Err(error) if error.kind() == ErrorKind::Usage => continue,
-            // not damage: what lies in other files is not looked at
-            Err(error) if error.leads_elsewhere() => return Err(error.clone()),
+            // not damage: elements in other files are not read, and a disk or server that fails may answer later
+            Err(error) if error.leads_elsewhere() || error.kind() == ErrorKind::Io => return Err(error.clone()),
             Err(error) => error.to_string(),
         };
         compare(Some(&column.name), "cells", stored.sha256.clone(), found);

@@ -10,6 +10,7 @@ use super::Content;
 use crate::container::FileLayout;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
+use crate::io::{ReadAt, remote};
 use crate::limits;
 use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, display_name, split_name, unique};
 use crate::schema::TableInfo;
@@ -34,6 +35,8 @@ pub struct Source {
     pub(super) is_salvaged: bool,
     pub(super) damage: Vec<Damage>,
     open_columns: OpenColumns,
+    /// The file, if it is read from a server.
+    remote: Option<Arc<dyn ReadAt>>,
 }
 
 /// Cache of open columns of native files, by the numbers of table and column; the latest is the last.
@@ -92,7 +95,7 @@ pub struct RefusedTable {
 
 impl Source {
     /// Opens whatever is at `path`, found out by its bytes: a table directory, a file that holds a whole table, or a
-    /// native HDF5 file.
+    /// native HDF5 file; also one on a web server or in an object store, by its address: `https://…`, `http://…`, `s3://BUCKET/KEY`.
     ///
     /// Subtables that cannot be opened keep their error; see [`problems`](Self::problems).
     ///
@@ -122,7 +125,7 @@ impl Source {
 
     fn open_admitted(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Self> {
         let place = Context::path(path);
-        if path.is_file() && native::is_native(path).context(&place)? {
+        if remote::is_remote(path) || path.is_file() && native::is_native(path).context(&place)? {
             return Self::of_native(path, place, options);
         }
         let table = Table::open_admitted(path, options, admits)?;
@@ -140,7 +143,7 @@ impl Source {
             next += 1;
         }
         let (damage, open_columns) = (Vec::new(), OpenColumns::default());
-        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns })
+        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote: None })
     }
 
     /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of the native file
@@ -150,12 +153,16 @@ impl Source {
     /// As [`open`](Self::open); `NotFound` if the file has no such table.
     pub fn open_table(path: impl AsRef<Path>, options: OpenOptions) -> Result<(Self, usize)> {
         let path = path.as_ref();
-        let file = path.ancestors().skip(1).find(|ancestor| ancestor.is_file());
-        let Some(file) = file.filter(|file| native::is_native(file).unwrap_or(false)) else {
-            return Ok((Self::open_with(path, options)?, 0));
+        let (file, inside) = if remote::is_remote(path) {
+            let (file, inside) = remote::split(path);
+            (Some(file).filter(|_| !inside.is_empty()), inside.into())
+        } else {
+            let file = path.ancestors().skip(1).find(|ancestor| ancestor.is_file());
+            let file = file.filter(|file| native::is_native(file).unwrap_or(false));
+            (file, file.and_then(|file| path.strip_prefix(file).ok()).unwrap_or(path).to_string_lossy())
         };
+        let Some(file) = file else { return Ok((Self::open_with(path, options)?, 0)) };
         let source = Self::open_with(file, options)?;
-        let inside = path.strip_prefix(file).unwrap_or(path).to_string_lossy();
         let group = native::table_path(&inside);
         let named = |table: &SourceTable| table.name == inside || table.group.as_ref() == Some(&group);
         let number = source.tables.iter().position(named);
@@ -171,11 +178,15 @@ impl Source {
             let content = table.map(|table| Content::Native(Box::new(table)));
             SourceTable { name, parent, path: None, group: Some(group), content }
         };
-        let tables: Vec<_> = native::open(path, options)?.into_iter().map(table).collect();
+        let remote = remote::is_remote(path).then(|| remote::open(path)).transpose().context(&place)?;
+        let entries = native::open(path, options);
+        reachable(remote.as_deref()).context(&place)?;
+        let tables: Vec<_> = entries?.into_iter().map(table).collect();
         let damage = tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], Content::damage);
         let damage = damage.to_vec();
         let refused = Vec::new();
-        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns: OpenColumns::default() })
+        let open_columns = OpenColumns::default();
+        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote })
     }
 
     /// A column, named `DATA` in the main table, `ANTENNA/NAME` in a subtable. Elements of native files are read past HDF5,
@@ -233,6 +244,16 @@ impl Source {
             Some(name) => Err(Error::usage(format!("no table has a column {name}{}", instead(name, names)))),
             None => Ok(()),
         }
+    }
+
+    /// Returns `result`, unless the server of the source has failed: then that failure, which may look like missing or damaged parts of
+    /// the file.
+    ///
+    /// # Errors
+    /// Those of `result`; `Io`.
+    pub(crate) fn blame_server<T>(&self, result: Result<T>) -> Result<T> {
+        reachable(self.remote.as_deref()).context(&self.place)?;
+        result
     }
 
     /// The error where the source has no table `name`.
@@ -359,6 +380,11 @@ fn open_subtables(
 pub(crate) fn no_column(name: &str, table: &str, columns: &[ColumnInfo]) -> String {
     let names = columns.iter().map(|info| info.desc.name.to_str_lossy());
     format!("no column {name} in {}{}", display_name(table), instead(name, names))
+}
+
+/// Fails if an earlier read of a remote file did: all later ones return the same error.
+fn reachable(remote: Option<&dyn ReadAt>) -> Result<()> {
+    remote.map_or(Ok(()), |file| file.read_at(0, &mut [0]))
 }
 
 fn canonical(path: &Path) -> PathBuf {

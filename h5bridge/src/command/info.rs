@@ -19,7 +19,7 @@ use ctds_hdf5::blz::Arrays;
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, ThinTable, display_name};
 use ctds_hdf5::look::{Summary, utc_of_mjd};
 use ctds_hdf5::pack::Contents;
-use ctds_hdf5::{Error, ErrorKind};
+use ctds_hdf5::{Error, ErrorKind, shown_path};
 use serde_json::{Map, json};
 
 use self::attention::Finding;
@@ -40,7 +40,8 @@ const LONG: u64 = 10_000;
   h5bridge info my.ms --table FIELD
   h5bridge info my.h5 --storage
   h5bridge info my.h5 --json
-  h5bridge info run.sion/TASK3")]
+  h5bridge info run.sion/TASK3
+  h5bridge info s3://bucket/my.h5")]
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
     source: PathBuf,
@@ -118,7 +119,7 @@ impl Args {
             found.ok_or_else(|| {
                 let names: Vec<&str> = source.tables().iter().map(|table| display_name(&table.name)).collect();
                 let message = format!("table {name} does not exist; tables are {}", names.join(", "));
-                anyhow::Error::new(Error::new(ErrorKind::NotFound, message).context(self.source.display().to_string()))
+                anyhow::Error::new(Error::new(ErrorKind::NotFound, message).context(shown_path(&self.source)))
             })
         };
         self.table.iter().map(number).collect()
@@ -147,7 +148,7 @@ fn print_json(facts: &Facts<'_>, out: &mut impl Write) -> Result<Status> {
         let document = document.unwrap_or_else(|error| json!({ "error": error.to_string() }));
         tables.insert(table.name.clone(), document);
     }
-    let mut document = json!({ "source": facts.path.display().to_string() });
+    let mut document = json!({ "source": shown_path(facts.path) });
     if let Some(main) = source.tables().first() {
         document["kind"] = overview::kind(main, facts.summary.as_ref()).into();
     }

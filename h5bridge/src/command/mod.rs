@@ -14,6 +14,7 @@ pub(crate) mod manifest;
 pub(crate) mod materialize;
 pub(crate) mod pack;
 pub(crate) mod plot;
+pub(crate) mod refs;
 pub(crate) mod repair;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;

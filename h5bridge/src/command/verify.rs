@@ -26,7 +26,8 @@ use crate::report::{self, Ending};
   h5bridge verify my.ms packed.ms --bytes
   h5bridge verify archive.h5 --bytes
   h5bridge verify data.bcolz data.h5
-  h5bridge verify my.json")]
+  h5bridge verify my.json
+  h5bridge verify my.ms s3://bucket/my.h5")]
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
     left: PathBuf,

@@ -1,7 +1,6 @@
 //! Original files again, from a native file.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use bstr::ByteSlice;
 
@@ -11,7 +10,7 @@ use super::recipe::{Archive, relative};
 use crate::clone::{Reflink, Sharer};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::File;
-use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
+use crate::io::{FileTarget, WriteAt};
 use crate::output::{Output, directory_of};
 use crate::pool::{Buffers, thread_pool};
 use crate::progress::{Phase, Progress};
@@ -135,8 +134,8 @@ fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
 /// The recipes of the native file at `path`, if it has some.
 fn open(path: &Path) -> Result<Option<Archive>> {
     let open = || -> Result<_> {
-        let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
-        Archive::open(&File::open_shared(path)?.root()?, source)
+        let (file, source) = File::open_with_source(path)?;
+        Archive::open(&file.root()?, source)
     };
     open().with_context(|| Context::path(path))
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::error::{Context, Result, ResultExt};
 use crate::h5::{File, Group, LinkKind};
+use crate::io::remote;
 use crate::limits;
 use crate::native::{self, restore_path};
 
@@ -32,12 +33,15 @@ impl SpaceUsage {
     /// Those of reading it.
     pub fn of(path: impl AsRef<Path>) -> Result<Option<Self>> {
         let path = path.as_ref();
-        if !path.is_file() || !native::is_native(path).with_context(|| Context::path(path))? {
+        if !remote::is_remote(path) && !path.is_file()
+            || !native::is_native(path).with_context(|| Context::path(path))?
+        {
             return Ok(None);
         }
         let add = || -> Result<Self> {
-            let root = File::open_shared(path)?.root()?;
-            let mut usage = SpaceUsage { file: path.metadata()?.len(), ..SpaceUsage::default() };
+            let (file, source) = File::open_with_source(path)?;
+            let root = file.root()?;
+            let mut usage = SpaceUsage { file: source.len()?, ..SpaceUsage::default() };
             add_datasets(&root, &mut usage, 0)?;
             let known = usage.datasets + usage.recipes + usage.literals;
             usage.other = usage.file.saturating_sub(known);

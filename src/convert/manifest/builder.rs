@@ -1,14 +1,14 @@
 //! [`ToManifest`].
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::super::conversion::to_hdf5;
 use super::super::to_hdf5::{Compress, Outline, Plan, ToHdf5Options};
-use super::arrays::Arrays;
+use super::arrays::{Arrays, Counts};
 use super::chunks::StoredIn;
 use super::files::{Files, Naming};
 use super::left_out::LeftOutColumn;
@@ -17,6 +17,7 @@ use super::tiles::{TableDirectory, Tiles};
 use crate::call::{Call, call_setters, open_setters};
 use crate::error::{Context, Error, Result, ResultExt, column_context};
 use crate::h5::{self, Compression};
+use crate::io::remote;
 use crate::output::{COMPANION, Output};
 use crate::progress::{Phase, Progress};
 use crate::publishing::{IfExists, Publishing};
@@ -133,6 +134,11 @@ impl<'a> ToManifest<'a> {
         let resolved = target.as_ref().canonicalize().ok().filter(|_| target.as_ref().is_symlink());
         let target =
             resolved.as_deref().filter(|_| self.call.publishing.if_exists.replaces()).unwrap_or(target.as_ref());
+        if remote::is_remote(&self.source) {
+            let message =
+                "a manifest records sizes and times of local files: `h5bridge refs` writes references to this file";
+            return Err(Error::unsupported(message).context(Context::path(&self.source)));
+        }
         let source = Source::open_with(&self.source, self.open)?;
         if let (Ok(from), Ok(to)) = (self.source.canonicalize(), target.canonicalize())
             && (from == to || companion_of(target).canonicalize().is_ok_and(|companion| companion == from))
@@ -142,6 +148,58 @@ impl<'a> ToManifest<'a> {
         self.call.run(|progress| self.write_from(&source, target, progress).with_context(|| source.place.clone()))
     }
 
+    /// Writes references to the chunks of a native file, and to nothing else, to `out`. `url` is the address of the file for readers;
+    /// without it, it is where the file was opened. What was written before an error is not a whole document.
+    ///
+    /// # Errors
+    /// `Usage` if the source is a table directory; `Format` if it changes while the references are made; those of reading the source
+    /// and of writing to `out`.
+    pub fn write_references(self, url: Option<&str>, out: impl Write) -> Result<ManifestSummary> {
+        let source = Source::open_with(&self.source, self.open)?;
+        let place = source.place.clone();
+        let write =
+            |progress: &dyn Progress| self.write_references_of(&source, url, Counted { out, bytes: 0 }, progress);
+        self.call.run(write).with_context(|| place)
+    }
+
+    fn write_references_of<W: Write>(
+        &self,
+        source: &Source,
+        url: Option<&str>,
+        out: Counted<W>,
+        progress: &dyn Progress,
+    ) -> Result<ManifestSummary> {
+        if source.tables.first().is_some_and(|main| main.group.is_none()) {
+            return Err(Error::usage("not a native HDF5 file: `h5bridge manifest` writes references to tables"));
+        }
+        let plan = Plan::new(source, &self.options(Compress::With(Compression::NONE)))?;
+        let outline = Outline::of_plan(source, &plan)?;
+        let naming = Naming { base: None, directory: PathBuf::new() };
+        let mut files = Files::new(naming.clone());
+        let tiles = self.tiles(source, &plan, &naming, &mut files)?;
+        let number = if remote::is_remote(&self.source) {
+            let address = self.source.to_string_lossy();
+            // a signature would expire, and be readable in the references
+            let name = url.or(address.split('?').next()).unwrap_or_default();
+            files.add_remote(&self.source, name)
+        } else {
+            let local = self.source.canonicalize().with_context(|| Context::path(&self.source))?;
+            let name = naming.name(&local)?;
+            files.add(&local, url.unwrap_or(&name))?
+        };
+        let (file, bytes) = h5::File::open_with_source(&self.source)?;
+        let stored = (file.root()?, StoredIn { file: number, bytes: bytes.len()? });
+        let is_flat = self.table.is_some();
+        let arrays = Arrays { source, plan: &plan, outline: &outline, tiles: &tiles, stored, files: &files, is_flat };
+        let record = json!({ "version": env!("CARGO_PKG_VERSION"), "source": source.name });
+        let Document { counts, references, out } = write_document(&arrays, record, out, progress)?;
+        files.check_unchanged()?;
+        Ok(ManifestSummary {
+            file_bytes: out.bytes,
+            ..summary(&plan, &tiles, counts, references, plan.warnings.clone())
+        })
+    }
+
     fn write_from(&self, source: &Source, target: &Path, progress: &dyn Progress) -> Result<ManifestSummary> {
         let options = self.options(Compress::With(Compression::NONE));
         let plan = Plan::new(source, &options)?;
@@ -149,8 +207,8 @@ impl<'a> ToManifest<'a> {
         let naming = Naming::new(self.base.as_deref(), target)?;
         let mut files = Files::new(naming.clone());
         let tiles = self.tiles(source, &plan, &naming, &mut files)?;
-        let all_tiles = || tiles.iter().flatten().flatten();
-        let needed = all_tiles().flatten().fold(0, |sum: u64, tiles| sum.saturating_add(tiles.count()));
+        let needed =
+            tiles.iter().flatten().flatten().flatten().fold(0, |sum: u64, tiles| sum.saturating_add(tiles.count()));
         let output = Output::create(target, self.call.publishing, needed.saturating_mul(REFERENCE_BYTES))?;
         let is_native = source.tables.first().is_some_and(|main| main.group.is_some());
         let mut warnings = plan.warnings.clone();
@@ -178,39 +236,23 @@ impl<'a> ToManifest<'a> {
         let stored = (file.root()?, StoredIn { file: stored_in, bytes });
         let is_flat = self.table.is_some();
         let arrays = Arrays { source, plan: &plan, outline: &outline, tiles: &tiles, stored, files: &files, is_flat };
-        let left_out = arrays.left_out()?;
-        let missing = left_out
-            .iter()
-            .map(|column| json!({ "table": column.table, "column": column.column, "reason": column.reason }));
         let record = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "source": source.name,
             "files": files.to_json()?,
-            "left_out": missing.collect::<Vec<_>>(),
         });
         let out = BufWriter::with_capacity(1 << 18, File::create(output.partial())?);
-        let mut references = References::begin(out, &record)?;
-        let counts = arrays.write(left_out, &mut references, progress)?;
+        let Document { counts, references, .. } = write_document(&arrays, record, out, progress)?;
         drop(arrays);
-        let (_, references) = references.end()?;
         files.check_unchanged()?;
         progress.go_on()?;
         let file_bytes = output.partial().metadata()?.len();
         progress.phase(Phase::Flushing);
         output.commit()?;
-        warnings.retain(|text| !text.contains(" is not converted: "));
         Ok(ManifestSummary {
-            tables: plan.tables.len(),
-            columns: counts.columns,
-            tiled_columns: all_tiles().count(),
-            inline_columns: counts.inline_columns,
-            rows: plan.tables.first().map_or(0, |table| table.rows.end - table.rows.start),
-            references,
-            tile_bytes: all_tiles().flatten().fold(0, |sum, tiles| tiles.total_bytes().saturating_add(sum)),
             companion: companion.map(|_| (final_companion, bytes)),
             file_bytes,
-            left_out: counts.left_out,
-            warnings,
+            ..summary(&plan, &tiles, counts, references, warnings)
         })
     }
 
@@ -269,6 +311,75 @@ impl<'a> ToManifest<'a> {
         // it is published, and made durable, with the manifest
         let publishing = Publishing { if_exists: IfExists::Fail, sync: self.call.publishing.sync };
         Ok(to_hdf5(source, &plan, &options, path, publishing, progress)?.warnings)
+    }
+}
+
+/// A document that was written, and where.
+struct Document<W> {
+    counts: Counts,
+    references: u64,
+    out: W,
+}
+
+/// Writes the document of `arrays`, which begins with `record`.
+fn write_document<W: Write>(
+    arrays: &Arrays<'_>,
+    mut record: Json,
+    out: W,
+    progress: &dyn Progress,
+) -> Result<Document<W>> {
+    let left_out = arrays.left_out()?;
+    let missing = left_out
+        .iter()
+        .map(|column| json!({ "table": column.table, "column": column.column, "reason": column.reason }));
+    record["left_out"] = missing.collect();
+    let mut document = References::begin(out, &record)?;
+    let counts = arrays.write(left_out, &mut document, progress)?;
+    let (out, references) = document.end()?;
+    Ok(Document { counts, references, out })
+}
+
+/// The summary of a manifest without its files.
+fn summary(
+    plan: &Plan,
+    tiles: &[Vec<Option<Vec<Tiles>>>],
+    counts: Counts,
+    references: u64,
+    mut warnings: Vec<String>,
+) -> ManifestSummary {
+    let all_tiles = || tiles.iter().flatten().flatten();
+    // the columns that are not converted are among those that are left out
+    warnings.retain(|text| !text.contains(" is not converted: "));
+    ManifestSummary {
+        tables: plan.tables.len(),
+        columns: counts.columns,
+        tiled_columns: all_tiles().count(),
+        inline_columns: counts.inline_columns,
+        rows: plan.tables.first().map_or(0, |table| table.rows.end - table.rows.start),
+        references,
+        tile_bytes: all_tiles().flatten().fold(0, |sum, tiles| tiles.total_bytes().saturating_add(sum)),
+        companion: None,
+        file_bytes: 0,
+        left_out: counts.left_out,
+        warnings,
+    }
+}
+
+/// A target that counts its bytes.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -66,7 +66,8 @@ pub(super) struct Files {
 struct KnownFile {
     local: PathBuf,
     name: FileName,
-    state: RecordedFile,
+    /// `None` for the file at an address, whose state the server checks.
+    state: Option<RecordedFile>,
 }
 
 /// A file as the manifest records it.
@@ -93,15 +94,23 @@ impl Files {
         }
         let metadata = local.metadata().with_context(|| Context::path(local))?;
         let path = self.naming.recorded(local);
-        let state = RecordedFile { path, size: metadata.len(), mtime_ns: mtime_ns(&metadata) };
+        let state = Some(RecordedFile { path, size: metadata.len(), mtime_ns: mtime_ns(&metadata) });
         self.list.push(KnownFile { local: local.to_owned(), name: FileName::new(name), state });
         Ok(self.list.len() - 1)
+    }
+
+    /// Adds the file at an address, which references name `name`.
+    pub(super) fn add_remote(&mut self, address: &Path, name: &str) -> FileNumber {
+        self.list.push(KnownFile { local: address.to_owned(), name: FileName::new(name), state: None });
+        self.list.len() - 1
     }
 
     /// Records the file that is at `local` now and at `target` later.
     pub(super) fn add_new(&mut self, local: &Path, target: &Path, name: &str) -> Result<FileNumber> {
         let number = self.add(local, name)?;
-        self.list[number].state.path = self.naming.recorded(target);
+        if let Some(state) = &mut self.list[number].state {
+            state.path = self.naming.recorded(target);
+        }
         Ok(number)
     }
 
@@ -111,7 +120,7 @@ impl Files {
     }
 
     pub(super) fn to_json(&self) -> Result<Json> {
-        let states: Vec<&RecordedFile> = self.list.iter().map(|known| &known.state).collect();
+        let states: Vec<&RecordedFile> = self.list.iter().filter_map(|known| known.state.as_ref()).collect();
         if let Some(other) = states.iter().find(|state| state.path.to_str().is_none()) {
             return Err(Error::unsupported("a path that is not UTF-8").context(Context::path(&other.path)));
         }
@@ -121,8 +130,9 @@ impl Files {
     /// Fails if a file is not what it was when it was added.
     pub(super) fn check_unchanged(&self) -> Result<()> {
         for known in &self.list {
+            let Some(state) = &known.state else { continue };
             let metadata = known.local.metadata().with_context(|| Context::path(&known.local))?;
-            if let Some(change) = known.state.change(&metadata) {
+            if let Some(change) = state.change(&metadata) {
                 let message = format!("the file changed while the manifest was made: {change}");
                 return Err(Error::format(message).context(Context::path(&known.local)));
             }

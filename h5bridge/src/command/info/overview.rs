@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ctds_hdf5::convert::{Source, SourceTable, SpaceUsage, ThinTable};
 use ctds_hdf5::look::Summary;
-use ctds_hdf5::{ColumnInfo, ColumnKind, Plugin};
+use ctds_hdf5::{ColumnInfo, ColumnKind, Plugin, shown_path};
 
 use super::attention::{Finding, sentences};
 use super::columns::ColumnFacts;
@@ -84,8 +84,8 @@ pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
 
 /// The first line, and how the table is stored.
 fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
-    let name =
-        facts.path.file_name().map_or_else(|| facts.path.display().to_string(), |name| name.to_string_lossy().into());
+    let shown = shown_path(facts.path);
+    let name = Path::new(&shown).file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into());
     let name = console::truncate_str(&name, NAME_WIDTH, "…");
     let sub_type = main.info().map(|info| info.sub_type.to_string()).unwrap_or_default();
     let sub_type = match sub_type.trim() {
