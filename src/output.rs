@@ -410,6 +410,23 @@ impl Output {
     }
 }
 
+/// Gives the file `new`, which is durable and in the same file system, the name `target`.
+///
+/// # Errors
+/// `Exists` if there is something that is not to be replaced.
+pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
+    let publish = || -> Result<()> {
+        let target = &resolve(target, if_exists)?;
+        check_target(target, OutputKind::File, if_exists)?;
+        match if_exists {
+            IfExists::Fail => rename_new(new, target, OutputKind::File)?,
+            IfExists::Replace => replace_file(new, target)?,
+        }
+        Ok(File::open(directory_of(target))?.sync_all()?)
+    };
+    publish().with_context(|| Context::path(target))
+}
+
 /// Makes an output durable while it is written, until dropped.
 pub(crate) struct SyncBehind {
     stop: Option<Sender<()>>,

@@ -15,6 +15,7 @@ mod stored;
 mod structure;
 mod unwritten;
 
+pub(super) use blocks::Tiles;
 pub use blocks::{ColumnSharing, Sharing};
 pub use compression::Compress;
 pub use layout_choice::{ColumnForm, ReadStrategy};
@@ -25,5 +26,5 @@ pub use prediction::Prediction;
 pub use profile::Profile;
 pub(crate) use stored::Place;
 pub(super) use stored::StoredColumn;
-pub(super) use structure::Writer;
+pub(super) use structure::{Held, Writer};
 pub(crate) use unwritten::Unwritten;
