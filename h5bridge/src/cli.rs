@@ -9,7 +9,7 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    digest, finalize, follow, generate, info, link, ls, manifest, materialize, pack, plot, repair, to_hdf5, to_ms,
+    digest, finalize, follow, generate, info, link, ls, manifest, materialize, pack, plot, repair, shard, to_hdf5, to_ms,
     unpack, verify, watch,
 };
 use crate::exit::Status;
@@ -49,6 +49,7 @@ impl Cli {
             Verb::Pack(args) => pack::run(args, global, out),
             Verb::Unpack(args) => unpack::run(args, global, out),
             Verb::Ls(args) => ls::run(args, global, out),
+            Verb::Shard(args) => shard::run(args, global, out),
             Verb::Watch(args) => watch::run(args, global, out),
             Verb::Plot(args) => plot::run(args, global, out),
             #[cfg(feature = "serve")]
@@ -99,6 +100,8 @@ pub(crate) enum Verb {
     Repair(repair::Args),
     /// Compare two sources, value by value or byte by byte, or check one against its stored digests and checksums
     Verify(verify::Args),
+    /// Convert one huge table on many machines: plan, work, status, commit, verify
+    Shard(shard::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),
     /// Draw visibilities and flags of a MeasurementSet

@@ -14,6 +14,7 @@ pub(crate) mod plot;
 pub(crate) mod repair;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
+pub(crate) mod shard;
 pub(crate) mod to_hdf5;
 pub(crate) mod to_ms;
 pub(crate) mod unpack;

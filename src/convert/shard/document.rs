@@ -371,6 +371,14 @@ impl ShardPlan {
         &self.items
     }
 
+    /// Fails if the source is not as it was when the plan was made.
+    ///
+    /// # Errors
+    /// `Format`, which names the file that changed.
+    pub fn check_source(&self) -> Result<()> {
+        self.header.check_source()
+    }
+
     /// Whether the file is published: only [`RangeCheck`](super::RangeCheck) is left to do.
     pub fn is_committed(&self) -> bool {
         self.is_committed
