@@ -260,7 +260,7 @@ fn item_range(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Resul
     Ok(Some(start..start.saturating_add(result.file_bytes)))
 }
 
-/// Whether the file system knows of bytes in a range that were never written. One that stores zeros as such bytes may say so, too.
+/// Whether the file system knows of bytes in a range that were never written. One that does not store zeros reports them in the same way.
 fn has_hole(file: &File, range: &Range<u64>) -> bool {
     let Ok(start) = i64::try_from(range.start) else { return true };
     // where this is not supported the end of the file is found, or nothing

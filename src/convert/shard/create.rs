@@ -116,7 +116,8 @@ fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
     let directory = ShardPlan::directory_of(target);
     let exists = |path: &Path| path.symlink_metadata().is_ok();
     if exists(&directory) {
-        let message = "a plan for this file exists: `h5bridge shard status` shows it; remove the directory to begin again";
+        let message =
+            "a plan for this file exists: `h5bridge shard status` shows it; remove the directory to begin again";
         return Err(Error::new(ErrorKind::Exists, message).context(Context::path(directory)));
     }
     if exists(target) && !if_exists.replaces() {

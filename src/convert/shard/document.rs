@@ -201,7 +201,10 @@ impl Dataset {
         }
         grid.shape.elements()?;
         if self.chunk_bytes()? > MOST_CHUNK_BYTES {
-            return Err(Error::format(format!("a chunk has {} bytes, at most {MOST_CHUNK_BYTES} are expected", self.chunk_bytes()?)));
+            return Err(Error::format(format!(
+                "a chunk has {} bytes, at most {MOST_CHUNK_BYTES} are expected",
+                self.chunk_bytes()?
+            )));
         }
         self.block()?;
         self.compression().map(|_| ())
@@ -210,7 +213,8 @@ impl Dataset {
 
 impl Header {
     pub(super) fn new(source: &Path, files: Vec<RecordedFile>, file_bytes: u64, rows: u64) -> Result<Self> {
-        let not_utf8 = files.iter().map(|file| file.path.as_path()).chain([source]).find(|path| path.to_str().is_none());
+        let not_utf8 =
+            files.iter().map(|file| file.path.as_path()).chain([source]).find(|path| path.to_str().is_none());
         if let Some(path) = not_utf8 {
             return Err(Error::unsupported("the path is not UTF-8: a plan cannot name it").context(Context::path(path)));
         }
@@ -446,7 +450,10 @@ fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> Stri
 /// Fails where an item contradicts its dataset; its identifier is a part of a file name.
 fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
     if item.id.len() != ID_DIGITS || !item.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(Error::format(format!("the identifier {:?} does not have {ID_DIGITS} hexadecimal digits", item.id)));
+        return Err(Error::format(format!(
+            "the identifier {:?} does not have {ID_DIGITS} hexadecimal digits",
+            item.id
+        )));
     }
     let Some(dataset) = datasets.get(item.dataset) else {
         return Err(Error::format(format!("item {} names dataset {}, which is missing", item.id, item.dataset)));

@@ -97,7 +97,8 @@ pub(super) fn run(
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads.min(items.len()).max(1)).map(|_| scope.spawn(work)).collect();
-        let ends = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let ends =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         ends.fold(Ok(()), Result::and)
     })
 }

@@ -177,7 +177,11 @@ impl Ledger {
 fn create(directory: &Path) -> Result<File> {
     let name = format!("{}-{}-{}.ndjson", host(), std::process::id(), since_1970().as_nanos());
     let path = directory.join(name);
-    File::options().append(true).create_new(true).open(&path).map_err(|error| Error::from(error).context(path.as_path()))
+    File::options()
+        .append(true)
+        .create_new(true)
+        .open(&path)
+        .map_err(|error| Error::from(error).context(path.as_path()))
 }
 
 fn since_1970() -> Duration {

@@ -83,8 +83,14 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     Ending {
         warnings: &made.warnings,
         summary: vec![
-            format!("{}: {} items of {size}, {packed} of them compressed; {seconds:.2} s", directory.display(), made.items),
-            format!("next: h5bridge shard work {target}, on any number of machines; then h5bridge shard commit {target}"),
+            format!(
+                "{}: {} items of {size}, {packed} of them compressed; {seconds:.2} s",
+                directory.display(),
+                made.items
+            ),
+            format!(
+                "next: h5bridge shard work {target}, on any number of machines; then h5bridge shard commit {target}"
+            ),
         ],
         fields: json!({
             "out": target.to_string(),

@@ -44,7 +44,8 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
-    let results: Vec<_> = if plan.ledger().exists() { Ledger::open(plan.ledger())?.results().collect() } else { Vec::new() };
+    let results: Vec<_> =
+        if plan.ledger().exists() { Ledger::open(plan.ledger())?.results().collect() } else { Vec::new() };
     let published = CommitShards::new(&plan, results)
         .check_ranges(args.check)
         .threads(args.threads)

@@ -30,7 +30,8 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let plan = ShardPlan::open(&args.out)?;
     let ledger = if plan.is_committed() { None } else { Some(Ledger::open(plan.ledger())?) };
     let record = |item: &ShardItem| ledger.as_ref().and_then(|ledger| ledger.last(&item.id));
-    let is_done = |item: &ShardItem| plan.is_committed() || record(item).is_some_and(|found| found.state == State::Done);
+    let is_done =
+        |item: &ShardItem| plan.is_committed() || record(item).is_some_and(|found| found.state == State::Done);
     let is_failed = |item: &ShardItem| record(item).is_some_and(|found| found.state != State::Done);
     let items = plan.items();
     let bytes = |items: &mut dyn Iterator<Item = &ShardItem>| items.map(|item| item.bytes).sum::<u64>();

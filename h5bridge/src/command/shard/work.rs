@@ -93,7 +93,8 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let left = plan.items().iter().filter(|item| !ledger.is_done(&item.id)).count();
     let seconds = started.elapsed().as_secs_f64();
     let target = args.out.display();
-    let next = if left == 0 { format!("next: h5bridge shard commit {target}") } else { format!("{left} items are left") };
+    let next =
+        if left == 0 { format!("next: h5bridge shard commit {target}") } else { format!("{left} items are left") };
     Ending {
         failed: done.kind.map(Status::of_kind),
         warnings: &done.failures,
