@@ -12,13 +12,16 @@ use crate::convert::to_hdf5::Tiles;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context};
 use crate::grid::Grid;
 use crate::h5::FilterScratch;
-use crate::io::{FileTarget, WriteAt};
+use crate::io::{FileTarget, WriteAt, write_back};
 use crate::native::MAX_CUBES;
 use crate::progress::Progress;
 use crate::source::blocks::{RowBlocks, WRITE_BYTES};
 use crate::source::{Content, Source};
 use crate::table::{ColumnCells, OpenOptions};
 use crate::value::Values;
+
+/// Bytes after which the system is told to begin to write them to the disk.
+const WRITE_BACK_BYTES: u64 = 8 << 20;
 
 /// Does items of a plan, each from any thread. It holds the source open, and locked if it is a table directory.
 ///
@@ -86,7 +89,18 @@ impl<'a> ShardWorker<'a> {
         let dataset = self.plan.dataset(item);
         let result = match dataset.address {
             Some(address) => {
-                let result = self.produce(item, progress, &mut |at, bytes| file.write_at(address + at, bytes))?;
+                let mut begun = None;
+                let result = self.produce(item, progress, &mut |at, bytes| {
+                    file.write_at(address + at, bytes)?;
+                    // the disk is busy while the next chunks are read
+                    let start = *begun.get_or_insert(at);
+                    let len = at + bytes.len() as u64 - start;
+                    if len >= WRITE_BACK_BYTES {
+                        write_back(file.file(), address + start, len);
+                        begun = None;
+                    }
+                    Ok(())
+                })?;
                 file.file().sync_data()?;
                 result
             }
