@@ -28,7 +28,7 @@ use crate::publishing::IfExists;
 pub struct StagedOutput(Output);
 
 impl StagedOutput {
-    /// Makes the path. An existing target is no obstacle before [`publish`](Self::publish).
+    /// Makes the path. An existing target matters only to [`publish`](Self::publish).
     ///
     /// # Errors
     /// `Usage` if the target has no name or its directory does not exist, `Io`, `NoSpace`.

@@ -69,8 +69,8 @@ def anchor(name):
     return long[1] if long else re.sub(r'\W+', '', name).lower()
 
 
-def page(text, title):
-    """The Markdown of a help text."""
+def page(text, title, prefix=''):
+    """The Markdown of a help text. The names of the pages of its commands begin with PREFIX."""
     usage, said, rest = '', [], []
     for heading, lines in sections(text):
         block = '\n'.join(lines).strip('\n')
@@ -85,7 +85,7 @@ def page(text, title):
             rest.append('\n## %s\n' % heading)
             for name, paragraphs in items(lines):
                 if heading == 'Commands':
-                    target = '' if name == 'help' else '(%s.md)' % name
+                    target = '' if name == 'help' else '(%s%s.md)' % (prefix, name)
                     rest.append('[`%s`]%s\n' % (name, target) if target else '`%s`\n' % name)
                 else:
                     rest.append('`%s` { #%s }\n' % (name, anchor(name)))
@@ -100,11 +100,11 @@ def page(text, title):
 
 
 def verbs(text):
-    """The names of the commands in the help of the program."""
+    """The names of the commands in a help; none if it lists no commands."""
     for heading, lines in sections(text):
         if heading == 'Commands':
             return [name for name, _ in items(lines) if name != 'help']
-    raise ValueError('the help of h5bridge lists no commands')
+    return []
 
 
 def pages(program):
@@ -112,6 +112,11 @@ def pages(program):
     text = help_text(program)
     names = [*verbs(text), 'generate']     # a command for packagers, which the list leaves out
     made = {'index': page(text, 'The program h5bridge')}
+    if len(names) == 1:
+        raise ValueError('the help of h5bridge lists no commands')
     for name in names:
-        made[name] = page(help_text(program, name), 'h5bridge ' + name)
+        text = help_text(program, name)
+        made[name] = page(text, 'h5bridge ' + name, name + '-')
+        for part in verbs(text):
+            made['%s-%s' % (name, part)] = page(help_text(program, name, part), 'h5bridge %s %s' % (name, part))
     return made

@@ -12,7 +12,7 @@ pub(crate) enum Trust {
     Ledger,
     /// The target has its size and a receipt, and the source is as it was
     Receipt,
-    /// As with receipt, and the target agrees with its own digests or checksums
+    /// The same as receipt, and the target agrees with its own digests or checksums
     Digest,
 }
 

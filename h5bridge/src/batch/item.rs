@@ -179,11 +179,9 @@ mod tests {
             Item::new(verb.into(), "/a.ms".into(), target.map(str::to_owned), options, 0).check()
         };
         assert!(item("to-hdf5", Some("/a.h5"), None).is_ok() && item("verify", None, None).is_ok());
-        for refused in [
-            item("serve", None, None),
-            item("to-hdf5", None, None),
-            item("to-hdf5", Some("/a.h5"), Some("--replace")),
-        ] {
+        for refused in
+            [item("serve", None, None), item("to-hdf5", None, None), item("to-hdf5", Some("/a.h5"), Some("--replace"))]
+        {
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::Usage);
         }
     }

@@ -35,15 +35,8 @@ pub(crate) enum State {
 
 impl State {
     /// All states.
-    pub(crate) const ALL: [State; 7] = [
-        State::Done,
-        State::Skipped,
-        State::Waiting,
-        State::Retry,
-        State::Failed,
-        State::Killed,
-        State::Conflict,
-    ];
+    pub(crate) const ALL: [State; 7] =
+        [State::Done, State::Skipped, State::Waiting, State::Retry, State::Failed, State::Killed, State::Conflict];
 
     /// The word in ledgers.
     pub(crate) fn name(self) -> &'static str {
@@ -190,11 +183,8 @@ pub(crate) struct Folded {
 }
 
 impl Folded {
-    /// Reads all files of a ledger. A missing directory is an empty ledger.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub(crate) fn read(directory: &Path, manifest: &Manifest) -> Result<Self> {
+    /// A ledger without records.
+    pub(crate) fn empty(manifest: &Manifest) -> Self {
         let none = Last {
             state: State::Waiting,
             code: 0,
@@ -205,8 +195,15 @@ impl Folded {
             length: 0,
             offset: 0,
         };
-        let items = vec![none; manifest.len()];
-        let mut folded = Folded { files: ledger_files(directory)?, items, unreadable: 0, span: None };
+        Folded { files: Vec::new(), items: vec![none; manifest.len()], unreadable: 0, span: None }
+    }
+
+    /// Reads all files of a ledger. A missing directory is an empty ledger.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn read(directory: &Path, manifest: &Manifest) -> Result<Self> {
+        let mut folded = Folded { files: ledger_files(directory)?, ..Self::empty(manifest) };
         for number in 0..folded.files.len() {
             let path = folded.files[number].clone();
             folded.read_file(number, manifest).map_err(|error| error.context(path.as_path()))?;

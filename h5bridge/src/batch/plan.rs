@@ -205,14 +205,17 @@ fn expand(template: &str, source: &Path, base: &Path) -> Result<String> {
     let parent = source.parent().unwrap_or(Path::new("/"));
     let piece = |name: &str| -> Result<String> {
         let part = match name {
-            "path" => parent.strip_prefix(base).unwrap_or(parent).strip_prefix("/").unwrap_or(
-                parent.strip_prefix(base).unwrap_or(parent),
-            ),
+            "path" => parent
+                .strip_prefix(base)
+                .unwrap_or(parent)
+                .strip_prefix("/")
+                .unwrap_or(parent.strip_prefix(base).unwrap_or(parent)),
             "parent" => parent.file_name().map_or(Path::new(""), Path::new),
             "stem" => source.file_stem().map_or(Path::new(""), Path::new),
             "name" => source.file_name().map_or(Path::new(""), Path::new),
             _ => {
-                let message = format!("{{{name}}} is unknown in --to: expected {{path}}, {{parent}}, {{stem}} or {{name}}");
+                let message =
+                    format!("{{{name}}} is unknown in --to: expected {{path}}, {{parent}}, {{stem}} or {{name}}");
                 return Err(usage(message));
             }
         };
@@ -244,7 +247,8 @@ fn split(path: &Path) -> Result<(PathBuf, Vec<Part>)> {
         let name = text(Path::new(component.as_os_str()))?;
         match component {
             Component::Normal(_) if !parts.is_empty() || name.contains(['*', '?', '[']) => {
-                let pattern = || Pattern::new(&name).map_err(|error| usage(format!("{name:?} is not a pattern: {error}")));
+                let pattern =
+                    || Pattern::new(&name).map_err(|error| usage(format!("{name:?} is not a pattern: {error}")));
                 parts.push(if name == "**" { Part::Directories } else { Part::Name(pattern()?) });
             }
             _ => base.push(component),
@@ -316,14 +320,20 @@ mod tests {
         let mut plan = Plan::new("to-hdf5", Some(to.into()), Vec::new(), &mut out)?;
         add(&mut plan)?;
         plan.finish()?;
-        Ok(out.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(|line| serde_json::from_slice(line).unwrap()).collect())
+        Ok(out
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect())
     }
 
     #[test]
     fn patterns_find_tables_and_not_what_is_in_them() {
         let folder = tempfile::tempdir().unwrap();
         let at = |path: &str| folder.path().join(path);
-        for table in ["2019/a.ms", "2020/x/b.ms", "2020/x/b.ms/SUB.ms", "c.ms", ".d/e.ms", "f.ms.1-abcdefgh.partial/f.ms"] {
+        for table in
+            ["2019/a.ms", "2020/x/b.ms", "2020/x/b.ms/SUB.ms", "c.ms", ".d/e.ms", "f.ms.1-abcdefgh.partial/f.ms"]
+        {
             fs::create_dir_all(at(table)).unwrap();
             fs::write(at(table).join("table.dat"), b"12345").unwrap();
         }
@@ -353,7 +363,10 @@ mod tests {
         let items = plan(|plan| plan.add_list(&mut &list[..]), "/out/{parent}-{name}.h5").unwrap();
         assert_eq!(items.len(), 2);
         assert_eq!(items[0].target.as_deref(), Some("/out/a-b.ms.h5"));
-        assert_eq!((items[1].target.as_deref(), items[1].options[0].as_str(), items[1].bytes), (Some("/d.h5"), "--digest", 9));
+        assert_eq!(
+            (items[1].target.as_deref(), items[1].options[0].as_str(), items[1].bytes),
+            (Some("/d.h5"), "--digest", 9)
+        );
         let error = plan(|plan| plan.add_list(&mut &b"/a\n{\"sauce\": 1}\n"[..]), "/o").unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");
     }

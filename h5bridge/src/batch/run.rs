@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ctds_hdf5::Result;
 
+use super::check::Trust;
 use super::item::{Effect, Verb};
 use super::ledger::{Folded, Ledger, Record, State};
 use super::limits::Limits;
@@ -14,7 +15,6 @@ use super::manifest::Manifest;
 use super::queue::{Attempt, Queue};
 use super::shard::Shard;
 use super::work::Work;
-use super::check::Trust;
 use crate::interrupt::Stop;
 use crate::sync::locked;
 
@@ -31,6 +31,8 @@ pub(crate) struct Run<'a> {
     pub(crate) work: &'a Work,
     pub(crate) limits: &'a Limits,
     pub(crate) shard: Shard,
+    /// Whether records of earlier runs are read; without them receipts tell what is done.
+    pub(crate) with_ledger: bool,
     /// Whether items that failed for good in earlier runs are tried again.
     pub(crate) again: bool,
 }
@@ -78,9 +80,12 @@ impl Run<'_> {
     /// Runs until nothing is left, the time is over, or a signal comes. `show` is called with each record, after it was written.
     ///
     /// # Errors
-    /// Those of the ledger and the manifest; items that fail are no error.
+    /// Those of the ledger and the manifest; items that fail are in the tally.
     pub(crate) fn run(&self, stop: &Stop, show: &mut dyn FnMut(&Record) -> Result<()>) -> Result<Tally> {
-        let folded = Folded::read(self.ledger, self.manifest)?;
+        let folded = match self.with_ledger {
+            true => Folded::read(self.ledger, self.manifest)?,
+            false => Folded::empty(self.manifest),
+        };
         let items = self.shard.items(self.manifest);
         let mut standings: Vec<Standing> = (0..self.manifest.len())
             .map(|item| Standing { state: folded.state(item), warned: folded.last(item).code == 6 })
@@ -196,11 +201,12 @@ impl Run<'_> {
         while !self.limits.has_space(directory) && !queue.has_ended() {
             if !told {
                 let (free, place) = (self.limits.min_free, directory.display());
-                tracing::warn!("{place}: less than {free} bytes are free (--min-free); items start when space is free again");
+                tracing::warn!(
+                    "{place}: less than {free} bytes are free (--min-free); items start when space is free again"
+                );
                 told = true;
             }
             queue.pause(SPACE_PAUSE);
         }
     }
 }
-

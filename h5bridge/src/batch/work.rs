@@ -196,7 +196,10 @@ impl Work {
                 // another run that was killed before it wrote the receipt has written the same
                 if item.overwrites() || !same_content(staged.path(), target)? {
                     let message = "the target exists, and is not what this item writes (--overwrite replaces it)";
-                    return Ok(Outcome { file_bytes: None, ..Outcome::of_state(State::Conflict, Some(message.into())) });
+                    return Ok(Outcome {
+                        file_bytes: None,
+                        ..Outcome::of_state(State::Conflict, Some(message.into()))
+                    });
                 }
             }
             Err(error) => return Err(error),

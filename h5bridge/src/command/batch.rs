@@ -1,12 +1,12 @@
 //! `batch`: many tables, by a manifest, a ledger and receipts.
 
 mod clean;
+mod files;
 mod plan;
 mod run;
 mod status;
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use anyhow::Result;
 
@@ -15,6 +15,7 @@ use crate::exit::Status;
 
 /// Arguments of `batch`.
 #[derive(Debug, clap::Args)]
+#[command(disable_help_subcommand = true)]
 #[command(before_help = "Examples:
   h5bridge batch plan 'archive/**/*.ms' --to 'out/{path}/{stem}.h5' --out all.ndjson -- --restorable
   h5bridge batch run all.ndjson --ledger ledger --jobs 2
@@ -35,16 +36,6 @@ enum Verb {
     Status(status::Args),
     /// Remove what killed processes have left beside the targets
     Clean(clean::Args),
-}
-
-/// A manifest and its ledger.
-#[derive(Debug, clap::Args)]
-struct Files {
-    /// The manifest
-    manifest: PathBuf,
-    /// The directory in which each process records what it has done
-    #[arg(long, value_name = "DIRECTORY")]
-    ledger: PathBuf,
 }
 
 /// Plans, runs, shows or cleans.

@@ -80,9 +80,9 @@ fn plan(args: Args, out: &mut impl Write) -> Result<Planned> {
     if let Some(from) = args.from {
         let mut list: Box<dyn BufRead> = match from.as_os_str() == "-" {
             true => Box::new(std::io::stdin().lock()),
-            false => Box::new(BufReader::new(
-                File::open(&from).map_err(|error| Error::from(error).context(from.as_path()))?,
-            )),
+            false => {
+                Box::new(BufReader::new(File::open(&from).map_err(|error| Error::from(error).context(from.as_path()))?))
+            }
         };
         plan.add_list(&mut list).map_err(|error| error.context(&from))?;
     }

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::num::NonZero;
-use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use anyhow::Result;
 use ctds_hdf5::{Error, ErrorKind, Progress};
 use serde_json::{Map, json};
 
-use super::Files;
+use super::files::Files;
 use crate::args::{Global, duration, size};
 use crate::batch::{Checksum, Limits, Manifest, Program, Run, Shard, State, Tally, Trust, Work};
 use crate::exit::Status;
@@ -60,6 +59,9 @@ pub(super) struct Args {
     /// Evidence that an item is done; the default is receipt, and ledger for more than 10000 items
     #[arg(long, value_enum, value_name = "EVIDENCE")]
     trust: Option<Trust>,
+    /// Do not read the records of earlier runs: receipts tell what is done. For runs of a few items beside a large ledger
+    #[arg(long)]
+    ignore_ledger: bool,
     /// Checksums of the targets in their receipts
     #[arg(long, value_enum, value_delimiter = ',', value_name = "A,B")]
     checksums: Vec<Checksum>,
@@ -84,16 +86,6 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The manifest: a file, or stdin, which is kept in a file without a name.
-fn open(path: &PathBuf) -> Result<Manifest> {
-    if path.as_os_str() != "-" {
-        return Ok(Manifest::open(path)?);
-    }
-    let mut kept = tempfile::tempfile()?;
-    std::io::copy(&mut std::io::stdin().lock(), &mut kept)?;
-    Ok(Manifest::from_file("-", kept)?)
-}
-
 /// Runs.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
@@ -102,7 +94,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         return Err(Error::new(ErrorKind::Unsupported, message).into());
     }
     let stop = Stop::new(None)?;
-    let manifest = open(&args.files.manifest)?;
+    let manifest = args.files.open()?;
     let processors = available_parallelism().map_or(1, NonZero::get);
     let jobs = if args.jobs == 0 { processors } else { args.jobs };
     let threads = if args.threads == 0 { (processors / jobs).max(1) } else { args.threads };
@@ -117,8 +109,15 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         read_rate: args.limit_read,
         min_free: args.min_free,
     };
-    let (shard, again) = (args.shard, args.again);
-    let run = Run { manifest: &manifest, ledger: &args.files.ledger, work: &work, limits: &limits, shard, again };
+    let run = Run {
+        manifest: &manifest,
+        ledger: &args.files.ledger,
+        work: &work,
+        limits: &limits,
+        shard: args.shard,
+        with_ledger: !args.ignore_ledger,
+        again: args.again,
+    };
     let bytes = (0..manifest.len()).map(|item| manifest.bytes(item)).sum();
     let bar = Bar::new(bytes, global.quiet || global.json || args.records);
     let tally = run.run(&stop, &mut |record| {

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use anyhow::Result;
 use serde_json::{Map, Value as Json, json};
 
-use super::Files;
+use super::files::Files;
 use crate::args::Global;
 use crate::batch::{Counts, Folded, Manifest, State, prometheus};
 use crate::exit::Status;
@@ -33,7 +33,7 @@ pub(super) struct Args {
 
 /// Reads the ledger and prints the counts.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let manifest = Manifest::open(&args.files.manifest)?;
+    let manifest = args.files.open()?;
     let folded = Folded::read(&args.files.ledger, &manifest)?;
     if args.records {
         return print_records(&manifest, &folded, out);
