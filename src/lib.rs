@@ -68,6 +68,7 @@ mod schema;
 mod sha;
 mod shuffle;
 mod source;
+mod staged;
 mod stman;
 mod sync;
 mod table;
@@ -85,6 +86,7 @@ pub use ndarray;
 pub use progress::{CancelToken, Cancellable, Progress};
 pub use publishing::{IfExists, SyncPolicy};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
+pub use staged::{StagedOutput, files_below, remove_abandoned};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use table::{
     Column, ColumnInfo, ColumnMut, Hypercube, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable, Table,

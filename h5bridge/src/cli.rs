@@ -9,7 +9,7 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    digest, finalize, follow, generate, info, link, ls, manifest, materialize, pack, plot, repair, shard, to_hdf5,
+    batch, digest, finalize, follow, generate, info, link, ls, manifest, materialize, pack, plot, repair, shard, to_hdf5,
     to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
@@ -35,6 +35,7 @@ impl Cli {
     pub(crate) fn run(self, out: &mut impl Write) -> Result<Status> {
         let global = &self.global;
         match self.verb {
+            Verb::Batch(args) => batch::run(args, global, out),
             Verb::ToHdf5(args) => to_hdf5::run(args, global, out),
             Verb::ToMs(args) => to_ms::run(args, global, out),
             Verb::Info(args) => info::run(args, global, out),
@@ -113,6 +114,8 @@ pub(crate) enum Verb {
     #[cfg(not(feature = "serve"))]
     #[command(hide = true)]
     Serve(Ignored),
+    /// Convert, verify or pack many tables, on one machine or many
+    Batch(batch::Args),
     /// Pack the files of a table and of its subtables into containers
     Pack(pack::Args),
     /// Extract the files of a table from its containers

@@ -103,6 +103,7 @@ BESIDE = {
     'docs/containers.md': ['my.ms', 'my.mfh5', 'my.vt'],
     'docs/howto/archive.md': ['archive'],
     'docs/live.md': ['my.ms', 'live.h5'],
+    'docs/scale.md': ['archive'],
     'docs/plots.md': ['my.ms', 'my.h5', 'live.h5'],
     'docs/serve.md': ['my.ms', 'my.h5'],
     'docs/tutorial.md': ['testdata'],

@@ -1,5 +1,6 @@
 //! The verbs, a file each: its arguments, and what it does with them.
 
+pub(crate) mod batch;
 pub(crate) mod digest;
 pub(crate) mod finalize;
 pub(crate) mod follow;
