@@ -9,8 +9,8 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    batch, digest, finalize, follow, generate, info, link, ls, manifest, materialize, pack, plot, repair, shard, to_hdf5,
-    to_ms, unpack, verify, watch,
+    batch, digest, finalize, follow, generate, info, link, ls, manifest, materialize, pack, plot, repair, shard,
+    to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 

@@ -28,8 +28,11 @@ from distributed import Client
 
 from ._errors import Error, UsageError
 from ._progress import following
+from ._shards import ShardSummary, convert_sharded
 from ._verbs import Path, Progress
 from ._windows import Document, Settings, Window
+
+__all__ = ["Record", "ShardSummary", "convert_many", "convert_sharded"]
 
 Items: TypeAlias = Path | Iterable[tuple[Path, Path] | dict[str, Any]]
 """The path of a manifest; or pairs of a source and its target; or dictionaries with `source`, `target`, and where they

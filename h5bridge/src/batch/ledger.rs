@@ -80,7 +80,7 @@ pub(crate) struct Record {
     /// Size of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file_bytes: Option<u64>,
-    /// CTFP-1 digest of the main table.
+    /// CTFP-1 digest of the main table; SHA-256 of the bytes of an item of `shard`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -93,12 +93,12 @@ pub(crate) struct Record {
 }
 
 /// Seconds since 1970.
-pub(super) fn now() -> f64 {
+pub(crate) fn now() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
 }
 
 /// Name of this host.
-pub(super) fn host() -> String {
+pub(crate) fn host() -> String {
     nix::unistd::gethostname().map_or_else(|_| "localhost".into(), |name| name.to_string_lossy().into_owned())
 }
 

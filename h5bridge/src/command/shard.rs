@@ -1,9 +1,10 @@
 //! `shard`: one conversion on many machines.
 
 mod items;
-mod ledger;
 mod plan;
 mod publish;
+mod results;
+mod split;
 mod status;
 mod verify;
 mod work;

@@ -9,6 +9,7 @@ use anyhow::Result;
 use ctds_hdf5::convert::{Compress, DigestPolicy, ShardPlan, ToHdf5};
 use serde_json::json;
 
+use super::split::{self, Parts};
 use crate::args::{Global, if_exists, size};
 use crate::command::to_hdf5::row_range;
 use crate::exit::Status;
@@ -20,7 +21,8 @@ use crate::report::{self, Ending};
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge shard plan huge.ms huge.h5
-  h5bridge shard plan huge.ms huge.h5 --work-bytes 2G --exclude CORRECTED_DATA")]
+  h5bridge shard plan huge.ms huge.h5 --work-bytes 2G --exclude CORRECTED_DATA
+  h5bridge shard plan huge.ms huge.h5 --split 500G")]
 pub(super) struct Args {
     /// A table directory, in a file system that all workers share
     source: PathBuf,
@@ -38,6 +40,10 @@ pub(super) struct Args {
     /// Convert only these rows of the main table: from A up to but without B. Tiles are then not blocks: all items go to files of chunks
     #[arg(long, value_name = "A..B", value_parser = row_range)]
     rows: Option<Range<u64>>,
+    /// Instead of one file, plan independent files of about this size, OUT-0000 and so on, by ranges of rows: a manifest for
+    /// `h5bridge batch run`
+    #[arg(long, value_parser = size, value_name = "500G", conflicts_with_all = ["rows", "work_bytes"])]
+    split: Option<u64>,
     /// Convert only these tables; MAIN is the main one
     #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
     tables: Vec<String>,
@@ -72,6 +78,12 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         .progress(&stoppable);
     if let Some(rows) = &args.rows {
         convert = convert.rows(rows.clone());
+    }
+    if let Some(bytes) = args.split {
+        let Args { source, out: target, columns, exclude, tables, overwrite, .. } = args;
+        let names = [("--columns", &columns[..]), ("--exclude", &exclude[..]), ("--tables", &tables[..])];
+        let parts = Parts { source, out: target, bytes, names, overwrite: *overwrite };
+        return split::run(&convert.plan()?, &parts, global, out);
     }
     let made = convert.plan().and_then(|plan| plan.shard(&args.out, args.work_bytes));
     bar.finish();

@@ -8,7 +8,7 @@ use anyhow::Result;
 use ctds_hdf5::convert::{CommitShards, ShardPlan};
 use serde_json::json;
 
-use super::ledger::Ledger;
+use super::results::Results;
 use crate::args::{Durable, Global, if_exists};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let results: Vec<_> =
-        if plan.ledger().exists() { Ledger::open(plan.ledger())?.results().collect() } else { Vec::new() };
+        if plan.ledger().exists() { Results::open(plan.ledger())?.all().collect() } else { Vec::new() };
     let published = CommitShards::new(&plan, results)
         .check_ranges(args.check)
         .threads(args.threads)

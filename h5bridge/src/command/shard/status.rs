@@ -7,8 +7,9 @@ use anyhow::Result;
 use ctds_hdf5::convert::{ShardItem, ShardPlan};
 use serde_json::json;
 
-use super::ledger::{Ledger, Record, State};
+use super::results::Results;
 use crate::args::Global;
+use crate::batch::{Record, State};
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
@@ -28,8 +29,8 @@ pub(super) struct Args {
 /// Prints the counts, and what failed.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let plan = ShardPlan::open(&args.out)?;
-    let ledger = if plan.is_committed() { None } else { Some(Ledger::open(plan.ledger())?) };
-    let record = |item: &ShardItem| ledger.as_ref().and_then(|ledger| ledger.last(&item.id));
+    let results = if plan.is_committed() { None } else { Some(Results::open(plan.ledger())?) };
+    let record = |item: &ShardItem| results.as_ref().and_then(|results| results.last(item));
     let is_done =
         |item: &ShardItem| plan.is_committed() || record(item).is_some_and(|found| found.state == State::Done);
     let is_failed = |item: &ShardItem| record(item).is_some_and(|found| found.state != State::Done);

@@ -11,7 +11,7 @@ use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
 use super::items::{self, Choice, Next};
-use super::ledger::Ledger;
+use super::results::Results;
 use crate::args::Global;
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
@@ -50,10 +50,10 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let check = RangeCheck::open(&plan)?;
     let source = if args.source { Some(ShardWorker::for_digests(&plan, global.open_options())?) } else { None };
     let directory = if plan.is_committed() { None } else { Some(plan.ledger()) };
-    let ledger = directory.map(Ledger::open).transpose()?.map(Mutex::new);
+    let results = directory.map(Results::open).transpose()?.map(Mutex::new);
     let expected = |item: &ShardItem| -> Option<ShardResult> {
-        match &ledger {
-            Some(ledger) => locked(ledger).last(&item.id)?.result(),
+        match &results {
+            Some(results) => locked(results).of(item),
             None => item.result.clone(),
         }
     };
@@ -73,9 +73,9 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         let Some(expected) = expected(item) else { return Ok(Next::GoOn) };
         let began = Instant::now();
         let difference = compare(item, &expected)?;
-        if let (Some(difference), Some(ledger)) = (&difference, &ledger) {
+        if let (Some(difference), Some(results)) = (&difference, &results) {
             let error = Error::new(ErrorKind::Format, format!("the bytes are damaged: {difference}"));
-            locked(ledger).append(item, &Err(error), began.elapsed().as_secs_f64())?;
+            locked(results).append(item, &Err(error), began.elapsed().as_secs_f64())?;
         }
         let mut compared = locked(&compared);
         compared.items += 1;

@@ -11,7 +11,7 @@ use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
 use super::items::{self, Choice, Next};
-use super::ledger::Ledger;
+use super::results::{Results, may_pass};
 use crate::args::{Global, duration};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
@@ -39,6 +39,8 @@ pub(super) struct Args {
 struct Done {
     items: usize,
     bytes: u64,
+    /// A document for each item.
+    results: Vec<serde_json::Value>,
     /// The failures, and the kind of the first.
     failures: Vec<String>,
     kind: Option<ErrorKind>,
@@ -50,10 +52,10 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let plan = ShardPlan::open(&args.out)?;
     let chosen = args.choice.of(&plan)?;
     let worker = ShardWorker::open(&plan, global.open_options())?;
-    let ledger = Mutex::new(Ledger::open(plan.ledger())?);
+    let results = Mutex::new(Results::open(plan.ledger())?);
     let left: u64 = {
-        let ledger = locked(&ledger);
-        chosen.iter().filter(|item| !ledger.is_done(&item.id)).map(|item| item.bytes).sum()
+        let results = locked(&results);
+        chosen.iter().filter(|item| !results.is_done(item)).map(|item| item.bytes).sum()
     };
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(left, global.quiet || global.json);
@@ -66,8 +68,13 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             // nothing is known of the item
             return result.map(|_| Next::Stop);
         }
-        locked(&ledger).append(item, &result, began.elapsed().as_secs_f64())?;
+        let seconds = began.elapsed().as_secs_f64();
+        locked(&results).append(item, &result, seconds)?;
         let mut done = locked(&done);
+        let error = result.as_ref().err();
+        let state = error.map_or("done", |error| if may_pass(error) { "retry" } else { "failed" });
+        let said = error.map(ToString::to_string);
+        done.results.push(json!({"id": item.id, "state": state, "error": said, "seconds": seconds}));
         let Err(error) = result else {
             done.items += 1;
             done.bytes += item.bytes;
@@ -81,16 +88,16 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     };
     let deadline = args.stop_after.map(|time| started + time);
     let is_wanted = |item: &ShardItem| -> Result<bool, Error> {
-        let mut ledger = locked(&ledger);
-        ledger.refresh()?;
-        Ok(!ledger.is_done(&item.id))
+        let mut results = locked(&results);
+        results.refresh()?;
+        Ok(!results.is_done(item))
     };
     let ran = items::run(&chosen, args.choice.threads(), &stoppable, deadline, is_wanted, each);
     bar.finish();
     ran?;
     let done = done.into_inner().unwrap_or_default();
-    let ledger = ledger.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let left = plan.items().iter().filter(|item| !ledger.is_done(&item.id)).count();
+    let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let left = plan.items().iter().filter(|item| !results.is_done(item)).count();
     let seconds = started.elapsed().as_secs_f64();
     let target = args.out.display();
     let next =
@@ -104,6 +111,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             "items": done.items,
             "bytes": done.bytes,
             "left": left,
+            "results": done.results,
             "seconds": seconds,
         }),
         ..Ending::default()
