@@ -56,9 +56,9 @@ def convert_sharded(
     """Converts one table to the file `out` by all workers, as `h5bridge shard` does.
 
     Plan and commit run here; workers, which need the same paths, write items of about `work_bytes`. If `out` has a plan
-    already, from a call that was interrupted or from the command line, what it lacks is done; `work_bytes`, `columns`, `exclude`
-    and `tables` are then those of the plan. `check` reads everything back before the file is published. The other options are
-    those of `convert_many`. Use workers of one thread each; each does `threads` items at a time.
+    already, from a call that was interrupted or from the command line, what it lacks is done; `work_bytes`, `columns`,
+    `exclude` and `tables` are then those of the plan. `check` reads everything back before the file is published. The
+    other options are those of `convert_many`. Use workers of one thread each; each does `threads` items at a time.
 
     >>> convert_sharded(client, "huge.ms", "huge.h5")
     """

@@ -432,6 +432,37 @@ def test_some_rows_and_columns(sources, tmp_path):
     support.h5bridge('verify', tmp_path / 'expected.h5', target)
 
 
+def test_split(sources, tmp_path):
+    """Independent files by ranges of rows, done by `batch`: together they have the rows of the table."""
+    source = sources[2]
+    support.h5bridge('shard', 'plan', source, tmp_path / 'my.h5', '--split', '20M', '--exclude', 'CUBES,FLAG_CUBES')
+    manifest = tmp_path / 'my.h5.parts.ndjson'
+    items = [json.loads(line) for line in manifest.read_text().splitlines()]
+    assert len(items) > 2 and [os.path.basename(item['target']) for item in items][:2] == ['my-0000.h5', 'my-0001.h5']
+    support.h5bridge('batch', 'run', manifest, '--ledger', tmp_path / 'ledger', '--min-free', '1M')
+    columns = [column for column in BLOCKS + PACKED if not column.shapes]
+    expected = {column.name: sharing.values_of(source, column) for column in columns}
+    first = 0
+    for item in items:
+        with h5py.File(item['target']) as opened:
+            rows = len(opened['MAIN/row'])
+            assert opened['MAIN/row'][0] == first
+            for name, values in expected.items():
+                np.testing.assert_array_equal(opened['MAIN'][name][...], values[first:first + rows])
+        first += rows
+    assert first == ROWS
+    assert 'exists already' in support.h5bridge('shard', 'plan', source, tmp_path / 'my.h5', '--split', '20M', code=support.EXISTS).stderr
+
+
+def test_thin(sources, mixed_target):
+    """The way back for files of any size: a table whose tiles are links into the file."""
+    work(mixed_target)
+    commit(mixed_target)
+    support.h5bridge('link', mixed_target, mixed_target.parent / 'thin.tab')
+    support.h5bridge('verify', sources[2], mixed_target.parent / 'thin.tab')
+    sharing.same(sharing.values_of(mixed_target.parent / 'thin.tab', BLOCKS[0]), sharing.values_of(sources[2], BLOCKS[0]))
+
+
 def test_stop_after(target):
     done = work(target, '--stop-after', '0s')
     assert done['items'] == 0 and done['left'] == len(lines(target)['item'])
