@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256 as Hasher};
@@ -125,7 +126,10 @@ impl<'a> ShardWorker<'a> {
         let path = self.plan.chunk_file(item);
         let directory = path.parent().unwrap_or(Path::new("."));
         let place = || Context::path(&path);
-        let partial = tempfile::Builder::new().prefix(&item.id).suffix(".partial").tempfile_in(directory);
+        let mut builder = tempfile::Builder::new();
+        // the umask decides who may read it: another user may commit
+        builder.permissions(PermissionsExt::from_mode(0o666));
+        let partial = builder.prefix(&item.id).suffix(".partial").tempfile_in(directory);
         let mut partial = partial.with_context(place)?;
         let result = {
             let mut out = std::io::BufWriter::with_capacity(1 << 18, partial.as_file_mut());

@@ -57,7 +57,9 @@ pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out
     batch.add_list(&mut list.as_slice())?;
     let planned = batch.finish()?;
     let directory = manifest.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::with_prefix_in(".parts-", directory).map_err(at)?;
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.prefix(".parts-").tempfile_in(directory).map_err(at)?;
     file.write_all(&lines).map_err(at)?;
     file.as_file().sync_all().map_err(at)?;
     file.persist(&manifest).map_err(|error| at(error.error))?;
