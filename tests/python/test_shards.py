@@ -435,7 +435,7 @@ def test_some_rows_and_columns(sources, tmp_path):
 def test_split(sources, tmp_path):
     """Independent files by ranges of rows, done by `batch`: together they have the rows of the table."""
     source = sources[2]
-    support.h5bridge('shard', 'plan', source, tmp_path / 'my.h5', '--split', '20M', '--exclude', 'CUBES,FLAG_CUBES')
+    support.h5bridge('shard', 'plan', source, tmp_path / 'my.h5', '--split', '8M', '--exclude', 'CUBES,FLAG_CUBES')
     manifest = tmp_path / 'my.h5.parts.ndjson'
     items = [json.loads(line) for line in manifest.read_text().splitlines()]
     assert len(items) > 2 and [os.path.basename(item['target']) for item in items][:2] == ['my-0000.h5', 'my-0001.h5']
@@ -451,7 +451,7 @@ def test_split(sources, tmp_path):
                 np.testing.assert_array_equal(opened['MAIN'][name][...], values[first:first + rows])
         first += rows
     assert first == ROWS
-    assert 'exists already' in support.h5bridge('shard', 'plan', source, tmp_path / 'my.h5', '--split', '20M', code=support.EXISTS).stderr
+    assert 'exists already' in support.h5bridge('shard', 'plan', source, tmp_path / 'my.h5', '--split', '8M', code=support.EXISTS).stderr
 
 
 def test_thin(sources, mixed_target):
