@@ -70,6 +70,7 @@ mod schema;
 mod sha;
 mod shuffle;
 mod source;
+mod staged;
 mod stman;
 mod suggest;
 mod sync;
@@ -88,6 +89,7 @@ pub use ndarray;
 pub use progress::{CancelToken, Cancellable, Phase, Progress};
 pub use publishing::{IfExists, SyncPolicy};
 pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
+pub use staged::{StagedOutput, files_below, remove_abandoned};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use suggest::instead;
 pub use table::{

@@ -168,6 +168,19 @@ fn remove_abandoned(parent: &Path, name: &OsStr) {
     }
 }
 
+/// The file name of the target of a partial with this name; `None` for names that are not those of partials, and for targets whose
+/// long names are cut.
+pub(crate) fn partial_target(name: &OsStr) -> Option<&[u8]> {
+    let rest = name.as_bytes().strip_suffix(SUFFIX.as_bytes())?;
+    let dot = rest.iter().rposition(|&byte| byte == b'.')?;
+    is_partial_of(&rest[..dot], name).then_some(&rest[..dot])
+}
+
+/// Removes a partial of the target `name` if its maker has gone.
+pub(crate) fn remove_abandoned_at(directory: &Path, name: &OsStr) -> Result<()> {
+    Ok(remove_if_abandoned(directory, name)?)
+}
+
 /// Whether a name is that of a partial: the stem, `.`, a process, `-`, letters and digits, the suffix.
 fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     let middle = || {
@@ -262,6 +275,19 @@ impl Output {
         Ok(output)
     }
 
+    /// A file or directory that another process writes; [`publish_staged`](Self::publish_staged) sees which it is, and
+    /// whether `target` exists.
+    pub(crate) fn stage(target: &Path, publishing: Publishing) -> Result<Self> {
+        let target = &resolve(target, publishing.if_exists)?;
+        let directory = directory_of(target);
+        if target.file_name().is_some() && !directory.is_dir() {
+            let message = format!("directory {} does not exist", directory.display());
+            return Err(Error::usage(message).context(Context::path(target)));
+        }
+        let partial = Partial::create(target).with_context(|| Context::path(target))?;
+        Ok(Output { target: target.to_owned(), partial, kind: OutputKind::File, publishing })
+    }
+
     fn begin(target: &Path, kind: OutputKind, publishing: Publishing, bytes: u64) -> Result<Self> {
         let place = Context::path(target);
         if target.file_name().is_none() {
@@ -341,7 +367,17 @@ impl Output {
     /// # Errors
     /// `Exists` if another process was faster, unless what it has made is to be replaced.
     pub(crate) fn commit(self) -> Result<()> {
-        self.publish().with_context(|| Context::path(&self.target))
+        self.publish(self.kind).with_context(|| Context::path(&self.target))
+    }
+
+    /// Publishes the file or directory that another process has written.
+    pub(crate) fn publish_staged(&self) -> Result<()> {
+        let kind = if self.partial().is_dir() { OutputKind::Directory } else { OutputKind::File };
+        if self.partial().symlink_metadata().is_err() {
+            let message = "the process that was to write the target has written nothing";
+            return Err(Error::new(ErrorKind::Io, message).context(Context::path(&self.target)));
+        }
+        self.publish(kind).with_context(|| Context::path(&self.target))
     }
 
     fn sync(&self) -> Result<()> {
@@ -389,16 +425,16 @@ impl Output {
         Ok(())
     }
 
-    fn publish(&self) -> Result<()> {
+    fn publish(&self, kind: OutputKind) -> Result<()> {
         let Publishing { if_exists, sync } = self.publishing;
         let is_durable = sync != SyncPolicy::Never;
         if is_durable {
             self.sync()?;
         }
-        check_target(&self.target, self.kind, if_exists)?;
+        check_target(&self.target, kind, if_exists)?;
         let (new, target) = (self.partial(), &self.target);
         self.publish_parts()?;
-        match (if_exists, self.kind) {
+        match (if_exists, kind) {
             (IfExists::Fail, kind) => rename_new(new, target, kind)?,
             (IfExists::Replace, OutputKind::File) => replace_file(new, target)?,
             (IfExists::Replace, OutputKind::Directory) => replace_with_directory(new, target)?,
@@ -408,6 +444,23 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// Gives the file `new`, which is durable and in the same file system, the name `target`.
+///
+/// # Errors
+/// `Exists` if there is something that is not to be replaced.
+pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
+    let publish = || -> Result<()> {
+        let target = &resolve(target, if_exists)?;
+        check_target(target, OutputKind::File, if_exists)?;
+        match if_exists {
+            IfExists::Fail => rename_new(new, target, OutputKind::File)?,
+            IfExists::Replace => replace_file(new, target)?,
+        }
+        Ok(File::open(directory_of(target))?.sync_all()?)
+    };
+    publish().with_context(|| Context::path(target))
 }
 
 /// Makes an output durable while it is written, until dropped.
@@ -569,7 +622,7 @@ fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
 }
 
 /// Calls `visit` with `path` and all files and directories below it, these last; symbolic links are not followed.
-fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     let kind = path.symlink_metadata()?.file_type();
     if kind.is_dir() {
         for entry in fs::read_dir(path)? {

@@ -1,5 +1,6 @@
 //! Arguments that several verbs have: their options, and how sizes, times and compression are spelled.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -36,6 +37,12 @@ pub(crate) struct Global {
     /// Open tables without locks, for example on read-only media
     #[arg(long, global = true)]
     pub(crate) no_lock: bool,
+    /// End when the process that started this one does; the number is that of the process
+    #[arg(long, global = true, hide = true, value_name = "PROCESS")]
+    pub(crate) end_with: Option<i32>,
+    /// The words that start this program again; empty: the running program
+    #[arg(skip)]
+    pub(crate) program: Vec<OsString>,
     /// The program that runs the verb within its process; `None`: the shell
     #[arg(skip)]
     pub(crate) caller: Option<Caller>,
@@ -79,6 +86,14 @@ impl Global {
         // no time-out is as good as one of a century
         let timeout = Duration::try_from_secs_f64(self.lock_timeout).unwrap_or(Duration::from_secs(u32::MAX.into()));
         OpenOptions { lock_timeout: (!self.no_lock).then_some(timeout), ..OpenOptions::default() }
+    }
+
+    /// The words that give a child process the options that concern tables.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = vec!["--lock-timeout".to_owned(), self.lock_timeout.to_string()];
+        words.extend(self.no_lock.then(|| "--no-lock".to_owned()));
+        words.extend(self.strict.then(|| "--strict".to_owned()));
+        words
     }
 
     /// Diagnostics go to stderr, as many as asked for.

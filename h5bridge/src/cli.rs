@@ -10,8 +10,8 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    completions, digest, finalize, follow, generate, help, info, link, lint, ls, manifest, materialize, pack, plot, refs,
-    repair, to_hdf5, to_ms, unpack, verify, watch,
+    batch, completions, digest, finalize, follow, generate, help, info, link, lint, ls, manifest, materialize, pack,
+    plot, refs, repair, shard, to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 
@@ -60,6 +60,7 @@ impl Cli {
     pub(crate) fn run(self, out: &mut impl Write) -> Result<Status> {
         let global = &self.global;
         match self.verb {
+            Verb::Batch(args) => batch::run(args, global, out),
             Verb::ToHdf5(args) => to_hdf5::run(args, global, out),
             Verb::ToMs(args) => to_ms::run(args, global, out),
             Verb::Info(args) => info::run(args, global, out),
@@ -76,6 +77,7 @@ impl Cli {
             Verb::Pack(args) => pack::run(args, global, out),
             Verb::Unpack(args) => unpack::run(args, global, out),
             Verb::Ls(args) => ls::run(args, global, out),
+            Verb::Shard(args) => shard::run(args, global, out),
             Verb::Watch(args) => watch::run(args, global, out),
             Verb::Plot(args) => plot::run(args, global, out),
             #[cfg(feature = "serve")]
@@ -132,6 +134,8 @@ pub(crate) enum Verb {
     Verify(verify::Args),
     /// Check a native file against its layout, and say what each reader would stumble over
     Lint(lint::Args),
+    /// Convert one huge table on many machines: plan, work, status, commit, verify
+    Shard(shard::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),
     /// Draw visibilities and flags of a MeasurementSet
@@ -143,6 +147,8 @@ pub(crate) enum Verb {
     #[cfg(not(feature = "serve"))]
     #[command(hide = true)]
     Serve(Ignored),
+    /// Convert, verify or pack many tables, on one machine or many
+    Batch(batch::Args),
     /// Pack the files of a table and of its subtables into containers
     Pack(pack::Args),
     /// Extract the files of a table from its containers

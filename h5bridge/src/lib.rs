@@ -1,6 +1,7 @@
 //! The command line of `h5bridge`, as a function: for the program, and for programs that hold it.
 
 mod args;
+mod batch;
 mod cli;
 mod command;
 mod exit;
@@ -20,7 +21,12 @@ pub use crate::interrupt::Caller;
 /// Runs a command line, whose first word is the name of the program. Results go to stdout, messages to stderr; SIGINT and
 /// SIGTERM are listened to from now on.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
-    let cli = match cli::Cli::parse_words(args) {
+    run_as(Vec::new(), args)
+}
+
+/// [`run`] within a program that these words start, followed by the arguments: the verb `batch` starts it for each item.
+pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> Status {
+    let mut cli = match cli::Cli::parse_words(args) {
         Ok(cli) => cli,
         Err(error) => {
             // help and version are not errors, and a closed pipe is not one either
@@ -29,8 +35,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
         }
     };
     cli.global.start_logging();
+    cli.global.program = program;
     let (json, verb) = (cli.global.json, cli.verb_name.clone());
-    cli.run(&mut std::io::stdout().lock()).unwrap_or_else(|error| {
+    let begin = cli.global.end_with.map_or(Ok(()), batch::end_with);
+    let result = begin.map_err(anyhow::Error::from).and_then(|()| cli.run(&mut std::io::stdout().lock()));
+    result.unwrap_or_else(|error| {
         let status = Status::of(&error);
         match status {
             Status::Done => {}

@@ -255,7 +255,9 @@ fn manual_has_a_page_for_each_verb() {
     let verbs: Vec<_> =
         verbs.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help").collect();
     assert!(verbs.contains(&"to-hdf5") && !verbs.contains(&"generate"), "{verbs:?}");
-    assert_eq!(listed.len(), verbs.len() + 1, "{:?}", listed.keys());
+    let parts = ["clean", "plan", "run", "status"].map(|part| format!("h5bridge-batch-{part}.1"));
+    assert!(parts.iter().all(|page| listed[page.as_str()].contains(".SH EXAMPLES")));
+    assert_eq!(listed.len(), verbs.len() + 1 + parts.len(), "{:?}", listed.keys());
     for verb in verbs {
         let page = &listed[format!("h5bridge-{verb}.1").as_str()];
         assert!(

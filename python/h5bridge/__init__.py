@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import casacore as casacore
+    from . import dask as dask
     from . import live as live
     from . import xarray as xarray
     from ._errors import DifferentError as DifferentError
@@ -113,7 +114,7 @@ _HOMES = {
         "verify",
     ),
 }
-_MODULES = ("casacore", "live", "xarray")
+_MODULES = ("casacore", "dask", "live", "xarray")
 
 __all__ = [*(name for names in _HOMES.values() for name in names), *_MODULES]
 

@@ -19,8 +19,10 @@ const REPORT: Duration = Duration::from_millis(100);
 
 /// Runs the command line `args`, whose first word is the name of the program; returns its exit code.
 #[pyfunction]
-pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> u8 {
-    py.detach(|| h5bridge::run(args).code())
+pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
+    let interpreter: OsString = py.import("sys")?.getattr("executable")?.extract()?;
+    let program = vec![interpreter, "-m".into(), "h5bridge".into()];
+    Ok(py.detach(|| h5bridge::run_as(program, args).code()))
 }
 
 /// Runs a verb: the words of its command line. Returns the exit code and the document that `--json` prints.

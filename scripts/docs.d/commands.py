@@ -69,8 +69,8 @@ def anchor(name):
     return long[1] if long else re.sub(r'\W+', '', name).lower()
 
 
-def page(text, title):
-    """The Markdown of a help text."""
+def page(text, title, prefix=''):
+    """The Markdown of a help text; the pages of commands in it begin with PREFIX."""
     usage, said, rest = '', [], []
     for heading, lines in sections(text):
         block = '\n'.join(lines).strip('\n')
@@ -85,7 +85,8 @@ def page(text, title):
             rest.append('\n## %s\n' % heading)
             for name, paragraphs in items(lines):
                 if heading == 'Commands':
-                    rest.append('[`%s`](%s.md)\n' % (name, name))
+                    # clap's own `help` of a command that has commands has no page
+                    rest.append('`%s`\n' % name if prefix and name == 'help' else '[`%s`](%s%s.md)\n' % (name, prefix, name))
                 else:
                     rest.append('`%s` { #%s }\n' % (name, anchor(name)))
                 body = [plain(paragraph) for paragraph in paragraphs] or ['']
@@ -99,11 +100,11 @@ def page(text, title):
 
 
 def verbs(text):
-    """The names of the commands in the help of the program."""
+    """The names of the commands in a help text."""
     for heading, lines in sections(text):
         if heading == 'Commands':
             return [name for name, _ in items(lines)]
-    raise ValueError('the help of h5bridge lists no commands')
+    return []
 
 
 def topics(program):
@@ -121,11 +122,18 @@ def topics(program):
 
 
 def pages(program):
-    """{name: Markdown} of the program, `index`, and of each command."""
+    """{name: Markdown} of the program, `index`, of each command, and of commands in it: `shard.plan`."""
     text = help_text(program)
-    names = [*verbs(text), 'generate']     # a command for packagers, which the list leaves out
+    names = verbs(text)
+    if not names:
+        raise ValueError('the help of h5bridge lists no commands')
     made = {'index': page(text, 'The program h5bridge')}
-    for name in names:
-        made[name] = page(help_text(program, name), 'h5bridge ' + name)
+    for name in [*names, 'generate']:     # a command for packagers, which the list leaves out
+        text = help_text(program, name)
+        made[name] = page(text, 'h5bridge ' + name, name + '.')
+        for step in verbs(text):
+            if step == 'help':
+                continue
+            made['%s.%s' % (name, step)] = page(help_text(program, name, step), 'h5bridge %s %s' % (name, step))
     made['help'] += topics(program)
     return made

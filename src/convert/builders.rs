@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::conversion::{ToHdf5Summary, to_hdf5};
 use super::exact::{self, ToOriginalSummary};
+use super::shard::{self, ShardPlanSummary};
 use super::to_hdf5::{Compress, Hdf5Version, Plan, Prediction, Profile, Sharing, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
@@ -236,7 +237,7 @@ impl<'a> ToHdf5<'a> {
             DigestPolicy::Never => false,
         };
         let plan = Plan::new(&source, &options)?;
-        Ok(ToHdf5Plan { source, plan, options, averaged, call: self.call })
+        Ok(ToHdf5Plan { path: self.source, source, plan, options, averaged, call: self.call })
     }
 
     /// Converts to the file `target`, which appears under its name when it is whole.
@@ -251,6 +252,8 @@ impl<'a> ToHdf5<'a> {
 /// The plan of a conversion, from [`ToHdf5::plan`]. It keeps the source open, and locked if it is a table directory.
 #[must_use = "`write` converts"]
 pub struct ToHdf5Plan<'a> {
+    /// Path of the source, as it was given.
+    path: PathBuf,
     source: Source,
     plan: Plan,
     options: ToHdf5Options,
@@ -359,6 +362,19 @@ impl<'a> ToHdf5Plan<'a> {
                 _ => error.of_file(&self.source.place),
             }
         })
+    }
+
+    /// Prepares a conversion to the file `target` that many processes do: everything but the large datasets of numbers is written
+    /// to [a directory beside it](super::ShardPlan::directory_of), and these are cut into items of about `work_bytes` bytes.
+    /// [`ShardWorker`](super::ShardWorker) has an example. Only with [`Compress::Shared`].
+    ///
+    /// # Errors
+    /// `Usage` for options that are not for plans, conditions on rows and averages among them; `Exists` if `target` exists or has
+    /// a plan; `NoSpace`, `Interrupted`; those of reading the source.
+    pub fn shard(&self, target: impl AsRef<Path>, work_bytes: u64) -> Result<ShardPlanSummary> {
+        let ToHdf5Plan { path, source, plan, options, .. } = self;
+        let (target, publishing) = (target.as_ref(), self.call.publishing);
+        self.call.run(|progress| shard::create(source, path, plan, options, work_bytes, target, publishing, progress))
     }
 }
 

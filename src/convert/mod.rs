@@ -35,6 +35,8 @@ mod check;
 mod conversion;
 mod exact;
 mod manifest;
+mod recorded_file;
+mod shard;
 mod thin;
 mod to_hdf5;
 mod to_table;
@@ -53,6 +55,9 @@ pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;
 pub use exact::{SpaceUsage, ToOriginalSummary};
 pub use manifest::{ChangedFile, CheckManifest, LeftOutColumn, ManifestCheck, ManifestSummary, ToManifest};
+pub use shard::{
+    CommitShards, RangeCheck, ShardCommitSummary, ShardItem, ShardPlan, ShardPlanSummary, ShardResult, ShardWorker,
+};
 pub use thin::{LinkSummary, LinkTable, Materialize, ReplaceSummary, ReplaceTable, ThinTable};
 pub use to_hdf5::{
     ColumnForm, ColumnOutline, ColumnPlan, ColumnSharing, Compress, CoordinateOutline, DatasetOutline, Hdf5Version,

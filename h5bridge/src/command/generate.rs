@@ -72,7 +72,11 @@ fn pages(mut command: Command) -> Result<Vec<(String, Vec<u8>)>> {
     let main = page_name(&command);
     let mut pages = vec![(format!("{main}.1"), page(&command, &names)?)];
     for verb in verbs {
-        pages.push((format!("{}.1", page_name(verb)), page(verb, std::slice::from_ref(&main))?));
+        let parts: Vec<String> = verb.get_subcommands().map(page_name).collect();
+        pages.push((format!("{}.1", page_name(verb)), page(verb, &[std::slice::from_ref(&main), &parts].concat())?));
+        for part in verb.get_subcommands() {
+            pages.push((format!("{}.1", page_name(part)), page(part, &[page_name(verb)])?));
+        }
     }
     Ok(pages)
 }

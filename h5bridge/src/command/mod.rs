@@ -1,5 +1,6 @@
 //! The verbs, a file each: its arguments, and what it does with them.
 
+pub(crate) mod batch;
 pub(crate) mod completions;
 pub(crate) mod digest;
 pub(crate) mod finalize;
@@ -18,6 +19,7 @@ pub(crate) mod refs;
 pub(crate) mod repair;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
+pub(crate) mod shard;
 pub(crate) mod to_hdf5;
 pub(crate) mod to_ms;
 pub(crate) mod unpack;

@@ -158,7 +158,8 @@ impl Args {
     }
 }
 
-fn row_range(text: &str) -> Result<Range<u64>> {
+/// A range of rows: `A..B`.
+pub(crate) fn row_range(text: &str) -> Result<Range<u64>> {
     let (start, end) = text.split_once("..").ok_or_else(|| anyhow!("expected A..B"))?;
     let range = start.trim().parse()?..end.trim().parse()?;
     if range.start > range.end { Err(anyhow!("the first row comes after the last")) } else { Ok(range) }

@@ -1,15 +1,15 @@
 //! The files that a manifest depends on: their names in references, sizes and modification times.
 
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io::{BufReader, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::references::{FileName, RECORD};
 use crate::call::{Call, call_setters};
+use crate::convert::recorded_file::RecordedFile;
 use crate::error::{Context, Error, Result, ResultExt};
 
 /// How files are named in references.
@@ -70,15 +70,6 @@ struct KnownFile {
     state: Option<RecordedFile>,
 }
 
-/// A file as the manifest records it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct RecordedFile {
-    path: PathBuf,
-    size: u64,
-    /// Nanoseconds since 1970.
-    mtime_ns: i64,
-}
-
 /// The number of a file among [`Files`].
 pub(super) type FileNumber = usize;
 
@@ -94,7 +85,7 @@ impl Files {
         }
         let metadata = local.metadata().with_context(|| Context::path(local))?;
         let path = self.naming.recorded(local);
-        let state = Some(RecordedFile { path, size: metadata.len(), mtime_ns: mtime_ns(&metadata) });
+        let state = Some(RecordedFile::new(path, &metadata));
         self.list.push(KnownFile { local: local.to_owned(), name: FileName::new(name), state });
         Ok(self.list.len() - 1)
     }
@@ -139,28 +130,6 @@ impl Files {
         }
         Ok(())
     }
-}
-
-impl RecordedFile {
-    /// The difference from a file as it is now.
-    fn change(&self, found: &Metadata) -> Option<String> {
-        let (size, mtime_ns) = (found.len(), mtime_ns(found));
-        if !found.is_file() {
-            Some("it is not a regular file".to_owned())
-        } else if size != self.size {
-            Some(format!("it has {size} bytes, {} are expected", self.size))
-        } else if mtime_ns != self.mtime_ns {
-            let by = mtime_ns.abs_diff(self.mtime_ns) as f64 * 1e-9;
-            let relation = if mtime_ns > self.mtime_ns { "later" } else { "earlier" };
-            Some(format!("its modification time is {by:.6} s {relation} than recorded"))
-        } else {
-            None
-        }
-    }
-}
-
-fn mtime_ns(metadata: &Metadata) -> i64 {
-    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
 /// Compares the files that a manifest depends on with their recorded sizes and modification times.
@@ -252,11 +221,7 @@ impl<'a> CheckManifest<'a> {
                 progress.go_on()?;
                 check.files += 1;
                 check.bytes = check.bytes.saturating_add(file.size);
-                let change = match directory.join(&file.path).metadata() {
-                    Ok(metadata) => file.change(&metadata),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("it is missing".to_owned()),
-                    Err(error) => Some(format!("it cannot be opened: {error}")),
-                };
+                let change = file.change_below(directory);
                 check.changed.extend(change.map(|change| ChangedFile { path: file.path, change }));
             }
             Ok(check)

@@ -1,6 +1,7 @@
 //! Datasets that are one block of tiles: shared with the file that has the tiles, or filled with copies of them.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -55,6 +56,8 @@ pub(super) struct Block {
     pub(super) column: usize,
     /// Number of the hypercube.
     pub(super) cube: usize,
+    /// Number of the dataset in the writer.
+    pub(super) dataset: usize,
     /// Shape and chunks of the dataset.
     pub(super) grid: Grid,
     /// Offset in the file of the first chunk, in bytes.
@@ -62,7 +65,7 @@ pub(super) struct Block {
 }
 
 /// The tiles of a hypercube and the chunks that they become.
-struct Tiles<'a> {
+pub(crate) struct Tiles<'a> {
     cube: &'a dyn ChunkRead,
     /// Bytes of a tile.
     tile_bytes: u64,
@@ -77,7 +80,7 @@ struct Tiles<'a> {
 }
 
 impl<'a> Tiles<'a> {
-    fn new(cube: &'a dyn ChunkRead, grid: &Grid) -> Result<Self> {
+    pub(crate) fn new(cube: &'a dyn ChunkRead, grid: &Grid) -> Result<Self> {
         let own = cube.grid();
         let (Some(&tile_rows), Some(&chunk_rows)) = (own.chunk.last(), grid.chunk.last()) else {
             return Err(Error::format("the hypercube has no axes"));
@@ -141,22 +144,33 @@ impl<'a> Tiles<'a> {
         Ok(Ok(shared))
     }
 
+    /// The number of chunks that one call of [`read`](Self::read) should get.
+    pub(crate) fn batch(&self) -> u64 {
+        if self.are_whole() { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
+    }
+
+    /// Replaces `bytes` by those of consecutive chunks, at most [`batch`](Self::batch); the last chunk of the block ends with its
+    /// last tile.
+    pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
+        let tiles = chunks.start * self.joined..(chunks.end * self.joined).min(self.tiles);
+        bytes.resize((tiles.end.saturating_sub(tiles.start) * self.tile_bytes) as usize, 0);
+        if !read_chunks_in(ByteOrder::Little, self.cube, tiles.start, bytes)? {
+            let mut values = Values::new(self.cube.data_type());
+            read_chunks(self.cube, tiles, &mut values)?;
+            bytes.copy_from_slice(&values.le_bytes().expect("tiles hold elements of fixed size"));
+        }
+        if !self.are_whole() {
+            bytes.truncate(self.chunk_bytes as usize);
+        }
+        Ok(())
+    }
+
     /// Copies the tiles to the block at `address` of `to`; `advance` gets the number of bytes and fails if the call should stop.
     fn copy(&self, to: &FileTarget, address: u64, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
-        let batch = if self.are_whole() { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 };
+        let batch = self.batch();
         (0..self.chunks.div_ceil(batch)).into_par_iter().try_for_each_init(Vec::new, |bytes: &mut Vec<u8>, number| {
             let first = number * batch;
-            let first_tile = first * self.joined;
-            let last_tile = (first_tile + batch * self.joined).min(self.tiles);
-            bytes.resize(((last_tile - first_tile) * self.tile_bytes) as usize, 0);
-            if !read_chunks_in(ByteOrder::Little, self.cube, first_tile, bytes)? {
-                let mut values = Values::new(self.cube.data_type());
-                read_chunks(self.cube, first_tile..last_tile, &mut values)?;
-                bytes.copy_from_slice(&values.le_bytes().expect("tiles hold elements of fixed size"));
-            }
-            if !self.are_whole() {
-                bytes.truncate(self.chunk_bytes as usize);
-            }
+            self.read(first..(first + batch).min(self.chunks), bytes)?;
             to.write_at(address + first * self.chunk_bytes, bytes)?;
             advance(bytes.len() as u64)
         })

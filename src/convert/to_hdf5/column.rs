@@ -9,7 +9,6 @@ use super::layout_choice::{ReadStrategy, grid};
 use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::grid::{read_chunks, read_chunks_in, unravel};
-use crate::h5::Allocation;
 use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, Members, RawStrings, json};
 use crate::progress::Progress;
@@ -53,6 +52,8 @@ pub(super) struct ColumnWriter<'a> {
     rows: Range<u64>,
     /// Whether its digest is wanted.
     digest: CellDigest,
+    /// Whether the chunks of hypercubes are written; those of blocks are filled already.
+    writes_cubes: bool,
     progress: &'a dyn Progress,
     /// Strings that HDF5 cannot represent, if one dataset holds the strings of the column.
     pub(super) raw: RawStrings,
@@ -69,7 +70,12 @@ impl<'a> ColumnWriter<'a> {
         let cells = content.cells(plan.index)?;
         let info = &content.columns()[plan.index];
         let (rows, raw) = (table.rows.clone(), RawStrings::default());
-        Ok(ColumnWriter { content, info, plan, cells, rows, digest, progress, raw })
+        Ok(ColumnWriter { content, info, plan, cells, rows, digest, writes_cubes: true, progress, raw })
+    }
+
+    /// Sets whether the chunks of hypercubes are written.
+    pub(super) fn cubes_written(self, writes_cubes: bool) -> Self {
+        ColumnWriter { writes_cubes, ..self }
     }
 
     /// Reads the column, hands its chunks to the lane, and returns its digest.
@@ -142,9 +148,7 @@ impl<'a> ColumnWriter<'a> {
         if tiling.cubes.len() != cubes.len() {
             return Err(Error::format("the hypercubes have changed since the plan was made"));
         }
-        // blocks are filled already
-        let lane_writes = self.plan.allocation == Allocation::Chunks;
-        for (cube, target) in tiling.cubes.iter().zip(cubes).filter(|_| lane_writes) {
+        for (cube, target) in tiling.cubes.iter().zip(cubes).filter(|_| self.writes_cubes) {
             tiles_to_chunks(&**cube, target, lane, |_| Ok(()))?;
         }
         let (mut cube, mut index) = (Appender::new(row_cube), Appender::new(row_index));

@@ -16,6 +16,7 @@ mod stored;
 mod structure;
 mod unwritten;
 
+pub(super) use blocks::Tiles;
 pub use blocks::{ColumnSharing, Sharing};
 pub use compression::Compress;
 pub use hdf5_version::Hdf5Version;
@@ -27,5 +28,5 @@ pub use prediction::Prediction;
 pub use profile::Profile;
 pub(crate) use stored::Place;
 pub(super) use stored::StoredColumn;
-pub(super) use structure::Writer;
+pub(super) use structure::{Held, Writer};
 pub(crate) use unwritten::Unwritten;

@@ -15,15 +15,17 @@ use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
 use super::compression::Compress;
 use super::described::Described;
 use super::lanes::{self, DatasetSink, Lane, Message};
-use super::layout_choice::{ColumnForm, chunk_rows, grid};
+use super::layout_choice::{ColumnForm, ReadStrategy, chunk_rows, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use super::stored::Place;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
+use crate::grid::Grid;
 use crate::h5::{Allocation, Attribute, Compression, Dataset, DatasetSpec, File, Group};
 use crate::io::FileTarget;
 use crate::native::{
     self, AVERAGED, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST,
     Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, display_name, missing_link,
+    stored_size,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -55,7 +57,34 @@ enum Job {
     /// The scale `row` of a table.
     RowNumbers { table: usize, target: DatasetSink, rows: Range<u64> },
     /// A column, by the numbers of its table and itself in the plan, and its datasets.
-    Column { table: usize, column: usize, targets: Box<Members<DatasetSink>> },
+    Column { table: usize, column: usize, targets: Box<Members<DatasetSink>>, cubes: Cubes },
+}
+
+/// Whether the job of a column writes the datasets of its hypercubes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cubes {
+    Written,
+    /// Only the datasets that map rows to hypercubes are written.
+    LeftOut,
+}
+
+/// A dataset whose chunks are not written by the conversion, from [`Writer::hold_back`].
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// Index of the table in the plan.
+    pub(crate) table: usize,
+    /// Index of the column in the table.
+    pub(crate) column: usize,
+    /// Number of the hypercube.
+    pub(crate) cube: usize,
+    /// Path of the dataset in the file.
+    pub(crate) path: String,
+    /// Shape and chunks of the dataset.
+    pub(crate) grid: Grid,
+    /// Whether chunks are made of tiles; else of rows.
+    pub(crate) is_of_tiles: bool,
+    /// Offset in the file of the first chunk, in bytes; `None` if chunks get their addresses when they are written.
+    pub(crate) address: Option<u64>,
 }
 
 impl<'a> Writer<'a> {
@@ -145,11 +174,12 @@ impl<'a> Writer<'a> {
             if column.allocation == Allocation::Block {
                 self.add_blocks(number, index, &targets)?;
             }
-            let job = Job::Column { table: number, column: index, targets: Box::new(targets) };
+            let targets = Box::new(targets);
+            let job = |cubes| Job::Column { table: number, column: index, targets, cubes };
             match (column.allocation, &column.form) {
-                (Allocation::Chunks, _) => self.jobs.push((column.bytes, job)),
+                (Allocation::Chunks, _) => self.jobs.push((column.bytes, job(Cubes::Written))),
                 // the order in which other chunks are written does not depend on blocks
-                (Allocation::Block, ColumnForm::Cubes { .. }) => self.jobs.push((0, job)),
+                (Allocation::Block, ColumnForm::Cubes { .. }) => self.jobs.push((0, job(Cubes::LeftOut))),
                 (Allocation::Block, _) => {}
             }
         }
@@ -165,10 +195,54 @@ impl<'a> Writer<'a> {
                 _ => continue,
             };
             if let Some(address) = self.datasets[target.dataset].block()? {
-                self.blocks.push(Block { table, column, cube, grid: target.grid.clone(), address });
+                let (dataset, grid) = (target.dataset, target.grid.clone());
+                self.blocks.push(Block { table, column, cube, dataset, grid, address });
             }
         }
         Ok(())
+    }
+
+    /// Takes out of the conversion what other processes can write: all chunks of datasets of numbers of at least `least` bytes
+    /// that have every cell and are made of tiles or of whole rows.
+    ///
+    /// # Errors
+    /// Those of opening the datasets.
+    pub(crate) fn hold_back(&mut self, least: u64) -> Result<Vec<Held>> {
+        let mut held = Vec::new();
+        for block in std::mem::take(&mut self.blocks) {
+            let data_type = self.plan.tables[block.table].columns[block.column].data_type;
+            if block.grid.shape.elements()?.saturating_mul(stored_size(data_type)) < least {
+                self.blocks.push(block);
+                continue;
+            }
+            let path = self.datasets[block.dataset].path().to_owned();
+            let Block { table, column, cube, grid, address, .. } = block;
+            held.push(Held { table, column, cube, path, grid, is_of_tiles: true, address: Some(address) });
+        }
+        for (bytes, job) in std::mem::take(&mut self.jobs) {
+            let Job::Column { table, column, targets, cubes: Cubes::Written } = job else {
+                self.jobs.push((bytes, job));
+                continue;
+            };
+            let plan = &self.plan.tables[table].columns[column];
+            let is_large = plan.data_type.is_fixed_size() && plan.bytes >= least;
+            let is_of_tiles = plan.form.is_of_tiles();
+            let hold = |(cube, sink): (usize, &DatasetSink)| {
+                let (path, grid) = (self.datasets[sink.dataset].path().to_owned(), sink.grid.clone());
+                Held { table, column, cube, path, grid, is_of_tiles, address: None }
+            };
+            match &*targets {
+                Members::Dense { data, flags: None } if is_large && plan.form.route() != ReadStrategy::Parts => {
+                    held.push(hold((0, data)));
+                }
+                Members::Cubes { cubes, .. } if is_large => {
+                    held.extend(cubes.iter().enumerate().map(hold));
+                    self.jobs.push((0, Job::Column { table, column, targets, cubes: Cubes::LeftOut }));
+                }
+                _ => self.jobs.push((bytes, Job::Column { table, column, targets, cubes: Cubes::Written })),
+            }
+        }
+        Ok(held)
     }
 
     /// Fills the blocks of the file at `path`, which this writer has open. Their places are known, and nothing else writes there.
@@ -263,7 +337,7 @@ impl<'a> Writer<'a> {
         let path = |sink: &DatasetSink| self.datasets[sink.dataset].path().to_owned();
         let places = self.jobs.iter().flat_map(|(_, job)| match job {
             Job::RowNumbers { table, target, .. } => vec![(path(target), Place::Rows { table: *table })],
-            Job::Column { table, column, targets } => {
+            Job::Column { table, column, targets, .. } => {
                 let place = |part| Place::Column { table: *table, column: *column, part };
                 targets.parts().into_iter().map(|(part, target)| (path(target), place(part))).collect()
             }
@@ -332,10 +406,11 @@ impl<'a> Writer<'a> {
                     let content = source.tables[plan.tables[table].source].content()?;
                     write_row_numbers(&target, content, rows, lane)
                 }
-                Job::Column { table, column, targets } => {
+                Job::Column { table, column, targets, cubes } => {
                     let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
                     let content = source.tables[table_plan.source].content()?;
                     let run = ColumnWriter::new(content, table_plan, column_plan, cells, progress)
+                        .map(|run| run.cubes_written(cubes == Cubes::Written))
                         .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.raw)));
                     let (sha256, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
                     lane.done(ColumnResult { table, column, sha256, raw })
@@ -379,7 +454,7 @@ impl<'a> Writer<'a> {
         };
         let mut names = vec![name(0, 0).unwrap_or((MAIN_TABLE, "")); self.datasets.len()];
         for (_, job) in jobs {
-            if let Job::Column { table, column, targets } = job {
+            if let Job::Column { table, column, targets, .. } = job {
                 let found = name(*table, *column).unwrap_or_default();
                 targets.list().iter().for_each(|target| names[target.dataset] = found);
             }

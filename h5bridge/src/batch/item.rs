@@ -1,0 +1,188 @@
+//! Items: one source, what is done with it, and where the result goes.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use ctds_hdf5::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Identity of an item: the first 8 bytes of a SHA-256, printed as 16 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub(crate) struct Id(pub(crate) u64);
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl From<Id> for String {
+    fn from(id: Id) -> Self {
+        id.to_string()
+    }
+}
+
+impl FromStr for Id {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_id = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let number = u64::from_str_radix(text, 16).ok().filter(|_| is_id);
+        number.map(Id).ok_or_else(|| format!("an id has 16 hexadecimal digits, found {text:?}"))
+    }
+}
+
+impl TryFrom<String> for Id {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// What a verb does with the path that follows its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Writes it: the target.
+    Writes,
+    /// Reads it, if it is given.
+    Reads,
+    /// Nothing is done at all: this measures the batch itself.
+    Nothing,
+}
+
+/// A verb that can be the work of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Verb {
+    pub(crate) name: &'static str,
+    pub(crate) effect: Effect,
+    /// Whether the verb has the option `--threads`.
+    pub(crate) has_threads: bool,
+    /// Whether `verify TARGET` checks the target against digests in it.
+    pub(crate) stores_digests: bool,
+}
+
+/// All verbs that can be the work.
+const VERBS: [Verb; 9] = [
+    Verb { name: "to-hdf5", effect: Effect::Writes, has_threads: true, stores_digests: true },
+    Verb { name: "to-ms", effect: Effect::Writes, has_threads: true, stores_digests: false },
+    Verb { name: "pack", effect: Effect::Writes, has_threads: false, stores_digests: false },
+    Verb { name: "unpack", effect: Effect::Writes, has_threads: false, stores_digests: false },
+    Verb { name: "finalize", effect: Effect::Writes, has_threads: true, stores_digests: true },
+    Verb { name: "verify", effect: Effect::Reads, has_threads: false, stores_digests: false },
+    Verb { name: "digest", effect: Effect::Reads, has_threads: false, stores_digests: false },
+    Verb { name: "info", effect: Effect::Reads, has_threads: false, stores_digests: false },
+    Verb { name: "none", effect: Effect::Nothing, has_threads: false, stores_digests: false },
+];
+
+/// Options that belong to `batch run`, or that would make an item change its source or write nothing.
+const REFUSED: [&str; 3] = ["--dry-run", "--replace", "--json"];
+
+impl Verb {
+    /// The verb of a name.
+    ///
+    /// # Errors
+    /// `Usage` for a verb that cannot be the work.
+    pub(crate) fn find(name: &str) -> Result<Self> {
+        VERBS.iter().find(|verb| verb.name == name).copied().ok_or_else(|| {
+            let names: Vec<&str> = VERBS.iter().map(|verb| verb.name).filter(|name| *name != "none").collect();
+            let message = format!("{name:?} cannot be the work of a batch; these can: {}", names.join(", "));
+            Error::new(ErrorKind::Usage, message)
+        })
+    }
+}
+
+/// One line of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Item {
+    pub(crate) id: Id,
+    pub(crate) verb: String,
+    pub(crate) source: String,
+    /// The path that follows the source on the command line: the file or directory to write, or what `verify` compares with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) target: Option<String>,
+    /// Words of the command line.
+    #[serde(default)]
+    pub(crate) options: Vec<String>,
+    /// Size of the source; 0 if it is not known.
+    #[serde(default)]
+    pub(crate) bytes: u64,
+}
+
+impl Item {
+    /// An item with the id that belongs to it.
+    pub(crate) fn new(verb: String, source: String, target: Option<String>, options: Vec<String>, bytes: u64) -> Self {
+        let mut item = Item { id: Id(0), verb, source, target, options, bytes };
+        item.id = item.computed_id();
+        item
+    }
+
+    /// The id by content: the SHA-256 of the JSON array of verb, source, target and options, without spaces.
+    pub(crate) fn computed_id(&self) -> Id {
+        let content = (&self.verb, &self.source, &self.target, &self.options);
+        let text = serde_json::to_string(&content).expect("strings are valid JSON");
+        let digest = Sha256::digest(text.as_bytes());
+        Id(u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 has 32 bytes")))
+    }
+
+    /// Checks that the item can be worked on.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub(crate) fn check(&self) -> Result<Verb> {
+        let verb = Verb::find(&self.verb)?;
+        if verb.effect == Effect::Writes && self.target.is_none() {
+            return Err(Error::new(ErrorKind::Usage, format!("{} needs a target", self.verb)));
+        }
+        if let Some(option) = self.options.iter().find(|option| REFUSED.contains(&option.as_str())) {
+            return Err(Error::new(ErrorKind::Usage, format!("{option} is not possible in a batch")));
+        }
+        Ok(verb)
+    }
+
+    /// The target of a verb that writes.
+    pub(crate) fn output(&self) -> Option<&Path> {
+        self.target.as_deref().map(Path::new)
+    }
+
+    /// Whether an existing target is replaced.
+    pub(crate) fn overwrites(&self) -> bool {
+        self.options.iter().any(|option| option == "--overwrite")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_those_that_other_programs_compute() {
+        // printf '["to-hdf5","/a.ms","/a.h5",["--compress","none"]]' | sha256sum
+        let options = vec!["--compress".into(), "none".into()];
+        let item = Item::new("to-hdf5".into(), "/a.ms".into(), Some("/a.h5".into()), options, 5);
+        assert_eq!(item.id.to_string(), "35ee49164efdeeb7");
+        // printf '["verify","/ü\\n.ms",null,[]]' | sha256sum
+        let item = Item::new("verify".into(), "/ü\n.ms".into(), None, Vec::new(), 0);
+        assert_eq!(item.id.to_string(), "cd27cf303fe7f8fb");
+        let line = serde_json::to_string(&item).unwrap();
+        assert_eq!(serde_json::from_str::<Item>(&line).unwrap(), item);
+        assert!("00000000000000zz".parse::<Id>().is_err() && "+000000000000001".parse::<Id>().is_err());
+    }
+
+    #[test]
+    fn work_that_a_batch_cannot_do_is_refused() {
+        let item = |verb: &str, target: Option<&str>, option: Option<&str>| {
+            let options = option.map(str::to_owned).into_iter().collect();
+            Item::new(verb.into(), "/a.ms".into(), target.map(str::to_owned), options, 0).check()
+        };
+        assert!(item("to-hdf5", Some("/a.h5"), None).is_ok() && item("verify", None, None).is_ok());
+        for refused in
+            [item("serve", None, None), item("to-hdf5", None, None), item("to-hdf5", Some("/a.h5"), Some("--replace"))]
+        {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::Usage);
+        }
+    }
+}

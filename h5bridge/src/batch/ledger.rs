@@ -1,0 +1,357 @@
+//! Ledgers: directories in which each process appends to a file of its own.
+
+use std::fs::{self, File};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use ctds_hdf5::{Context, Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+
+use super::item::Id;
+use super::manifest::{LONGEST_LINE, Manifest, each_line};
+use crate::sync::locked;
+
+/// State of an item after an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    /// No process has recorded anything.
+    Waiting,
+    /// The attempt failed for a reason that may pass: another one follows.
+    Retry,
+    /// The attempt failed, and every other one would.
+    Failed,
+    /// The process was killed in every attempt.
+    Killed,
+    /// The target is another file, or was made from a source that has changed since.
+    Conflict,
+    /// The target existed already, made by this item.
+    Skipped,
+    /// The work is done.
+    Done,
+}
+
+impl State {
+    /// All states.
+    pub(crate) const ALL: [State; 7] =
+        [State::Done, State::Skipped, State::Waiting, State::Retry, State::Failed, State::Killed, State::Conflict];
+
+    /// The word in ledgers.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            State::Waiting => "waiting",
+            State::Retry => "retry",
+            State::Failed => "failed",
+            State::Killed => "killed",
+            State::Conflict => "conflict",
+            State::Skipped => "skipped",
+            State::Done => "done",
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub(crate) fn is_finished(self) -> bool {
+        matches!(self, State::Done | State::Skipped)
+    }
+
+    /// Whether the next run leaves the item alone unless it is told to try again.
+    pub(crate) fn is_final_failure(self) -> bool {
+        matches!(self, State::Failed | State::Killed | State::Conflict)
+    }
+}
+
+/// One line of a ledger.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) id: Id,
+    pub(crate) state: State,
+    /// Number of the attempt in its run, counted from 1.
+    pub(crate) attempt: u32,
+    /// Exit code of the process; 128 and the number of the signal if one ended it.
+    #[serde(default)]
+    pub(crate) code: i32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    pub(crate) seconds: f64,
+    /// Size of the source.
+    pub(crate) bytes: u64,
+    /// Size of the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file_bytes: Option<u64>,
+    /// CTFP-1 digest of the main table; SHA-256 of the bytes of an item of `shard`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) digest: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
+    pub(crate) host: String,
+    /// End of the attempt in seconds since 1970.
+    pub(crate) time: f64,
+    /// Version of the program.
+    pub(crate) version: String,
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
+}
+
+/// Name of this host.
+pub(crate) fn host() -> String {
+    nix::unistd::gethostname().map_or_else(|_| "localhost".into(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The ledger file of this process.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    path: PathBuf,
+    file: Mutex<File>,
+}
+
+impl Ledger {
+    /// Makes the directory, if needed, and a file in it that no other process has.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub(crate) fn create(directory: &Path) -> Result<Self> {
+        let at = |error: std::io::Error| Error::from(error).context(Context::Path(directory.to_owned()));
+        fs::create_dir_all(directory).map_err(at)?;
+        let (host, process) = (host().replace('/', "_"), std::process::id());
+        let start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_nanos();
+        let path = directory.join(format!("{host}-{process}-{start}.ndjson"));
+        let file = File::options().append(true).create_new(true).open(&path).map_err(at)?;
+        Ok(Ledger { path, file: Mutex::new(file) })
+    }
+
+    /// Appends a record, with one call of the operating system.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`: nothing may be written after that.
+    pub(crate) fn append(&self, record: &Record) -> Result<()> {
+        let mut line = serde_json::to_vec(record).expect("a record is valid JSON");
+        line.push(b'\n');
+        locked(&self.file).write_all(&line).map_err(|error| Error::from(error).context(self.path.as_path()))
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        // a run that had nothing to do leaves no file
+        if locked(&self.file).metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The fields of a record that folding needs.
+#[derive(Deserialize)]
+struct Line {
+    id: Id,
+    state: State,
+    time: f64,
+    #[serde(default)]
+    code: i32,
+    #[serde(default)]
+    seconds: f64,
+    #[serde(default)]
+    file_bytes: Option<u64>,
+}
+
+/// The last record of an item.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Last {
+    pub(crate) state: State,
+    pub(crate) code: i32,
+    pub(crate) seconds: f32,
+    pub(crate) file_bytes: u64,
+    time: f64,
+    file: u32,
+    length: u32,
+    offset: u64,
+}
+
+/// The last record of every item of a manifest.
+#[derive(Debug)]
+pub(crate) struct Folded {
+    files: Vec<PathBuf>,
+    items: Vec<Last>,
+    /// Lines that are not records, other than an incomplete last one.
+    pub(crate) unreadable: u64,
+    /// First and last time of all records.
+    pub(crate) span: Option<(f64, f64)>,
+}
+
+impl Folded {
+    /// A ledger without records.
+    pub(crate) fn empty(manifest: &Manifest) -> Self {
+        let none = Last {
+            state: State::Waiting,
+            code: 0,
+            seconds: 0.,
+            file_bytes: 0,
+            time: f64::NEG_INFINITY,
+            file: 0,
+            length: 0,
+            offset: 0,
+        };
+        Folded { files: Vec::new(), items: vec![none; manifest.len()], unreadable: 0, span: None }
+    }
+
+    /// Reads all files of a ledger. A missing directory is an empty ledger.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn read(directory: &Path, manifest: &Manifest) -> Result<Self> {
+        let mut folded = Folded { files: ledger_files(directory)?, ..Self::empty(manifest) };
+        for number in 0..folded.files.len() {
+            let path = folded.files[number].clone();
+            folded.read_file(number, manifest).map_err(|error| error.context(path.as_path()))?;
+        }
+        Ok(folded)
+    }
+
+    fn read_file(&mut self, number: usize, manifest: &Manifest) -> Result<()> {
+        let file = number as u32;
+        let mut reader = BufReader::with_capacity(1 << 18, File::open(&self.files[number])?);
+        let mut offset = 0;
+        each_line(&mut reader, |_, bytes| {
+            let (at, length) = (offset, bytes.len() as u32);
+            offset += bytes.len() as u64;
+            let Ok(line) = serde_json::from_slice::<Line>(bytes) else {
+                // a process that was killed, or is writing, leaves an incomplete last line
+                self.unreadable += u64::from(bytes.ends_with(b"\n") && !bytes.trim_ascii().is_empty());
+                return Ok(());
+            };
+            let Some(item) = manifest.find(line.id) else { return Ok(()) };
+            let (first, last) = self.span.unwrap_or((line.time, line.time));
+            self.span = Some((first.min(line.time - line.seconds), last.max(line.time)));
+            let (Line { state, code, seconds, file_bytes, time, .. }, old) = (line, self.items[item]);
+            if (time, state) > (old.time, old.state) {
+                let (seconds, file_bytes) = (seconds as f32, file_bytes.unwrap_or(0));
+                self.items[item] = Last { state, code, seconds, file_bytes, time, file, length, offset: at };
+            }
+            Ok(())
+        })
+    }
+
+    /// The last record of an item, in short.
+    pub(crate) fn last(&self, item: usize) -> Last {
+        self.items[item]
+    }
+
+    /// The state of an item.
+    pub(crate) fn state(&self, item: usize) -> State {
+        self.items[item].state
+    }
+
+    /// The last records of many items, with the numbers of these; `None` for items without one.
+    ///
+    /// # Errors
+    /// `Io`; `Format` if a file has changed other than by appending.
+    pub(crate) fn records(
+        &self,
+        items: impl Iterator<Item = usize>,
+        mut visit: impl FnMut(usize, Option<Record>) -> Result<()>,
+    ) -> Result<()> {
+        let mut open: Option<(u32, File)> = None;
+        for item in items {
+            let Last { state, file, length, offset, .. } = self.items[item];
+            if state == State::Waiting {
+                visit(item, None)?;
+                continue;
+            }
+            let path = &self.files[file as usize];
+            let read = || -> Result<Record> {
+                if open.as_ref().is_none_or(|(number, _)| *number != file) {
+                    open = Some((file, File::open(path)?));
+                }
+                let mut line = vec![0; (length as usize).min(LONGEST_LINE)];
+                if let Some((_, opened)) = &mut open {
+                    opened.seek(SeekFrom::Start(offset))?;
+                    opened.read_exact(&mut line)?;
+                }
+                serde_json::from_slice(&line)
+                    .map_err(|error| Error::new(ErrorKind::Format, format!("the line is not a record: {error}")))
+            };
+            let mut read = read;
+            visit(item, Some(read().map_err(|error| error.context(path.as_path()))?))?;
+        }
+        Ok(())
+    }
+}
+
+fn ledger_files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let at = |error: std::io::Error| Error::from(error).context(Context::Path(directory.to_owned()));
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(at(error)),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(at)?.path();
+        if path.extension().is_some_and(|extension| extension == "ndjson") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::item::Item;
+
+    fn record(id: Id, state: State, time: f64) -> Record {
+        Record {
+            id,
+            state,
+            attempt: 1,
+            code: 0,
+            error: None,
+            seconds: 1.,
+            bytes: 5,
+            file_bytes: Some(3),
+            digest: None,
+            warnings: Vec::new(),
+            host: host(),
+            time,
+            version: "0".into(),
+        }
+    }
+
+    #[test]
+    fn the_newest_record_of_all_files_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.ndjson");
+        let items: Vec<Item> =
+            ["/a", "/b", "/c"].map(|source| Item::new("verify".into(), source.into(), None, Vec::new(), 5)).into();
+        let lines: Vec<String> = items.iter().map(|item| serde_json::to_string(item).unwrap()).collect();
+        fs::write(&path, lines.join("\n")).unwrap();
+        let manifest = Manifest::open(&path).unwrap();
+        let directory = folder.path().join("ledger");
+        let (one, two) = (Ledger::create(&directory).unwrap(), Ledger::create(&directory).unwrap());
+        drop(Ledger::create(&directory).unwrap());
+        one.append(&record(items[0].id, State::Done, 9.)).unwrap();
+        one.append(&record(items[1].id, State::Retry, 7.)).unwrap();
+        two.append(&record(items[1].id, State::Failed, 8.)).unwrap();
+        two.append(&record(items[0].id, State::Retry, 6.)).unwrap();
+        two.append(&record(Id(7), State::Done, 6.)).unwrap();
+        // a torn line at the end, and damage in the middle
+        fs::write(directory.join("x.ndjson"), format!("{{\"id\"\n{{\"id\":\"{}\",\"sta", items[2].id)).unwrap();
+        let folded = Folded::read(&directory, &manifest).unwrap();
+        let states: Vec<State> = (0..3).map(|item| folded.state(item)).collect();
+        assert_eq!(states, [State::Done, State::Failed, State::Waiting]);
+        assert_eq!((folded.unreadable, folded.span, folded.files.len()), (1, Some((5., 9.)), 3));
+        let mut found = Vec::new();
+        folded
+            .records(0..3, |item, record| {
+                found.push((item, record.map(|record| record.state)));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(found, [(0, Some(State::Done)), (1, Some(State::Failed)), (2, None)]);
+    }
+}

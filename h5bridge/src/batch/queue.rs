@@ -1,0 +1,114 @@
+//! The items of a run that are still to be done, in the order in which they start.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::limits::{Limits, Pace};
+use crate::interrupt::Stop;
+use crate::sync::locked;
+
+/// Longest pause between two looks at the queue.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// An item, and the number of its attempt, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Attempt {
+    pub(super) item: u32,
+    pub(super) number: u32,
+}
+
+/// The items that wait, shared by the threads of a run.
+pub(super) struct Queue<'a> {
+    inner: Mutex<Inner>,
+    stop: &'a Stop,
+    end: Option<Instant>,
+}
+
+struct Inner {
+    fresh: std::vec::IntoIter<u32>,
+    /// Repetitions, by the time at which they may start.
+    later: BinaryHeap<Reverse<(Instant, Attempt)>>,
+    running: usize,
+    pace: Pace,
+    closed: bool,
+}
+
+impl<'a> Queue<'a> {
+    pub(super) fn new(items: Vec<u32>, limits: &Limits, stop: &'a Stop) -> Self {
+        let inner = Inner {
+            fresh: items.into_iter(),
+            later: BinaryHeap::new(),
+            running: 0,
+            pace: Pace::new(limits.read_rate),
+            closed: false,
+        };
+        let end = limits.stop_after.and_then(|time| Instant::now().checked_add(time));
+        Queue { inner: Mutex::new(inner), stop, end }
+    }
+
+    /// Whether no item may start any more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.stop.is_set() || self.end.is_some_and(|end| Instant::now() >= end) || locked(&self.inner).closed
+    }
+
+    /// Whether a signal has come, which also ends the items that run.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_set()
+    }
+
+    /// Lets no item start any more.
+    pub(super) fn close(&self) {
+        locked(&self.inner).closed = true;
+    }
+
+    /// Sleeps, at most until a signal comes.
+    pub(super) fn pause(&self, time: Duration) {
+        self.stop.sleep(time);
+    }
+
+    /// The next item, when it may start; `None` if nothing is left, or nothing may start any more. The caller says
+    /// with [`finish`](Self::finish) how it ended.
+    pub(super) fn next(&self, bytes: impl Fn(u32) -> u64) -> Option<Attempt> {
+        loop {
+            if self.has_ended() {
+                return None;
+            }
+            let wait = {
+                let mut inner = locked(&self.inner);
+                let now = Instant::now();
+                if inner.pace.next() > now {
+                    inner.pace.next() - now
+                } else if let Some(attempt) = inner.take(now) {
+                    inner.pace.start(bytes(attempt.item));
+                    inner.running += 1;
+                    return Some(attempt);
+                } else if inner.later.is_empty() && inner.running == 0 {
+                    return None;
+                } else {
+                    PAUSE
+                }
+            };
+            self.stop.sleep(wait.min(PAUSE));
+        }
+    }
+
+    /// Ends an attempt; with `again` the item is tried once more after that time.
+    pub(super) fn finish(&self, attempt: Attempt, again: Option<Duration>) {
+        let mut inner = locked(&self.inner);
+        inner.running -= 1;
+        if let Some(due) = again.and_then(|pause| Instant::now().checked_add(pause)) {
+            inner.later.push(Reverse((due, Attempt { number: attempt.number + 1, ..attempt })));
+        }
+    }
+}
+
+impl Inner {
+    fn take(&mut self, now: Instant) -> Option<Attempt> {
+        if self.later.peek().is_some_and(|Reverse((due, _))| *due <= now) {
+            return self.later.pop().map(|Reverse((_, attempt))| attempt);
+        }
+        self.fresh.next().map(|item| Attempt { item, number: 1 })
+    }
+}

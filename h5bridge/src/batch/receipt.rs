@@ -1,0 +1,223 @@
+//! Receipts: a small file beside each target, which says from what it was made and how to check it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use ctds_hdf5::{Error, ErrorKind, Result, files_below};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::checksum::{self, Checksum, Checksums};
+use super::item::Id;
+
+/// The end of the name of a receipt.
+const SUFFIX: &str = ".receipt.json";
+
+/// Files that casacore changes when it only reads a table.
+const CHANGED_BY_READING: &str = "table.lock";
+
+/// A file below a target that is a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Part {
+    path: String,
+    bytes: u64,
+    #[serde(default, skip_serializing_if = "Checksums::is_empty")]
+    checksums: Checksums,
+}
+
+/// The content of a receipt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Receipt {
+    /// The item that wrote the target.
+    pub(crate) id: Id,
+    pub(crate) verb: String,
+    /// Fingerprint of the source; missing if the source was not a file or directory.
+    #[serde(default)]
+    pub(crate) source: Option<String>,
+    /// Size of the target: of all its files if it is a directory.
+    pub(crate) file_bytes: u64,
+    /// CTFP-1 digest of the main table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) digest: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rows: Option<u64>,
+    /// Checksums of the target if it is a file.
+    #[serde(default, skip_serializing_if = "Checksums::is_empty")]
+    pub(crate) checksums: Checksums,
+    /// The files of a target that is a directory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<Part>,
+    /// Version of the program.
+    pub(crate) version: String,
+}
+
+/// Sizes and checksums of an output.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    pub(crate) bytes: u64,
+    pub(crate) checksums: Checksums,
+    pub(crate) files: Vec<Part>,
+}
+
+impl Measured {
+    /// Reads an output.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    pub(crate) fn read(output: &Path, kinds: &[Checksum]) -> Result<Self> {
+        if !output.is_dir() {
+            let (bytes, checksums) = checksum::of_file(output, kinds)?;
+            return Ok(Measured { bytes, checksums, files: Vec::new() });
+        }
+        let mut measured = Measured::default();
+        for path in files_below(output)? {
+            let (bytes, checksums) = checksum::of_file(&path, kinds)?;
+            measured.bytes += bytes;
+            let path = path.strip_prefix(output).unwrap_or(&path).to_string_lossy().into_owned();
+            measured.files.push(Part { path, bytes, checksums });
+        }
+        Ok(measured)
+    }
+}
+
+/// The path of the receipt of a target.
+pub(crate) fn path_of(target: &Path) -> PathBuf {
+    let mut path = OsString::from(target);
+    path.push(SUFFIX);
+    path.into()
+}
+
+impl Receipt {
+    /// The receipt of a target; `None` if there is none that can be read.
+    pub(crate) fn of(target: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path_of(target)).ok()?).ok()
+    }
+
+    /// The checksums that the receipt has.
+    pub(crate) fn kinds(&self) -> Vec<Checksum> {
+        let part = self.files.first().map(|part| &part.checksums);
+        part.unwrap_or(&self.checksums).keys().copied().collect()
+    }
+
+    /// Writes the receipt of a target, in one step.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub(crate) fn write(&self, target: &Path) -> Result<()> {
+        let path = path_of(target);
+        let directory = target.parent().unwrap_or(Path::new("."));
+        let write = || -> std::io::Result<()> {
+            let mut file = tempfile::Builder::new().prefix(".receipt-").suffix(".tmp").tempfile_in(directory)?;
+            serde_json::to_writer_pretty(&mut file, self)?;
+            writeln!(file)?;
+            // as the target, not only for its owner
+            let mode = target.metadata()?.mode() & 0o666;
+            file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+            file.as_file().sync_data()?;
+            file.persist(&path).map_err(|error| error.error)?;
+            Ok(())
+        };
+        write().map_err(|error| Error::from(error).context(path.as_path()))
+    }
+}
+
+/// The size of a file, or of all files below a directory.
+///
+/// # Errors
+/// `NotFound`, `Io`.
+pub(crate) fn size_of(path: &Path) -> Result<u64> {
+    let metadata = path.metadata().map_err(|error| Error::from(error).context(path))?;
+    if !metadata.is_dir() {
+        return Ok(metadata.len());
+    }
+    let mut bytes = 0;
+    for file in files_below(path)? {
+        bytes += file.metadata().map_err(|error| Error::from(error).context(file.as_path()))?.len();
+    }
+    Ok(bytes)
+}
+
+/// A source on the disk: the path itself, or the container that the path leads into.
+fn on_disk(source: &Path) -> Result<&Path> {
+    for path in source.ancestors() {
+        match path.symlink_metadata() {
+            Ok(_) if path == source || path.is_file() => return Ok(path),
+            Ok(_) => break,
+            Err(_) => {}
+        }
+    }
+    Err(Error::new(ErrorKind::NotFound, "the source does not exist").context(source))
+}
+
+/// The fingerprint of a source: the SHA-256 of path, size and modification time of each of its files.
+///
+/// # Errors
+/// `NotFound` if the source is missing, `Io`.
+pub(crate) fn fingerprint(source: &Path) -> Result<String> {
+    let path = on_disk(source)?;
+    let root = path.canonicalize().map_err(|error| Error::from(error).context(path))?;
+    let mut hash = Sha256::new();
+    for file in files_below(&root)? {
+        if file.file_name().is_some_and(|name| name == CHANGED_BY_READING) {
+            continue;
+        }
+        let metadata = file.metadata().map_err(|error| Error::from(error).context(file.as_path()))?;
+        let name = file.strip_prefix(&root).unwrap_or(&file).as_os_str().as_encoded_bytes();
+        hash.update(name);
+        hash.update(format!("\0{} {}.{:09}\n", metadata.len(), metadata.mtime(), metadata.mtime_nsec()));
+    }
+    Ok(checksum::hex(&hash.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_change_with_files_but_not_with_locks() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = folder.path().join("a.ms");
+        fs::create_dir(&table).unwrap();
+        fs::write(table.join("table.dat"), b"one").unwrap();
+        let first = fingerprint(&table).unwrap();
+        fs::write(table.join("table.lock"), b"lock").unwrap();
+        assert_eq!(fingerprint(&table).unwrap(), first);
+        fs::write(table.join("table.f0"), b"").unwrap();
+        let second = fingerprint(&table).unwrap();
+        assert_ne!(second, first);
+        let file = fs::File::options().write(true).open(table.join("table.f0")).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        assert_ne!(fingerprint(&table).unwrap(), second);
+        // a path into a container is the container
+        let container = table.join("table.dat");
+        assert_eq!(fingerprint(&container.join("ANTENNA")).unwrap(), fingerprint(&container).unwrap());
+        assert_eq!(fingerprint(&table.join("NO")).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn receipts_are_read_as_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.h5");
+        fs::write(&target, b"data").unwrap();
+        let measured = Measured::read(&target, &[Checksum::Md5]).unwrap();
+        let receipt = Receipt {
+            id: Id(5),
+            verb: "to-hdf5".into(),
+            source: None,
+            file_bytes: measured.bytes,
+            digest: None,
+            rows: Some(3),
+            checksums: measured.checksums,
+            files: Vec::new(),
+            version: "0".into(),
+        };
+        receipt.write(&target).unwrap();
+        assert_eq!(Receipt::of(&target), Some(receipt));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        fs::write(path_of(&target), b"{").unwrap();
+        assert_eq!(Receipt::of(&target), None);
+    }
+}

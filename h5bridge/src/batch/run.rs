@@ -1,0 +1,212 @@
+//! Runs the items of a manifest that are not done.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+use ctds_hdf5::Result;
+
+use super::check::Trust;
+use super::item::{Effect, Verb};
+use super::ledger::{Folded, Ledger, Record, State};
+use super::limits::Limits;
+use super::manifest::Manifest;
+use super::queue::{Attempt, Queue};
+use super::shard::Shard;
+use super::work::Work;
+use crate::interrupt::Stop;
+use crate::sync::locked;
+
+/// Pause between two looks at a full disk.
+const SPACE_PAUSE: Duration = Duration::from_secs(2);
+
+/// Records that wait to be shown.
+const SHOWN_LATER: usize = 1024;
+
+/// A run, or one of its shards.
+pub(crate) struct Run<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) ledger: &'a Path,
+    pub(crate) work: &'a Work,
+    pub(crate) limits: &'a Limits,
+    pub(crate) shard: Shard,
+    /// Whether records of earlier runs are read; without them receipts tell what is done.
+    pub(crate) with_ledger: bool,
+    /// Whether items that failed for good in earlier runs are tried again.
+    pub(crate) again: bool,
+}
+
+/// The states of the items of a run at its end.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Number of items in each state, in the order of [`State::ALL`].
+    counts: [u64; State::ALL.len()],
+    /// Items that are done with warnings or without damaged parts.
+    pub(crate) warned: u64,
+    /// Items that this run has done.
+    pub(crate) done_now: u64,
+    /// Bytes of their sources.
+    pub(crate) bytes: u64,
+    /// Bytes of what it has written.
+    pub(crate) file_bytes: u64,
+}
+
+impl Tally {
+    /// Number of items in a state.
+    pub(crate) fn count(&self, state: State) -> u64 {
+        State::ALL.iter().zip(self.counts).find(|(other, _)| **other == state).map_or(0, |(_, count)| count)
+    }
+
+    /// Number of items.
+    pub(crate) fn items(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Whether all items are done.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.count(State::Done) + self.count(State::Skipped) == self.items()
+    }
+}
+
+/// State of an item, and whether it is done with warnings.
+#[derive(Clone, Copy)]
+struct Standing {
+    state: State,
+    warned: bool,
+}
+
+impl Run<'_> {
+    /// Runs until nothing is left, the time is over, or a signal comes. `show` is called with each record, after it was written.
+    ///
+    /// # Errors
+    /// Those of the ledger and the manifest; items that fail are in the tally.
+    pub(crate) fn run(&self, stop: &Stop, show: &mut dyn FnMut(&Record) -> Result<()>) -> Result<Tally> {
+        let folded = match self.with_ledger {
+            true => Folded::read(self.ledger, self.manifest)?,
+            false => Folded::empty(self.manifest),
+        };
+        let items = self.shard.items(self.manifest);
+        let mut standings: Vec<Standing> = (0..self.manifest.len())
+            .map(|item| Standing { state: folded.state(item), warned: folded.last(item).code == 6 })
+            .collect();
+        drop(folded);
+        let todo: Vec<u32> =
+            items.iter().copied().filter(|&item| self.is_to_do(standings[item as usize].state)).collect();
+        let ledger = Ledger::create(self.ledger)?;
+        let queue = Queue::new(todo, self.limits, stop);
+        let failure = Mutex::new(None);
+        let (mut tally, states) = (Tally::default(), standings.clone());
+        std::thread::scope(|scope| -> Result<()> {
+            let (send, records) = sync_channel(SHOWN_LATER);
+            let (queue, ledger, failure, states) = (&queue, &ledger, &failure, &states);
+            for _ in 0..self.limits.jobs.max(1) {
+                let send = send.clone();
+                scope.spawn(move || {
+                    let is_finished = |item: u32| states[item as usize].state.is_finished();
+                    if let Err(error) = self.work_off(queue, ledger, &is_finished, &send) {
+                        queue.close();
+                        locked(failure).get_or_insert(error);
+                    }
+                });
+            }
+            drop(send);
+            let mut shown = Ok(());
+            for (item, record) in records {
+                let record: Record = record;
+                standings[item as usize] = Standing { state: record.state, warned: record.code == 6 };
+                if record.state == State::Done {
+                    tally.done_now += 1;
+                    tally.bytes += record.bytes;
+                    tally.file_bytes += record.file_bytes.unwrap_or(0);
+                }
+                if shown.is_ok() {
+                    shown = show(&record);
+                    if shown.is_err() {
+                        queue.close();
+                    }
+                }
+            }
+            shown
+        })?;
+        if let Some(error) = locked(&failure).take() {
+            return Err(error);
+        }
+        for item in items {
+            let Standing { state, warned } = standings[item as usize];
+            let slot = State::ALL.iter().zip(&mut tally.counts).find(|(other, _)| **other == state);
+            slot.into_iter().for_each(|(_, count)| *count += 1);
+            tally.warned += u64::from(warned && state.is_finished());
+        }
+        Ok(tally)
+    }
+
+    fn is_to_do(&self, state: State) -> bool {
+        match state {
+            _ if state.is_finished() => self.work.trust() != Trust::Ledger,
+            _ if state.is_final_failure() => self.again,
+            _ => true,
+        }
+    }
+
+    /// Does items until none is left.
+    fn work_off(
+        &self,
+        queue: &Queue<'_>,
+        ledger: &Ledger,
+        is_finished: &dyn Fn(u32) -> bool,
+        send: &SyncSender<(u32, Record)>,
+    ) -> Result<()> {
+        while let Some(attempt) = queue.next(|item| self.manifest.bytes(item as usize)) {
+            let Attempt { item: number, number: tries } = attempt;
+            let again = match self.do_one(queue, attempt, is_finished(number)) {
+                Ok(Some(record)) => {
+                    let again = record.state == State::Retry && tries <= self.limits.retries;
+                    let again = again.then(|| self.limits.pause(tries));
+                    let written = ledger.append(&record);
+                    // the receiver ends early if records cannot be shown
+                    let _ = send.send((number, record));
+                    written.map(|()| again)
+                }
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            };
+            queue.finish(attempt, *again.as_ref().unwrap_or(&None));
+            again?;
+        }
+        Ok(())
+    }
+
+    /// Does an item; `None` if there is nothing to record.
+    fn do_one(&self, queue: &Queue<'_>, attempt: Attempt, is_finished: bool) -> Result<Option<Record>> {
+        let item = self.manifest.read(attempt.item as usize)?;
+        let writes = Verb::find(&item.verb)?.effect == Effect::Writes;
+        if is_finished && !writes {
+            return Ok(None);
+        }
+        if let Some(directory) = item.output().and_then(Path::parent).filter(|_| writes) {
+            self.wait_for_space(queue, directory);
+            if queue.has_ended() {
+                return Ok(None);
+            }
+        }
+        let is_last = attempt.number > self.limits.retries;
+        let record = self.work.attempt(&item, attempt.number, is_last, &|| queue.is_stopped());
+        Ok(Some(record).filter(|record| !(is_finished && record.state == State::Skipped)))
+    }
+
+    /// Waits while the disk is full.
+    fn wait_for_space(&self, queue: &Queue<'_>, directory: &Path) {
+        let mut told = false;
+        while !self.limits.has_space(directory) && !queue.has_ended() {
+            if !told {
+                let (free, place) = (self.limits.min_free, directory.display());
+                tracing::warn!(
+                    "{place}: less than {free} bytes are free (--min-free); items start when space is free again"
+                );
+                told = true;
+            }
+            queue.pause(SPACE_PAUSE);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! How far a batch has come.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::ledger::{Folded, State};
+use super::manifest::Manifest;
+
+/// Items and bytes in a state.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Count {
+    pub(crate) items: u64,
+    /// Bytes of the sources.
+    pub(crate) bytes: u64,
+}
+
+/// How far a batch has come.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    states: BTreeMap<&'static str, Count>,
+    /// Items that did not succeed, by the exit code of their last attempt.
+    pub(crate) codes: BTreeMap<i32, u64>,
+    /// All items.
+    pub(crate) all: Count,
+    /// Bytes of the targets.
+    pub(crate) file_bytes: u64,
+    /// Sum of the times of the last attempts.
+    pub(crate) seconds: f64,
+    /// Time between the first and the last record.
+    pub(crate) span: f64,
+}
+
+impl Counts {
+    /// Counts the items of a manifest.
+    pub(crate) fn new(manifest: &Manifest, folded: &Folded) -> Self {
+        let mut counts = Counts { span: folded.span.map_or(0., |(first, last)| last - first), ..Counts::default() };
+        counts.states = State::ALL.iter().map(|state| (state.name(), Count::default())).collect();
+        for item in 0..manifest.len() {
+            let (last, bytes) = (folded.last(item), manifest.bytes(item));
+            for count in [Some(&mut counts.all), counts.states.get_mut(last.state.name())].into_iter().flatten() {
+                count.items += 1;
+                count.bytes += bytes;
+            }
+            counts.file_bytes += last.file_bytes;
+            counts.seconds += f64::from(last.seconds);
+            if !matches!(last.state, State::Done | State::Skipped | State::Waiting) {
+                *counts.codes.entry(last.code).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    /// The items in a state.
+    pub(crate) fn of(&self, state: State) -> Count {
+        self.states.get(state.name()).copied().unwrap_or_default()
+    }
+
+    /// The items that are done.
+    pub(crate) fn finished(&self) -> Count {
+        let (done, skipped) = (self.of(State::Done), self.of(State::Skipped));
+        Count { items: done.items + skipped.items, bytes: done.bytes + skipped.bytes }
+    }
+
+    /// Expected time until all that waits is done, at the rate so far, in seconds.
+    pub(crate) fn left(&self) -> Option<f64> {
+        let (finished, wait, again) = (self.of(State::Done), self.of(State::Waiting), self.of(State::Retry));
+        let share = if finished.bytes > 0 {
+            (wait.bytes + again.bytes) as f64 / finished.bytes as f64
+        } else if finished.items > 0 {
+            (wait.items + again.items) as f64 / finished.items as f64
+        } else {
+            return None;
+        };
+        Some(share * self.span)
+    }
+}
+
+/// The text that Prometheus reads, from the file of a node exporter for example.
+pub(crate) fn prometheus(counts: &Counts) -> String {
+    let mut text = String::new();
+    let mut family = |name: &str, help: &str, samples: &[(String, f64)]| {
+        let _ = writeln!(text, "# HELP h5bridge_batch_{name} {help}\n# TYPE h5bridge_batch_{name} gauge");
+        for (labels, value) in samples {
+            let _ = writeln!(text, "h5bridge_batch_{name}{labels} {value}");
+        }
+    };
+    let by_state = |value: &dyn Fn(Count) -> u64| -> Vec<(String, f64)> {
+        let sample = |state: &State| (format!("{{state=\"{}\"}}", state.name()), value(counts.of(*state)) as f64);
+        State::ALL.iter().map(sample).collect()
+    };
+    family("items", "Items of the manifest by state.", &by_state(&|count| count.items));
+    family("source_bytes", "Bytes of the sources by state.", &by_state(&|count| count.bytes));
+    let codes: Vec<_> = counts.codes.iter().map(|(code, n)| (format!("{{code=\"{code}\"}}"), *n as f64)).collect();
+    family("unsuccessful_items", "Items that did not succeed by exit code of the last attempt.", &codes);
+    let one = |value: f64| [(String::new(), value)];
+    family("target_bytes", "Bytes of the targets.", &one(counts.file_bytes as f64));
+    family("work_seconds", "Time of the last attempts.", &one(counts.seconds));
+    text
+}

@@ -1,0 +1,59 @@
+//! `batch clean`: what killed processes have left beside the targets.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use ctds_hdf5::{ErrorKind, remove_abandoned};
+use serde_json::json;
+
+use crate::args::{Global, duration};
+use crate::batch::Manifest;
+use crate::exit::Status;
+use crate::report::Ending;
+
+/// Arguments of `batch clean`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge batch clean all.ndjson
+  h5bridge batch clean all.ndjson --older-than 10m")]
+pub(super) struct Args {
+    /// The manifest
+    manifest: PathBuf,
+    /// Remove only what has not changed for this time
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
+    older_than: Duration,
+}
+
+/// Removes unfinished outputs that no process has locked.
+pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let manifest = Manifest::open(&args.manifest)?;
+    let mut directories: BTreeMap<PathBuf, HashSet<OsString>> = BTreeMap::new();
+    for number in 0..manifest.len() {
+        let item = manifest.read(number)?;
+        let target = item.output();
+        if let Some((directory, name)) = target.and_then(Path::parent).zip(target.and_then(Path::file_name)) {
+            directories.entry(directory.to_owned()).or_default().insert(name.to_owned());
+        }
+    }
+    let mut removed = Vec::new();
+    for (directory, names) in directories {
+        match remove_abandoned(&directory, args.older_than, &|name| names.contains(name)) {
+            Ok(paths) => removed.extend(paths),
+            // nothing was written there
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let removed: Vec<String> = removed.iter().map(|path| path.display().to_string()).collect();
+    Ending {
+        summary: vec![format!("{} unfinished outputs were removed", removed.len())],
+        fields: json!({"removed": removed}),
+        found: removed,
+        ..Ending::default()
+    }
+    .print(global, out)
+}

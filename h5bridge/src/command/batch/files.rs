@@ -1,0 +1,28 @@
+//! Arguments of the parts that read a ledger.
+
+use std::path::PathBuf;
+
+use crate::batch::Manifest;
+
+/// A manifest and its ledger.
+#[derive(Debug, clap::Args)]
+pub(super) struct Files {
+    /// The manifest; - is stdin
+    pub(super) manifest: PathBuf,
+    /// The directory in which each process records what it has done
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(super) ledger: PathBuf,
+}
+
+impl Files {
+    /// Opens the manifest.
+    pub(super) fn open(&self) -> anyhow::Result<Manifest> {
+        if self.manifest.as_os_str() != "-" {
+            return Ok(Manifest::open(&self.manifest)?);
+        }
+        // items are read again when they start
+        let mut kept = tempfile::tempfile()?;
+        std::io::copy(&mut std::io::stdin().lock(), &mut kept)?;
+        Ok(Manifest::from_file("-", kept)?)
+    }
+}

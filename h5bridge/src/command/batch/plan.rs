@@ -1,0 +1,110 @@
+//! `batch plan`: a manifest from patterns, or from a list.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use ctds_hdf5::{Error, ErrorKind};
+use serde_json::json;
+
+use crate::args::Global;
+use crate::batch::{Plan, Planned};
+use crate::exit::Status;
+use crate::report::{self, Ending};
+
+/// Arguments of `batch plan`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge batch plan 'archive/**/*.ms' --to 'out/{path}/{stem}.h5' --out all.ndjson -- --compress none
+  h5bridge batch plan 'out/**/*.h5' --verb verify --out check.ndjson
+  find archive -name '*.ms' -prune | h5bridge batch plan --from - --to 'out/{stem}.h5' >all.ndjson")]
+pub(super) struct Args {
+    /// Sources, or patterns of them in quotes: * in names, ** for any directories. Directories that match are not searched
+    #[arg(required_unless_present = "from")]
+    patterns: Vec<String>,
+    /// Take the sources from a file, - is stdin: paths, a line each, or JSON objects with "source" and, if they differ, "target",
+    /// "verb", "options"
+    #[arg(long, value_name = "FILE", conflicts_with = "patterns")]
+    from: Option<PathBuf>,
+    /// Name of the targets: {stem} and {name} are the name of the source without and with its ending, {parent} that of its directory,
+    /// {path} its directory from the first wildcard on
+    #[arg(long, value_name = "TEMPLATE")]
+    to: Option<String>,
+    /// What is done: to-hdf5, to-ms, pack, unpack, finalize, verify, digest, info
+    #[arg(long, default_value = "to-hdf5")]
+    verb: String,
+    /// Do not look at the sizes of the sources: shards have equal numbers of items instead of bytes
+    #[arg(long)]
+    no_sizes: bool,
+    /// The manifest to write; without it, stdout
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Options of the verb, after --
+    #[arg(last = true)]
+    options: Vec<String>,
+}
+
+/// Writes the manifest, and says how many items it has.
+pub(super) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let Some(target) = args.out.clone() else {
+        let mut buffered = BufWriter::new(&mut *out);
+        let planned = plan(args, &mut buffered)?;
+        drop(buffered);
+        // stdout has the manifest
+        let quiet = Global { json: false, caller: None, program: Vec::new(), ..*global };
+        return ending(planned, None).print(&quiet, out);
+    };
+    report::check_target(&target, false)?;
+    let directory = target.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let at = |error: std::io::Error| Error::from(error).context(target.as_path());
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let file = builder.prefix(".manifest-").tempfile_in(directory).map_err(at)?;
+    let mut buffered = BufWriter::new(file);
+    let planned = plan(args, &mut buffered)?;
+    let file = buffered.into_inner().map_err(|error| at(error.into_error()))?;
+    file.as_file().sync_all().map_err(at)?;
+    file.persist_noclobber(&target).map_err(|error| at(error.error))?;
+    ending(planned, Some(&target)).print(global, out)
+}
+
+fn plan(args: Args, out: &mut impl Write) -> Result<Planned> {
+    let mut plan = Plan::new(&args.verb, args.to, args.options, out)?;
+    if args.no_sizes {
+        plan = plan.without_sizes();
+    }
+    for pattern in &args.patterns {
+        plan.add_pattern(pattern)?;
+    }
+    if let Some(from) = args.from {
+        let mut list: Box<dyn BufRead> = match from.as_os_str() == "-" {
+            true => Box::new(std::io::stdin().lock()),
+            false => {
+                Box::new(BufReader::new(File::open(&from).map_err(|error| Error::from(error).context(from.as_path()))?))
+            }
+        };
+        plan.add_list(&mut list).map_err(|error| error.context(&from))?;
+    }
+    let planned = plan.finish()?;
+    if planned.items == 0 {
+        return Err(Error::new(ErrorKind::Usage, "the list names no sources: nothing is to be done").into());
+    }
+    Ok(planned)
+}
+
+fn ending(planned: Planned, out: Option<&Path>) -> Ending<'static> {
+    let Planned { items, bytes, repeated } = planned;
+    let mut summary = vec![format!("{items} items, {}", report::bytes(bytes))];
+    if repeated > 0 {
+        summary.push(format!("{repeated} sources were named more than once"));
+    }
+    let next = out.map(|out| format!("next: h5bridge batch run {} --ledger LEDGER", out.display()));
+    summary.extend(next);
+    let out = out.map(|out| out.display().to_string());
+    Ending {
+        summary,
+        fields: json!({"out": out, "items": items, "bytes": bytes, "repeated": repeated}),
+        ..Ending::default()
+    }
+}

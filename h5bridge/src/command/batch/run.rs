@@ -1,0 +1,197 @@
+//! `batch run`: the items of a manifest that are not done.
+
+use std::io::Write;
+use std::num::NonZero;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use ctds_hdf5::{Error, ErrorKind, Progress};
+use serde_json::{Map, json};
+
+use super::files::Files;
+use crate::args::{Global, duration, size};
+use crate::batch::{Checksum, Limits, Manifest, Program, Run, Shard, State, Tally, Trust, Work};
+use crate::exit::Status;
+use crate::interrupt::Stop;
+use crate::progress::Bar;
+use crate::report::{self, Ending};
+
+/// Manifests with more items than this trust the ledger.
+const MANY: usize = 10_000;
+
+/// Arguments of `batch run`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge batch run all.ndjson --ledger ledger --jobs 4 --checksums adler32,md5
+  h5bridge batch run all.ndjson --ledger ledger --shard 3/100 --stop-after 3h50m
+  h5bridge batch run all.ndjson --ledger ledger --again")]
+pub(super) struct Args {
+    #[command(flatten)]
+    files: Files,
+    /// Do only share K, counted from 0, of N: each has about the same bytes, and is the same wherever it is computed
+    #[arg(long, value_name = "K/N", default_value = "0/1")]
+    shard: Shard,
+    /// Items that are done at the same time; 0: one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    jobs: usize,
+    /// Threads of each item; 0: the processors are shared out to the jobs
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+    /// Start no more items after this time: 3h50m, 90s. Those that run are finished
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    stop_after: Option<Duration>,
+    /// Start items so that the bytes of their sources stay below a rate in bytes per second, on average: 500M
+    #[arg(long, value_name = "RATE", value_parser = size)]
+    limit_read: Option<u64>,
+    /// Start no item while less than this is free where its target is written
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    min_free: u64,
+    /// Repetitions of an item that fails for a reason that may pass
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    retries: u32,
+    /// Pause before the first repetition of an item; later ones are six times as long
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    retry_wait: Duration,
+    /// Also try items again that failed for good, were killed, or have a conflict
+    #[arg(long)]
+    again: bool,
+    /// Evidence that an item is done; the default is receipt, and ledger for more than 10000 items
+    #[arg(long, value_enum, value_name = "EVIDENCE")]
+    trust: Option<Trust>,
+    /// Do not read the records of earlier runs: receipts tell what is done. For runs of a few items beside a large ledger
+    #[arg(long)]
+    ignore_ledger: bool,
+    /// Checksums of the targets in their receipts
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "A,B")]
+    checksums: Vec<Checksum>,
+    /// Print each record of the ledger as a line of JSON, instead of the summary
+    #[arg(long, conflicts_with = "json")]
+    records: bool,
+}
+
+/// A time of several units, such as `3h50m`.
+fn time(text: &str) -> Result<Duration, String> {
+    let mut total = Duration::ZERO;
+    let mut rest = text.trim();
+    loop {
+        let unit = rest.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let end = rest[unit..].find(|c: char| !c.is_ascii_alphabetic()).map_or(rest.len(), |end| unit + end);
+        let part = duration(&rest[..end])?;
+        total = total.checked_add(part).ok_or("the time is too long")?;
+        rest = &rest[end..];
+        if rest.is_empty() {
+            return Ok(total);
+        }
+    }
+}
+
+/// Runs.
+pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    if global.caller.is_some() {
+        let message = "batch run starts processes: run the command instead of calling it";
+        return Err(Error::new(ErrorKind::Unsupported, message).into());
+    }
+    let stop = Stop::new(None)?;
+    let manifest = args.files.open()?;
+    let processors = available_parallelism().map_or(1, NonZero::get);
+    let jobs = if args.jobs == 0 { processors } else { args.jobs };
+    let threads = if args.threads == 0 { (processors / jobs).max(1) } else { args.threads };
+    let trust = args.trust.unwrap_or(if manifest.len() > MANY { Trust::Ledger } else { Trust::Receipt });
+    let program = Program::new(&global.program)?;
+    let work = Work::new(program, &global.words(), threads, trust).checksums(&args.checksums);
+    let limits = Limits {
+        jobs,
+        retries: args.retries,
+        retry_wait: args.retry_wait,
+        stop_after: args.stop_after,
+        read_rate: args.limit_read,
+        min_free: args.min_free,
+    };
+    let run = Run {
+        manifest: &manifest,
+        ledger: &args.files.ledger,
+        work: &work,
+        limits: &limits,
+        shard: args.shard,
+        with_ledger: !args.ignore_ledger,
+        again: args.again,
+    };
+    let bytes = (0..manifest.len()).map(|item| manifest.bytes(item)).sum();
+    let bar = Bar::new(bytes, global.quiet || global.json || args.records);
+    let tally = run.run(&stop, &mut |record| {
+        bar.advance(record.bytes, ".", record.state.name());
+        if args.records {
+            serde_json::to_writer(&mut *out, record).map_err(std::io::Error::from)?;
+            out.write_all(b"\n")?;
+            out.flush()?;
+        }
+        Ok(())
+    });
+    bar.finish();
+    let tally = tally?;
+    let status = match () {
+        () if stop.is_set() => Status::Interrupted,
+        () if !tally.is_finished() => Status::Failed,
+        () if tally.warned > 0 => Status::Warnings,
+        () => Status::Done,
+    };
+    if args.records {
+        return Ok(status);
+    }
+    let mut ending = ending(&tally, &manifest, started.elapsed().as_secs_f64());
+    if status != Status::Done {
+        ending.failed = Some(status);
+        let (manifest, ledger) = (manifest.path().display(), args.files.ledger.display());
+        ending.summary.push(format!("next: h5bridge batch status {manifest} --ledger {ledger} --failed"));
+    }
+    ending.print(global, out)
+}
+
+fn ending(tally: &Tally, manifest: &Manifest, seconds: f64) -> Ending<'static> {
+    let mut fields = Map::new();
+    let mut words = Vec::new();
+    for state in State::ALL {
+        let count = tally.count(state);
+        fields.insert(state.name().into(), count.into());
+        if count > 0 {
+            words.push(format!("{count} {}", state.name()));
+        }
+    }
+    let Tally { warned, done_now, bytes, file_bytes, .. } = *tally;
+    let mut summary = vec![format!("{} items: {}", tally.items(), words.join(", "))];
+    summary.push(format!(
+        "done now: {done_now}, {} of sources, {} of targets; {seconds:.1} s",
+        report::bytes(bytes),
+        report::bytes(file_bytes)
+    ));
+    if warned > 0 {
+        summary.push(format!("{warned} are done with warnings, or without damaged parts"));
+    }
+    let mut document = json!({
+        "manifest": manifest.path().display().to_string(),
+        "items": tally.items(),
+        "repeated": manifest.repeated(),
+        "states": fields,
+        "with_warnings": warned,
+    });
+    document["done_now"] = json!({
+        "items": done_now, "bytes": bytes, "file_bytes": file_bytes,
+    });
+    document["seconds"] = seconds.into();
+    Ending { summary, fields: document, ..Ending::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_several_units() {
+        assert_eq!(time("3h50m"), Ok(Duration::from_secs(13800)));
+        assert_eq!(time("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(time("1.5s"), Ok(Duration::from_millis(1500)));
+        assert!(time("3x").is_err() && time("").is_err() && time("h").is_err());
+    }
+}

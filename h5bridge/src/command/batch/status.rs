@@ -1,0 +1,111 @@
+//! `batch status`: how far a batch has come.
+
+use std::io::{BufWriter, Write};
+
+use anyhow::Result;
+use serde_json::{Map, Value as Json, json};
+
+use super::files::Files;
+use crate::args::Global;
+use crate::batch::{Counts, Folded, Manifest, State, prometheus};
+use crate::exit::Status;
+use crate::report::{self, Ending};
+
+/// Arguments of `batch status`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge batch status all.ndjson --ledger ledger
+  h5bridge batch status all.ndjson --ledger ledger --failed
+  h5bridge batch status all.ndjson --ledger ledger --prometheus >batch.prom")]
+pub(super) struct Args {
+    #[command(flatten)]
+    files: Files,
+    /// Also name the items that failed, were killed, have a conflict or will be tried again, and why
+    #[arg(long)]
+    failed: bool,
+    /// Print the counts in the text format of Prometheus
+    #[arg(long, conflicts_with_all = ["json", "failed"])]
+    prometheus: bool,
+    /// Print the last record of each item as a line of JSON
+    #[arg(long, conflicts_with_all = ["json", "failed", "prometheus"])]
+    records: bool,
+}
+
+/// Reads the ledger and prints the counts.
+pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let manifest = args.files.open()?;
+    let folded = Folded::read(&args.files.ledger, &manifest)?;
+    if args.records {
+        return print_records(&manifest, &folded, out);
+    }
+    let counts = Counts::new(&manifest, &folded);
+    if args.prometheus {
+        write!(out, "{}", prometheus(&counts))?;
+        return Ok(Status::Done);
+    }
+    let mut lines = vec![format!("{:>12} {:>12}", "items", "sources")];
+    let mut states = Map::new();
+    for state in State::ALL {
+        let count = counts.of(state);
+        states.insert(state.name().into(), json!({"items": count.items, "bytes": count.bytes}));
+        if count.items > 0 {
+            lines.push(format!("{:>12} {:>12}  {}", count.items, report::bytes(count.bytes), state.name()));
+        }
+    }
+    lines.push(format!("{:>12} {:>12}  all", counts.all.items, report::bytes(counts.all.bytes)));
+    let left = counts.left().filter(|&left| left > 0.);
+    lines.extend(left.map(|left| format!("at the rate so far, {:.1} h are left", left / 3600.)));
+    let codes: Map<String, Json> = counts.codes.iter().map(|(code, n)| (code.to_string(), (*n).into())).collect();
+    let mut fields = json!({
+        "items": counts.all.items,
+        "bytes": counts.all.bytes,
+        "finished": counts.finished().items,
+        "states": states,
+        "codes": codes,
+        "file_bytes": counts.file_bytes,
+        "work_seconds": counts.seconds,
+        "seconds_left": left,
+    });
+    if args.failed {
+        let (texts, failed) = failures(&manifest, &folded)?;
+        lines.extend(texts);
+        fields["failed"] = failed.into();
+    }
+    let unreadable = folded.unreadable;
+    let warnings: Vec<String> =
+        (unreadable > 0).then(|| format!("{unreadable} lines of the ledger are not records")).into_iter().collect();
+    Ending { warnings: &warnings, found: lines, fields, ..Ending::default() }.print(global, out)
+}
+
+/// The items whose last attempt did not succeed: a line and a document each.
+fn failures(manifest: &Manifest, folded: &Folded) -> Result<(Vec<String>, Vec<Json>)> {
+    let items = (0..manifest.len()).filter(|&item| {
+        let state = folded.state(item);
+        state.is_final_failure() || state == State::Retry
+    });
+    let (mut lines, mut documents) = (Vec::new(), Vec::new());
+    folded.records(items, |number, record| {
+        let (Some(record), item) = (record, manifest.read(number)?) else { return Ok(()) };
+        let error = record.error.unwrap_or_default();
+        lines.push(format!("{} {}: {} ({})", record.state.name(), item.source, error, record.code));
+        documents.push(json!({
+            "id": item.id, "state": record.state, "source": item.source, "target": item.target, "code": record.code,
+            "attempt": record.attempt, "error": error, "host": record.host, "time": record.time,
+        }));
+        Ok(())
+    })?;
+    Ok((lines, documents))
+}
+
+fn print_records(manifest: &Manifest, folded: &Folded, out: &mut impl Write) -> Result<Status> {
+    let mut out = BufWriter::new(out);
+    folded.records(0..manifest.len(), |number, record| {
+        match record {
+            Some(record) => serde_json::to_writer(&mut out, &record).map_err(std::io::Error::from)?,
+            None => write!(out, "{}", json!({"id": manifest.id(number), "state": State::Waiting}))?,
+        }
+        Ok(out.write_all(b"\n")?)
+    })?;
+    out.flush()?;
+    Ok(Status::Done)
+}

@@ -1,0 +1,56 @@
+//! `shard`: one conversion on many machines.
+
+mod items;
+mod plan;
+mod publish;
+mod results;
+mod split;
+mod status;
+mod verify;
+mod work;
+
+use std::io::Write;
+
+use anyhow::Result;
+
+use crate::args::Global;
+use crate::exit::Status;
+
+/// Arguments of `shard`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge shard plan huge.ms huge.h5
+  h5bridge shard work huge.h5
+  h5bridge shard work huge.h5 --shard 3/16
+  h5bridge shard status huge.h5
+  h5bridge shard commit huge.h5")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    step: Step,
+}
+
+/// The steps of a conversion by several processes.
+#[derive(Debug, clap::Subcommand)]
+enum Step {
+    /// Write everything but the large datasets, and cut these into items
+    Plan(plan::Args),
+    /// Write the items that are not done: on any number of machines at the same time
+    Work(work::Args),
+    /// Show how many items are done
+    Status(status::Args),
+    /// Publish the file when all items are done
+    Commit(publish::Args),
+    /// Read back what was written and compare it with the recorded SHA-256, before or after commit
+    Verify(verify::Args),
+}
+
+/// Runs a step.
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    match args.step {
+        Step::Plan(args) => plan::run(&args, global, out),
+        Step::Work(args) => work::run(&args, global, out),
+        Step::Status(args) => status::run(&args, global, out),
+        Step::Commit(args) => publish::run(&args, global, out),
+        Step::Verify(args) => verify::run(&args, global, out),
+    }
+}

@@ -1,0 +1,111 @@
+//! Which items a process does, and how several threads share them.
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use ctds_hdf5::convert::{ShardItem, ShardPlan};
+use ctds_hdf5::{Error, ErrorKind, Progress};
+
+use crate::sync::locked;
+
+/// Options that choose items.
+#[derive(Debug, clap::Args)]
+pub(super) struct Choice {
+    /// Take every N-th item only, from item K on, counted from 0: N processes share the items without doing any twice
+    #[arg(long, value_name = "K/N", value_parser = share)]
+    shard: Option<(usize, usize)>,
+    /// Take these items only, by their identifiers
+    #[arg(long, value_delimiter = ',', value_name = "ID,ID", conflicts_with = "shard")]
+    ids: Vec<String>,
+    /// Items done at the same time; 0: one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+}
+
+impl Choice {
+    /// The items chosen. Without `--shard` the order differs between processes, so that they seldom do the same one.
+    pub(super) fn of<'a>(&self, plan: &'a ShardPlan) -> Result<Vec<&'a ShardItem>> {
+        let items = plan.items();
+        if let Some(unknown) = self.ids.iter().find(|id| !items.iter().any(|item| item.id == **id)) {
+            let message = format!("item {unknown} does not exist: `h5bridge shard status --json` lists all");
+            return Err(Error::new(ErrorKind::Usage, message).into());
+        }
+        if !self.ids.is_empty() {
+            return Ok(items.iter().filter(|item| self.ids.contains(&item.id)).collect());
+        }
+        let (first, step) = self.shard.unwrap_or((0, 1));
+        let mut chosen: Vec<_> = items.iter().skip(first).step_by(step).collect();
+        if self.shard.is_none() && !chosen.is_empty() {
+            // the golden ratio spreads consecutive process numbers evenly
+            let start = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+            let len = chosen.len();
+            chosen.rotate_left((start as usize * len) >> 32);
+        }
+        Ok(chosen)
+    }
+
+    /// Number of threads.
+    pub(super) fn threads(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        }
+    }
+}
+
+fn share(text: &str) -> Result<(usize, usize)> {
+    let numbers = || -> Option<(usize, usize)> {
+        let (first, step) = text.split_once('/')?;
+        Some((first.trim().parse().ok()?, step.trim().parse().ok()?))
+    };
+    let found = numbers().filter(|(first, step)| first < step);
+    found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
+}
+
+/// Runs `each` for all items for which `is_wanted` holds when they are about to begin, on several threads, until it says that no other
+/// should begin.
+pub(super) fn run(
+    items: &[&ShardItem],
+    threads: usize,
+    progress: &dyn Progress,
+    deadline: Option<Instant>,
+    is_wanted: impl Fn(&ShardItem) -> Result<bool, Error> + Sync,
+    each: impl Fn(&ShardItem) -> Result<Next, Error> + Sync,
+) -> Result<(), Error> {
+    let queue = Mutex::new(items.iter());
+    let next = || -> Result<Option<&ShardItem>, Error> {
+        let mut queue = locked(&queue);
+        loop {
+            if progress.is_cancelled() {
+                return Err(Error::new(ErrorKind::Interrupted, "interrupted"));
+            }
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            let Some(item) = queue.next().filter(|_| !is_late) else { return Ok(None) };
+            if is_wanted(item)? {
+                return Ok(Some(item));
+            }
+        }
+    };
+    let work = || -> Result<(), Error> {
+        while let Some(item) = next()? {
+            if each(item)? == Next::Stop {
+                locked(&queue).by_ref().for_each(drop);
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads.min(items.len()).max(1)).map(|_| scope.spawn(work)).collect();
+        let ends =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ends.fold(Ok(()), Result::and)
+    })
+}
+
+/// Whether other items should begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    GoOn,
+    Stop,
+}

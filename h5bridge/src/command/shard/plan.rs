@@ -1,0 +1,120 @@
+//! `shard plan`: the file without its large datasets, and the items.
+
+use std::io::Write;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use ctds_hdf5::convert::{Compress, DigestPolicy, ShardPlan, ToHdf5};
+use serde_json::json;
+
+use super::split::{self, Parts};
+use crate::args::{Global, if_exists, size};
+use crate::command::to_hdf5::row_range;
+use crate::exit::Status;
+use crate::interrupt::Interrupts;
+use crate::progress::Bar;
+use crate::report::{self, Ending};
+
+/// Arguments of `shard plan`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge shard plan huge.ms huge.h5
+  h5bridge shard plan huge.ms huge.h5 --work-bytes 2G --exclude CORRECTED_DATA
+  h5bridge shard plan huge.ms huge.h5 --split 500G")]
+pub(super) struct Args {
+    /// A table directory, in a file system that all workers share
+    source: PathBuf,
+    /// The HDF5 file that will be written; the plan is in OUT.shards
+    out: PathBuf,
+    /// Bytes of an item; datasets of fewer than this, and fewer than 64M, are written now
+    #[arg(long, default_value = "512M", value_parser = work_bytes, value_name = "512M")]
+    work_bytes: u64,
+    /// Convert only these columns, as for to-hdf5
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    columns: Vec<String>,
+    /// Leave out these columns
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    exclude: Vec<String>,
+    /// Convert only these rows of the main table: from A up to but without B. Tiles are then not blocks: all items go to files of chunks
+    #[arg(long, value_name = "A..B", value_parser = row_range)]
+    rows: Option<Range<u64>>,
+    /// Instead of one file, plan independent files of about this size, OUT-0000 and so on, by ranges of rows: a manifest for
+    /// `h5bridge batch run`
+    #[arg(long, value_parser = size, value_name = "500G", conflicts_with_all = ["rows", "work_bytes"])]
+    split: Option<u64>,
+    /// Convert only these tables; MAIN is the main one
+    #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
+    tables: Vec<String>,
+    /// Plan also if OUT exists; commit needs --overwrite as well
+    #[arg(long)]
+    overwrite: bool,
+    /// Threads that decode and compress what is written now; 0: one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+}
+
+fn work_bytes(text: &str) -> Result<u64> {
+    let bytes = size(text)?;
+    if bytes < 4096 { Err(anyhow::anyhow!("at least 4K are needed")) } else { Ok(bytes) }
+}
+
+/// Makes the plan.
+pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let mut convert = ToHdf5::new(&args.source)
+        .open_options(global.open_options())
+        .compression(Compress::Shared)
+        .digest(DigestPolicy::Never)
+        .columns(&args.columns)
+        .exclude(&args.exclude)
+        .tables(&args.tables)
+        .threads(args.threads)
+        .if_exists(if_exists(args.overwrite))
+        .progress(&stoppable);
+    if let Some(rows) = &args.rows {
+        convert = convert.rows(rows.clone());
+    }
+    if let Some(bytes) = args.split {
+        let Args { source, out: target, columns, exclude, tables, overwrite, .. } = args;
+        let names = [("--columns", &columns[..]), ("--exclude", &exclude[..]), ("--tables", &tables[..])];
+        let parts = Parts { source, out: target, bytes, names, overwrite: *overwrite };
+        return split::run(&convert.plan()?, &parts, global, out);
+    }
+    let made = convert.plan().and_then(|plan| plan.shard(&args.out, args.work_bytes));
+    bar.finish();
+    let made = made?;
+    let seconds = started.elapsed().as_secs_f64();
+    let directory = ShardPlan::directory_of(&args.out);
+    let (size, packed) = (report::bytes(made.bytes), report::bytes(made.packed_bytes));
+    let target = args.out.display();
+    Ending {
+        warnings: &made.warnings,
+        summary: vec![
+            format!(
+                "{}: {} items of {size}, {packed} of them compressed; {seconds:.2} s",
+                directory.display(),
+                made.items
+            ),
+            format!(
+                "next: h5bridge shard work {target}, on any number of machines; then h5bridge shard commit {target}"
+            ),
+        ],
+        fields: json!({
+            "out": target.to_string(),
+            "directory": directory.display().to_string(),
+            "items": made.items,
+            "bytes": made.bytes,
+            "packed_bytes": made.packed_bytes,
+            "file_bytes": made.file_bytes,
+            "rows": made.rows,
+            "seconds": seconds,
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}

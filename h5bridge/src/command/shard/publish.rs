@@ -1,0 +1,82 @@
+//! `shard commit`: publishes the file.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use ctds_hdf5::convert::{CommitShards, ShardPlan};
+use serde_json::json;
+
+use super::results::Results;
+use crate::args::{Durable, Global, if_exists};
+use crate::exit::Status;
+use crate::interrupt::Interrupts;
+use crate::progress::Bar;
+use crate::report::{self, Ending};
+
+/// Arguments of `shard commit`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge shard commit huge.h5
+  h5bridge shard commit huge.h5 --check")]
+pub(super) struct Args {
+    /// The HDF5 file of the plan
+    out: PathBuf,
+    /// Read back everything that workers have written and compare it with their SHA-256; without, that is done for compressed
+    /// datasets only
+    #[arg(long)]
+    check: bool,
+    /// Replace OUT if it exists
+    #[arg(long)]
+    overwrite: bool,
+    #[command(flatten)]
+    durable: Durable,
+    /// Threads that read; 0: one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+}
+
+/// Publishes the file.
+pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    let plan = ShardPlan::open(&args.out)?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let results: Vec<_> =
+        if plan.ledger().exists() { Results::open(plan.ledger())?.all().collect() } else { Vec::new() };
+    let published = CommitShards::new(&plan, results)
+        .check_ranges(args.check)
+        .threads(args.threads)
+        .if_exists(if_exists(args.overwrite))
+        .sync(args.durable.policy())
+        .progress(&stoppable)
+        .write();
+    bar.finish();
+    let published = published?;
+    let seconds = started.elapsed().as_secs_f64();
+    let (target, size) = (args.out.display(), report::bytes(published.file_bytes));
+    let inserted = report::bytes(published.inserted_bytes);
+    Ending {
+        summary: vec![
+            format!(
+                "{target}: {size}, {} rows; {} items, {inserted} compressed; {seconds:.2} s",
+                published.rows, published.items
+            ),
+            format!("next: h5bridge shard verify {target}, or h5bridge verify {} {target}", plan.source().display()),
+        ],
+        fields: json!({
+            "out": target.to_string(),
+            "items": published.items,
+            "rows": published.rows,
+            "file_bytes": published.file_bytes,
+            "inserted_bytes": published.inserted_bytes,
+            "checked_bytes": published.checked_bytes,
+            "ranges": ShardPlan::ranges_of(&args.out).display().to_string(),
+            "seconds": seconds,
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}

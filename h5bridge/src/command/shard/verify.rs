@@ -1,0 +1,113 @@
+//! `shard verify`: reads back what was written.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use anyhow::Result;
+use ctds_hdf5::convert::{RangeCheck, ShardItem, ShardPlan, ShardResult, ShardWorker};
+use ctds_hdf5::{Error, ErrorKind};
+use serde_json::json;
+
+use super::items::{self, Choice, Next};
+use super::results::Results;
+use crate::args::Global;
+use crate::exit::Status;
+use crate::interrupt::Interrupts;
+use crate::progress::Bar;
+use crate::report::{self, Ending};
+use crate::sync::locked;
+
+/// Arguments of `shard verify`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge shard verify huge.h5
+  h5bridge shard verify huge.h5 --source --shard 3/16")]
+pub(super) struct Args {
+    /// The HDF5 file of the plan
+    out: PathBuf,
+    /// Also read the source again: its cells have to give the same bytes
+    #[arg(long)]
+    source: bool,
+    #[command(flatten)]
+    choice: Choice,
+}
+
+/// What was compared.
+#[derive(Default)]
+struct Compared {
+    items: usize,
+    bytes: u64,
+    differences: Vec<(String, String, String)>,
+}
+
+/// Compares items with their results. Before commit, a damaged item is marked, so that `work` does it again.
+pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    let plan = ShardPlan::open(&args.out)?;
+    let chosen = args.choice.of(&plan)?;
+    let check = RangeCheck::open(&plan)?;
+    let source = if args.source { Some(ShardWorker::for_digests(&plan, global.open_options())?) } else { None };
+    let directory = if plan.is_committed() { None } else { Some(plan.ledger()) };
+    let results = directory.map(Results::open).transpose()?.map(Mutex::new);
+    let expected = |item: &ShardItem| -> Option<ShardResult> {
+        match &results {
+            Some(results) => locked(results).of(item),
+            None => item.result.clone(),
+        }
+    };
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    let bar = Bar::new(chosen.iter().map(|item| item.bytes).sum(), global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let compared = Mutex::new(Compared::default());
+    let compare = |item: &ShardItem, expected: &ShardResult| -> Result<Option<String>, Error> {
+        if let Some(difference) = check.check(item, expected, &stoppable)? {
+            return Ok(Some(difference));
+        }
+        let Some(worker) = &source else { return Ok(None) };
+        let found = worker.digest(item, &stoppable)?;
+        Ok((found != *expected).then(|| "the source gives other bytes".to_owned()))
+    };
+    let each = |item: &ShardItem| -> Result<Next, Error> {
+        let Some(expected) = expected(item) else { return Ok(Next::GoOn) };
+        let began = Instant::now();
+        let difference = compare(item, &expected)?;
+        if let (Some(difference), Some(results)) = (&difference, &results) {
+            let error = Error::new(ErrorKind::Format, format!("the bytes are damaged: {difference}"));
+            locked(results).append(item, &Err(error), began.elapsed().as_secs_f64())?;
+        }
+        let mut compared = locked(&compared);
+        compared.items += 1;
+        compared.bytes += expected.file_bytes;
+        compared.differences.extend(difference.map(|difference| (item.id.clone(), plan.describe(item), difference)));
+        Ok(Next::GoOn)
+    };
+    let ran = items::run(&chosen, args.choice.threads(), &stoppable, None, |_| Ok(true), each);
+    bar.finish();
+    ran?;
+    let Compared { items, bytes, mut differences } = compared.into_inner().unwrap_or_default();
+    differences.sort();
+    let equal = differences.is_empty();
+    let verdict = if equal { "equal" } else { "different" };
+    let skipped = chosen.len() - items;
+    let speed = report::speed(bytes, started.elapsed().as_secs_f64());
+    let line = |(id, name, difference): &(String, String, String)| format!("item {id} ({name}): {difference}");
+    let to_json =
+        |(id, name, difference): &(String, String, String)| json!({"id": id, "name": name, "difference": difference});
+    Ending {
+        failed: (!equal).then_some(Status::Different),
+        found: differences.iter().map(line).collect(),
+        summary: vec![format!("{verdict}: {items} items, {skipped} are not done; {speed}")],
+        fields: json!({
+            "equal": equal,
+            "items": items,
+            "skipped": skipped,
+            "bytes": bytes,
+            "differences": differences.iter().map(to_json).collect::<Vec<_>>(),
+            "seconds": started.elapsed().as_secs_f64(),
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}

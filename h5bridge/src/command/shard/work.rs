@@ -1,0 +1,120 @@
+//! `shard work`: writes items.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use ctds_hdf5::convert::{ShardItem, ShardPlan, ShardWorker};
+use ctds_hdf5::{Error, ErrorKind};
+use serde_json::json;
+
+use super::items::{self, Choice, Next};
+use super::results::{Results, may_pass};
+use crate::args::{Global, duration};
+use crate::exit::Status;
+use crate::interrupt::Interrupts;
+use crate::progress::Bar;
+use crate::report::{self, Ending};
+use crate::sync::locked;
+
+/// Arguments of `shard work`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge shard work huge.h5
+  h5bridge shard work huge.h5 --shard 3/16 --stop-after 230m")]
+pub(super) struct Args {
+    /// The HDF5 file of the plan
+    out: PathBuf,
+    #[command(flatten)]
+    choice: Choice,
+    /// Begin no item after this time: 500ms, 60s, 230m, 4h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    stop_after: Option<Duration>,
+}
+
+/// What has happened in this process.
+#[derive(Default)]
+struct Done {
+    items: usize,
+    bytes: u64,
+    /// A document for each item.
+    results: Vec<serde_json::Value>,
+    /// The failures, and the kind of the first.
+    failures: Vec<String>,
+    kind: Option<ErrorKind>,
+}
+
+/// Does items until none is left.
+pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    let plan = ShardPlan::open(&args.out)?;
+    let chosen = args.choice.of(&plan)?;
+    let worker = ShardWorker::open(&plan, global.open_options())?;
+    let results = Mutex::new(Results::open(plan.ledger())?);
+    let left: u64 = {
+        let results = locked(&results);
+        chosen.iter().filter(|item| !results.is_done(item)).map(|item| item.bytes).sum()
+    };
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    let bar = Bar::new(left, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let done = Mutex::new(Done::default());
+    let each = |item: &ShardItem| -> Result<Next, Error> {
+        let began = Instant::now();
+        let result = worker.write(item, &stoppable);
+        if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
+            // nothing is known of the item
+            return result.map(|_| Next::Stop);
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        locked(&results).append(item, &result, seconds)?;
+        let mut done = locked(&done);
+        let error = result.as_ref().err();
+        let state = error.map_or("done", |error| if may_pass(error) { "retry" } else { "failed" });
+        let said = error.map(ToString::to_string);
+        done.results.push(json!({"id": item.id, "state": state, "error": said, "seconds": seconds}));
+        let Err(error) = result else {
+            done.items += 1;
+            done.bytes += item.bytes;
+            return Ok(Next::GoOn);
+        };
+        done.failures.push(format!("item {} ({}): {error}", item.id, plan.describe(item)));
+        done.kind.get_or_insert(error.kind());
+        // every other item would fail in the same way
+        let ends = error.kind() == ErrorKind::NoSpace || plan.check_source().is_err();
+        Ok(if ends { Next::Stop } else { Next::GoOn })
+    };
+    let deadline = args.stop_after.map(|time| started + time);
+    let is_wanted = |item: &ShardItem| -> Result<bool, Error> {
+        let mut results = locked(&results);
+        results.refresh()?;
+        Ok(!results.is_done(item))
+    };
+    let ran = items::run(&chosen, args.choice.threads(), &stoppable, deadline, is_wanted, each);
+    bar.finish();
+    ran?;
+    let done = done.into_inner().unwrap_or_default();
+    let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let left = plan.items().iter().filter(|item| !results.is_done(item)).count();
+    let seconds = started.elapsed().as_secs_f64();
+    let target = args.out.display();
+    let next =
+        if left == 0 { format!("next: h5bridge shard commit {target}") } else { format!("{left} items are left") };
+    Ending {
+        failed: done.kind.map(Status::of_kind),
+        warnings: &done.failures,
+        summary: vec![format!("{target}: {} items; {}", done.items, report::speed(done.bytes, seconds)), next],
+        fields: json!({
+            "out": target.to_string(),
+            "items": done.items,
+            "bytes": done.bytes,
+            "left": left,
+            "results": done.results,
+            "seconds": seconds,
+        }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}

@@ -1,0 +1,183 @@
+"""Many items on the workers of a Dask cluster: a window of batches, whose sizes follow the seconds of those before."""
+
+from __future__ import annotations
+
+import heapq
+import queue
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from distributed import Client, Future, wait
+
+T = TypeVar("T")
+
+Document: TypeAlias = dict[str, Any]
+"""What became of an item: `id`, `state`, and the rest of a record of a ledger."""
+Work: TypeAlias = Callable[[list[T]], list[Document]]
+"""Does a batch on a worker, and returns a document for each of its items, in any order."""
+
+MOST_ITEMS = 4096
+"""Items of a batch: more would hold the result of the first one back."""
+FIRST_BYTES = 2 << 30
+FIRST_ITEMS = 32
+"""Size of a batch before any time was measured."""
+PARTS = 16
+"""Number of parts of a batch whose workers died."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a window is run."""
+
+    retries: int = 2
+    """Repetitions of an item whose state is `retry`."""
+    pause: float = 10.0
+    """Seconds before the first repetition; later ones are six times as long."""
+    batch_seconds: float = 30.0
+    window: int | None = None
+    """Batches in flight; by default four for each thread of the cluster."""
+
+
+class Costs:
+    """The expected seconds of an item: half by number, half by bytes, so that the sum is right for both."""
+
+    def __init__(self, batch_seconds: float) -> None:
+        self._first = batch_seconds
+        self._seconds = self._bytes = 0.0
+        self._items = 0
+
+    def add(self, items: int, size: float, seconds: float) -> None:
+        self._items += items
+        self._bytes += size
+        self._seconds += seconds
+
+    def of(self, size: float, items: int = 1) -> float:
+        if not self._items:
+            return max(size / FIRST_BYTES, items / FIRST_ITEMS) * self._first
+        by_number = self._seconds / self._items * items
+        by_bytes = self._seconds / self._bytes * size if self._bytes else by_number
+        return (by_number + by_bytes) / 2
+
+
+class Window(Generic[T]):
+    """Runs `work` on batches of `items`; `identity` and `size` give the id and the bytes of an item."""
+
+    def __init__(
+        self,
+        client: Client,
+        work: Work[T],
+        items: Sequence[T],
+        identity: Callable[[T], str],
+        size: Callable[[T], int],
+        settings: Settings,
+    ) -> None:
+        self._client, self._work, self._settings = client, work, settings
+        self._identity, self._size = identity, size
+        self._fresh = deque(items)
+        self._bytes_left = float(sum(map(size, items)))
+        self._again: list[tuple[float, int, list[T]]] = []  # a heap of batches, by the time at which they may start
+        self._number = 0
+        self._tries: dict[str, int] = {}
+        self._running: dict[str, tuple[Future[Any], list[T], float]] = {}
+        self._ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._costs = Costs(settings.batch_seconds)
+        self._threads = 1
+
+    def run(self) -> Iterator[Document]:
+        """The last document of each item, as they come. Closing it cancels what has not started."""
+        try:
+            while self._fresh or self._again or self._running:
+                self._fill()
+                try:
+                    future = self._ended.get(timeout=0.2)
+                except queue.Empty:
+                    if self._client.status in ("closed", "closing"):
+                        raise ConnectionError(
+                            "the connection to the scheduler is lost; a new run does what the ledger lacks"
+                        ) from None
+                    continue
+                yield from self._finish(future)
+        finally:
+            if self._running:
+                self._client.cancel([future for future, _, _ in self._running.values()])
+
+    def wait(self, seconds: float) -> None:
+        """Waits for the batches that run, at most so long."""
+        futures = [future for future, _, _ in self._running.values()]
+        try:
+            wait(futures, timeout=seconds)
+        except TimeoutError:
+            pass
+
+    def _fill(self) -> None:
+        # workers come and go
+        self._threads = max(1, sum(self._client.nthreads().values())) if not self._running else self._threads
+        window = self._settings.window or 4 * self._threads
+        now = time.monotonic()
+        while self._again and self._again[0][0] <= now and len(self._running) < window:
+            self._submit(heapq.heappop(self._again)[2])
+        while self._fresh and len(self._running) < window:
+            self._submit(self._next())
+
+    def _next(self) -> list[T]:
+        """A batch of fresh items. At the end batches become smaller, so that workers end together."""
+        left = self._costs.of(self._bytes_left, len(self._fresh))
+        most = min(self._settings.batch_seconds, left / (2 * self._threads))
+        batch: list[T] = []
+        cost = 0.0
+        while self._fresh and len(batch) < MOST_ITEMS:
+            size = self._size(self._fresh[0])
+            cost += self._costs.of(size)
+            if batch and cost > most:
+                break
+            batch.append(self._fresh.popleft())
+            self._bytes_left -= size
+        return batch
+
+    def _submit(self, batch: list[T]) -> None:
+        key = f"h5bridge-{uuid.uuid4().hex}"
+        future = self._client.submit(self._work, batch, key=key, pure=False, retries=0)
+        self._running[key] = (future, batch, time.monotonic())
+        future.add_done_callback(self._ended.put)
+
+    def _repeat(self, batch: list[T], pause: float) -> None:
+        self._number += 1
+        heapq.heappush(self._again, (time.monotonic() + pause, self._number, batch))
+
+    def _finish(self, future: Future[Any]) -> Iterator[Document]:
+        _, batch, _ = self._running.pop(future.key)
+        if future.status == "finished":
+            documents: list[Document] = future.result()
+            seconds = sum(float(document.get("seconds", 0.0)) for document in documents)
+            self._costs.add(len(batch), sum(map(self._size, batch)), seconds)
+            found = {document["id"]: document for document in documents}
+            for item in batch:
+                yield from self._item(item, found.get(self._identity(item), {}))
+            return
+        error = future.exception() if future.status == "error" else None
+        if len(batch) > 1:
+            # one of them may be to blame
+            step = -(-len(batch) // PARTS)
+            for start in range(0, len(batch), step):
+                self._repeat(batch[start : start + step], 0.0)
+            return
+        # its workers died, or the work itself failed
+        killed = type(error).__name__ == "KilledWorker"
+        message = repr(error)[:300] if error is not None else f"the task was {future.status}"
+        state = "killed" if killed else "retry"
+        code = 137 if killed else 1
+        yield from self._item(batch[0], {"state": state, "code": code, "error": message, "driver": True})
+
+    def _item(self, item: T, document: Document) -> Iterator[Document]:
+        identity = self._identity(item)
+        tries = self._tries.get(identity, 0)
+        document = {"id": identity, "state": "retry", "error": "the worker has not reported it", **document}
+        if document["state"] == "retry" and tries < self._settings.retries:
+            self._tries[identity] = tries + 1
+            self._repeat([item], self._settings.pause * (6 if tries else 1))
+        else:
+            yield document

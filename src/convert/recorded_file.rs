@@ -1,0 +1,54 @@
+//! Files by path, size and modification time: whether they are as they were.
+
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A file as a document records it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RecordedFile {
+    /// Path of the file; a relative one is resolved against a directory that the document names.
+    pub(super) path: PathBuf,
+    /// Size in bytes.
+    pub(super) size: u64,
+    /// Modification time in nanoseconds since 1970.
+    pub(super) mtime_ns: i64,
+}
+
+impl RecordedFile {
+    pub(super) fn new(path: PathBuf, metadata: &Metadata) -> Self {
+        RecordedFile { path, size: metadata.len(), mtime_ns: mtime_ns(metadata) }
+    }
+
+    /// The difference from a file as it is now.
+    pub(super) fn change(&self, found: &Metadata) -> Option<String> {
+        let (size, mtime_ns) = (found.len(), mtime_ns(found));
+        if !found.is_file() {
+            Some("it is not a regular file".to_owned())
+        } else if size != self.size {
+            Some(format!("it has {size} bytes, {} are expected", self.size))
+        } else if mtime_ns != self.mtime_ns {
+            let by = mtime_ns.abs_diff(self.mtime_ns) as f64 * 1e-9;
+            let relation = if mtime_ns > self.mtime_ns { "later" } else { "earlier" };
+            Some(format!("its modification time is {by:.6} s {relation} than recorded"))
+        } else {
+            None
+        }
+    }
+
+    /// The difference from the file that is found at the path now; relative paths begin at `directory`.
+    pub(super) fn change_below(&self, directory: &Path) -> Option<String> {
+        match directory.join(&self.path).metadata() {
+            Ok(metadata) => self.change(&metadata),
+            Err(error) if error.kind() == ErrorKind::NotFound => Some("it is missing".to_owned()),
+            Err(error) => Some(format!("it cannot be opened: {error}")),
+        }
+    }
+}
+
+fn mtime_ns(metadata: &Metadata) -> i64 {
+    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+}

@@ -1,0 +1,159 @@
+//! Compares the bytes of items with their recorded SHA-256.
+
+use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256 as Hasher};
+
+use super::document::{Dataset, ShardItem, ShardPlan, ShardResult};
+use super::work::StoredChunks;
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5;
+use crate::io::{FileSource, ReadAt};
+use crate::native::open_dataset;
+use crate::progress::Progress;
+
+/// Bytes read at a time.
+const STEP_BYTES: u64 = 1 << 20;
+
+/// Reads back what workers have written: in the file of a plan, or in the published one. Items may be checked from any thread.
+pub struct RangeCheck<'a> {
+    plan: &'a ShardPlan,
+    path: PathBuf,
+    file: FileSource,
+    /// The chunks of each dataset of the plan that commit has inserted, by their numbers.
+    inserted: Vec<Vec<Inserted>>,
+}
+
+/// A chunk that commit has inserted.
+struct Inserted {
+    /// Number of the chunk, first axis fastest.
+    number: u64,
+    /// Offset in the file, in bytes.
+    address: u64,
+    /// Number of bytes stored.
+    bytes: u64,
+}
+
+impl<'a> RangeCheck<'a> {
+    /// Opens the file of a plan.
+    ///
+    /// # Errors
+    /// `NotFound`, `Format`, `Io`.
+    pub fn open(plan: &'a ShardPlan) -> Result<Self> {
+        let path = plan.file();
+        let open = || -> Result<_> {
+            let inserted = if plan.is_committed() { inserted(plan)? } else { Vec::new() };
+            Ok((FileSource::open(&path)?, inserted))
+        };
+        let (file, inserted) = open().with_context(|| Context::path(&path))?;
+        Ok(RangeCheck { plan, path, file, inserted })
+    }
+
+    /// Reads the bytes of an item; returns how they differ from the result of the worker, as a sentence, if they do.
+    ///
+    /// # Errors
+    /// `Io`, `Interrupted`.
+    pub fn check(&self, item: &ShardItem, expected: &ShardResult, progress: &dyn Progress) -> Result<Option<String>> {
+        let dataset = self.plan.dataset(item);
+        let found = match dataset.address {
+            Some(address) => self.block(item, dataset, address, expected, progress),
+            None if self.plan.is_committed() => self.chunks(item, progress),
+            None => self.chunk_file(item, progress),
+        };
+        match found {
+            Ok(found) if found == *expected => Ok(None),
+            Ok(found) => Ok(Some(format!(
+                "{} bytes with SHA-256 {} are found, {} with {} are recorded",
+                found.file_bytes, found.sha256, expected.file_bytes, expected.sha256
+            ))),
+            Err(error) if error.kind() == crate::error::ErrorKind::Format => Ok(Some(error.to_string())),
+            Err(error) => Err(error.context(Context::path(&self.path))),
+        }
+    }
+
+    /// The bytes of a range of a block.
+    fn block(
+        &self,
+        item: &ShardItem,
+        dataset: &Dataset,
+        address: u64,
+        expected: &ShardResult,
+        progress: &dyn Progress,
+    ) -> Result<ShardResult> {
+        let chunk_bytes = dataset.chunk_bytes()?;
+        let start = address + item.first * chunk_bytes;
+        // the last chunk of a block may be shorter
+        let len = expected.file_bytes.min((item.last - item.first) * chunk_bytes);
+        let mut hasher = Hasher::new();
+        self.hash(start, len, &mut hasher, progress)?;
+        Ok(ShardResult::new(len, hasher))
+    }
+
+    /// The chunks that commit has inserted, as they were in the file of chunks.
+    fn chunks(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
+        let (mut hasher, mut len) = (Hasher::new(), 0);
+        let inserted = &self.inserted[item.dataset];
+        for number in item.first..item.last {
+            let found = inserted.binary_search_by_key(&number, |chunk| chunk.number);
+            let chunk = found.map_err(|_| Error::format(format!("chunk {number} is missing")))?;
+            let Inserted { address, bytes, .. } = inserted[chunk];
+            hasher.update(bytes.to_le_bytes());
+            self.hash(address, bytes, &mut hasher, progress)?;
+            len += 8 + bytes;
+        }
+        Ok(ShardResult::new(len, hasher))
+    }
+
+    /// The file of chunks, which has to have those of the item and no more.
+    fn chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
+        let read = || {
+            let mut chunks = StoredChunks::open(&self.plan.chunk_file(item))?;
+            let (mut hasher, mut len, mut bytes) = (Hasher::new(), chunks.left(), Vec::new());
+            for _ in item.first..item.last {
+                progress.go_on()?;
+                chunks.next(&mut bytes)?;
+                hasher.update((bytes.len() as u64).to_le_bytes());
+                hasher.update(&bytes);
+            }
+            len -= chunks.left();
+            if chunks.left() > 0 {
+                return Err(Error::format(format!("{} bytes follow the last chunk", chunks.left())));
+            }
+            Ok(ShardResult::new(len, hasher))
+        };
+        read().with_context(|| Context::path(self.plan.chunk_file(item)))
+    }
+
+    fn hash(&self, mut start: u64, len: u64, hasher: &mut Hasher, progress: &dyn Progress) -> Result<()> {
+        let end = start.saturating_add(len);
+        let mut buffer = vec![0; len.min(STEP_BYTES) as usize];
+        while start < end {
+            progress.go_on()?;
+            let bytes = &mut buffer[..(end - start).min(STEP_BYTES) as usize];
+            self.file.read_at(start, bytes)?;
+            hasher.update(&*bytes);
+            start += bytes.len() as u64;
+            progress.advance(bytes.len() as u64, "", "");
+        }
+        Ok(())
+    }
+}
+
+/// The chunks of a published file, for each dataset of the plan.
+fn inserted(plan: &ShardPlan) -> Result<Vec<Vec<Inserted>>> {
+    let file = h5::File::open(plan.target())?;
+    let root = file.root()?;
+    let chunks = |dataset: &Dataset| -> Result<Vec<Inserted>> {
+        let mut found = Vec::new();
+        if dataset.address.is_none() {
+            let grid = dataset.grid();
+            open_dataset(&root, &dataset.path)?.each_chunk(|chunk| {
+                let (number, address, bytes) = (grid.number(&chunk.index), chunk.address, chunk.stored_bytes);
+                found.push(Inserted { number, address, bytes });
+            })?;
+            found.sort_by_key(|chunk| chunk.number);
+        }
+        Ok(found)
+    };
+    plan.datasets.iter().map(chunks).collect()
+}

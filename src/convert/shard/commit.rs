@@ -1,0 +1,268 @@
+//! Publishes the file of a plan when all items are done.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind as IoErrorKind;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Whence, lseek};
+use rayon::prelude::*;
+
+use super::check::RangeCheck;
+use super::document::{PLAN, ShardItem, ShardPlan, ShardResult};
+use super::structure::{STRUCTURE, copy_structure, sync_directory};
+use super::work::StoredChunks;
+use crate::call::{Call, call_setters};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::grid::unravel;
+use crate::h5::{self, Bounds};
+use crate::native::open_dataset;
+use crate::output::publish_file;
+use crate::pool::thread_pool;
+use crate::progress::Progress;
+use crate::publishing::SyncPolicy;
+
+/// The file that is locked by a commit.
+const LOCK: &str = "commit.lock";
+/// The file that exists from the moment on at which the HDF5 file is changed.
+const BEGUN: &str = "commit.begun";
+/// The document of the ranges, before it is beside the file.
+const RANGES: &str = "ranges.ndjson";
+
+/// Publishes the file of a plan.
+#[must_use = "`write` publishes"]
+pub struct CommitShards<'a> {
+    plan: &'a ShardPlan,
+    results: BTreeMap<String, ShardResult>,
+    checks_ranges: bool,
+    threads: usize,
+    call: Call<'a>,
+}
+
+/// Summary of a commit.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ShardCommitSummary {
+    /// Number of items.
+    pub items: usize,
+    /// Bytes that were inserted from files of chunks.
+    pub inserted_bytes: u64,
+    /// Bytes of blocks that were read back.
+    pub checked_bytes: u64,
+    /// Rows of the main table.
+    pub rows: u64,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
+}
+
+impl<'a> CommitShards<'a> {
+    /// A commit of a plan by the results of its items.
+    pub fn new(plan: &'a ShardPlan, results: impl IntoIterator<Item = (String, ShardResult)>) -> Self {
+        let results = results.into_iter().collect();
+        CommitShards { plan, results, checks_ranges: false, threads: 0, call: Call::default() }
+    }
+
+    call_setters!(target);
+
+    /// Reads back all blocks and compares them with the results. Without, that is done only for ranges in which the file system knows
+    /// of missing bytes; files of chunks are always read.
+    pub fn check_ranges(mut self, checks_ranges: bool) -> Self {
+        self.checks_ranges = checks_ranges;
+        self
+    }
+
+    /// Sets the number of threads that read; 0, the default: one for each processor.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Inserts the files of chunks, gives the file its name, and leaves the ranges beside it
+    /// ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
+    ///
+    /// # Errors
+    /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source changed; `Exists` if there is
+    /// something at the target, unless [`if_exists`](Self::if_exists) says otherwise; `Locked` if another commit is running.
+    pub fn write(self) -> Result<ShardCommitSummary> {
+        self.plan.check_not_committed()?;
+        let _lock = self.lock()?;
+        self.call.run(|progress| self.commit(progress))
+    }
+
+    fn lock(&self) -> Result<File> {
+        let path = self.path(LOCK);
+        let lock = || -> Result<File> {
+            let file = File::options().write(true).create(true).truncate(false).open(&path)?;
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) => Err(Error::new(ErrorKind::Locked, "another commit is running")),
+                // some file systems have no locks
+                Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+            }
+        };
+        lock().with_context(|| Context::path(&path))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.plan.directory().join(name)
+    }
+
+    fn commit(&self, progress: &dyn Progress) -> Result<ShardCommitSummary> {
+        let (plan, path) = (self.plan, self.plan.unpublished());
+        if !path.exists() {
+            return self.finish();
+        }
+        plan.header.check_source()?;
+        let items = self.items_with_results()?;
+        let begun = self.path(BEGUN).exists();
+        let found = path.metadata()?.len();
+        if !begun && found != plan.header.file_bytes {
+            let message = format!("the file has {found} bytes, {} are expected", plan.header.file_bytes);
+            return Err(Error::format(message).context(Context::path(&path)));
+        }
+        let checked_bytes = self.check(&items, progress)?;
+        let inserted_bytes = self.insert(&items, begun, progress)?;
+        if self.call.publishing.sync != SyncPolicy::Never {
+            File::open(&path)?.sync_all().with_context(|| Context::path(&path))?;
+        }
+        self.write_ranges()?;
+        progress.go_on()?;
+        publish_file(&path, plan.target(), self.call.publishing.if_exists)?;
+        Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
+    }
+
+    /// All items; fails if one has no result.
+    fn items_with_results(&self) -> Result<Vec<(&'a ShardItem, &ShardResult)>> {
+        let items = self.plan.items();
+        let mut found = Vec::with_capacity(items.len());
+        let mut missing = items.iter().filter(|item| !self.results.contains_key(&item.id));
+        if let Some(first) = missing.next() {
+            let (count, all) = (1 + missing.count(), items.len());
+            let (id, name, target) = (&first.id, self.plan.describe(first), self.plan.target().display());
+            let message = format!(
+                "{count} of {all} items are not done, the first is {id} ({name}): run `h5bridge shard work {target}`"
+            );
+            return Err(Error::usage(message));
+        }
+        for item in items {
+            found.extend(self.results.get(&item.id).map(|result| (item, result)));
+        }
+        Ok(found)
+    }
+
+    /// Checks the files of chunks, and blocks if that is wanted or bytes seem to be missing; returns the bytes of the latter.
+    fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
+        let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
+        let file = File::open(plan.unpublished())?;
+        let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {
+            progress.go_on()?;
+            let range = item_range(plan, item, result)?;
+            if range.as_ref().is_some_and(|range| !self.checks_ranges && !has_hole(&file, range)) {
+                return Ok(0);
+            }
+            match check.check(item, result, progress)? {
+                None => Ok(range.map_or(0, |range| range.end - range.start)),
+                Some(difference) => {
+                    let (id, name) = (&item.id, plan.describe(item));
+                    let message = format!(
+                        "item {id} ({name}) is damaged: {difference}; `h5bridge shard verify` marks it, and `shard work` does it again"
+                    );
+                    Err(Error::format(message).context(Context::path(plan.target())))
+                }
+            }
+        };
+        let pool = thread_pool(self.threads)?;
+        pool.install(|| items.par_iter().map(check_item).try_reduce(|| 0, |sum, bytes| Ok(sum + bytes)))
+    }
+
+    /// Writes the chunks of all files of chunks into the HDF5 file; returns their bytes.
+    fn insert(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
+        let (plan, path) = (self.plan, self.plan.unpublished());
+        let packed: Vec<_> = items.iter().filter(|(item, _)| plan.is_packed(item)).collect();
+        if packed.is_empty() {
+            return Ok(0);
+        }
+        progress.expect(packed.iter().map(|(_, result)| result.file_bytes).sum());
+        if begun {
+            copy_structure(plan, &self.path(STRUCTURE), &path)?;
+        }
+        File::create(self.path(BEGUN))?.sync_all()?;
+        sync_directory(&plan.directory())?;
+        let file = h5::File::edit(&path, Bounds::V110)?;
+        let root = file.root()?;
+        let (mut bytes, mut inserted) = (Vec::new(), 0);
+        for (number, dataset) in plan.datasets.iter().enumerate().filter(|(_, dataset)| dataset.address.is_none()) {
+            let counts = dataset.grid().counts();
+            let open = open_dataset(&root, &dataset.path)?;
+            for (item, _) in packed.iter().filter(|(item, _)| item.dataset == number) {
+                let mut chunks = StoredChunks::open(&plan.chunk_file(item))?;
+                for chunk in item.first..item.last {
+                    progress.go_on()?;
+                    chunks.next(&mut bytes)?;
+                    open.write_chunk(&unravel(chunk, &counts), &bytes, 0).map_err(Error::blame_source)?;
+                    inserted += bytes.len() as u64;
+                    progress.advance(8 + bytes.len() as u64, &dataset.table, &dataset.column);
+                }
+            }
+        }
+        drop(root);
+        file.close()?;
+        Ok(inserted)
+    }
+
+    /// Writes the plan with the results.
+    fn write_ranges(&self) -> Result<()> {
+        let mut ranges = ShardPlan::open(self.plan.target())?;
+        for item in ranges.items_mut() {
+            item.result = self.results.get(&item.id).cloned();
+        }
+        ranges.write(&self.path(RANGES))
+    }
+
+    /// Puts the ranges beside the published file and removes the directory of the plan.
+    fn finish(&self) -> Result<ShardCommitSummary> {
+        let (plan, target) = (self.plan, self.plan.target());
+        let ranges = self.path(RANGES);
+        if !target.exists() || (!ranges.exists() && !ShardPlan::ranges_of(target).exists()) {
+            let message = "the file of the plan is missing: remove the directory and make a new plan";
+            return Err(Error::format(message).context(Context::path(plan.unpublished())));
+        }
+        match fs::rename(&ranges, ShardPlan::ranges_of(target)) {
+            Err(error) if error.kind() != IoErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let file_bytes = target.metadata()?.len();
+        remove_plan(&plan.directory()).with_context(|| Context::path(plan.directory()))?;
+        let rows = plan.header.rows;
+        Ok(ShardCommitSummary { items: plan.items().len(), inserted_bytes: 0, checked_bytes: 0, rows, file_bytes })
+    }
+}
+
+/// Removes the directory of a plan, the document last.
+fn remove_plan(directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            fs::remove_dir_all(&path)?;
+        } else if path.file_name().is_none_or(|name| name != PLAN) {
+            fs::remove_file(&path)?;
+        }
+    }
+    fs::remove_file(directory.join(PLAN))?;
+    Ok(fs::remove_dir(directory)?)
+}
+
+/// The bytes of the file that an item has written; `None` if it has a file of chunks.
+fn item_range(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<Option<Range<u64>>> {
+    let dataset = plan.dataset(item);
+    let Some(address) = dataset.address else { return Ok(None) };
+    let start = address + item.first * dataset.chunk_bytes()?;
+    Ok(Some(start..start.saturating_add(result.file_bytes)))
+}
+
+/// Whether the file system knows of bytes in a range that were never written. One that does not store zeros reports them in the same way.
+fn has_hole(file: &File, range: &Range<u64>) -> bool {
+    let Ok(start) = i64::try_from(range.start) else { return true };
+    // where this is not supported the end of the file is found, or nothing
+    lseek(file, start, Whence::SeekHole).is_ok_and(|hole| (hole as u64) < range.end)
+}

@@ -1,0 +1,163 @@
+//! Makes a plan: the file without the chunks of large datasets, and the document.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::document::{CHUNKS, Dataset, Header, LEDGER, NewDataset, PLAN, ShardPlan};
+use super::structure::{STRUCTURE, copy_structure};
+use crate::clone::trim;
+use crate::convert::recorded_file::RecordedFile;
+use crate::convert::to_hdf5::{Compress, Held, Plan, ToHdf5Options, Writer};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::h5::File;
+use crate::native::stored_size;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::publishing::{IfExists, Publishing, SyncPolicy};
+use crate::source::Source;
+use crate::source::tree::Tree;
+
+/// Datasets smaller than this are written when the plan is made.
+const LARGE_BYTES: u64 = 64 << 20;
+/// Name of the files by which casacore locks tables: their times change with every reader.
+const LOCK_FILE: &str = "table.lock";
+
+/// Summary of a plan.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ShardPlanSummary {
+    /// Number of items.
+    pub items: usize,
+    /// Bytes of the elements that workers write, uncompressed.
+    pub bytes: u64,
+    /// Bytes of them that go to files of chunks, which commit inserts.
+    pub packed_bytes: u64,
+    /// Length of the HDF5 file before commit, in bytes; its blocks take no space yet.
+    pub file_bytes: u64,
+    /// Rows of the main table.
+    pub rows: u64,
+    /// Warnings for the user, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// Makes the plan of a conversion to the file `target`, with items of about `work_bytes` bytes.
+///
+/// # Errors
+/// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.
+#[allow(clippy::too_many_arguments, reason = "a conversion, the size of its items, and a target")]
+pub(in crate::convert) fn create(
+    source: &Source,
+    path: &Path,
+    plan: &Plan,
+    options: &ToHdf5Options,
+    work_bytes: u64,
+    target: &Path,
+    publishing: Publishing,
+    progress: &dyn Progress,
+) -> Result<ShardPlanSummary> {
+    check_options(source, options)?;
+    check_target(target, publishing.if_exists)?;
+    let files = files_of(source, path)?;
+    let least = LARGE_BYTES.min(work_bytes);
+    let small = |bytes: u64| if bytes < least { bytes } else { 0 };
+    let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(small(column.bytes)));
+    progress.expect(needed);
+    let publishing = Publishing { if_exists: IfExists::Fail, sync: SyncPolicy::End };
+    let output = Output::create_directory(&ShardPlan::directory_of(target), publishing, needed)?;
+    for name in [CHUNKS, LEDGER] {
+        fs::create_dir(output.partial().join(name))?;
+    }
+    let name = target.file_name().ok_or_else(|| Error::usage("the target has no name of its own"))?;
+    let file_path = output.partial().join(name);
+    let file = File::create_aligned(&file_path)?;
+    let mut writer = Writer::new(source, plan, options, &file)?;
+    writer.write_structure(progress)?;
+    let held = writer.hold_back(least)?;
+    writer.write_data(&file_path, progress)?;
+    let mut warnings = plan.warnings.clone();
+    warnings.append(&mut writer.warnings);
+    drop(writer);
+    file.close()?;
+    trim(&file_path)?;
+    let file_bytes = file_path.metadata()?.len();
+    let rows = plan.tables.first().map_or(0, |table| table.rows.end - table.rows.start);
+    let header = Header::new(&std::path::absolute(path)?, files, file_bytes, rows)?;
+    header.check_source()?;
+    let datasets = held.iter().map(|held| dataset(plan, held)).collect();
+    let document = ShardPlan::new(target, header, datasets, work_bytes)?;
+    let packed_bytes = document.items().iter().filter(|item| document.is_packed(item)).map(|item| item.bytes).sum();
+    if packed_bytes > 0 {
+        copy_structure(&document, &file_path, &output.partial().join(STRUCTURE))?;
+    }
+    document.write(&output.partial().join(PLAN))?;
+    output.commit()?;
+    let (items, bytes) = (document.items().len(), document.items().iter().map(|item| item.bytes).sum());
+    Ok(ShardPlanSummary { items, bytes, packed_bytes, file_bytes, rows, warnings })
+}
+
+/// Refuses options by which a worker could not find the cells of an item, or that need all cells in one place.
+fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
+    let refused = [
+        (options.compress != Compress::Shared, "a plan compresses as `shared` does"),
+        (options.predicate.is_some(), "a plan takes rows by their numbers, and has no conditions"),
+        (options.average.is_some(), "rows cannot be averaged in a plan"),
+        (options.restorable, "a file that is made by a plan cannot be restorable"),
+        (options.digest, "digests of columns cannot be computed in a plan: each needs all cells in order"),
+        (source.is_salvaged(), "damage cannot be left out in a plan"),
+    ];
+    match refused.iter().find(|(is_given, _)| *is_given) {
+        Some((_, why)) => Err(Error::usage(*why)),
+        None => Ok(()),
+    }
+}
+
+/// Fails if the target exists, or has a plan.
+fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
+    let directory = ShardPlan::directory_of(target);
+    let exists = |path: &Path| path.symlink_metadata().is_ok();
+    if exists(&directory) {
+        let message =
+            "a plan for this file exists: `h5bridge shard status` shows it; remove the directory to begin again";
+        return Err(Error::new(ErrorKind::Exists, message).context(Context::path(directory)));
+    }
+    if exists(target) && !if_exists.replaces() {
+        return Err(Error::new(ErrorKind::Exists, "the target exists already").context(Context::path(target)));
+    }
+    Ok(())
+}
+
+/// The files of all tables of a source, without those of locks.
+fn files_of(source: &Source, path: &Path) -> Result<Vec<RecordedFile>> {
+    let tables = source.tables.iter().filter_map(|table| table.path.clone());
+    let mut roots: Vec<PathBuf> = tables.chain([path.canonicalize().context(Context::path(path))?]).collect();
+    roots.sort();
+    roots.dedup_by(|later, earlier| later.starts_with(earlier));
+    let mut files = Vec::new();
+    for root in roots {
+        for (_, file) in Tree::find(&root).with_context(|| Context::path(&root))?.files {
+            if file.file_name().is_none_or(|name| name != LOCK_FILE) {
+                let metadata = file.metadata().with_context(|| Context::path(&file))?;
+                files.push(RecordedFile::new(file, &metadata));
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// The line of a dataset.
+fn dataset(plan: &Plan, held: &Held) -> Dataset {
+    let table = &plan.tables[held.table];
+    let column = &table.columns[held.column];
+    Dataset::from(NewDataset {
+        path: held.path.clone(),
+        table: (table.source, &table.name),
+        column: (column.index, &column.name),
+        cube: held.cube,
+        grid: &held.grid,
+        element_bytes: stored_size(column.data_type),
+        first_row: table.rows.start,
+        is_of_tiles: held.is_of_tiles,
+        compression: column.compression,
+        address: held.address,
+    })
+}

@@ -1,0 +1,467 @@
+//! The plan as a document: NDJSON, a line for the conversion, one for each dataset, one for each item.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256 as Hasher};
+
+use crate::convert::recorded_file::RecordedFile;
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::grid::Grid;
+use crate::h5::Compression;
+use crate::sha::Sha256;
+use crate::value::Shape;
+
+/// Version of the document.
+const VERSION: u32 = 1;
+/// Most items of a plan.
+const MOST_ITEMS: u64 = 1 << 20;
+/// Digits of an identifier.
+const ID_DIGITS: usize = 16;
+/// Bytes of the largest chunk that a plan may have: four times those of the largest tile that becomes one.
+const MOST_CHUNK_BYTES: u64 = 64 << 20;
+/// Longest line of a plan, which lists all files of a source.
+const LINE_BYTES: u64 = 1 << 28;
+
+/// The plan of a conversion that several processes do: made by [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard).
+#[derive(Debug)]
+pub struct ShardPlan {
+    target: PathBuf,
+    pub(super) header: Header,
+    pub(super) datasets: Vec<Dataset>,
+    items: Vec<ShardItem>,
+    /// Whether the file is published.
+    is_committed: bool,
+}
+
+/// A range of chunks of a dataset, which a worker writes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ShardItem {
+    /// Identifier: 16 hexadecimal digits, those of no other item of this source.
+    pub id: String,
+    /// Number of the dataset in the plan.
+    pub(super) dataset: usize,
+    /// Number of the first chunk, first axis fastest.
+    pub(super) first: u64,
+    /// Number of the chunk after the last.
+    pub(super) last: u64,
+    /// Bytes of the elements of the chunks, uncompressed; edge padding counts.
+    pub bytes: u64,
+    /// The result, once the file is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ShardResult>,
+}
+
+/// The bytes that a worker has written for an item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardResult {
+    /// Number of bytes: those in the file, or of the file of chunks.
+    pub file_bytes: u64,
+    /// Their SHA-256 in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl ShardResult {
+    pub(super) fn new(file_bytes: u64, hasher: Hasher) -> Self {
+        ShardResult { file_bytes, sha256: Sha256::from(hasher.finalize()).to_string() }
+    }
+}
+
+/// The line of the conversion.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Header {
+    version: u32,
+    /// Version of the program that made the plan.
+    program: String,
+    /// Path of the source.
+    pub(super) source: PathBuf,
+    /// The files of the source.
+    files: Vec<RecordedFile>,
+    /// Length of the HDF5 file before commit, in bytes.
+    pub(super) file_bytes: u64,
+    /// Number of rows of the main table.
+    pub(super) rows: u64,
+}
+
+/// The line of a dataset.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Dataset {
+    /// Path of the dataset in the HDF5 file.
+    pub(super) path: String,
+    /// Name of the table in the source.
+    pub(super) table: String,
+    /// Name of the column.
+    pub(super) column: String,
+    /// Number of the table in the source.
+    pub(super) table_number: usize,
+    /// Number of the column in the table.
+    pub(super) column_number: usize,
+    /// Number of the hypercube.
+    pub(super) cube: usize,
+    /// Extents of the dataset, slowest axis first.
+    shape: Vec<u64>,
+    /// Extents of its chunks.
+    chunk: Vec<u64>,
+    /// Bytes of an element.
+    element_bytes: u64,
+    /// The row of the source that is the first of the dataset.
+    pub(super) first_row: u64,
+    /// Whether chunks are made of tiles; else of rows.
+    pub(super) is_of_tiles: bool,
+    /// Compression, as [`Compression::parse`] reads it.
+    compression: String,
+    /// Offset in the file of the first chunk, in bytes; without it, chunks go to files of chunks.
+    pub(super) address: Option<u64>,
+}
+
+/// A line of the document.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line<H, D, I> {
+    Plan(H),
+    Dataset(D),
+    Item(I),
+}
+
+/// A line that is read.
+type OwnLine = Line<Header, Dataset, ShardItem>;
+
+/// What is known of a dataset before it is in a plan.
+pub(super) struct NewDataset<'a> {
+    pub(super) path: String,
+    pub(super) table: (usize, &'a str),
+    pub(super) column: (usize, &'a str),
+    pub(super) cube: usize,
+    pub(super) grid: &'a Grid,
+    pub(super) element_bytes: u64,
+    pub(super) first_row: u64,
+    pub(super) is_of_tiles: bool,
+    pub(super) compression: Compression,
+    pub(super) address: Option<u64>,
+}
+
+impl From<NewDataset<'_>> for Dataset {
+    fn from(new: NewDataset<'_>) -> Self {
+        Dataset {
+            path: new.path,
+            table: new.table.1.to_owned(),
+            column: new.column.1.to_owned(),
+            table_number: new.table.0,
+            column_number: new.column.0,
+            cube: new.cube,
+            shape: new.grid.shape.reversed(),
+            chunk: new.grid.chunk.reversed(),
+            element_bytes: new.element_bytes,
+            first_row: new.first_row,
+            is_of_tiles: new.is_of_tiles,
+            compression: new.compression.to_string(),
+            address: new.address,
+        }
+    }
+}
+
+impl Dataset {
+    pub(super) fn grid(&self) -> Grid {
+        Grid { shape: Shape::from_reversed(&self.shape), chunk: Shape::from_reversed(&self.chunk) }
+    }
+
+    /// Bytes of a chunk, uncompressed.
+    pub(super) fn chunk_bytes(&self) -> Result<u64> {
+        let bytes = Shape::from_reversed(&self.chunk).elements()?.checked_mul(self.element_bytes);
+        bytes.ok_or_else(|| Error::format("a chunk has more than 2^64 bytes"))
+    }
+
+    /// Bytes of an element.
+    pub(super) fn element_bytes(&self) -> u64 {
+        self.element_bytes
+    }
+
+    pub(super) fn compression(&self) -> Result<Compression> {
+        Compression::parse(&self.compression).map_err(Error::blame_source)
+    }
+
+    /// The bytes of the file that the chunks are, if the dataset is one block.
+    pub(super) fn block(&self) -> Result<Option<Range<u64>>> {
+        let Some(start) = self.address else { return Ok(None) };
+        let bytes = self.grid().counts().elements()?.checked_mul(self.chunk_bytes()?);
+        let end = bytes.and_then(|bytes| start.checked_add(bytes));
+        end.map(|end| Some(start..end)).ok_or_else(|| Error::format("the block ends after 2^64 bytes"))
+    }
+
+    /// Fails where the numbers contradict each other.
+    fn check(&self) -> Result<()> {
+        let grid = self.grid();
+        if grid.shape.is_empty() || grid.shape.len() != grid.chunk.len() || grid.chunk.contains(&0) {
+            return Err(Error::format(format!("chunks {} do not fit the shape {}", grid.chunk, grid.shape)));
+        }
+        grid.shape.elements()?;
+        if self.chunk_bytes()? > MOST_CHUNK_BYTES {
+            return Err(Error::format(format!(
+                "a chunk has {} bytes, at most {MOST_CHUNK_BYTES} are expected",
+                self.chunk_bytes()?
+            )));
+        }
+        self.block()?;
+        self.compression().map(|_| ())
+    }
+}
+
+impl Header {
+    pub(super) fn new(source: &Path, files: Vec<RecordedFile>, file_bytes: u64, rows: u64) -> Result<Self> {
+        let not_utf8 =
+            files.iter().map(|file| file.path.as_path()).chain([source]).find(|path| path.to_str().is_none());
+        if let Some(path) = not_utf8 {
+            return Err(Error::unsupported("the path is not UTF-8: a plan cannot name it").context(Context::path(path)));
+        }
+        let (source, program) = (source.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        Ok(Header { version: VERSION, program, source, files, file_bytes, rows })
+    }
+
+    fn hash_source(&self) -> Hasher {
+        let mut hasher = Hasher::new();
+        for file in &self.files {
+            hasher.update(format!("{} {} {}\n", file.path.display(), file.size, file.mtime_ns));
+        }
+        hasher
+    }
+
+    /// Fails if a file of the source is not as it was when the plan was made.
+    ///
+    /// # Errors
+    /// `Format`, which names the file.
+    pub(super) fn check_source(&self) -> Result<()> {
+        let change = |file: &RecordedFile| Some((file.path.clone(), file.change_below(Path::new(""))?));
+        match self.files.iter().find_map(change) {
+            None => Ok(()),
+            Some((path, change)) => {
+                let message = format!("the source changed since the plan was made: {change}; make a new plan");
+                Err(Error::format(message).context(Context::path(path)))
+            }
+        }
+    }
+}
+
+/// Appends words to the name of a file.
+fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(target);
+    name.push(suffix);
+    name.into()
+}
+
+impl ShardPlan {
+    /// The directory of the plan of the file `target`.
+    pub fn directory_of(target: impl AsRef<Path>) -> PathBuf {
+        with_suffix(target.as_ref(), ".shards")
+    }
+
+    /// The document of the ranges of a file that is published.
+    pub fn ranges_of(target: impl AsRef<Path>) -> PathBuf {
+        with_suffix(target.as_ref(), ".shards.ndjson")
+    }
+
+    /// Opens the plan of the file `target`, or the document that commit has left beside it.
+    ///
+    /// # Errors
+    /// `NotFound` if there is neither, `Format`, `Io`.
+    pub fn open(target: impl AsRef<Path>) -> Result<Self> {
+        let target = target.as_ref();
+        let (plan, ranges) = (Self::directory_of(target).join(PLAN), Self::ranges_of(target));
+        let (path, is_committed) = if plan.exists() { (plan, false) } else { (ranges, true) };
+        if !path.exists() {
+            let message = "no plan exists for this file: `h5bridge shard plan SOURCE OUT` makes one";
+            return Err(Error::not_found(message).context(Context::path(target)));
+        }
+        Self::read(&path, target, is_committed).with_context(|| Context::path(&path))
+    }
+
+    fn read(path: &Path, target: &Path, is_committed: bool) -> Result<Self> {
+        let (mut header, mut datasets, mut items) = (None, Vec::<Dataset>::new(), Vec::<ShardItem>::new());
+        let mut reader = BufReader::new(fs::File::open(path)?);
+        let mut text = String::new();
+        for number in 1u64.. {
+            text.clear();
+            if std::io::Read::take(&mut reader, LINE_BYTES).read_line(&mut text)? == 0 {
+                break;
+            }
+            let place = || Context::from(format!("line {number}"));
+            let line: OwnLine = serde_json::from_str(&text)
+                .map_err(|error| Error::format(format!("the line is not one of a plan: {error}")).caused_by(error))
+                .with_context(place)?;
+            match line {
+                Line::Plan(found) => header = Some(found),
+                Line::Dataset(dataset) => {
+                    dataset.check().with_context(place)?;
+                    datasets.push(dataset);
+                }
+                Line::Item(item) => {
+                    check_item(&item, &datasets).with_context(place)?;
+                    items.push(item);
+                }
+            }
+        }
+        let header: Header = header.ok_or_else(|| Error::format("the plan lacks its first line"))?;
+        if header.version != VERSION {
+            return Err(Error::unsupported(format!("the plan has version {}, only {VERSION} is read", header.version)));
+        }
+        Ok(ShardPlan { target: target.to_owned(), header, datasets, items, is_committed })
+    }
+
+    /// A plan for datasets, cut into items of about `work_bytes` bytes.
+    pub(super) fn new(target: &Path, header: Header, datasets: Vec<Dataset>, work_bytes: u64) -> Result<Self> {
+        let mut items = Vec::new();
+        let of_source = header.hash_source();
+        for (number, dataset) in datasets.iter().enumerate() {
+            let (chunks, chunk_bytes) = (dataset.grid().counts().elements()?, dataset.chunk_bytes()?);
+            let of_item = (work_bytes / chunk_bytes.max(1)).max(1);
+            if chunks.div_ceil(of_item).saturating_add(items.len() as u64) > MOST_ITEMS {
+                let message = format!("the plan has more than {MOST_ITEMS} items: more bytes for each are needed");
+                return Err(Error::usage(message));
+            }
+            let mut first = 0;
+            while first < chunks {
+                let last = chunks.min(first + of_item);
+                let id = identifier(of_source.clone(), dataset, first..last);
+                let bytes = (last - first) * chunk_bytes;
+                items.push(ShardItem { id, dataset: number, first, last, bytes, result: None });
+                first = last;
+            }
+        }
+        Ok(ShardPlan { target: target.to_owned(), header, datasets, items, is_committed: false })
+    }
+
+    /// Writes the document and makes it durable.
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        let write = || -> Result<()> {
+            let mut out = BufWriter::new(fs::File::create(path)?);
+            let mut line = |line: Line<&Header, &Dataset, &ShardItem>| -> Result<()> {
+                serde_json::to_writer(&mut out, &line).map_err(std::io::Error::from)?;
+                Ok(out.write_all(b"\n")?)
+            };
+            line(Line::Plan(&self.header))?;
+            self.datasets.iter().try_for_each(|dataset| line(Line::Dataset(dataset)))?;
+            self.items.iter().try_for_each(|item| line(Line::Item(item)))?;
+            Ok(out.into_inner().map_err(|error| error.into_error())?.sync_all()?)
+        };
+        write().with_context(|| Context::path(path))
+    }
+
+    /// The file that the conversion makes.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// The source, as an absolute path.
+    pub fn source(&self) -> &Path {
+        &self.header.source
+    }
+
+    /// The directory of the plan, its files and its ledger.
+    pub fn directory(&self) -> PathBuf {
+        Self::directory_of(&self.target)
+    }
+
+    /// Directory for the results of items.
+    pub fn ledger(&self) -> PathBuf {
+        self.directory().join(LEDGER)
+    }
+
+    /// The items, in the order of the datasets.
+    pub fn items(&self) -> &[ShardItem] {
+        &self.items
+    }
+
+    /// Fails if the source is not as it was when the plan was made.
+    ///
+    /// # Errors
+    /// `Format`, which names the file that changed.
+    pub fn check_source(&self) -> Result<()> {
+        self.header.check_source()
+    }
+
+    /// Whether the file is published: only [`RangeCheck`](super::RangeCheck) is left to do.
+    pub fn is_committed(&self) -> bool {
+        self.is_committed
+    }
+
+    /// An item for people: `MAIN/DATA, chunks 0..32`.
+    pub fn describe(&self, item: &ShardItem) -> String {
+        let path = self.dataset(item).path.trim_start_matches('/');
+        format!("{path}, chunks {}..{}", item.first, item.last)
+    }
+
+    /// Whether the chunks of an item go to a file of chunks, since their addresses are known at commit only.
+    pub fn is_packed(&self, item: &ShardItem) -> bool {
+        self.dataset(item).address.is_none()
+    }
+
+    pub(super) fn dataset(&self, item: &ShardItem) -> &Dataset {
+        // the number was checked when the plan was made or read
+        &self.datasets[item.dataset]
+    }
+
+    /// The HDF5 file: before commit that of the plan, then the target.
+    pub(super) fn file(&self) -> PathBuf {
+        if self.is_committed { self.target.clone() } else { self.unpublished() }
+    }
+
+    /// The HDF5 file before commit.
+    pub(super) fn unpublished(&self) -> PathBuf {
+        self.directory().join(self.target.file_name().unwrap_or_default())
+    }
+
+    /// The file of the chunks of an item.
+    pub(super) fn chunk_file(&self, item: &ShardItem) -> PathBuf {
+        self.directory().join(CHUNKS).join(format!("{}.chunks", item.id))
+    }
+
+    pub(super) fn items_mut(&mut self) -> &mut [ShardItem] {
+        &mut self.items
+    }
+
+    /// The error of a file that is published already.
+    pub(super) fn check_not_committed(&self) -> Result<()> {
+        if !self.is_committed {
+            return Ok(());
+        }
+        let message = "the file is published already; `h5bridge shard verify` checks it";
+        Err(Error::new(ErrorKind::Exists, message).context(Context::path(&self.target)))
+    }
+}
+
+/// The names within the directory of a plan.
+pub(super) const PLAN: &str = "plan.ndjson";
+pub(super) const CHUNKS: &str = "chunks";
+pub(super) const LEDGER: &str = "ledger";
+
+/// The identifier of chunks of a dataset; `hasher` has seen the source.
+fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> String {
+    let Dataset { path, address, .. } = dataset;
+    hasher.update(format!("{path} {address:?} {chunks:?}\n"));
+    let mut id = Sha256::from(hasher.finalize()).to_string();
+    id.truncate(ID_DIGITS);
+    id
+}
+
+/// Fails where an item contradicts its dataset; its identifier is a part of a file name.
+fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
+    if item.id.len() != ID_DIGITS || !item.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Error::format(format!(
+            "the identifier {:?} does not have {ID_DIGITS} hexadecimal digits",
+            item.id
+        )));
+    }
+    let Some(dataset) = datasets.get(item.dataset) else {
+        return Err(Error::format(format!("item {} names dataset {}, which is missing", item.id, item.dataset)));
+    };
+    let chunks = dataset.grid().counts().elements()?;
+    if item.first >= item.last || item.last > chunks {
+        let ShardItem { id, first, last, .. } = item;
+        return Err(Error::format(format!("item {id} has chunks {first}..{last}, the dataset has {chunks}")));
+    }
+    Ok(())
+}

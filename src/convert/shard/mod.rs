@@ -1,0 +1,29 @@
+//! One conversion on many machines: a plan, items of work that any process does in any order, and a commit.
+//!
+//! `plan` makes `OUT.h5.shards/`: the HDF5 file with everything but the chunks of large datasets, and `plan.ndjson`, which names
+//! ranges of these chunks, the *items*. A worker reads tiles or rows of the source and writes the chunks of an item: into the file
+//! where the dataset is one block, whose addresses are known, else to a file of chunks of its own. It does not call libhdf5.
+//! Whether an item is done twice, or by two workers at a time, makes no difference. `commit` inserts the files of chunks and publishes
+//! the file.
+//!
+//! ```text
+//! OUT.h5.shards/plan.ndjson       the plan
+//!               OUT.h5            the file, without the name of the target
+//!               structure.h5      what commit returns to if it was interrupted; only with files of chunks
+//!               chunks/ID.chunks  chunks of an item that get their addresses at commit
+//!               ledger/           results, which the caller keeps
+//! ```
+
+mod check;
+mod commit;
+mod create;
+mod document;
+mod structure;
+mod work;
+
+pub use check::RangeCheck;
+pub use commit::{CommitShards, ShardCommitSummary};
+pub use create::ShardPlanSummary;
+pub(super) use create::create;
+pub use document::{ShardItem, ShardPlan, ShardResult};
+pub use work::ShardWorker;

@@ -1,0 +1,315 @@
+//! Writes the chunks of items.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256 as Hasher};
+
+use super::document::{Dataset, ShardItem, ShardPlan, ShardResult};
+use crate::convert::to_hdf5::Tiles;
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context};
+use crate::grid::Grid;
+use crate::h5::FilterScratch;
+use crate::io::{FileTarget, WriteAt, write_back};
+use crate::native::MAX_CUBES;
+use crate::progress::Progress;
+use crate::source::blocks::{RowBlocks, WRITE_BYTES};
+use crate::source::{Content, Source};
+use crate::table::{ColumnCells, OpenOptions};
+use crate::value::Values;
+
+/// Bytes after which the system is told to begin to write them to the disk.
+const WRITE_BACK_BYTES: u64 = 8 << 20;
+
+/// Does items of a plan, each from any thread. It holds the source open, and locked if it is a table directory.
+///
+/// ```
+/// use ctds_hdf5::convert::{CommitShards, Compare, Compress, DigestPolicy, ShardPlan, ShardWorker, ToHdf5};
+/// # use ctds_hdf5::{ColumnDesc, ManagerSpec, NewTable, OpenOptions, value::Shape};
+/// # let folder = tempfile::tempdir()?;
+/// # let (my_ms, my_h5) = (folder.path().join("my.ms"), folder.path().join("my.h5"));
+/// # let mut table = NewTable::new()
+/// #     .column(ColumnDesc::array::<f32>("DATA").fixed_shape(Shape::from([4])))
+/// #     .bind(ManagerSpec::tiled_column("tiles", &Shape::from([4, 8])), ["DATA"])
+/// #     .create(&my_ms)?;
+/// # table.add_rows(20)?;
+/// # table.close()?;
+///
+/// ToHdf5::new(&my_ms).compression(Compress::Shared).plan()?.shard(&my_h5, 64)?;
+/// let plan = ShardPlan::open(&my_h5)?;
+/// let worker = ShardWorker::open(&plan, OpenOptions::default())?;
+/// let mut results = Vec::new();
+/// for item in plan.items() {
+///     results.push((item.id.clone(), worker.write(item, &())?));
+/// }
+/// CommitShards::new(&plan, results).write()?;
+/// assert!(Compare::new(&my_ms, &my_h5).run()?.differences.is_empty());
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+pub struct ShardWorker<'a> {
+    plan: &'a ShardPlan,
+    source: Source,
+    /// The HDF5 file; `None` if nothing is written.
+    file: Option<FileTarget>,
+}
+
+impl<'a> ShardWorker<'a> {
+    /// Opens the source and the file of a plan.
+    ///
+    /// # Errors
+    /// `Format` if the source changed since the plan was made, `Exists` if the file is published; those of
+    /// [`Source::open_with`].
+    pub fn open(plan: &'a ShardPlan, options: OpenOptions) -> Result<Self> {
+        plan.check_not_committed()?;
+        let path = plan.unpublished();
+        let file = FileTarget::open(&path).with_context(|| Context::path(&path))?;
+        Ok(ShardWorker { file: Some(file), ..Self::for_digests(plan, options)? })
+    }
+
+    /// Opens the source of a plan, to compute [`digest`](Self::digest)s only.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn for_digests(plan: &'a ShardPlan, options: OpenOptions) -> Result<Self> {
+        plan.header.check_source()?;
+        let source = Source::open_with(plan.source(), options)?;
+        // a writer may have held the lock until now
+        plan.header.check_source()?;
+        Ok(ShardWorker { plan, source, file: None })
+    }
+
+    /// Writes the chunks of an item and makes them durable. Doing it again, or twice at the same time, writes the same bytes.
+    ///
+    /// # Errors
+    /// `Format` if the source changed; `NoSpace`; `Interrupted`; those of reading the source.
+    pub fn write(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
+        let Some(file) = &self.file else { return Err(Error::usage("the worker was opened for digests")) };
+        let dataset = self.plan.dataset(item);
+        let result = match dataset.address {
+            Some(address) => {
+                let mut begun = None;
+                let result = self.produce(item, progress, &mut |at, bytes| {
+                    file.write_at(address + at, bytes)?;
+                    // the disk is busy while the next chunks are read
+                    let start = *begun.get_or_insert(at);
+                    let len = at + bytes.len() as u64 - start;
+                    if len >= WRITE_BACK_BYTES {
+                        write_back(file.file(), address + start, len);
+                        begun = None;
+                    }
+                    Ok(())
+                })?;
+                file.file().sync_data()?;
+                result
+            }
+            None => self.write_chunk_file(item, progress)?,
+        };
+        self.plan.header.check_source()?;
+        Ok(result)
+    }
+
+    /// The result of an item by the source, without writing anything.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn digest(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
+        let result = self.produce(item, progress, &mut |_, _| Ok(()))?;
+        self.plan.header.check_source()?;
+        Ok(result)
+    }
+
+    /// Writes the file of the chunks of an item under a name of its own, and gives it its name.
+    fn write_chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
+        let path = self.plan.chunk_file(item);
+        let directory = path.parent().unwrap_or(Path::new("."));
+        let place = || Context::path(&path);
+        let mut builder = tempfile::Builder::new();
+        // the umask decides who may read it: another user may commit
+        builder.permissions(PermissionsExt::from_mode(0o666));
+        let partial = builder.prefix(&item.id).suffix(".partial").tempfile_in(directory);
+        let mut partial = partial.with_context(place)?;
+        let result = {
+            let mut out = std::io::BufWriter::with_capacity(1 << 18, partial.as_file_mut());
+            let result = self.produce(item, progress, &mut |_, bytes| Ok(out.write_all(bytes)?))?;
+            out.flush().with_context(place)?;
+            result
+        };
+        partial.as_file().sync_all().with_context(place)?;
+        partial.persist(&path).map_err(|error| error.error).with_context(place)?;
+        File::open(directory).and_then(|directory| directory.sync_all()).with_context(place)?;
+        Ok(result)
+    }
+
+    /// Hands the bytes of an item to `write`, in order, with their offset from the start of the block.
+    fn produce(
+        &self,
+        item: &ShardItem,
+        progress: &dyn Progress,
+        write: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<ShardResult> {
+        let dataset = self.plan.dataset(item);
+        let mut produce = || {
+            let content = self.content(dataset)?;
+            let cells = content.cells(dataset.column_number)?;
+            let chunks = Chunks::new(dataset, content, &*cells)?;
+            self.write_chunks(item, &chunks, progress, write)
+        };
+        produce().with_context(|| column_context(&dataset.table, &dataset.column))
+    }
+
+    fn write_chunks(
+        &self,
+        item: &ShardItem,
+        chunks: &Chunks<'_>,
+        progress: &dyn Progress,
+        write: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<ShardResult> {
+        let dataset = chunks.dataset;
+        let (mut hasher, mut file_bytes) = (Hasher::new(), 0);
+        let (mut bytes, mut packed, mut scratch) = (Vec::new(), Vec::new(), FilterScratch::default());
+        let compression = dataset.compression()?;
+        let pipeline = (!compression.is_none()).then(|| compression.pipeline(dataset.element_bytes() as usize));
+        let is_block = dataset.address.is_some();
+        let mut first = item.first;
+        while first < item.last {
+            progress.go_on()?;
+            // a file of chunks has them one by one
+            let last = if is_block { item.last.min(first + chunks.batch()) } else { first + 1 };
+            chunks.read(first..last, &mut bytes)?;
+            let mut add = |piece: &[u8]| {
+                hasher.update(piece);
+                write(first * chunks.chunk_bytes, piece)?;
+                file_bytes += piece.len() as u64;
+                Ok::<_, Error>(())
+            };
+            if is_block {
+                add(&bytes)?;
+            } else {
+                bytes.resize(chunks.chunk_bytes as usize, 0);
+                let stored = match &pipeline {
+                    Some(pipeline) => {
+                        pipeline.encode(&mut scratch, &bytes, &mut packed)?;
+                        &packed
+                    }
+                    None => &bytes,
+                };
+                add(&(stored.len() as u64).to_le_bytes())?;
+                add(stored)?;
+            }
+            progress.advance((last - first) * chunks.chunk_bytes, &dataset.table, &dataset.column);
+            first = last;
+        }
+        Ok(ShardResult::new(file_bytes, hasher))
+    }
+
+    /// The table of a dataset, which has to have the column.
+    fn content(&self, dataset: &Dataset) -> Result<&Content> {
+        let changed = || Error::format("the source lacks this column of the plan: make a new plan");
+        let table = self.source.tables.get(dataset.table_number).filter(|table| table.name == dataset.table);
+        let content = table.ok_or_else(changed)?.content()?;
+        let column = content.columns().get(dataset.column_number);
+        let same = |size: usize| size as u64 == dataset.element_bytes();
+        match column {
+            Some(info) if info.desc.name == dataset.column.as_str() && same(info.data_type().size()) => Ok(content),
+            _ => Err(changed()),
+        }
+    }
+}
+
+/// The chunks of a dataset, read from the source.
+struct Chunks<'a> {
+    dataset: &'a Dataset,
+    content: &'a Content,
+    cells: &'a dyn ColumnCells,
+    tiling: Option<crate::table::Tiling<'a>>,
+    grid: Grid,
+    chunk_bytes: u64,
+}
+
+impl<'a> Chunks<'a> {
+    fn new(dataset: &'a Dataset, content: &'a Content, cells: &'a dyn ColumnCells) -> Result<Self> {
+        let tiling = if dataset.is_of_tiles { cells.tiling(MAX_CUBES) } else { None };
+        let (grid, chunk_bytes) = (dataset.grid(), dataset.chunk_bytes()?);
+        let chunks = Chunks { dataset, content, cells, tiling, grid, chunk_bytes };
+        if dataset.is_of_tiles {
+            chunks.tiles()?;
+        }
+        Ok(chunks)
+    }
+
+    fn tiles(&self) -> Result<Tiles<'_>> {
+        let cubes = self.tiling.as_ref().map_or(&[][..], |tiling| &tiling.cubes);
+        let cube = cubes.get(self.dataset.cube).filter(|cube| cube.grid().shape == self.grid.shape);
+        let cube = cube.ok_or_else(|| Error::format("the hypercubes have changed since the plan was made"))?;
+        Tiles::new(&**cube, &self.grid)
+    }
+
+    /// The number of chunks that are read at a time.
+    fn batch(&self) -> u64 {
+        self.tiles().map_or(1, |tiles| tiles.batch())
+    }
+
+    /// Replaces `bytes` by those of chunks; the last of all may be shorter.
+    fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
+        if self.dataset.is_of_tiles {
+            return self.tiles()?.read(chunks, bytes);
+        }
+        let (Some(&rows), Some(&chunk_rows)) = (self.grid.shape.last(), self.grid.chunk.last()) else {
+            return Err(Error::format("the dataset has no row axis"));
+        };
+        let first = self.dataset.first_row;
+        let rows = first + chunks.start * chunk_rows..first + (chunks.end * chunk_rows).min(rows);
+        let info = &self.content.columns()[self.dataset.column_number];
+        let mut values = Values::new(info.data_type());
+        bytes.clear();
+        for block in RowBlocks::new(info, self.cells, rows, WRITE_BYTES) {
+            values.clear();
+            block?.read(self.cells, &mut values)?;
+            bytes.extend_from_slice(&values.le_bytes().ok_or_else(|| Error::format("the cells are not numbers"))?);
+        }
+        if bytes.len() as u64 > (chunks.end - chunks.start) * self.chunk_bytes {
+            return Err(Error::format("the cells have changed since the plan was made"));
+        }
+        Ok(())
+    }
+}
+
+/// The chunks in the bytes of a file of chunks, as they are stored: each follows its length.
+pub(super) struct StoredChunks<R> {
+    reader: R,
+    /// Bytes that are left in the file.
+    left: u64,
+}
+
+impl StoredChunks<std::io::BufReader<File>> {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let file = fs::File::open(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Error::new(ErrorKind::Format, "the file of chunks is missing"),
+            _ => error.into(),
+        })?;
+        let left = file.metadata()?.len();
+        Ok(StoredChunks { reader: std::io::BufReader::with_capacity(1 << 18, file), left })
+    }
+}
+
+impl<R: std::io::Read> StoredChunks<R> {
+    /// Bytes of the file that were not read yet.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Replaces `bytes` by those of the next chunk.
+    pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
+        let mut len = [0; 8];
+        let ended = || Error::format("the file of chunks ends before its last chunk");
+        self.left = self.left.checked_sub(8).ok_or_else(ended)?;
+        self.reader.read_exact(&mut len)?;
+        let len = u64::from_le_bytes(len);
+        self.left = self.left.checked_sub(len).ok_or_else(ended)?;
+        bytes.resize(len as usize, 0);
+        Ok(self.reader.read_exact(bytes)?)
+    }
+}

@@ -1,0 +1,160 @@
+//! Outputs that another process writes, and this one publishes.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::error::{Context, Result, ResultExt};
+use crate::output::{Output, partial_target, remove_abandoned_at, walk};
+use crate::publishing::IfExists;
+
+/// A path beside a target, to which another process writes. [`publish`](Self::publish) gives the output its name in one step;
+/// dropping removes it. After a `kill -9` the next output with the same target removes it, or [`remove_abandoned`].
+///
+/// ```
+/// use ctds_hdf5::{IfExists, StagedOutput};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let target = folder.path().join("my.h5");
+///
+/// let staged = StagedOutput::create(&target, IfExists::Fail)?;
+/// std::fs::write(staged.path(), b"written by another process").unwrap();
+/// staged.publish()?;
+/// assert!(target.exists());
+/// # Ok::<(), ctds_hdf5::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct StagedOutput(Output);
+
+impl StagedOutput {
+    /// Makes the path. An existing target matters only to [`publish`](Self::publish).
+    ///
+    /// # Errors
+    /// `Usage` if the target has no name or its directory does not exist, `Io`, `NoSpace`.
+    pub fn create(target: impl AsRef<Path>, if_exists: IfExists) -> Result<Self> {
+        Output::stage(target.as_ref(), if_exists.into()).map(StagedOutput)
+    }
+
+    /// Path of the file or directory to write.
+    pub fn path(&self) -> &Path {
+        self.0.partial()
+    }
+
+    /// Makes the output durable and gives it its name. After an error the output is still at [`path`](Self::path).
+    ///
+    /// # Errors
+    /// `Exists` if the target exists and is not to be replaced; `Io` if nothing was written.
+    pub fn publish(&self) -> Result<()> {
+        self.0.publish_staged()
+    }
+}
+
+/// Files below a path in order of their names, or the path itself if it is a file. Symbolic links are not followed.
+///
+/// # Errors
+/// `NotFound`, `Io`.
+pub fn files_below(path: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    walk(path.as_ref(), &mut |path| {
+        if path.symlink_metadata()?.is_file() {
+            files.push(path.to_owned());
+        }
+        Ok(())
+    })
+    .with_context(|| Context::path(path.as_ref()))?;
+    files.sort();
+    Ok(files)
+}
+
+/// Removes unfinished outputs in a directory whose writers have gone: those of targets that `is_target` accepts by file name,
+/// and that have not changed for `unchanged`. Returns their paths.
+///
+/// # Errors
+/// `NotFound`, `Io` if the directory cannot be read.
+pub fn remove_abandoned(
+    directory: impl AsRef<Path>,
+    unchanged: Duration,
+    is_target: &dyn Fn(&OsStr) -> bool,
+) -> Result<Vec<PathBuf>> {
+    let directory = directory.as_ref();
+    let mut removed = Vec::new();
+    for entry in fs::read_dir(directory).with_context(|| Context::path(directory))? {
+        let entry = entry.with_context(|| Context::path(directory))?;
+        let Some(target) = partial_target(&entry.file_name()).map(<[u8]>::to_vec) else { continue };
+        let target = OsStr::from_bytes(&target);
+        if !is_target(target) || !is_unchanged(&entry.path(), unchanged) {
+            continue;
+        }
+        // one that cannot be removed is left for the next call
+        if remove_abandoned_at(&entry.path(), target).is_ok() && !entry.path().exists() {
+            removed.push(entry.path());
+        }
+    }
+    removed.sort();
+    Ok(removed)
+}
+
+/// Whether nothing at or below a path was modified for some time.
+fn is_unchanged(path: &Path, time: Duration) -> bool {
+    let Some(before) = SystemTime::now().checked_sub(time) else { return false };
+    let mut newest = SystemTime::UNIX_EPOCH;
+    let walked = walk(path, &mut |path| {
+        newest = newest.max(path.symlink_metadata()?.modified()?);
+        Ok(())
+    });
+    walked.is_ok() && newest <= before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn files_and_directories_are_published() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, is_directory) in [("x.h5", false), ("x.ms", true)] {
+            let target = folder.path().join(name);
+            let write = |staged: &StagedOutput| match is_directory {
+                true => {
+                    fs::create_dir(staged.path()).unwrap();
+                    fs::write(staged.path().join("table.dat"), b"new").unwrap();
+                }
+                false => fs::write(staged.path(), b"new").unwrap(),
+            };
+            let staged = StagedOutput::create(&target, IfExists::Fail).unwrap();
+            assert_eq!(staged.publish().unwrap_err().kind(), ErrorKind::Io, "nothing was written");
+            write(&staged);
+            staged.publish().unwrap();
+            drop(staged);
+            let again = StagedOutput::create(&target, IfExists::Fail).unwrap();
+            write(&again);
+            assert_eq!(again.publish().unwrap_err().kind(), ErrorKind::Exists);
+            assert!(again.path().exists());
+            drop(again);
+            let replacing = StagedOutput::create(&target, IfExists::Replace).unwrap();
+            write(&replacing);
+            replacing.publish().unwrap();
+            assert_eq!(files_below(&target).unwrap().len(), 1);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn only_abandoned_outputs_of_the_targets_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = |name: &str| {
+            let path = folder.path().join(format!("{name}.4194305-aB3dE6gH.partial"));
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join(name), b"half").unwrap();
+            path
+        };
+        let (mine, others) = (left("x.h5"), left("y.h5"));
+        let alive = StagedOutput::create(folder.path().join("z.h5"), IfExists::Fail).unwrap();
+        let clean = |time| remove_abandoned(folder.path(), time, &|name| name != "y.h5").unwrap();
+        assert!(clean(Duration::from_secs(60)).is_empty(), "it is new");
+        assert_eq!(clean(Duration::ZERO), [mine]);
+        assert!(others.exists() && alive.path().parent().unwrap().exists());
+    }
+}

@@ -1,0 +1,197 @@
+"""Many tables on the workers of Dask: workers that die, items that kill them, and manifests that `batch run` goes on with."""
+import collections
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+import dask
+import pytest
+from distributed import Client, LocalCluster
+
+import batches
+import support
+from support import h5bridge
+
+LONG = bool(os.environ.get('H5BRIDGE_LONG'))
+
+sys.path.insert(0, os.path.join(support.ROOT, 'python'))
+convert_many = pytest.importorskip('h5bridge.dask').convert_many
+
+
+@pytest.fixture(scope='module')
+def cluster():
+    os.environ.update(PYTHONPATH=batches.python_environment()['PYTHONPATH'])
+    settings = {'distributed.scheduler.allowed-failures': 1, 'distributed.worker.memory.terminate': False}
+    with dask.config.set(settings), LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def client(cluster):
+    with Client(cluster) as client:
+        client.run(_quietly)
+        yield client
+
+
+def _quietly():
+    sys.path.insert(0, os.path.join(support.ROOT, 'python', ''))
+
+
+def convert(client, items, ledger, **options):
+    return convert_many(client, items, ledger, retry_wait=0.2, min_free='1M', **options)
+
+
+def count(records):
+    return dict(collections.Counter(record.state for record in records.values()))
+
+
+def pids(cluster):
+    return [worker.pid for worker in cluster.workers.values() if worker.pid]
+
+
+def test_dask_and_run_share_manifest_and_ledger(tmp_path, client):
+    tables = batches.make_tables(tmp_path / 'in', 20)
+    batches.damage(tables[3])
+    manifest = batches.plan(tmp_path, [*tables, tmp_path / 'in' / 'none.ms', tables[5]])
+    h5bridge('batch', 'run', manifest, '--ledger', tmp_path / 'l', '--shard', '0/3', '--min-free', '1M', code=None)
+    begun = batches.identities(tmp_path / 'out')
+    seen = []
+    records = convert(client, manifest, tmp_path / 'l', checksums=['md5'], progress=lambda *news: seen.append(news))
+    assert count(records).pop('failed') == 2 and set(records) == set(batches.items(manifest))
+    assert {path: begun[path] for path in begun} == {path: found for path, found in batches.identities(tmp_path / 'out').items() if path in begun}
+    assert seen[-1][0] == seen[-1][1] and seen[-1][3].endswith('items')
+    found = batches.states(manifest, tmp_path / 'l')
+    assert {identity: record.state for identity, record in records.items()} == found
+    batches.check_targets(manifest, found, sample=4)
+    # again, by either of them
+    before = batches.identities(tmp_path / 'out')
+    assert count(convert(client, manifest, tmp_path / 'l', trust='ledger')) == count(records)
+    h5bridge('batch', 'run', manifest, '--ledger', tmp_path / 'l', code=support.FAILED)
+    assert batches.identities(tmp_path / 'out') == before and not batches.leftovers(tmp_path)
+
+
+def test_pairs_and_other_verbs(tmp_path, client):
+    tables = batches.make_tables(tmp_path / 'in', 3)
+    pairs = [(path, tmp_path / ('%d.h5' % number)) for number, path in enumerate(tables)]
+    records = convert(client, pairs, tmp_path / 'l', options=['--compress', 'none'])
+    assert count(records) == {'done': 3} and all(record.digest for record in records.values())
+    for source, target in pairs:
+        h5bridge('verify', source, target)
+    checks = [{'source': str(target)} for _, target in pairs]
+    assert count(convert(client, checks, tmp_path / 'l', verb='verify')) == {'done': 3}
+    assert convert(client, [], tmp_path / 'l') == {}
+    with pytest.raises(ValueError, match='cannot be the work'):
+        convert(client, pairs, tmp_path / 'l', verb='serve')
+
+
+def test_workers_are_killed(tmp_path, cluster, client, counts):
+    number, kills = (1000, 50) if LONG else (60, 3)
+    random.seed(int(os.environ.get('H5BRIDGE_SEED', 7)))
+    tables = batches.make_tables(tmp_path / 'in', number)
+    batches.damage(tables[7])
+    manifest = batches.plan(tmp_path, [*tables, tmp_path / 'in' / 'none.ms', *tables[:9]])
+    ended = threading.Event()
+    killed = []
+
+    def kill():
+        while len(killed) < kills and not ended.wait(random.uniform(0.5, 1.5)):
+            running = pids(cluster)
+            if len(running) == 2:
+                os.kill(random.choice(running), signal.SIGKILL)
+                killed.append(1)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        # kills may hit an item again and again, for which it is not to blame
+        while True:
+            records = convert(client, manifest, tmp_path / 'l', batch_seconds=3, again=True)
+            if len(killed) == kills and 'killed' not in count(records) or not killer.is_alive():
+                break
+    finally:
+        ended.set()
+        killer.join()
+    records = convert(client, manifest, tmp_path / 'l', again=True)
+    found = batches.states(manifest, tmp_path / 'l')
+    assert count(records) == dict(collections.Counter(found.values())) and count(records).pop('failed') == 2
+    assert sum(found[identity] in batches.FINISHED for identity in found) == number - 1
+    batches.check_targets(manifest, found, sample=1 if LONG else 8)
+    h5bridge('batch', 'clean', manifest, '--older-than', '0')
+    assert not batches.leftovers(tmp_path)
+    before = batches.identities(tmp_path / 'out')
+    assert count(convert(client, manifest, tmp_path / 'l', trust='ledger')) == count(records)
+    assert batches.identities(tmp_path / 'out') == before
+    counts['items'] += number + 1
+    counts['killed workers'] += len(killed)
+
+
+def poison(batch, path):
+    """Work that kills its worker if an item is bad."""
+    if 'bad' in batch:
+        with open(path, 'a') as file:
+            file.write('%d\n' % len(batch))
+        os._exit(9)
+    return [{'id': item, 'state': 'done', 'seconds': 0.1} for item in batch]
+
+
+def test_an_item_that_kills_its_worker_is_found(tmp_path, client):
+    import functools
+
+    from h5bridge._windows import Settings, Window
+    items = ['%d' % number for number in range(40)]
+    items.insert(17, 'bad')
+    window = Window(client, functools.partial(poison, path=str(tmp_path / 'deaths')), items, str, len, Settings(pause=0.1, window=2))
+    found = {document['id']: document['state'] for document in window.run()}
+    assert found == {item: 'killed' if item == 'bad' else 'done' for item in items}
+    with open(tmp_path / 'deaths') as file:
+        sizes = [int(line) for line in file]
+    assert sizes[-2:] == [1, 1] and len(sizes) <= 8, sizes
+
+
+def test_a_driver_that_is_interrupted_ends_the_children(tmp_path, client, big_ms):
+    started = threading.Event()
+    targets = [tmp_path / name for name in ('a.h5', 'b.h5', 'c.h5')]
+
+    def stop(*_):
+        raise KeyboardInterrupt
+    os.makedirs(tmp_path / 'l')
+    small = batches.make_tables(tmp_path / 'in', 1)
+    pairs = [(small[0], tmp_path / 'small.h5'), *((big_ms, target) for target in targets)]
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        convert(client, pairs, tmp_path / 'l', progress=stop, threads=1)
+    assert time.monotonic() - begin < 30
+    end = time.monotonic() + 20
+    while batches.leftovers(tmp_path) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not batches.leftovers(tmp_path) and not os.path.exists(targets[2])
+    assert [name for name in os.listdir(tmp_path / 'l') if name.startswith('.stop')] == []
+    assert not started.is_set() and count(convert(client, pairs, tmp_path / 'l'))['done'] >= 1
+
+
+def nothing(batch):
+    return [{'id': item, 'state': 'done', 'seconds': 0.01} for item in batch]
+
+
+def test_the_window_keeps_the_scheduler_small(client, counts):
+    from h5bridge._windows import Settings, Window
+    number = 1_000_000 if LONG else 50_000
+    items = ['%x' % item for item in range(number)]
+    window = Window(client, nothing, items, str, len, Settings(batch_seconds=2.56))
+    begin, most, done = time.monotonic(), 0, 0
+    for document in window.run():
+        done += document['state'] == 'done'
+        most = max(most, len(window._running))
+    assert done == number and most <= 8
+    counts['items per second'] += int(number / (time.monotonic() - begin))
+
+
+def test_records_are_json(tmp_path, client):
+    [table] = batches.make_tables(tmp_path / 'in', 1)
+    convert(client, [(table, tmp_path / 'x.h5')], tmp_path / 'l')
+    [record] = batches.records(tmp_path / 'l')
+    assert record['state'] == 'done' and record['file_bytes'] == os.path.getsize(tmp_path / 'x.h5')
+    json.dumps(record)

@@ -1,0 +1,214 @@
+"""Array jobs of a real Slurm, started without installing it: requeue, elements that are killed, a second array.
+
+Debian's packages are unpacked into a folder. H5BRIDGE_LONG=1 downloads them; otherwise the test is skipped, unless H5BRIDGE_SLURM names
+a folder in which they are unpacked already.
+"""
+import collections
+import glob
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+import batches
+import support
+
+LONG = bool(os.environ.get('H5BRIDGE_LONG'))
+PACKAGES = ['slurmctld', 'slurmd', 'slurm-client', 'slurm-wlm-basic-plugins']
+CONFIGURATION = '''ClusterName=test
+SlurmctldHost=localhost
+AuthType=auth/none
+CredType=cred/none
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={at}/state
+SlurmdSpoolDir={at}/spool
+SlurmctldPidFile={at}/controller.pid
+SlurmdPidFile={at}/node.pid
+SlurmctldLogFile={at}/controller.log
+SlurmdLogFile={at}/node.log
+SlurmctldPort={port}
+SlurmdPort={node_port}
+PluginDir={plugins}
+ReturnToService=2
+SchedulerType=sched/backfill
+SchedulerParameters=sched_interval=2
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+MpiDefault=none
+MinJobAge=300
+KillWait=5
+NodeName=localhost NodeHostname={host} CPUs=2 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+'''
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(('127.0.0.1', 0))
+        return listening.getsockname()[1]
+
+
+class Slurm:
+    """A controller and a node on this machine."""
+
+    def __init__(self, folder, root):
+        os.makedirs(os.path.join(folder, 'state'))
+        os.makedirs(os.path.join(folder, 'spool'))
+        self.root = root
+        libraries = glob.glob(os.path.join(root, 'usr', 'lib', '*-linux-gnu'))[0]
+        plugins = os.path.join(libraries, 'slurm-wlm')
+        path = os.path.join(folder, 'slurm.conf')
+        with open(path, 'w') as file:
+            file.write(CONFIGURATION.format(at=folder, plugins=plugins, port=free_port(), node_port=free_port(), host=socket.gethostname()))
+        self.environment = {**os.environ, 'SLURM_CONF': path, 'LD_LIBRARY_PATH': libraries + ':' + plugins}
+        step = glob.glob(os.path.join(root, 'usr', 'sbin', 'slurmstepd*'))[0]
+        self.processes = [self.popen('slurmctld', '-D', '-c'), self.popen('slurmd', '-D', '-N', 'localhost', '-d', step)]
+
+    def words(self, name, *more):
+        found = [path for pattern in ('sbin', 'bin') for path in glob.glob(os.path.join(self.root, 'usr', pattern, name + '*'))
+                 if os.path.basename(path) in (name, name + '-wlm')]
+        return [found[0], *more]
+
+    def popen(self, name, *more):
+        return subprocess.Popen(self.words(name, *more), env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL)
+
+    def call(self, name, *more):
+        process = subprocess.run(self.words(name, *more), env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                 timeout=60)
+        assert process.returncode == 0, (name, more, process.stderr)
+        return process.stdout.strip()
+
+    def wait(self, condition, seconds=120):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, 'nothing has happened for %d s' % seconds
+            time.sleep(0.2)
+
+    def jobs(self):
+        return self.call('squeue', '--noheader', '--format', '%i %T').splitlines()
+
+    def close(self):
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture(scope='module')
+def slurm(tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp('slurm'))
+    root = os.environ.get('H5BRIDGE_SLURM')
+    if os.geteuid() or not (root or LONG and shutil.which('apt-get')):
+        pytest.skip('Slurm is started by root with H5BRIDGE_LONG=1, where Debian has it')
+    if not root:
+        root = os.path.join(folder, 'root')
+        subprocess.run(['apt-get', 'download', *PACKAGES], cwd=folder, check=True, capture_output=True, timeout=120)
+        for package in glob.glob(os.path.join(folder, '*.deb')):
+            subprocess.run(['dpkg', '-x', package, root], check=True)
+    started = Slurm(folder, root)
+    try:
+        started.wait(lambda: subprocess.run(started.words('sinfo', '-h', '-o', '%T'), env=started.environment, capture_output=True,
+                                            text=True).stdout.strip() == 'idle', 60)
+        yield started
+    finally:
+        started.close()
+
+
+def template():
+    """The script of docs/scale.md."""
+    with open(os.path.join(support.ROOT, 'docs', 'scale.md'), encoding='utf-8') as file:
+        text = file.read()
+    script = text[text.index('#!/bin/bash\n#SBATCH'):]
+    return script[:script.index('```')]
+
+
+def submit(slurm, folder, manifest, ledger, *words):
+    """The number of a job made from the script of the documents, smaller."""
+    script = template().replace('0-199%50', '0-3%2').replace('--cpus-per-task=4', '--cpus-per-task=1').replace('--mem=2G', '--mem=0')
+    path = os.path.join(folder, 'job.sh')
+    with open(path, 'w') as file:
+        file.write(script)
+    export = 'ALL,MANIFEST=%s,LEDGER=%s,PATH=%s:%s' % (manifest, ledger, os.path.dirname(support.H5BRIDGE), os.environ['PATH'])
+    return slurm.call('sbatch', '--parsable', '--output', os.path.join(folder, '%A_%a.out'), '--export', export, *words, path).split(';')[0]
+
+
+def processes(ledger):
+    """The runs and their children that write to a ledger: {run: children}."""
+    found = {}
+    for path in glob.glob('/proc/[0-9]*/cmdline'):
+        try:
+            with open(path, 'rb') as file:
+                words = file.read().split(b'\0')
+        except OSError:
+            continue
+        if b'run' in words and str(ledger).encode() in words:
+            found[int(path.split('/')[2])] = batches.children_of(int(path.split('/')[2]))
+    return found
+
+
+def test_array_requeue_and_second_array(tmp_path, slurm, counts):
+    number, kills = (1000, 50) if LONG else (60, 4)
+    random.seed(int(os.environ.get('H5BRIDGE_SEED', 3)))
+    tables = batches.make_tables(tmp_path / 'in', number)
+    batches.damage(tables[11])
+    manifest = batches.plan(tmp_path, [*tables, tmp_path / 'in' / 'none.ms', *tables[:7]])
+    ledger = tmp_path / 'l'
+    folder = str(tmp_path)
+    done = collections.Counter()
+    job = submit(slurm, folder, manifest, ledger)
+    requeued = False
+    while sum(done.values()) < kills:
+        if not slurm.jobs():
+            # a second array does what is left of the first
+            job = submit(slurm, folder, manifest, ledger)
+            done['arrays'] += 1
+        time.sleep(random.expovariate(4.))
+        running = processes(ledger)
+        if not running:
+            continue
+        run = random.choice(list(running))
+        victim = random.choice([run, *running[run]])
+        if not requeued and any('RUNNING' in line for line in slurm.jobs()):
+            element = next(line.split()[0] for line in slurm.jobs() if 'RUNNING' in line)
+            slurm.call('scontrol', 'requeue', element)
+            requeued = True
+            done['requeued'] += 1
+            continue
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        done['runs' if victim == run else 'children'] += 1
+    assert requeued
+    slurm.wait(lambda: not slurm.jobs(), 900)
+    second = submit(slurm, folder, manifest, ledger, '--dependency', 'afterany:' + job)
+    slurm.wait(lambda: not slurm.jobs(), 900)
+    found = batches.states(manifest, ledger)
+    items = batches.items(manifest)
+    bad = {tables[11], str(tmp_path / 'in' / 'none.ms')}
+    assert {items[identity]['source'] for identity, state in found.items() if state == 'failed'} == bad
+    assert {found[identity] for identity, item in items.items() if item['source'] not in bad} <= batches.FINISHED
+    batches.check_targets(manifest, found, sample=1 if LONG else 8)
+    support.h5bridge('batch', 'clean', manifest, '--older-than', '0')
+    assert not batches.leftovers(tmp_path)
+    before = batches.identities(tmp_path / 'out')
+    submit(slurm, folder, manifest, ledger, '--dependency', 'afterany:' + second)
+    slurm.wait(lambda: not slurm.jobs(), 300)
+    assert batches.identities(tmp_path / 'out') == before
+    counts['items'] += len(items)
+    counts.update(done)
