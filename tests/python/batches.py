@@ -26,7 +26,7 @@ def make_tables(folder, count, rows=64):
     for number, path in enumerate(paths):
         with ct.table(path, readonly=False, ack=False) as table:
             table.putcol('TIME', np.arange(rows) + 1000. * number)
-            table.putcol('DATA', np.full((rows, 8, 4), number, 'c8'))
+            table.putcol('DATA', np.full((rows, 4, 8), number, 'c8'))
     return paths
 
 

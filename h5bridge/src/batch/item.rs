@@ -142,7 +142,8 @@ impl Item {
         }
         let name = self.output().and_then(Path::file_name).filter(|_| verb.effect == Effect::Writes);
         if name.is_some_and(|name| name.len() > LONGEST_NAME) {
-            let message = format!("the name of the target has more than {LONGEST_NAME} bytes: its receipt could have none");
+            let message =
+                format!("the name of the target has more than {LONGEST_NAME} bytes: its receipt could have none");
             return Err(Error::new(ErrorKind::Usage, message));
         }
         if let Some(option) = self.options.iter().find(|option| REFUSED.contains(&option.as_str())) {
