@@ -28,6 +28,8 @@ FIRST_ITEMS = 32
 """Size of a batch before any time was measured."""
 COUNT_SECONDS = 5.0
 """Seconds between two counts of the threads of the cluster."""
+MOST_FAILURES = 5
+"""Batches that may fail one after the other, other than by the death of their workers."""
 PARTS = 16
 """Number of parts of a batch whose workers died."""
 
@@ -89,6 +91,7 @@ class Window(Generic[T]):
         self._ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self._costs = Costs(settings.batch_seconds)
         self._threads = 1
+        self._failures = 0
         self._counted = -COUNT_SECONDS
 
     def run(self) -> Iterator[Document]:
@@ -151,15 +154,20 @@ class Window(Generic[T]):
 
     def _finish(self, future: Future[Any]) -> Iterator[Document]:
         _, batch = self._running.pop(future.key)
-        if future.status == "finished":
-            documents: list[Document] = future.result()
+        documents, error = self._result(future)
+        if documents is not None:
+            self._failures = 0
             seconds = sum(float(document.get("seconds", 0.0)) for document in documents)
             self._costs.add(len(batch), sum(map(self._size, batch)), seconds)
             found = {document["id"]: document for document in documents}
             for item in batch:
                 yield from self._item(item, found.get(self._identity(item), {}))
             return
-        error = future.exception() if future.status == "error" else None
+        killed = type(error).__name__ == "KilledWorker"
+        self._failures += not killed
+        if error is not None and self._failures > MOST_FAILURES:
+            # it is not the items
+            raise error
         if len(batch) > 1:
             # one of them may be to blame
             step = -(-len(batch) // PARTS)
@@ -167,11 +175,17 @@ class Window(Generic[T]):
                 self._repeat(batch[start : start + step], 0.0)
             return
         # its workers died, or the work itself failed
-        killed = type(error).__name__ == "KilledWorker"
-        message = repr(error)[:300] if error is not None else f"the task was {future.status}"
+        message = repr(error)[:300]
         state = "killed" if killed else "retry"
         code = 137 if killed else 1
         yield from self._item(batch[0], {"state": state, "code": code, "error": message, "driver": True})
+
+    def _result(self, future: Future[Any]) -> tuple[list[Document] | None, BaseException | None]:
+        """The documents of a batch, or what it failed with. A result that is lost with its worker is computed again."""
+        try:
+            return future.result(), None
+        except Exception as error:
+            return None, error
 
     def _item(self, item: T, document: Document) -> Iterator[Document]:
         identity = self._identity(item)

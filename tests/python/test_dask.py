@@ -5,9 +5,11 @@ import json
 import os
 import random
 import signal
+import sys
 import threading
 import time
 
+import cloudpickle
 import dask
 import pytest
 from distributed import Client, LocalCluster
@@ -18,6 +20,9 @@ from h5bridge.dask import convert_many
 import batches
 import support
 from support import h5bridge
+
+# workers cannot import this module
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 LONG = bool(os.environ.get('H5BRIDGE_LONG'))
 
@@ -72,7 +77,7 @@ def test_dask_and_run_share_manifest_and_ledger(tmp_path, client):
 def test_pairs_and_other_verbs(tmp_path, client):
     tables = batches.make_tables(tmp_path / 'in', 3)
     pairs = [(path, tmp_path / ('%d.h5' % number)) for number, path in enumerate(tables)]
-    records = convert(client, pairs, tmp_path / 'l', options=['--compress', 'none'])
+    records = convert(client, pairs, tmp_path / 'l', options=['--compress', 'gzip:1'])
     assert count(records) == {'done': 3} and all(record.digest for record in records.values())
     for source, target in pairs:
         h5bridge('verify', source, target)
@@ -163,12 +168,22 @@ def test_a_driver_that_is_interrupted_ends_the_children(tmp_path, client, big_ms
     assert count(convert(client, pairs, tmp_path / 'l'))['done'] >= 1
 
 
+def fails(batch):
+    raise OSError('the ledger is full')
+
+
+def test_work_that_always_fails_is_not_repeated_for_ever(client):
+    items = ['%d' % number for number in range(1000)]
+    with pytest.raises(OSError, match='ledger is full'):
+        list(Window(client, fails, items, str, len, Settings(pause=0.1)).run())
+
+
 def nothing(batch):
     return [{'id': item, 'state': 'done', 'seconds': 0.01} for item in batch]
 
 
 def test_the_window_keeps_the_scheduler_small(client, counts):
-    number = 1_000_000 if LONG else 50_000
+    number = 1_000_000 if LONG else 20_000
     items = ['%x' % item for item in range(number)]
     window = Window(client, nothing, items, str, len, Settings(batch_seconds=2.56))
     begin, most, done = time.monotonic(), 0, 0
