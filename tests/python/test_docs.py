@@ -280,9 +280,10 @@ def test_pages_of_commands():
     """The page of each command has every word of its help."""
     commands = load('commands')
     pages = commands.pages(support.H5BRIDGE)
-    assert {'index', 'to-hdf5', 'to-ms', 'info', 'generate'} <= set(pages)
+    assert {'index', 'to-hdf5', 'to-ms', 'info', 'generate', 'batch', 'batch-run'} <= set(pages)
     for name, text in pages.items():
-        help_text = commands.help_text(support.H5BRIDGE, *([] if name == 'index' else [name]))
+        words = ['batch', name[len('batch-'):]] if name.startswith('batch-') else [] if name == 'index' else [name]
+        help_text = commands.help_text(support.H5BRIDGE, *words)
         shown = re.sub(r'\\(.)', r'\1', text)
         missing = set(re.findall(r'[\w<>-]+', help_text)) - set(re.findall(r'[\w<>-]+', shown)) - {'Usage'}
         assert not missing, (name, missing)
