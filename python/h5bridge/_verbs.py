@@ -269,7 +269,8 @@ def to_hdf5(
     `average`, `"time=10s,chan=4"`, averages visibilities. `profile` is `default`, or `cloud` for an object store.
     `compress` is `auto`, `none`, `shared`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`; with
     `shared`, `reflink` is `auto`, `always` or `never`. `restorable` keeps what `to_ms(exact=True)` needs. `quicklook`
-    adds small versions of the visibilities. `salvage` leaves out what is damaged. `digest` None: as the command line decides. `threads` 0: one for each processor.
+    adds small versions of the visibilities. `salvage` leaves out what is damaged. `digest` None: as the command line
+    decides. `threads` 0: one for each processor.
 
     The file appears under its name when it is whole. Raises `ExistsError` if there is one and `overwrite` is not set,
     `NoSpaceError`, `FormatError`, `LockedError`; an exception of `progress`, KeyboardInterrupt included, stops the

@@ -173,7 +173,7 @@ impl<'a> ToHdf5<'a> {
     }
 
     /// Writes small versions of the visibilities beside them, in the group `quicklook`: means, extreme amplitudes and flags by
-    /// time and channel, in levels that halve. Viewers of HDF5 files draw them as heat maps. They are no part of the table.
+    /// time and channel, in levels that halve. Viewers of HDF5 files draw them as heat maps. They are not part of the table.
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self

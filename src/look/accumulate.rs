@@ -381,7 +381,9 @@ impl Accumulator {
                     let amplitude = f64::from(amplitude(value));
                     if amplitude > 0. && amplitude.is_finite() {
                         let line = match by_phase {
-                            true => (f64::from(value.im).atan2(f64::from(value.re)).to_degrees() / 360. + 0.5) * MAP as f64,
+                            true => {
+                                (f64::from(value.im).atan2(f64::from(value.re)).to_degrees() / 360. + 0.5) * MAP as f64
+                            }
                             false => (amplitude.log2() * OCTAVE).floor() + UNITY as f64,
                         };
                         let column = distance(place) / *reach * MAP as f64;

@@ -339,13 +339,12 @@ impl Frame {
         }
         let mut first = frames.into_iter().next()?.1;
         let shape = [names.len(), places.len()];
-        first.arrays = vec![
-            Array::new("x", [places.len()], Numbers::F64(places)),
-            Array::new("y", shape, Numbers::F32(values)),
-        ];
+        first.arrays =
+            vec![Array::new("x", [places.len()], Numbers::F64(places)), Array::new("y", shape, Numbers::F32(values))];
         first.plot.series = Some(names);
         first.plot.title = format!("{}, by {by}", first.plot.title);
-        first.plot.note = first.plot.selection["average"].as_str().map_or(String::new(), |average| format!("{average} means"));
+        first.plot.note =
+            first.plot.selection["average"].as_str().map_or(String::new(), |average| format!("{average} means"));
         first.plot.selection["by"] = by.into();
         Some(first)
     }

@@ -74,12 +74,18 @@ impl Image {
         for (axis, &len) in others.iter().enumerate() {
             let number = plane.0.get(axis).copied().unwrap_or(0);
             if number >= len {
-                return Err(Error::usage(format!("the image has {len} planes along axis {}, not a plane {number}", axis + 2)));
+                return Err(Error::usage(format!(
+                    "the image has {len} planes along axis {}, not a plane {number}",
+                    axis + 2
+                )));
             }
             start.push(number);
         }
         if let Some(extra) = plane.0.get(others.len()) {
-            let message = format!("the image has {} axes after the first two; --plane has one more number, {extra}", others.len());
+            let message = format!(
+                "the image has {} axes after the first two; --plane has one more number, {extra}",
+                others.len()
+            );
             return Err(Error::usage(message));
         }
         let (width, height) = (self.shape[0], self.shape[1]);
@@ -99,7 +105,8 @@ impl Image {
                 *sum = (sum.0 + value, sum.1 + 1);
             }
         }
-        let raster = sums.iter().map(|&(sum, count)| if count == 0 { f32::NAN } else { (sum / f64::from(count)) as f32 });
+        let raster =
+            sums.iter().map(|&(sum, count)| if count == 0 { f32::NAN } else { (sum / f64::from(count)) as f32 });
         self.frame_of(plane, raster.collect(), (columns, lines), each)
     }
 
@@ -109,7 +116,9 @@ impl Image {
         Ok(match column.info().data_type() {
             DataType::Float => numbers(column.part::<f32>(0, region).with_context(context)?, f64::from),
             DataType::Double => numbers(column.part::<f64>(0, region).with_context(context)?, |value| value),
-            DataType::Complex => numbers(column.part::<Complex32>(0, region).with_context(context)?, |v| v.norm().into()),
+            DataType::Complex => {
+                numbers(column.part::<Complex32>(0, region).with_context(context)?, |v| v.norm().into())
+            }
             DataType::DComplex => numbers(column.part::<Complex64>(0, region).with_context(context)?, |v| v.norm()),
             other => return Err(Error::unsupported(format!("images of type {other} are not drawn"))),
         })
@@ -197,7 +206,9 @@ fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Recor
 /// World coordinates of a pixel axis: offsets on the sky, or values. Axes that are rotated or not linear count pixels.
 fn world(coordinates: Option<&Record>, axis: usize) -> World {
     let pixels = |label: String| World { label, unit: String::new(), pixel: 0., value: 0., increment: 1. };
-    let Some((kind, record, at)) = coordinate(coordinates, axis) else { return pixels(format!("pixel of axis {axis}")) };
+    let Some((kind, record, at)) = coordinate(coordinates, axis) else {
+        return pixels(format!("pixel of axis {axis}"));
+    };
     let name = match kind {
         "spectral" => "frequency".to_owned(),
         "stokes" => "stokes".to_owned(),

@@ -171,7 +171,7 @@ def test_a_live_file(tmp_path):
     h5bridge('follow', tmp_path / 'a.ms', tmp_path / 'live.h5', '--until-closed', '--quiet')
     h5bridge('finalize', tmp_path / 'live.h5', tmp_path / 'a.h5', '--quicklook', '--quiet')
     check(DEMO, tmp_path / 'a.h5')
-    h5bridge('verify', tmp_path / 'a.h5', DEMO)
+    h5bridge('verify', tmp_path / 'a.h5', tmp_path / 'live.h5')
 
 
 def test_from_python(tmp_path):

@@ -248,7 +248,11 @@ impl Drawing {
         let mut drawing = Drawing { kind, parameters, by };
         match (quantity, &args.quantity) {
             (Some(quantity), Some(given)) if quantity != given => {
-                return Err(Error::new(ErrorKind::Usage, format!("--quantity is {given}, and --y is {quantity}; one of them is enough")).into());
+                return Err(Error::new(
+                    ErrorKind::Usage,
+                    format!("--quantity is {given}, and --y is {quantity}; one of them is enough"),
+                )
+                .into());
             }
             (Some(quantity), None) => drawing.parameters.push(("quantity".to_owned(), quantity.to_owned())),
             _ => {}
@@ -287,7 +291,8 @@ fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<V
     let image = |image: Image| -> Result<Vec<Panel>> { Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?)]) };
     if args.kind.as_deref() == Some(IMAGE) {
         let found = Image::open(&args.source)?;
-        let missing = || Error::new(ErrorKind::Unsupported, "the source is not an image: it has no column map with coordinates");
+        let missing =
+            || Error::new(ErrorKind::Unsupported, "the source is not an image: it has no column map with coordinates");
         return image(found.ok_or_else(|| missing().context(args.source.display()))?);
     }
     let mut session = Session::open(&args.source)?;
@@ -302,7 +307,9 @@ fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<V
         }
     }
     if !args.plane.is_empty() {
-        return Err(Error::new(ErrorKind::Usage, "--plane is for images; the source has none").context(args.source.display()).into());
+        return Err(Error::new(ErrorKind::Usage, "--plane is for images; the source has none")
+            .context(args.source.display())
+            .into());
     }
     let reading = (args.source.as_path(), global, stop);
     let mut panels = Vec::new();
@@ -334,7 +341,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         return Ok(Status::Done);
     }
     let shown = args.shown(global);
-    // a file that nobody asked for is written only if the picture would be seen nowhere
+    // without --out a file is written only if the picture is shown nowhere else
     let writes = args.out.is_some() || shown.is_none() && !global.json;
     let form = args.out.as_deref().map_or(Ok(Form::Png), Form::of)?;
     let panels = panels(&args, global, &stop, shown.is_some() || writes && form.is_picture())?;
@@ -367,8 +374,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         }
         false => json!({}),
     };
-    let summary = target.map(|path| format!("{}: {} ({}), {} rows", path.display(), plot.title, plot.note, plot.rows_used));
-    Ending { warnings: &warnings, summary: summary.into_iter().collect(), fields, ..Ending::default() }.print(global, out)
+    let summary =
+        target.map(|path| format!("{}: {} ({}), {} rows", path.display(), plot.title, plot.note, plot.rows_used));
+    Ending { warnings: &warnings, summary: summary.into_iter().collect(), fields, ..Ending::default() }
+        .print(global, out)
 }
 
 fn bytes(panels: &[Panel], form: Form, size: (usize, usize)) -> Vec<u8> {

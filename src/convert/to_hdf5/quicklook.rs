@@ -135,7 +135,9 @@ pub(crate) fn write(source: &Source, plan: &Plan, root: &Group, progress: &dyn P
     }
     let reader = Reader { source, main };
     let windows = reader.windows(progress)?;
-    if windows.len() > MAX_WINDOWS || windows.values().map(|window| window.counted().len()).sum::<usize>() > MAX_DISTINCT {
+    if windows.len() > MAX_WINDOWS
+        || windows.values().map(|window| window.counted().len()).sum::<usize>() > MAX_DISTINCT
+    {
         warnings.push("the main table has too many spectral windows or times: no quicklook is written".to_owned());
         return Ok(warnings);
     }
@@ -146,11 +148,13 @@ pub(crate) fn write(source: &Source, plan: &Plan, root: &Group, progress: &dyn P
     let group = root.create_group(&name)?;
     group.set_attribute(QUICKLOOK_VERSION, &Attribute::Scalar(Values::Int(vec![1])))?;
     for column in columns {
-        let planes = reader.column(&column.name, &windows, progress).with_context(|| place(&main.name, &column.name))?;
+        let planes =
+            reader.column(&column.name, &windows, progress).with_context(|| place(&main.name, &column.name))?;
         let of_column = group.create_group(&column.link)?;
         let misfits: u64 = planes.values().map(|plane| plane.misfits).sum();
         if misfits > 0 {
-            warnings.push(format!("quicklook of {}: {misfits} rows with cells of another shape are left out", column.name));
+            warnings
+                .push(format!("quicklook of {}: {misfits} rows with cells of another shape are left out", column.name));
         }
         for (id, plane) in &planes {
             let of_window = of_column.create_group(&format!("spw_{id}"))?;
@@ -252,7 +256,10 @@ impl Reader<'_> {
             let Some(shape) = column.cell_shape(window.row)? else { continue };
             largest = largest.max(shape.elements()?);
             if let [correlations, channels] = shape[..] {
-                planes.extend(Plane::new((correlations, channels), window.counted().len(), windows.len()).map(|plane| (id, plane)));
+                planes.extend(
+                    Plane::new((correlations, channels), window.counted().len(), windows.len())
+                        .map(|plane| (id, plane)),
+                );
             }
         }
         let bytes = largest.saturating_mul(1 + column.info().data_type().size() as u64);
@@ -261,9 +268,8 @@ impl Reader<'_> {
             let keys = self.keys(rows.clone())?;
             for (id, plane) in &mut planes {
                 let window = &windows[id];
-                let counts = |key: &Key| {
-                    key.window == *id && key.time.is_finite() && (key.is_cross || !window.is_cross())
-                };
+                let counts =
+                    |key: &Key| key.window == *id && key.time.is_finite() && (key.is_cross || !window.is_cross());
                 let numbers: Vec<usize> = (0..keys.len()).filter(|&number| counts(&keys[number])).collect();
                 plane.add(&column, flags.as_ref(), window.counted(), (rows.start, &keys, numbers))?;
             }
@@ -278,7 +284,9 @@ impl Reader<'_> {
         let mut level = Level {
             sums: plane.sums.clone(),
             times: (0..plane.times).map(|bin| ends_of(bin, plane.times, times)).collect(),
-            channels: (0..plane.places).map(|at| at * plane.each..((at + 1) * plane.each).min(plane.channels)).collect(),
+            channels: (0..plane.places)
+                .map(|at| at * plane.each..((at + 1) * plane.each).min(plane.channels))
+                .collect(),
         };
         let has_time = self.has("TIME", DataType::Double);
         for number in 0.. {
@@ -411,7 +419,9 @@ impl Plane {
 /// Amplitudes of the cells of rows.
 fn amplitudes(column: &Column<'_>, rows: &[u64]) -> Result<Vec<f64>> {
     Ok(match column.info().data_type() {
-        DataType::Complex => column.rows_at::<Complex32>(rows)?.iter().map(|v| Complex64::new(v.re.into(), v.im.into()).norm()).collect(),
+        DataType::Complex => {
+            column.rows_at::<Complex32>(rows)?.iter().map(|v| Complex64::new(v.re.into(), v.im.into()).norm()).collect()
+        }
         DataType::DComplex => column.rows_at::<Complex64>(rows)?.iter().map(|v| v.norm()).collect(),
         DataType::Float => column.rows_at::<f32>(rows)?.iter().map(|v| f64::from(v.abs())).collect(),
         DataType::Double => column.rows_at::<f64>(rows)?.iter().map(|v| v.abs()).collect(),
@@ -465,7 +475,9 @@ impl Level {
         };
         let channel = match frequencies {
             Some(list) => Values::Double(self.channels.iter().map(|range| mean(range, list)).collect()),
-            None => Values::Double(self.channels.iter().map(|range| (range.start + range.end - 1) as f64 / 2.).collect()),
+            None => {
+                Values::Double(self.channels.iter().map(|range| (range.start + range.end - 1) as f64 / 2.).collect())
+            }
         };
         let of_channel: &[(&str, &str)] = match frequencies {
             Some(_) => &[(UNITS, "Hz"), (LONG_NAME, "mean frequency of the channels")],
@@ -474,19 +486,20 @@ impl Level {
         let corr = codes.map_or_else(|| (0..correlations as i32).collect(), <[i32]>::to_vec);
         let of_corr = if codes.is_some() { "Stokes code of the correlation" } else { "number of the correlation" };
         let scales = [
-            scale(group, "corr", Values::Int(corr), &[(LONG_NAME, of_corr)])?,
-            scale(group, if has_time { "time" } else { "row" }, Values::Double(middles), time)?,
             scale(group, if frequencies.is_some() { "frequency" } else { "channel" }, channel, of_channel)?,
+            scale(group, if has_time { "time" } else { "row" }, Values::Double(middles), time)?,
+            scale(group, "corr", Values::Int(corr), &[(LONG_NAME, of_corr)])?,
         ];
-        let times = |last: bool| Values::Double(self.times.iter().map(|ends| if last { ends.1 } else { ends.0 }).collect());
+        let times =
+            |last: bool| Values::Double(self.times.iter().map(|ends| if last { ends.1 } else { ends.0 }).collect());
         let channels = |ends: fn(&Range<usize>) -> usize| {
             Values::Int64(self.channels.iter().map(|range| ends(range) as i64).collect())
         };
         for (name, values, axis) in [
             ("time_first", times(false), 1),
             ("time_last", times(true), 1),
-            ("channel_first", channels(|range| range.start), 2),
-            ("channel_end", channels(|range| range.end), 2),
+            ("channel_first", channels(|range| range.start), 0),
+            ("channel_end", channels(|range| range.end), 0),
         ] {
             let dataset = create(group, name, &Shape::from([values.len() as u64]), None, &values)?;
             dataset.attach_scale(0, &scales[axis])?;
@@ -500,7 +513,9 @@ impl Level {
             ("max", filled(&|sum| or_nan(sum, sum.high)), "largest amplitude"),
             (
                 "flagged",
-                filled(&|sum| if sum.all == 0 { f32::NAN } else { (f64::from(sum.flagged) / f64::from(sum.all)) as f32 }),
+                filled(&|sum| {
+                    if sum.all == 0 { f32::NAN } else { (f64::from(sum.flagged) / f64::from(sum.all)) as f32 }
+                }),
                 "fraction of flagged cells",
             ),
         ] {
@@ -552,7 +567,9 @@ mod tests {
         };
         let half = level.halved(2);
         assert_eq!((half.times.len(), half.times[32], half.channels.len()), (33, (64., 64.), 3));
-        let count = |level: &Level| level.sums.iter().map(|sum| (sum.good, sum.all)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let count = |level: &Level| {
+            level.sums.iter().map(|sum| (sum.good, sum.all)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+        };
         assert_eq!(count(&half), count(&level));
         assert_eq!(half.sums[0].good, 3);
     }

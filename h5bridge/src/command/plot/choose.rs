@@ -74,7 +74,10 @@ pub(super) fn groups(
     given: &[(String, String)],
 ) -> Result<Vec<(String, (String, String))>> {
     if !matches!(kind, Kind::AmpTime | Kind::PhaseTime | Kind::Spectrum | Kind::FlagChannel | Kind::FlagTime) {
-        return Err(Error::new(ErrorKind::Usage, format!("--by {by}: {} has no lines; amplitude or phase against time has", kind.name())));
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("--by {by}: {} has no lines; amplitude or phase against time has", kind.name()),
+        ));
     }
     let known = session.describe()?;
     let selects = |name: &str| given.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
@@ -92,9 +95,10 @@ pub(super) fn groups(
         "field" => numbered("field", known.fields.iter().map(|field| field.name.clone()).collect()),
         "spw" => {
             let wanted = selects("spw");
-            let windows = known.spectral_windows.iter().filter(|window| {
-                wanted.is_none_or(|wanted| wanted == window.name || wanted == window.id.to_string())
-            });
+            let windows = known
+                .spectral_windows
+                .iter()
+                .filter(|window| wanted.is_none_or(|wanted| wanted == window.name || wanted == window.id.to_string()));
             windows.map(|window| (format!("spw {}", window.id), ("spw".to_owned(), window.id.to_string()))).collect()
         }
         "scan" => {

@@ -60,7 +60,9 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
         class: "title",
     };
     scene.shapes.push(title);
-    let note = shortened(&panel.note(), ((whole.right - LEFT - 8.) / Size::Normal.character()) as usize);
+    // the keys of a raster are at the right
+    let keys = if raster.is_some() { 260. } else { 8. };
+    let note = shortened(&panel.note(), ((whole.right - LEFT - keys) / Size::Normal.character()) as usize);
     scene.text((LEFT, whole.top + 40.), Anchor::Start, &note, "note");
     let start = match raster {
         Some(raster) => draw_raster(scene, &area, panel, &raster),
@@ -145,7 +147,7 @@ fn colour_bar(scene: &mut Scene, area: &Area, raster: &Raster) {
 }
 
 fn horizontal_marks(scene: &mut Scene, area: &Area, axis: &Axis, low: f64, high: f64) {
-    for (value, text) in marks(axis, low.min(high), low.max(high), (area.width() / 110.) as usize) {
+    for (value, text) in marks(axis, low.min(high), low.max(high), ((area.width() / 110.) as usize).max(4)) {
         let x = area.x((value - low) / (high - low));
         scene.line((x, area.bottom), (x, area.bottom + 5.), INK, "mark");
         scene.text((x, area.bottom + 16.), Anchor::Middle, &text, "mark-x");
@@ -159,7 +161,7 @@ fn vertical_mark(scene: &mut Scene, area: &Area, fraction: f64, text: &str) {
 }
 
 fn vertical_marks(scene: &mut Scene, area: &Area, axis: &Axis, low: f64, high: f64) {
-    for (value, text) in marks(axis, low.min(high), low.max(high), (area.height() / 60.) as usize) {
+    for (value, text) in marks(axis, low.min(high), low.max(high), ((area.height() / 60.) as usize).max(4)) {
         vertical_mark(scene, area, (value - low) / (high - low), &text);
     }
 }
@@ -186,7 +188,7 @@ fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -
     };
     let (left, right, low, high) = (view.left, view.right, view.low, view.high);
     let is_category = plot.x.scale == "category";
-    for (value, _) in marks(&plot.y, low, high, (area.height() / 60.) as usize) {
+    for (value, _) in marks(&plot.y, low, high, ((area.height() / 60.) as usize).max(4)) {
         let y = area.y((value - low) / (high - low));
         scene.line((area.left, y), (area.right - 1., y), FAINT, "grid");
     }

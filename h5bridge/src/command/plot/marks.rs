@@ -6,6 +6,9 @@ use ctds_hdf5::look::{Axis, utc_of_mjd};
 const TIMES: [f64; 18] =
     [1., 2., 5., 10., 15., 30., 60., 120., 300., 600., 900., 1800., 3600., 7200., 10800., 21600., 43200., 86400.];
 
+/// Steps of angles.
+const DEGREES: [f64; 6] = [5., 10., 30., 45., 90., 180.];
+
 /// Marks at most.
 const MOST: usize = 64;
 
@@ -24,7 +27,9 @@ pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64,
             TIMES.into_iter().find(|&step| step >= rough).unwrap_or((rough / 86400.).ceil() * 86400.)
         }
         (_, Some(_), _) => step.max(1.),
-        (_, _, "deg") if (20. ..=100.).contains(&rough) => (rough / 45.).ceil() * 45.,
+        (_, _, "deg") if span > 40. => {
+            DEGREES.into_iter().find(|&step| step >= 0.7 * rough).unwrap_or((rough / 360.).ceil() * 360.)
+        }
         _ => step,
     };
     let first = (low / step).ceil();

@@ -137,7 +137,13 @@ impl Raster {
         match (self.high > self.low, self.is_log && value <= 0.) {
             (_, true) => 0.,
             (true, _) => (scaled(value) - scaled(self.low)) / (scaled(self.high) - scaled(self.low)),
-            (false, _) => if value > self.high { 1. } else { 0. },
+            (false, _) => {
+                if value > self.high {
+                    1.
+                } else {
+                    0.
+                }
+            }
         }
     }
 

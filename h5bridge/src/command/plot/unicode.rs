@@ -76,18 +76,14 @@ fn foreground(colour: Colour, text: &str, coloured: bool) -> String {
     if coloured { format!("\x1b[38;2;{red};{green};{blue}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-fn raster_lines(
-    panel: &Panel,
-    raster: &Raster,
-    (width, height): (usize, usize),
-    coloured: bool,
-) -> Option<Drawn> {
+fn raster_lines(panel: &Panel, raster: &Raster, (width, height): (usize, usize), coloured: bool) -> Option<Drawn> {
     if raster.lines == 0 || raster.columns == 0 {
         return None;
     }
     let plot = &panel.frame.plot;
     let (x, y) = (&raster.x, &raster.y);
-    let (columns, lines) = (raster.places(x, false, width as f64), raster.places(y, raster.by_line, 2. * height as f64));
+    let (columns, lines) =
+        (raster.places(x, false, width as f64), raster.places(y, raster.by_line, 2. * height as f64));
     // half lines from above
     let colour = |half: usize, column: usize| -> Colour {
         let line = lines[(2 * height - 1 - half) * lines.len() / (2 * height)];
@@ -124,7 +120,8 @@ fn raster_lines(
         .map(|step| palette::scale(f64::from(step) / f64::from(steps - 1)))
         .map(|colour| if coloured { foreground(colour, "█", true) } else { shade(colour).to_string() })
         .collect();
-    let key = format!("{} {} {bar} {}", safe(&label(&raster.z, None)), short(raster.value(0.)), short(raster.value(1.)));
+    let key =
+        format!("{} {} {bar} {}", safe(&label(&raster.z, None)), short(raster.value(0.)), short(raster.value(1.)));
     Some(Drawn {
         lines: (0..height).map(line).collect(),
         y_marks,
@@ -151,12 +148,18 @@ fn shade(colour: Colour) -> char {
 
 fn horizontal(axis: &ctds_hdf5::look::Axis, low: f64, high: f64, width: usize) -> Vec<(usize, String)> {
     let place = |value: f64| ((value - low) / (high - low) * (width - 1) as f64).round() as usize;
-    marks(axis, low.min(high), low.max(high), width / 14).into_iter().map(|(value, text)| (place(value), text)).collect()
+    marks(axis, low.min(high), low.max(high), width / 14)
+        .into_iter()
+        .map(|(value, text)| (place(value), text))
+        .collect()
 }
 
 fn vertical(axis: &ctds_hdf5::look::Axis, low: f64, high: f64, height: usize) -> Vec<(usize, String)> {
     let place = |value: f64| height - 1 - ((value - low) / (high - low) * (height - 1) as f64).round() as usize;
-    marks(axis, low.min(high), low.max(high), height / 3).into_iter().map(|(value, text)| (place(value), text)).collect()
+    marks(axis, low.min(high), low.max(high), height / 3)
+        .into_iter()
+        .map(|(value, text)| (place(value), text))
+        .collect()
 }
 
 /// Dots of a Braille character by column and line.
