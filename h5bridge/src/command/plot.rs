@@ -301,10 +301,11 @@ fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<V
         session.set_block_bytes(bytes);
     }
     let known = session.describe()?;
-    if args.leaves_kind() && known.missing.is_some() {
-        if let Ok(Some(found)) = Image::open(&args.source) {
-            return image(found);
-        }
+    if args.leaves_kind()
+        && known.missing.is_some()
+        && let Ok(Some(found)) = Image::open(&args.source)
+    {
+        return image(found);
     }
     if !args.plane.is_empty() {
         return Err(Error::new(ErrorKind::Usage, "--plane is for images; the source has none")
@@ -361,7 +362,12 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     }
     let drawn = |panel: &Panel| {
         let shape: Vec<usize> = panel.frame.values().map_or(Vec::new(), |values| values.shape.clone());
-        json!({"shape": shape, "plot": panel.frame.plot, "arrays": panel.frame.arrays_json()})
+        let mut fields = json!({"shape": shape, "plot": panel.frame.plot});
+        // the Python package reads the arrays from the file
+        if global.caller.is_none() {
+            fields["arrays"] = panel.frame.arrays_json();
+        }
+        fields
     };
     let fields = match global.json {
         true => {
