@@ -3,7 +3,7 @@
 //! A file that casacore ignores says which HDF5 file that is and where its datasets were when the links were made.
 
 use std::fs::{self, Metadata};
-use std::io::ErrorKind as IoErrorKind;
+use std::io::{self, ErrorKind as IoErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,9 @@ pub(crate) const RECORD: &str = ".h5bridge.json";
 
 /// The version of the record.
 const VERSION: u32 = 1;
+
+/// Most bytes of a record that are read: some hundred for each link.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// What a directory records of its links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +69,7 @@ impl Record {
     /// Reads the record in `directory`; `None` if it does not contain one.
     pub(crate) fn read(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(RECORD);
-        let bytes = match fs::read(&path) {
+        let bytes = match read_record(&path) {
             Ok(bytes) => bytes,
             Err(error) if matches!(error.kind(), IoErrorKind::NotFound | IoErrorKind::NotADirectory) => {
                 return Ok(None);
@@ -131,6 +134,16 @@ pub(crate) fn check(directory: &Path) -> Result<Option<Record>> {
     let record = Record::read(directory)?;
     record.as_ref().map_or(Ok(()), |record| record.check(directory))?;
     Ok(record)
+}
+
+/// The bytes of a record, at most [`MOST_BYTES`]: what follows makes it invalid.
+fn read_record(path: &Path) -> io::Result<Vec<u8>> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::new(IoErrorKind::InvalidData, "the record of links is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn mtime_ns(metadata: &Metadata) -> i64 {

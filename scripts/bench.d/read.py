@@ -1,4 +1,5 @@
-"""Reading a column: the Rust API against python-casacore on a MeasurementSet, against h5py on a native file, in turn, in the page cache.
+"""Reading a column: the Rust API against python-casacore and casacure on a MeasurementSet, against h5py on a native file, in turn, in
+the page cache.
 
 Patterns: the whole column; the middle channel of all rows; one baseline over all times; 1000 cells here and there.
 Each pattern is read on a table opened for it, in a process that has read before, as this process has: the last of three times.
@@ -8,12 +9,15 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import time
 
-import casacore.tables as ct
-import h5py
+if sys.argv[1:2] == ['--peer']:    # in the environment of casacure
+    from casacure import tables as ct
+else:
+    import casacore.tables as ct
 
-TOOL = os.environ['READ_SPEED']
+CASACURE = os.environ.get('CASACURE_PYTHON')
 COLUMNS = ['DATA', 'WEIGHT_SPECTRUM', 'FLAG', 'UVW', 'TIME', 'ANTENNA1']
 PATTERNS = ['whole', 'channel', 'baseline', 'cells']
 
@@ -47,6 +51,7 @@ def casacore(path, name, pattern, step):
 
 def hdf5(path, name, pattern, step):
     """Seconds that h5py takes; None if the column has no such pattern."""
+    import h5py    # the environment of casacure has none
     with h5py.File(path) as file:
         data = file['MAIN'][name]
         rows = len(data)
@@ -65,24 +70,41 @@ def hdf5(path, name, pattern, step):
         return time.perf_counter() - start
 
 
+def in_casacure(path, name, step):
+    """Seconds of each pattern in a process of casacure, the last of three times."""
+    words = [CASACURE, __file__, '--peer', path, name, str(step)]
+    return json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
+
+
 def main():
+    if sys.argv[1:2] == ['--peer']:
+        path, name, step = sys.argv[2], sys.argv[3], int(sys.argv[4])
+        print(json.dumps({pattern: [casacore(path, name, pattern, step) for _ in range(3)][-1] for pattern in PATTERNS}))
+        return
     args = parser.parse_args()
-    peer, read = ('h5py', hdf5) if os.path.isfile(args.table) else ('python-casacore', casacore)
-    ours, theirs = {}, {}
+    tool = os.environ['READ_SPEED']
+    peers = ['h5py'] if os.path.isfile(args.table) else ['python-casacore'] + ['casacure'] * bool(CASACURE)
+    read = hdf5 if os.path.isfile(args.table) else casacore
+    times = {}
     for _ in range(args.rounds):
         for name in COLUMNS:
-            words = [TOOL, args.table, name, '3', str(args.baselines)]
+            words = [tool, args.table, name, '3', str(args.baselines)]
             found = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
+            cure = in_casacure(args.table, name, args.baselines) if 'casacure' in peers else {}
             for pattern in PATTERNS:
                 seconds = read(args.table, name, pattern, args.baselines)
                 if seconds is not None:
-                    theirs.setdefault((name, pattern), []).append(seconds)
-                    ours.setdefault((name, pattern), []).append(found[pattern][-1])
-    print('%d rounds, medians of seconds, and how many times as fast as %s' % (args.rounds, peer))
-    print('%-18s %-10s %14s %12s %8s' % ('column', 'pattern', peer, 'ctds-hdf5', 'times'))
-    for (name, pattern), seconds in theirs.items():
-        a, b = statistics.median(seconds), statistics.median(ours[name, pattern])
-        print('%-18s %-10s %14.5f %12.5f %8.1f' % (name, pattern, a, b, a / b))
+                    row = times.setdefault((name, pattern), {})
+                    for who, time_of in ((peers[0], seconds), ('casacure', cure.get(pattern)), ('ctds-hdf5', found[pattern][-1])):
+                        if time_of is not None:
+                            row.setdefault(who, []).append(time_of)
+    print('%d rounds, medians of seconds, and how many times as fast as each peer' % args.rounds)
+    print('%-18s %-10s %12s' % ('column', 'pattern', 'ctds-hdf5') + ''.join(' %16s %6s' % (peer, 'times') for peer in peers))
+    for (name, pattern), row in times.items():
+        ours = statistics.median(row['ctds-hdf5'])
+        medians = [statistics.median(row[peer]) for peer in peers]
+        print('%-18s %-10s %12.5f' % (name, pattern, ours)
+              + ''.join(' %16.5f %6.1f' % (median, median / ours) for median in medians), flush=True)
 
 
 main()

@@ -190,27 +190,26 @@ impl fmt::Display for Pipeline {
     }
 }
 
-/// Passes `bytes` through the filters one after the other; the last output is left in `out`.
+/// Passes `bytes` through the filters one after the other; the last output is left in `out`. What is between two filters is in
+/// `scratch` each time if there are two of them, so that it keeps its length from chunk to chunk and is not cleared.
 fn run<'a>(
-    filters: impl Iterator<Item = &'a Filter>,
+    filters: impl Iterator<Item = &'a Filter> + Clone,
     scratch: &mut Vec<u8>,
     bytes: &[u8],
     out: &mut Vec<u8>,
     mut apply: impl FnMut(&Filter, &[u8], &mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
-    let mut first = true;
-    for filter in filters {
-        if first {
-            apply(filter, bytes, out)?;
-        } else {
-            std::mem::swap(scratch, out);
-            apply(filter, scratch, out)?;
-        }
-        first = false;
-    }
-    if first {
+    let mut left = filters.clone().count();
+    if left == 0 {
         out.clear();
         out.extend_from_slice(bytes);
+    }
+    let mut first = true;
+    for filter in filters {
+        let (target, other) = if left % 2 == 1 { (&mut *out, &mut *scratch) } else { (&mut *scratch, &mut *out) };
+        apply(filter, if first { bytes } else { other }, target)?;
+        first = false;
+        left -= 1;
     }
     Ok(())
 }

@@ -294,6 +294,19 @@ def test_verbs(tmp_path):
     h5bridge('verify', tmp_path / 'there' / 'thin.ms')
 
 
+def test_bad_record(tmp_path):
+    thin = make(DEMO, tmp_path)[1]
+    record = thin / '.h5bridge.json'
+    for change, words in ((lambda: os.truncate(record, 3 << 30), 'not a record of links'), (lambda: os.mkfifo(record), 'not a regular file')):
+        record.unlink()
+        record.touch()
+        if words == 'not a regular file':
+            record.unlink()
+        change()
+        process = h5bridge('verify', thin, code=DAMAGED)
+        assert words in process.stderr and '.h5bridge.json' in process.stderr, process.stderr
+
+
 def test_link_refuses(tmp_path):
     h5bridge('link', DEMO, tmp_path / 'thin.ms', code=USAGE)
     h5, thin = make(DEMO, tmp_path)

@@ -7,7 +7,7 @@
 //! ```text
 //! 2 bytes   header (RFC 1950)
 //! for each series of segments with one method, blocks of deflate (RFC 1951) that end at a byte:
-//!   stored blocks; or blocks of zlib that begin without history and end with a full flush
+//!   stored blocks; blocks of codes; or blocks of zlib that begin without history and end with a full flush
 //! 2 bytes   an empty last block
 //! 4 bytes   Adler-32 of the chunk
 //! ```
@@ -17,15 +17,15 @@ use libdeflater::{CompressionLvl, Compressor};
 use zlib_rs::{Deflate, DeflateConfig, DeflateFlush, Strategy};
 
 use super::super::interface::Encoder;
+use super::codes;
 use super::estimate::Estimator;
+use super::stored::store;
 use crate::error::{Error, Result};
 
 /// Chunks up to this length are not judged.
 const SMALL_CHUNK: usize = 8 << 10;
 /// The most bytes of a segment.
 const SEGMENT: usize = 64 << 10;
-/// The most bytes of a stored block.
-const STORED_BLOCK: usize = 65_535;
 /// Deflate with a window of 32 KiB.
 const HEADER: [u8; 2] = [0x78, 0x5e];
 /// The last block of a stream, without content.
@@ -56,7 +56,6 @@ pub(super) struct Encode {
     estimator: Estimator,
     /// Each is made when first needed, and kept.
     whole: Option<Compressor>,
-    codes: Option<Deflate>,
     runs: Option<Deflate>,
     matches: Option<Deflate>,
     /// Where zlib writes, so that no longer output has to be cleared before.
@@ -65,15 +64,7 @@ pub(super) struct Encode {
 
 impl Encode {
     pub(super) fn new(level: u8) -> Self {
-        Encode {
-            level,
-            estimator: Estimator::new(),
-            whole: None,
-            codes: None,
-            runs: None,
-            matches: None,
-            blocks: Vec::new(),
-        }
+        Encode { level, estimator: Estimator::new(), whole: None, runs: None, matches: None, blocks: Vec::new() }
     }
 
     /// The lengths of consecutive parts of a chunk, and the method for each; none for a short chunk, which is not judged.
@@ -143,7 +134,10 @@ impl Encode {
                 store(bytes, out);
                 return Ok(());
             }
-            Method::Codes => (&mut self.codes, Strategy::HuffmanOnly),
+            Method::Codes => {
+                codes::encode(bytes, out);
+                return Ok(());
+            }
             Method::Runs => (&mut self.runs, Strategy::Rle),
             Method::Matches => (&mut self.matches, Strategy::Default),
         };
@@ -209,17 +203,6 @@ fn segments(bytes: &[u8], plane: usize) -> impl Iterator<Item = &[u8]> {
         let count = plane.len().div_ceil(SEGMENT);
         plane.chunks(plane.len().div_ceil(count))
     })
-}
-
-/// Appends stored blocks.
-fn store(bytes: &[u8], out: &mut Vec<u8>) {
-    for block in bytes.chunks(STORED_BLOCK) {
-        let len = block.len() as u16;
-        out.push(0);
-        out.extend_from_slice(&len.to_le_bytes());
-        out.extend_from_slice(&(!len).to_le_bytes());
-        out.extend_from_slice(block);
-    }
 }
 
 #[cfg(test)]

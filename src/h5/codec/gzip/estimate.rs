@@ -1,5 +1,7 @@
 //! How well a segment would compress, found at a small part of the cost of compressing it.
 
+use super::histogram::Histogram;
+
 /// Bytes from the middle of a segment that are looked at: as far back as deflate finds repetitions.
 const SAMPLE: usize = 32 << 10;
 /// Number of bytes at the end of the sample whose cost is estimated; the bytes before are their history.
@@ -11,10 +13,11 @@ const LONGEST: usize = 258;
 const PARTS: f32 = 256.0;
 /// Bits of a byte that was not counted.
 const RARE: f32 = 14.0;
-/// Bytes that are counted, and then as many that are not: the frequencies of half a segment are those of all of it.
+/// Bytes that are counted of each [`COUNTED_OF`]: the frequencies in a quarter of a segment are about those in all of it.
 const COUNTED: usize = 1 << 10;
+const COUNTED_OF: usize = 4 << 10;
 /// Distance of the places in the history of the sample at which repetitions are looked for.
-const HISTORY_STEP: usize = 4;
+const HISTORY_STEP: usize = 8;
 
 /// The expected length of a segment, as a part of the length it has, for each way to encode it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -106,22 +109,14 @@ impl Estimator {
 
 /// How often each byte occurs among those that are counted, and how many these are.
 fn count(bytes: &[u8]) -> ([u32; 256], usize) {
-    // in four tables, so that equal bytes next to each other do not wait for each other
-    let mut counts = [[0u32; 256]; 4];
+    let mut histogram = Histogram::new();
     let mut counted = 0;
-    for block in bytes.chunks(2 * COUNTED) {
+    for block in bytes.chunks(COUNTED_OF) {
         let block = &block[..block.len().min(COUNTED)];
-        let (fours, rest) = block.as_chunks::<4>();
-        for [a, b, c, d] in fours {
-            counts[0][usize::from(*a)] += 1;
-            counts[1][usize::from(*b)] += 1;
-            counts[2][usize::from(*c)] += 1;
-            counts[3][usize::from(*d)] += 1;
-        }
-        rest.iter().for_each(|&byte| counts[0][usize::from(byte)] += 1);
+        histogram.add(block);
         counted += block.len();
     }
-    (std::array::from_fn(|byte| counts.iter().map(|counts| counts[byte]).sum()), counted)
+    (histogram.counts(), counted)
 }
 
 /// The price of `bytes`, each by its code.

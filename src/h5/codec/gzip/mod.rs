@@ -2,8 +2,11 @@
 //!
 //! The filter has one parameter, the level: 0 to 9.
 
+mod codes;
 mod encode;
 mod estimate;
+mod histogram;
+mod stored;
 
 use libdeflater::Decompressor;
 

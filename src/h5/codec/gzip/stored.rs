@@ -1,0 +1,15 @@
+//! Stored blocks of deflate: bytes as they are (RFC 1951, 3.2.4).
+
+/// The most bytes of a stored block.
+const MOST: usize = 65_535;
+
+/// Appends blocks that decode to `bytes`.
+pub(super) fn store(bytes: &[u8], out: &mut Vec<u8>) {
+    for block in bytes.chunks(MOST) {
+        let len = block.len() as u16;
+        out.push(0);
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(&(!len).to_le_bytes());
+        out.extend_from_slice(block);
+    }
+}
