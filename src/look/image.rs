@@ -220,7 +220,8 @@ fn world(coordinates: Option<&Record>, axis: usize) -> World {
     let turns = {
         let pc = doubles(record, "pc");
         let size = (pc.len() as f64).sqrt() as usize;
-        (0..size).any(|other| other != at && (pc[at * size + other] != 0. || pc[other * size + at] != 0.))
+        let is_set = |line: usize, column: usize| pc.get(line * size + column).is_some_and(|&number| number != 0.);
+        (0..size).any(|other| other != at && (is_set(at, other) || is_set(other, at)))
     };
     let (Some(value), Some(pixel), Some(increment)) = (value, pixel, increment) else { return pixels(name) };
     if turns || !value.is_finite() || !pixel.is_finite() || !increment.is_finite() || increment == 0. {

@@ -151,6 +151,12 @@ pub(crate) fn write(source: &Source, plan: &Plan, root: &Group, progress: &dyn P
         let planes =
             reader.column(&column.name, &windows, progress).with_context(|| place(&main.name, &column.name))?;
         let of_column = group.create_group(&column.link)?;
+        for id in windows.keys().filter(|id| !planes.contains_key(id)) {
+            warnings.push(format!(
+                "quicklook of {}: the first cell of spectral window {id} has no two axes; it is left out",
+                column.name
+            ));
+        }
         let misfits: u64 = planes.values().map(|plane| plane.misfits).sum();
         if misfits > 0 {
             warnings

@@ -1,6 +1,6 @@
 //! The kind of plot that axes name, and the lines that `--by` makes of one.
 
-use ctds_hdf5::look::{Description, Kind, Session};
+use ctds_hdf5::look::{Antenna, Description, Kind, Session};
 use ctds_hdf5::{Error, ErrorKind, Result};
 
 /// Lines of `--by` at most.
@@ -126,28 +126,30 @@ pub(super) fn groups(
     Ok(groups)
 }
 
-/// The baselines of the antennas, or of those that are selected.
+/// The baselines of the antennas, or of those that are selected; one more than can be drawn at most.
 fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
     let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
-    let is_wanted = |number: usize| {
-        let (name, number) = (known.antennas[number].name.as_str(), number.to_string());
-        wanted.as_ref().is_none_or(|wanted| wanted.contains(&name) || wanted.contains(&number.as_str()))
+    let is_wanted = |(number, antenna): (usize, &Antenna)| {
+        wanted.as_ref().is_none_or(|wanted| {
+            wanted.contains(&antenna.name.as_str()) || wanted.contains(&number.to_string().as_str())
+        })
     };
-    let mut found = Vec::new();
-    for first in 0..known.antennas.len() {
-        for second in first..known.antennas.len() {
-            let fits = match which {
-                "auto" => first == second,
-                "all" => true,
-                _ => first != second,
-            };
-            if fits && (is_wanted(first) || is_wanted(second)) && found.len() <= MOST_LINES {
-                let name = format!("{}-{}", known.antennas[first].name, known.antennas[second].name);
-                found.push((name, ("baseline".to_owned(), format!("{first}&{second}"))));
-            }
-        }
-    }
-    found
+    let is_wanted: Vec<bool> = known.antennas.iter().enumerate().map(is_wanted).collect();
+    let count = known.antennas.len();
+    let fits = |&(first, second): &(usize, usize)| {
+        let is_kind = match which {
+            "auto" => first == second,
+            "all" => true,
+            _ => first != second,
+        };
+        is_kind && (is_wanted[first] || is_wanted[second])
+    };
+    let named = |(first, second): (usize, usize)| {
+        let name = format!("{}-{}", known.antennas[first].name, known.antennas[second].name);
+        (name, ("baseline".to_owned(), format!("{first}&{second}")))
+    };
+    let all = (0..count).flat_map(|first| (first..count).map(move |second| (first, second)));
+    all.filter(fits).take(MOST_LINES + 1).map(named).collect()
 }
 
 #[cfg(test)]
