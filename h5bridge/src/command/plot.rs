@@ -282,7 +282,12 @@ impl Drawing {
         let is_empty = |frame: &Frame| frame.array("x").is_none_or(|x| x.shape == [0]);
         let named = groups.into_iter().map(|(name, _)| name).zip(frames).filter(|(_, frame)| !is_empty(frame));
         let joined = Frame::joined(named.collect(), by);
-        Ok(joined.ok_or_else(|| Error::new(ErrorKind::Usage, format!("--by {by}: no row is selected")))?)
+        Ok(joined.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Usage,
+                format!("--by {by}: the source has none of them, or no row of one is selected"),
+            )
+        })?)
     }
 }
 
