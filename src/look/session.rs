@@ -548,7 +548,8 @@ mod tests {
         let mut writer = begin(&path);
         let mut session = Session::open(&path).unwrap();
         assert_eq!(session.describe().unwrap().antennas.len(), 3);
-        for kind in Kind::ALL {
+        // the antennas are known before the first row
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Antennas) {
             let empty = session.frame(&request(kind)).unwrap();
             assert!(empty.is_complete() && empty.plot.note.contains("no row is selected"), "{kind:?}");
         }
